@@ -1,0 +1,76 @@
+#pragma once
+
+#include <rill/core/types.hpp>
+
+#include <concepts>
+
+namespace rill::inline RILL_ABI {
+
+/// Consecutive parts `[first, last)` of the `parts()` of a schedule.
+struct part_range {
+    int first = 0;
+    int last = 0;
+
+    constexpr int count() const { return last - first; }
+    constexpr bool contains(int part) const { return first <= part && part < last; }
+    friend constexpr bool operator==(part_range, part_range) = default;
+};
+
+/// One message of a round: to or from `peer`, carrying `parts`.
+struct transfer {
+    rank_t peer = no_rank;
+    part_range parts{};
+
+    friend constexpr bool operator==(transfer, transfer) = default;
+};
+
+/// What a rank does with what it receives in a round: fold it into the part it has, or replace that part by it.
+enum class action : unsigned char { fold, copy };
+
+/// One rank's view of a collective, computed on demand with O(1) state.
+///
+/// `[0, N)` is divided into `parts()` nearly equal parts. In round `k` a rank sends `send(k, 0 … sends(k)-1)`, all as
+/// they were before the round, and receives `receive(k, 0 … receives(k)-1)`, in ascending order of peers. Rounds are
+/// numbered alike on all ranks: what is sent in round k is received in round k. The parts that are received in one
+/// round are either all the same range (a k-way fold) or disjoint. A fold round never follows a copy round of the same
+/// part.
+template <class S>
+concept Schedule = std::regular<S> && requires(const S& schedule, int round, int i) {
+    { schedule.parts() } -> std::same_as<int>;
+    { schedule.rounds() } -> std::same_as<int>;
+    { schedule.kind(round) } -> std::same_as<action>;
+    { schedule.sends(round) } -> std::same_as<int>;
+    { schedule.send(round, i) } -> std::same_as<transfer>;
+    { schedule.receives(round) } -> std::same_as<int>;
+    { schedule.receive(round, i) } -> std::same_as<transfer>;
+};
+
+/// Who talks to whom: a value that gives each rank of a group of `size` its schedule.
+///
+/// - `all_reduce`: every rank ends with every contribution exactly once in every part.
+/// - `reduce_scatter`: `parts() == size`; rank r ends with every contribution in part r.
+/// - `all_gather`: `parts() == size`; rank r starts with part r alone, every rank ends with all.
+///
+/// `topology/proof.hpp` checks each of these, at compile time for small groups.
+/// `preserves_rank_order`: folds combine contributions in ascending order of ranks, as non-commutative folds need.
+/// `has_copy_phase`: in `all_reduce` a finished part is copied from one owner, so that it can be coded once.
+template <class T>
+concept Topology = std::regular<T> && requires(const T& topology, int size, rank_t rank) {
+    { topology.all_reduce(size, rank) } -> Schedule;
+    { topology.reduce_scatter(size, rank) } -> Schedule;
+    { topology.all_gather(size, rank) } -> Schedule;
+    { T::preserves_rank_order } -> std::convertible_to<bool>;
+    { T::has_copy_phase } -> std::convertible_to<bool>;
+    { T::name } -> std::convertible_to<const char*>;
+};
+
+/// A topology with a root: `reduce` leaves every contribution at `root` and then tells all ranks that it did (copy
+/// rounds of no parts); `broadcast` copies from `root` and then tells the root that all have it. Hence no rank returns
+/// before it knows the outcome.
+template <class T>
+concept RootedTopology = Topology<T> && requires(const T& topology, int size, rank_t rank, rank_t root) {
+    { topology.reduce(size, rank, root) } -> Schedule;
+    { topology.broadcast(size, rank, root) } -> Schedule;
+};
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <rill/core/random.hpp>
+#include <rill/core/types.hpp>
+
+#include <cstdint>
+
+namespace rill::inline RILL_ABI {
+
+/// The collective operations; the numbers are part of the wire format.
+enum class operation : std::uint8_t {
+    none = 0,
+    handshake = 1,
+    all_reduce = 2,
+    reduce_scatter = 3,
+    all_gather = 4,
+    reduce = 5,
+    broadcast = 6,
+    barrier = 7
+};
+
+constexpr const char* name(operation op) {
+    switch (op) {
+        case operation::handshake: return "handshake";
+        case operation::all_reduce: return "all_reduce";
+        case operation::reduce_scatter: return "reduce_scatter";
+        case operation::all_gather: return "all_gather";
+        case operation::reduce: return "reduce";
+        case operation::broadcast: return "broadcast";
+        case operation::barrier: return "barrier";
+        case operation::none: break;
+    }
+    return "none";
+}
+
+/// What a rank calls: it must be the same on all ranks of a group, and is compared in every frame by its hash.
+struct call_signature {
+    std::uint64_t number = 0;  ///< how many operations this group has run before, plus one
+    operation kind = operation::none;
+    element_type element = element_type::none;
+    std::uint8_t index_bytes = 0;  ///< 0 for dense streams
+    std::uint64_t dimension = 0;
+    std::uint64_t options = 0;  ///< hash of everything else: fold, codings, root
+
+    constexpr std::uint32_t hash() const {
+        return static_cast<std::uint32_t>(mix64(number, static_cast<std::uint64_t>(kind),
+                                                static_cast<std::uint64_t>(element), std::uint64_t{index_bytes},
+                                                dimension, options));
+    }
+    friend constexpr bool operator==(const call_signature&, const call_signature&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <compare>
+#include <cstdint>
+
+namespace rill::inline RILL_ABI {
+
+/// What separates messages between the same two ranks: the group they belong to, and the operation inside it.
+struct channel {
+    std::uint64_t context = 0;
+    std::uint32_t tag = 0;
+
+    friend constexpr auto operator<=>(const channel&, const channel&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI

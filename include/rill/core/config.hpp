@@ -1,0 +1,30 @@
+// Version, contract levels and the inline namespace that keeps differently compiled translation units apart.
+#pragma once
+
+#define RILL_VERSION_MAJOR 0
+#define RILL_VERSION_MINOR 1
+#define RILL_VERSION_PATCH 0
+
+/// Contract levels, chosen by `-DRILL_CONTRACTS=<level>` (default `RILL_CONTRACTS_FAST`). A broken precondition throws
+/// `rill::contract_violation` before anything has been changed or sent.
+#define RILL_CONTRACTS_OFF 0    // nothing is checked
+#define RILL_CONTRACTS_FAST 1   // checks of constant cost
+#define RILL_CONTRACTS_DEBUG 2  // also checks that read whole inputs
+
+#ifndef RILL_CONTRACTS
+#define RILL_CONTRACTS RILL_CONTRACTS_FAST
+#endif
+
+#if defined(__AVX512F__)
+#define RILL_DETAIL_ISA v4
+#elif defined(__AVX2__)
+#define RILL_DETAIL_ISA v3
+#else
+#define RILL_DETAIL_ISA v2
+#endif
+
+#define RILL_DETAIL_JOIN_(a, b, c) a##b##_##c
+#define RILL_DETAIL_JOIN(a, b, c) RILL_DETAIL_JOIN_(a, b, c)
+
+/// Everything lives in `namespace rill::inline RILL_ABI`: its name carries the contract level and the instruction set.
+#define RILL_ABI RILL_DETAIL_JOIN(contracts_, RILL_CONTRACTS, RILL_DETAIL_ISA)

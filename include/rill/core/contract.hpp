@@ -1,0 +1,39 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <stdexcept>
+#include <string>
+
+namespace rill::inline RILL_ABI {
+
+/// The caller broke a precondition. Nothing has been changed or sent.
+class contract_violation : public std::logic_error {
+  public:
+    using std::logic_error::logic_error;
+};
+
+namespace detail {
+[[noreturn]] inline void contract_failed(const char* condition, const char* message, const char* file, int line) {
+    throw contract_violation(std::string("rill: ") + message + " (expected: " + condition + ") at " + file + ":" +
+                             std::to_string(line));
+}
+}  // namespace detail
+}  // namespace rill::inline RILL_ABI
+
+#define RILL_DETAIL_CHECK(condition, message) \
+    ((condition) ? static_cast<void>(0) : ::rill::detail::contract_failed(#condition, message, __FILE__, __LINE__))
+
+/// A precondition of constant cost.
+#if RILL_CONTRACTS >= RILL_CONTRACTS_FAST
+#define RILL_EXPECTS(condition, message) RILL_DETAIL_CHECK(condition, message)
+#else
+#define RILL_EXPECTS(condition, message) static_cast<void>(0)
+#endif
+
+/// A precondition whose check reads whole inputs.
+#if RILL_CONTRACTS >= RILL_CONTRACTS_DEBUG
+#define RILL_EXPECTS_DEBUG(condition, message) RILL_DETAIL_CHECK(condition, message)
+#else
+#define RILL_EXPECTS_DEBUG(condition, message) static_cast<void>(0)
+#endif

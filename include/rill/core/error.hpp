@@ -1,0 +1,95 @@
+// Exceptions of the environment: they name the operation, the rank that failed, and the rank that reports it.
+#pragma once
+
+#include <rill/core/types.hpp>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace rill::inline RILL_ABI {
+
+enum class failure : std::uint8_t { exception, mismatch, timeout, protocol, invalid_value, deadlock };
+
+/// Why an operation ended, as it travels on the control channel: every rank of the context gets the same notice.
+struct abort_notice {
+    std::uint64_t context = 0;
+    std::uint64_t operation = 0;
+    failure kind = failure::exception;
+    rank_t culprit = no_rank;  ///< the rank that failed, or that neither entered nor answered
+    rank_t other = no_rank;    ///< the second end, where a link is at fault
+    std::string reason;        ///< complete in itself: names what, where and which rank
+
+    friend bool operator==(const abort_notice&, const abort_notice&) = default;
+};
+
+/// Matches every context: the whole group of ranks ends.
+inline constexpr std::uint64_t every_context = ~std::uint64_t{0};
+
+/// Base of all errors of the environment.
+class error : public std::runtime_error {
+  public:
+    explicit error(abort_notice notice) : std::runtime_error("rill: " + notice.reason), notice_(std::move(notice)) {}
+
+    const abort_notice& notice() const noexcept { return notice_; }
+    rank_t culprit() const noexcept { return notice_.culprit; }
+
+  private:
+    abort_notice notice_;
+};
+
+/// Another rank failed while this one took part; `culprit()` says which, `what()` why.
+class peer_failure : public error {
+  public:
+    using error::error;
+};
+
+/// The ranks called different operations, or the same one with different types, dimensions or options.
+class mismatch : public error {
+  public:
+    using error::error;
+};
+
+/// A rank did not come, or did not answer, within the deadline of the operation.
+class timeout : public error {
+  public:
+    using error::error;
+};
+
+/// Bytes that are no valid frame.
+class protocol_error : public error {
+  public:
+    using error::error;
+    explicit protocol_error(std::string reason)
+        : error(abort_notice{.kind = failure::protocol, .reason = std::move(reason)}) {}
+};
+
+/// A value that cannot be aggregated (a NaN); the message names the coordinate.
+class invalid_value : public error {
+  public:
+    using error::error;
+    explicit invalid_value(std::string reason)
+        : error(abort_notice{.kind = failure::invalid_value, .reason = std::move(reason)}) {}
+};
+
+/// Nothing can ever happen again: every rank waits. Only the simulator can know; the message says who waits for whom.
+class deadlock : public error {
+  public:
+    using error::error;
+};
+
+/// Throws the exception that belongs to a notice.
+[[noreturn]] inline void throw_error(const abort_notice& notice) {
+    switch (notice.kind) {
+        case failure::mismatch: throw mismatch(notice);
+        case failure::timeout: throw timeout(notice);
+        case failure::protocol: throw protocol_error(notice);
+        case failure::invalid_value: throw invalid_value(notice);
+        case failure::deadlock: throw deadlock(notice);
+        case failure::exception: break;
+    }
+    throw peer_failure(notice);
+}
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <rill/core/time.hpp>
+
+#include <cstdint>
+
+namespace rill::inline RILL_ABI {
+
+/// Messages and bytes of one rank, as its transport counts them: payload and rill's headers, not what lies below.
+struct traffic {
+    std::uint64_t messages_sent = 0;
+    std::uint64_t bytes_sent = 0;
+    std::uint64_t messages_received = 0;
+    std::uint64_t bytes_received = 0;
+
+    friend constexpr bool operator==(const traffic&, const traffic&) = default;
+    friend constexpr traffic operator-(const traffic& a, const traffic& b) {
+        return {a.messages_sent - b.messages_sent, a.bytes_sent - b.bytes_sent,
+                a.messages_received - b.messages_received, a.bytes_received - b.bytes_received};
+    }
+    constexpr traffic& operator+=(const traffic& b) {
+        messages_sent += b.messages_sent;
+        bytes_sent += b.bytes_sent;
+        messages_received += b.messages_received;
+        bytes_received += b.bytes_received;
+        return *this;
+    }
+};
+
+/// What a collective did, on this rank.
+struct receipt {
+    std::uint64_t operation_number = 0;
+    int contributors = 0;   ///< ranks whose contribution is in the result
+    double weight = 0;      ///< sum of their weights
+    std::uint32_t age = 0;  ///< age of the oldest contribution, in steps
+    int rounds = 0;
+    traffic wire{};      ///< of this operation alone
+    duration elapsed{};  ///< on the transport's clock
+};
+
+}  // namespace rill::inline RILL_ABI
