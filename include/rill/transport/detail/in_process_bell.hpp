@@ -1,0 +1,84 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+inline time_point steady_now() {
+    using namespace std::chrono;
+    return {duration_cast<std::chrono::nanoseconds>(steady_clock::now().time_since_epoch()).count()};
+}
+
+/// How long a wait tries before it sleeps.
+struct patience {
+    int spins = 0;
+    int yields = 0;
+};
+
+/// Where the threads of one rank wait: they read `strokes()`, look whether what they want is there, and if it is not,
+/// wait for the next stroke. Ringing costs one atomic addition while nobody sleeps.
+///
+/// Sleeps on a condition variable: the timed waits of libstdc++ 12's semaphores and atomics can lose a wake-up.
+class bell {
+  public:
+    std::uint32_t strokes() const noexcept { return strokes_.load(std::memory_order_acquire); }
+
+    void ring() noexcept {
+        // Both sides sequentially consistent: either this load sees the sleeper, or the sleeper sees the stroke.
+        strokes_.fetch_add(1, std::memory_order_seq_cst);
+        if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
+        { const std::lock_guard lock(mutex_); }  // a thread about to sleep has either seen the stroke or sleeps now
+        changed_.notify_all();
+    }
+
+    /// True when the bell has rung since `seen` was read, false when `until` has passed before that.
+    bool wait(std::uint32_t seen, deadline until, patience tries) {
+        for (int i = 0; i < tries.spins; ++i) {
+            if (strokes() != seen) return true;
+            pause();
+        }
+        for (int i = 0; i < tries.yields; ++i) {
+            if (strokes() != seen) return true;
+            if (!until.is_never() && steady_now() >= until.at) return false;
+            std::this_thread::yield();
+        }
+        return sleep(seen, until);
+    }
+
+  private:
+    static void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#endif
+    }
+
+    bool sleep(std::uint32_t seen, deadline until) {
+        const auto rung = [&] { return strokes_.load(std::memory_order_seq_cst) != seen; };
+        std::unique_lock lock(mutex_);
+        sleepers_.fetch_add(1, std::memory_order_seq_cst);
+        bool result = true;
+        if (until.is_never()) {
+            changed_.wait(lock, rung);
+        } else {
+            const std::chrono::steady_clock::time_point at{std::chrono::nanoseconds(until.at.ns)};
+            result = changed_.wait_until(lock, at, rung);
+        }
+        sleepers_.fetch_sub(1, std::memory_order_relaxed);
+        return result;
+    }
+
+    std::atomic<std::uint32_t> strokes_{0};
+    std::atomic<int> sleepers_{0};
+    std::mutex mutex_;
+    std::condition_variable changed_;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <rill/core/call.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/random.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+/// What one rank has entered and closed. Its rank's mutex guards it.
+///
+/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
+/// and peers that are behind still learn that this rank had entered their call.
+class call_table {
+  public:
+    static constexpr std::size_t closed_remembered = 1024;
+
+    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].call = call; }
+
+    std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
+        const auto found = contexts_.find(context);
+        if (found == contexts_.end() || !found->second.call || found->second.call->number < number) return std::nullopt;
+        return found->second.call;
+    }
+
+    void close(std::uint64_t context) {
+        state& closing = contexts_[context];
+        if (closing.closed) return;
+        closing.closed = true;
+        closed_.push_back(context);
+        if (closed_.size() <= closed_remembered) return;
+        contexts_.erase(closed_.front());
+        closed_.pop_front();
+    }
+
+    bool is_closed(std::uint64_t context) const {
+        if (closed_.empty()) return false;
+        const auto found = contexts_.find(context);
+        return found != contexts_.end() && found->second.closed;
+    }
+
+    std::uint64_t next_context(std::uint64_t key) {
+        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
+        return mix64(family, key, ++made_[key]);
+    }
+
+  private:
+    struct state {
+        std::optional<call_signature> call{};
+        bool closed = false;
+    };
+
+    std::unordered_map<std::uint64_t, state> contexts_;
+    std::unordered_map<std::uint64_t, std::uint64_t> made_;
+    std::deque<std::uint64_t> closed_;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail

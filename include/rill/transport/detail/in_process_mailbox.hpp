@@ -1,0 +1,193 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+/// A message between its post and its release. A borrowed one has two owners, the sender's `sending` and the receiver;
+/// whoever lets go last returns it to the receiver's mailbox.
+struct node {
+    // The marks of a borrowed message. They are only ever added, so that each side learns from one atomic operation
+    // what the other has done before.
+    static constexpr unsigned taken = 1;      ///< by a receiver, who now reads
+    static constexpr unsigned released = 2;   ///< by the receiver: the sender may reuse its bytes
+    static constexpr unsigned abandoned = 4;  ///< by the sender, while the receiver reads
+    static constexpr unsigned awaited = 8;    ///< the sender wants to be woken by the release
+
+    rank_t source = no_rank;
+    rank_t receiver = no_rank;
+    channel on{};
+    std::uint64_t arrival = 0;
+    byte_pieces pieces{};
+    buffer owned{};
+    bool borrowed = false;
+    std::atomic<unsigned> marks{0};
+    node* next = nullptr;
+    node* previous = nullptr;
+};
+
+/// Writes the pieces into the targets, one after the other; both have the same size in all.
+inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets) {
+    auto target = targets.begin();
+    std::size_t written = 0;
+    for (byte_view piece : pieces)
+        while (!piece.empty()) {
+            while (written == target->size()) {
+                ++target;
+                written = 0;
+            }
+            const std::size_t count = std::min(piece.size(), target->size() - written);
+            std::memcpy(target->data() + written, piece.data(), count);
+            piece = piece.subspan(count);
+            written += count;
+        }
+}
+
+/// The undelivered messages of one rank, one list per sender, and the nodes of all messages to it. Its rank's mutex
+/// guards everything except `retire`.
+class mailbox {
+  public:
+    explicit mailbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+
+    /// Bytes handed over and not yet taken.
+    std::size_t held_bytes() const { return held_bytes_; }
+
+    /// Amortised: allocates only while more nodes are in use than ever before.
+    node& borrow(rank_t source, rank_t receiver, channel on, byte_pieces pieces) {
+        node& added = append(source, receiver, on);
+        added.pieces = pieces;
+        added.borrowed = true;
+        return added;
+    }
+    node& hand_over(rank_t source, rank_t receiver, channel on, buffer&& bytes) {
+        node& added = append(source, receiver, on);
+        added.owned = std::move(bytes);
+        added.pieces = byte_view(added.owned);
+        added.borrowed = false;
+        held_bytes_ += added.owned.size();
+        return added;
+    }
+
+    /// The earliest arrival, or null.
+    node* take(std::span<const rank_t> peers, channel on) {
+        node* best = nullptr;
+        for (const rank_t peer : peers)
+            if (node* first = earliest(peer, on);
+                first != nullptr && (best == nullptr || first->arrival < best->arrival))
+                best = first;
+        if (best != nullptr) mark_taken(*best);
+        return best;
+    }
+
+    /// The latest arrival, or null; `drop(node&)` gets the others.
+    template <class Drop>
+    node* take_latest(std::span<const rank_t> peers, channel on, Drop&& drop) {
+        node* best = nullptr;
+        for (node* other = take(peers, on); other != nullptr; other = take(peers, on)) {
+            if (best != nullptr) drop(*best);
+            best = other;
+        }
+        return best;
+    }
+
+    template <class Drop>
+    void drop_context(std::uint64_t context, Drop&& drop) {
+        for (list& from : lists_)
+            for (node* n = from.first; n != nullptr;) {
+                node* const dropped = std::exchange(n, n->next);
+                if (dropped->on.context != context) continue;
+                mark_taken(*dropped);
+                drop(*dropped);
+            }
+    }
+
+    /// Takes back a borrowed message that nobody has taken; false when somebody has.
+    bool withdraw(node& posted) {
+        if ((posted.marks.load(std::memory_order_relaxed) & node::taken) != 0) return false;
+        unlink(posted);
+        return true;
+    }
+
+    /// Any thread, without the mutex: nodes are pushed one by one and popped all at once, so that no node can return
+    /// to the top unseen (ABA).
+    void retire(node& unused) noexcept {
+        unused.next = retired_.load(std::memory_order_relaxed);
+        while (!retired_.compare_exchange_weak(unused.next, &unused, std::memory_order_release,
+                                               std::memory_order_relaxed)) {
+        }
+    }
+
+  private:
+    struct list {
+        node* first = nullptr;
+        node* last = nullptr;
+    };
+    static constexpr std::size_t nodes_per_block = 32;
+
+    list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
+
+    node& append(rank_t source, rank_t receiver, channel on) {
+        node& added = unused();
+        added.source = source;
+        added.receiver = receiver;
+        added.on = on;
+        added.arrival = ++arrivals_;
+        added.marks.store(0, std::memory_order_relaxed);
+        list& from = of(source);
+        added.next = nullptr;
+        added.previous = from.last;
+        (from.last == nullptr ? from.first : from.last->next) = &added;
+        from.last = &added;
+        return added;
+    }
+
+    node& unused() {
+        if (free_ == nullptr) free_ = retired_.exchange(nullptr, std::memory_order_acquire);
+        if (free_ == nullptr) {
+            blocks_.push_back(std::make_unique<node[]>(nodes_per_block));
+            for (std::size_t i = 0; i < nodes_per_block; ++i)
+                blocks_.back()[i].next = std::exchange(free_, &blocks_.back()[i]);
+        }
+        return *std::exchange(free_, free_->next);
+    }
+
+    node* earliest(rank_t peer, channel on) {
+        node* n = of(peer).first;
+        while (n != nullptr && n->on != on) n = n->next;
+        return n;
+    }
+
+    void mark_taken(node& n) {
+        unlink(n);
+        if (!n.borrowed) held_bytes_ -= n.owned.size();
+        n.marks.fetch_or(node::taken, std::memory_order_relaxed);
+    }
+
+    void unlink(node& n) {
+        list& from = of(n.source);
+        (n.previous == nullptr ? from.first : n.previous->next) = n.next;
+        (n.next == nullptr ? from.last : n.next->previous) = n.previous;
+    }
+
+    std::vector<list> lists_;
+    std::vector<std::unique_ptr<node[]>> blocks_;
+    node* free_ = nullptr;
+    std::atomic<node*> retired_{nullptr};
+    std::uint64_t arrivals_ = 0;
+    std::size_t held_bytes_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail

@@ -1,0 +1,307 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/in_process_bell.hpp>
+#include <rill/transport/detail/in_process_calls.hpp>
+#include <rill/transport/detail/in_process_mailbox.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::in_process {
+
+struct options {
+    /// Bound of the bytes handed over to one rank and not yet taken by it. Borrowed bytes are not copied, hence free.
+    std::size_t mailbox_bytes = std::size_t{64} << 20;
+    /// A wait first polls this often (about 40 ns each) if there are at least as many cores as threads, …
+    int spins = 64;
+    /// … then gives its core away this often, then sleeps.
+    int yields = 32;
+
+    friend bool operator==(const options&, const options&) = default;
+};
+
+namespace detail {
+
+/// Set while this thread runs an activity: whether its waits shall end.
+inline thread_local const std::atomic<bool>* stop_requested = nullptr;
+
+struct alignas(64) rank_state {
+    explicit rank_state(int ranks) : box(ranks) {}
+
+    std::mutex mutex;  ///< guards box, calls and awaiting_room; bells may be rung while it is held
+    mailbox box;
+    call_table calls;
+    std::vector<rank_t> awaiting_room;
+    alignas(64) class bell bell;
+    std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0}, bytes_received{0};
+};
+
+/// What the ranks share.
+class world {
+  public:
+    world(int ranks, const options& chosen)
+        : chosen_(chosen), threads_(ranks), cores_(static_cast<int>(std::thread::hardware_concurrency())) {
+        for (int i = 0; i < ranks; ++i) ranks_.push_back(std::make_unique<rank_state>(ranks));
+    }
+
+    int size() const { return static_cast<int>(ranks_.size()); }
+    rank_state& at(rank_t rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+    void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
+
+    /// Waits on the bell of `rank` until `ready()`; false when `until` has passed. Throws when the context has ended.
+    template <class Ready>
+    bool wait(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        for (bell& own = at(rank).bell;;) {
+            const std::uint32_t seen = own.strokes();
+            throw_if_ended(rank, context);
+            if (ready()) return true;
+            if (until.is_immediate() || !own.wait(seen, until, tries())) return false;
+        }
+    }
+
+    /// The same, whatever has ended.
+    template <class Ready>
+    void wait_regardless(rank_t rank, Ready&& ready) {
+        for (bell& own = at(rank).bell;;) {
+            const std::uint32_t seen = own.strokes();
+            if (ready()) return;
+            own.wait(seen, deadline::never, tries());
+        }
+    }
+
+    /// Null when the receiver has closed the context.
+    node* post(rank_t from, rank_t to, channel on, const byte_pieces& pieces) {
+        rank_state& target = at(to);
+        node* posted = nullptr;
+        {
+            const std::lock_guard lock(target.mutex);
+            if (!target.calls.is_closed(on.context)) posted = &target.box.borrow(from, to, on, pieces);
+        }
+        count_sent(from, pieces.size_bytes());
+        if (posted != nullptr) target.bell.ring();
+        return posted;
+    }
+
+    bool post(rank_t from, rank_t to, channel on, buffer&& bytes, deadline until) {
+        const std::size_t size = bytes.size();
+        const auto attempt = [&] { return try_hand_over(from, to, on, std::move(bytes)); };
+        if (!attempt()) {
+            if (until.is_immediate()) return false;
+            const room_request waiting(at(to), from);
+            if (!wait(from, on.context, until, attempt)) return false;
+        }
+        count_sent(from, size);
+        at(to).bell.ring();
+        return true;
+    }
+
+    /// Null when `until` has passed.
+    node* receive(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
+        return receive_by(self, on, until, [&](mailbox& box) { return box.take(peers, on); });
+    }
+    node* receive_latest(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
+        return receive_by(self, on, until, [&](mailbox& box) {
+            return box.take_latest(peers, on, [this](node& dropped) { release(dropped); });
+        });
+    }
+
+    /// By the receiver, who will not read the message again.
+    void release(node& read) noexcept {
+        if (!read.borrowed) {
+            buffer().swap(read.owned);
+            at(read.receiver).box.retire(read);
+            return;
+        }
+        const rank_t source = read.source;  // once released, the node may be in use again
+        const unsigned before = read.marks.fetch_or(node::released, std::memory_order_acq_rel);
+        if ((before & node::abandoned) != 0)
+            at(read.receiver).box.retire(read);
+        else if ((before & node::awaited) != 0)
+            at(source).bell.ring();
+    }
+
+    /// By the sender; true when nobody will read the message any more.
+    bool withdraw(node& posted) noexcept {
+        rank_state& target = at(posted.receiver);
+        const std::lock_guard lock(target.mutex);
+        return target.box.withdraw(posted);
+    }
+
+    void announce(rank_t self, std::uint64_t context, const call_signature& call) {
+        {
+            const std::lock_guard lock(at(self).mutex);
+            at(self).calls.announce(context, call);
+        }
+        // Whoever looked before the lock has counted itself before that.
+        if (inquirers_.load(std::memory_order_relaxed) > 0) ring_all();
+    }
+
+    std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context, std::uint64_t number,
+                                          deadline until) {
+        struct counted {
+            std::atomic<int>& count;
+            explicit counted(std::atomic<int>& c) : count(c) { count.fetch_add(1, std::memory_order_relaxed); }
+            ~counted() { count.fetch_sub(1, std::memory_order_relaxed); }
+        } const waiting(inquirers_);
+        std::optional<call_signature> answer;
+        wait(self, context, until, [&] {
+            const std::lock_guard lock(at(peer).mutex);
+            answer = at(peer).calls.entered(context, number);
+            return answer.has_value();
+        });
+        return answer;
+    }
+
+    void close(rank_t self, std::uint64_t context) {
+        rank_state& own = at(self);
+        const std::lock_guard lock(own.mutex);
+        own.calls.close(context);
+        own.box.drop_context(context, [this](node& dropped) { release(dropped); });
+        offer_room(own);
+    }
+
+    std::uint64_t next_context(rank_t self, std::uint64_t key) {
+        const std::lock_guard lock(at(self).mutex);
+        return at(self).calls.next_context(key);
+    }
+
+    /// The first notice of a context wins, and a notice of all contexts is one of each.
+    abort_notice abort(const abort_notice& notice) {
+        {
+            const std::lock_guard lock(notices_mutex_);
+            if (const abort_notice* first = find_notice(notice.context)) return *first;
+            notices_.emplace(notice.context, notice);
+            aborts_.fetch_add(1, std::memory_order_release);
+        }
+        ring_all();
+        return notice;
+    }
+
+    std::optional<abort_notice> aborted(std::uint64_t context) {
+        if (aborts_.load(std::memory_order_acquire) == 0) return std::nullopt;
+        const std::lock_guard lock(notices_mutex_);
+        const abort_notice* first = find_notice(context);
+        return first == nullptr ? std::nullopt : std::optional(*first);
+    }
+
+    traffic counted(rank_t rank) {
+        const rank_state& own = at(rank);
+        constexpr auto relaxed = std::memory_order_relaxed;
+        return {own.messages_sent.load(relaxed), own.bytes_sent.load(relaxed), own.messages_received.load(relaxed),
+                own.bytes_received.load(relaxed)};
+    }
+
+  private:
+    /// Keeps a sender on the list of those to wake when there is room.
+    class room_request {
+      public:
+        room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
+            const std::lock_guard lock(target_.mutex);
+            target_.awaiting_room.push_back(sender_);
+        }
+        room_request(const room_request&) = delete;
+        room_request& operator=(const room_request&) = delete;
+        ~room_request() {
+            const std::lock_guard lock(target_.mutex);
+            auto& all = target_.awaiting_room;
+            all.erase(std::find(all.begin(), all.end(), sender_));
+        }
+
+      private:
+        rank_state& target_;
+        rank_t sender_;
+    };
+
+    patience tries() const {
+        return {threads_.load(std::memory_order_relaxed) <= cores_ ? chosen_.spins : 0, chosen_.yields};
+    }
+
+    void throw_if_ended(rank_t rank, std::uint64_t context) {
+        if (const auto notice = aborted(context)) throw_error(*notice);
+        if (stop_requested != nullptr && stop_requested->load(std::memory_order_acquire))
+            throw_error(
+                {.context = context,
+                 .culprit = rank,
+                 .reason = "rank " + std::to_string(rank) + " left an activity behind: an exception passed it"});
+    }
+
+    bool try_hand_over(rank_t from, rank_t to, channel on, buffer&& bytes) {
+        rank_state& target = at(to);
+        const std::lock_guard lock(target.mutex);
+        if (target.calls.is_closed(on.context)) {
+            buffer().swap(bytes);
+            return true;
+        }
+        const std::size_t held = target.box.held_bytes();
+        if (held != 0 && (held > chosen_.mailbox_bytes || bytes.size() > chosen_.mailbox_bytes - held)) return false;
+        target.box.hand_over(from, to, on, std::move(bytes));
+        return true;
+    }
+
+    template <class Take>
+    node* receive_by(rank_t self, channel on, deadline until, Take&& take) {
+        rank_state& own = at(self);
+        node* found = nullptr;
+        wait(self, on.context, until, [&] {
+            const std::lock_guard lock(own.mutex);
+            found = take(own.box);
+            if (found != nullptr) offer_room(own);
+            return found != nullptr;
+        });
+        if (found != nullptr) {
+            own.messages_received.fetch_add(1, std::memory_order_relaxed);
+            own.bytes_received.fetch_add(found->pieces.size_bytes(), std::memory_order_relaxed);
+        }
+        return found;
+    }
+
+    void offer_room(rank_state& own) {
+        for (const rank_t sender : own.awaiting_room) at(sender).bell.ring();
+    }
+
+    void count_sent(rank_t from, std::size_t bytes) {
+        at(from).messages_sent.fetch_add(1, std::memory_order_relaxed);
+        at(from).bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
+    }
+
+    const abort_notice* find_notice(std::uint64_t context) const {
+        auto found = notices_.find(context);
+        if (found == notices_.end()) found = notices_.find(every_context);
+        return found == notices_.end() ? nullptr : &found->second;
+    }
+
+    void ring_all() {
+        for (const auto& each : ranks_) each->bell.ring();
+    }
+
+    options chosen_;
+    std::vector<std::unique_ptr<rank_state>> ranks_;
+    std::atomic<int> threads_;
+    int cores_;
+    std::atomic<int> inquirers_{0};
+    std::atomic<int> aborts_{0};
+    std::mutex notices_mutex_;
+    std::unordered_map<std::uint64_t, abort_notice> notices_;
+};
+
+}  // namespace detail
+}  // namespace rill::inline RILL_ABI::in_process

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/in_process_activity.hpp>
+#include <rill/transport/detail/in_process_bell.hpp>
+#include <rill/transport/detail/in_process_meeting.hpp>
+#include <rill/transport/detail/in_process_message.hpp>
+#include <rill/transport/detail/in_process_run.hpp>
+#include <rill/transport/detail/in_process_world.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace rill::inline RILL_ABI::in_process {
+
+/// One rank among threads of this process. Models `ConcurrentTransport`: any thread of the rank may call it.
+///
+/// A borrowed message is read where it lies, in the sender's memory; a buffer that is handed over is moved. A post and
+/// a receive allocate nothing once as many messages have been under way as ever will be. No message or sending may
+/// outlive the `run` that it comes from. A context that a rank has closed is not used by it again.
+class endpoint {
+  public:
+    using message = in_process::message;
+    using sending = in_process::sending;
+    using activity = in_process::activity;
+    using event = in_process::event;
+    template <class T>
+    using queue = in_process::queue<T>;
+
+    endpoint(detail::world& world, rank_t rank) : world_(&world), rank_(rank) {}
+    endpoint(const endpoint&) = delete;
+    endpoint& operator=(const endpoint&) = delete;
+
+    rank_t rank() const { return rank_; }
+    int size() const { return world_->size(); }
+    time_point now() const { return detail::steady_now(); }
+    traffic counted() const { return world_->counted(rank_); }
+
+    void sleep_until(time_point instant) {
+        world_->wait(rank_, every_context, instant, [] { return false; });
+    }
+
+    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
+        check(peer);
+        return {*world_, world_->post(rank_, peer, on, pieces)};
+    }
+    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
+        check(peer);
+        return world_->post(rank_, peer, on, std::move(bytes), until);
+    }
+
+    std::optional<message> receive(rank_t peer, channel on, deadline until) {
+        return receive(std::span(&peer, 1), on, until);
+    }
+    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
+        check(peers);
+        return wrap(world_->receive(rank_, peers, on, until));
+    }
+    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
+        check(peers);
+        return wrap(world_->receive_latest(rank_, peers, on, until));
+    }
+    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+        const auto received = receive(peer, on, until);
+        if (received) copy(*received, on, targets);
+        return received.has_value();
+    }
+
+    void announce(std::uint64_t context, const call_signature& call) { world_->announce(rank_, context, call); }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+        check(peer);
+        return world_->inquire(rank_, peer, context, number, until);
+    }
+    abort_notice abort(const abort_notice& notice) { return world_->abort(notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(context); }
+    std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
+    void close(std::uint64_t context) { world_->close(rank_, context); }
+
+    template <class Body>
+    activity spawn(Body body) {
+        return {*world_, rank_, std::move(body)};
+    }
+
+  private:
+    friend class in_process::event;
+    template <class T>
+    friend class in_process::queue;
+
+    void check([[maybe_unused]] rank_t peer) const {
+        RILL_EXPECTS(0 <= peer && peer < size(), "in_process: no such peer rank");
+    }
+    void check(std::span<const rank_t> peers) const {
+        for (const rank_t peer : peers) check(peer);
+    }
+
+    std::optional<message> wrap(detail::node* taken) {
+        if (taken == nullptr) return std::nullopt;
+        return message(*world_, *taken);
+    }
+
+    void copy(const message& from, channel on, std::span<const byte_span> targets) const {
+        std::size_t room = 0;
+        for (const byte_span target : targets) room += target.size();
+        const byte_pieces pieces = from.pieces();
+        if (room != pieces.size_bytes())
+            throw protocol_error("rank " + std::to_string(rank_) + " expects " + std::to_string(room) +
+                                 " bytes from rank " + std::to_string(from.source()) + " (context " +
+                                 std::to_string(on.context) + ", tag " + std::to_string(on.tag) + "), which sent " +
+                                 std::to_string(pieces.size_bytes()));
+        detail::copy_across(pieces, targets);
+    }
+
+    detail::world* world_;
+    rank_t rank_;
+};
+
+inline event::event(endpoint& net) : world_(net.world_), rank_(net.rank_) {}
+
+static_assert(ConcurrentTransport<endpoint>);
+
+/// Calls `body(endpoint&)` on a thread per rank and returns when all have ended.
+///
+/// An exception that leaves a body aborts every context, with that rank as the culprit and what it says as the reason,
+/// so that the waits of all other ranks throw; `run` then rethrows the culprit's own exception.
+template <class Body>
+void run(int ranks, Body&& body, const options& chosen = {}) {
+    RILL_EXPECTS(ranks >= 1, "in_process::run: needs at least one rank");
+    detail::world shared(ranks, chosen);
+    detail::rank_threads threads(shared);
+    threads.run(
+        [](void* context, detail::world& world, rank_t rank) {
+            endpoint net(world, rank);
+            (*static_cast<std::remove_reference_t<Body>*>(context))(net);
+        },
+        const_cast<void*>(static_cast<const void*>(std::addressof(body))));
+}
+
+}  // namespace rill::inline RILL_ABI::in_process
