@@ -1,0 +1,216 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/testing/law.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+namespace rill::inline RILL_ABI::testing {
+namespace detail {
+
+inline abort_notice law_notice(std::uint64_t context, rank_t culprit) {
+    return {.context = context,
+            .operation = 4,
+            .kind = failure::invalid_value,
+            .culprit = culprit,
+            .other = 2,
+            .reason = "rank " + std::to_string(culprit) + " has had enough"};
+}
+
+/// Whether `wait()` throws the error of `notice`.
+template <class Wait>
+void expect_ended(const abort_notice& notice, const char* kind, Wait wait) {
+    try {
+        wait();
+    } catch (const invalid_value& thrown) {
+        expect(thrown.notice() == notice, kind);
+        return;
+    }
+    expect(false, kind);
+}
+
+/// The last rank aborts when all others have said that they go to wait: they have begun to, or will find the notice.
+template <class Net, class Wait>
+void ends_waits(Net& net, std::uint64_t context, const char* kind, Wait wait) {
+    const channel ready{.context = law_context + 1, .tag = 40};
+    const rank_t culprit = net.size() - 1;
+    const abort_notice notice = law_notice(context, culprit);
+    if (net.rank() != culprit) {
+        post_number(net, culprit, ready, 0);
+        expect_ended(notice, kind, wait);
+        expect_ended(notice, kind, wait);  // a wait that begins after the abort
+    } else {
+        for (rank_t peer = 0; peer < culprit; ++peer) receive_number(net, peer, ready);
+        net.sleep_until(net.now() + microseconds(300));  // more likely that they wait already; right in either case
+        expect(net.abort(notice) == notice, "abort returns another notice than the only one");
+        expect_ended(notice, kind, wait);
+    }
+    expect(net.aborted(context) == notice, "aborted() returns another notice");
+    if (context != every_context) {
+        expect(!net.aborted(context + 7), "an abort reaches another context");
+        meet(net, 1);
+    } else {
+        expect(net.aborted(law_context) == notice, "an abort of every context misses one");
+    }
+}
+
+template <class Net>
+void ends_receives(Net& net, std::uint64_t aborted, channel on) {
+    ends_waits(net, aborted, "receive() survives an abort", [&] { net.receive(net.rank(), on, deadline::never); });
+}
+
+template <class Net>
+void ends_all_kinds(Net& net) {
+    const rank_t self = net.rank();
+    std::uint64_t context = law_context + 10;
+    const auto each = [&](const char* kind, auto wait) {
+        context += 20;
+        ends_waits(net, context, kind, [&] { wait(channel{.context = context, .tag = 0}); });
+    };
+    const std::span<const rank_t> set(&self, 1);
+    each("any-of-set survives an abort", [&](channel on) { net.receive(set, on, deadline::never); });
+    each("receive_latest survives an abort", [&](channel on) { net.receive_latest(set, on, deadline::never); });
+    each("receive_into survives an abort", [&](channel on) { net.receive_into(self, on, {}, deadline::never); });
+    each("inquire survives an abort", [&](channel on) { net.inquire(self, on.context, 1, deadline::never); });
+    each("a polling receive survives an abort", [&](channel on) {
+        while (true) {
+            net.receive(self, on, deadline::immediate);
+            net.sleep_until(net.now() + microseconds(50));
+        }
+    });
+}
+
+template <class Net>
+void ends_sends(Net& net) {
+    const buffer lent = pattern(100, 1);
+    auto sent = net.post(net.rank(), {law_context, 0}, byte_view(lent));
+    ends_waits(net, law_context, "a send survives an abort", [&] { sent.wait(deadline::never); });
+    sent.settle();
+    expect(sent.done(), "a send cannot be settled after an abort");
+}
+
+template <class Net>
+void ends_posts(Net& net, std::size_t bound) {
+    const std::size_t left = 64;  // for the messages with which the ranks meet
+    expect(net.post(net.rank(), {law_context, 0}, pattern(bound - left, 1)), "a mailbox with room refuses a message");
+    ends_waits(net, law_context, "a post that waits for room survives an abort", [&] {
+        net.post(net.rank(), {law_context, 1}, pattern(left + 1, 1), deadline::never);
+    });
+}
+
+/// All abort at once: one notice wins, the same on all ranks.
+template <class Net>
+void agrees_on_first(Net& net) {
+    const abort_notice won = net.abort(law_notice(law_context, net.rank()));
+    expect(won.culprit >= 0 && won == law_notice(law_context, won.culprit), "abort returns a notice that nobody sent");
+    expect(net.abort(law_notice(law_context, 77)) == won, "a second abort wins");
+    expect(net.aborted(law_context) == won, "aborted() returns another notice than abort()");
+    const channel on{.context = law_context + 1, .tag = 41};
+    for (rank_t peer = 0; peer < net.size(); ++peer)
+        post_number(net, peer, on, static_cast<std::uint32_t>(won.culprit));
+    for (rank_t peer = 0; peer < net.size(); ++peer)
+        expect_equal(receive_number(net, peer, on), static_cast<std::uint32_t>(won.culprit), "culprit on another rank");
+}
+
+template <class Net>
+void keeps_first_of_context(Net& net) {
+    const abort_notice narrow = law_notice(law_context, 1);
+    const abort_notice wide = law_notice(every_context, 0);
+    expect(!net.aborted(law_context), "a fresh context is aborted");
+    net.abort(narrow);
+    net.abort(wide);
+    expect(net.aborted(law_context) == narrow, "a later abort of every context replaces the first notice of one");
+    expect(net.aborted(law_context + 5) == wide, "an abort of every context misses one");
+    expect(net.abort(law_notice(law_context + 6, 2)) == wide, "a context ends twice");
+}
+
+/// Rank 1 throws; the others wait as `wait(net)` says, and hear of it.
+template <class Runner, class Wait>
+void ends_with_exception(Runner& runner, Wait wait) {
+    constexpr int ranks = 4;
+    const char* const reason = "index 7 is out of range";
+    std::atomic<int> informed{0};
+    bool rethrown = false;
+    try {
+        runner(ranks, [&](auto& net) {
+            if (net.rank() == 1) throw std::out_of_range(reason);
+            try {
+                wait(net);
+            } catch (const peer_failure& heard) {
+                if (heard.culprit() == 1 && heard.notice().reason.find(reason) != std::string::npos) ++informed;
+                throw;
+            }
+        });
+    } catch (const std::out_of_range& thrown) {
+        rethrown = thrown.what() == std::string(reason);
+    }
+    expect(rethrown, "a run does not rethrow what ended it");
+    expect_equal(informed.load(), ranks - 1, "ranks that hear who threw, and why");
+}
+
+/// An error that names another rank as the culprit ends the run in that rank's name.
+template <class Runner>
+void ends_in_name_of_culprit(Runner& runner) {
+    std::atomic<int> informed{0};
+    try {
+        runner(3, [&](auto& net) {
+            if (net.rank() == 2) throw timeout(law_notice(law_context, 0));
+            try {
+                net.receive(net.rank(), {law_context + 3, 0}, deadline::never);
+            } catch (const error& heard) {
+                if (heard.culprit() == 0) ++informed;
+                throw;
+            }
+        });
+    } catch (const error& thrown) {
+        expect_equal(thrown.culprit(), 0, "culprit of a run's error");
+    }
+    expect_equal(informed.load(), 2, "ranks that hear who is at fault");
+}
+
+}  // namespace detail
+
+template <class Laws>
+void abort_laws(const Laws& all) {
+    using detail::law_context;
+    for (const int ranks : {1, 2, 8})
+        all.law("an abort ends a receive on every rank", ranks, [](auto& net) {
+            detail::ends_receives(net, law_context, {law_context, 0});
+        });
+    all.law("an abort of every context ends a receive on every rank", 5, [](auto& net) {
+        detail::ends_receives(net, every_context, {law_context, 0});
+    });
+    all.law("an abort ends every kind of wait", 3, [](auto& net) { detail::ends_all_kinds(net); });
+    all.law("an abort ends the wait for a send", 3, [](auto& net) { detail::ends_sends(net); });
+    all.law("an abort of every context ends sleep_until", 3, [](auto& net) {
+        detail::ends_waits(net, every_context, "sleep_until() survives an abort",
+                           [&] { net.sleep_until(net.now() + seconds(3600)); });
+    });
+    if (const std::size_t bound = all.limits().mailbox_bytes; bound > 0)
+        all.law("an abort ends the wait for room", 3, [bound](auto& net) { detail::ends_posts(net, bound); });
+    for (const int ranks : {1, 2, 5})
+        all.law("the first notice wins", ranks, [](auto& net) { detail::agrees_on_first(net); });
+    all.law("the first notice of a context stays", 1, [](auto& net) { detail::keeps_first_of_context(net); });
+    all.law_of_run("an exception ends ranks that receive", [](auto& runner) {
+        detail::ends_with_exception(runner, [](auto& net) {
+            net.receive(net.rank(), {law_context, 0}, deadline::never);
+        });
+    });
+    all.law_of_run("an exception ends ranks that sleep", [](auto& runner) {
+        detail::ends_with_exception(runner, [](auto& net) { net.sleep_until(net.now() + seconds(3600)); });
+    });
+    all.law_of_run("an error ends the run in the name of its culprit",
+                   [](auto& runner) { detail::ends_in_name_of_culprit(runner); });
+}
+
+}  // namespace rill::inline RILL_ABI::testing

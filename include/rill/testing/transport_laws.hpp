@@ -1,0 +1,33 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/testing/detail/transport_laws_abort.hpp>
+#include <rill/testing/detail/transport_laws_activities.hpp>
+#include <rill/testing/detail/transport_laws_control.hpp>
+#include <rill/testing/detail/transport_laws_deadlines.hpp>
+#include <rill/testing/detail/transport_laws_messages.hpp>
+#include <rill/testing/law.hpp>
+
+namespace rill::inline RILL_ABI::testing {
+
+/// Checks a model of `Transport` against the laws of the concept, those of `ConcurrentTransport` where it models that.
+///
+/// `runner(ranks, body)` calls `body(net)` on every rank of a fresh group of `ranks` and rethrows what a body throws.
+/// `visit(const char* name, const law_outcome&)` is called once per law. Nothing here measures time, or sleeps to let
+/// others be first, so that the laws hold in virtual time too. Example:
+///
+///     for_each_law([](int ranks, auto body) { in_process::run(ranks, body, {.mailbox_bytes = 4096}); },
+///                  transport_limits{.mailbox_bytes = 4096},
+///                  [](const char* name, const law_outcome& outcome) { INFO(name); CHECK_MESSAGE(outcome.held,
+///                  outcome.what); });
+template <class Runner, class Visit>
+void for_each_law(Runner&& runner, const transport_limits& limits, Visit&& visit) {
+    const law_list all(runner, limits, visit);
+    message_laws(all);
+    deadline_laws(all);
+    control_laws(all);
+    abort_laws(all);
+    activity_laws(all);
+}
+
+}  // namespace rill::inline RILL_ABI::testing
