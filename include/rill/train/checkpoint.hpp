@@ -1,0 +1,245 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/random.hpp>
+#include <rill/train/data_error.hpp>
+#include <rill/train/file.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::train {
+
+static_assert(std::endian::native == std::endian::little,
+              "rill::checkpoint: files are little-endian, this host is not");
+
+/// What a section can hold: integers, floating-point numbers, bytes.
+template <class T>
+concept Storable = (std::is_arithmetic_v<T> && !std::same_as<T, bool>) || std::same_as<T, std::byte>;
+
+namespace detail {
+
+/// How a section's elements are named in the file, and in messages.
+template <Storable T>
+constexpr std::uint32_t storage_code() {
+    const char kind = std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u';
+    return static_cast<std::uint32_t>(kind) << 8 | static_cast<std::uint32_t>(sizeof(T));
+}
+inline std::string storage_name(std::uint32_t code, std::uint64_t bytes) {
+    const char* kind = code >> 8 == 'f' ? "float" : code >> 8 == 'i' ? "int" : "uint";
+    const std::uint32_t size = code & 0xFF;
+    return std::to_string(bytes / size) + " × " + kind + std::to_string(size * 8);
+}
+
+/// Each word enters by a bijection: a change within any one word is always seen, others but for one in 2^64.
+inline std::uint64_t checksum(byte_view bytes) {
+    std::uint64_t sum = bytes.size();
+    for (std::size_t i = 0; i < bytes.size(); i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + i, std::min<std::size_t>(8, bytes.size() - i));
+        sum = mix64(sum ^ word);
+    }
+    return sum;
+}
+
+}  // namespace detail
+
+/// A file of named arrays from which training resumes bit for bit.
+///
+/// Layout, version 1, little-endian: `"rillckpt"`, version (4 bytes), number of sections (4), size of the file (8); per
+/// section: element code (4), length of its name (4), bytes of its values (8), name, values; last, a checksum of all
+/// before it (8). `load` validates everything; whatever is wrong is a `data_error`.
+class checkpoint {
+  public:
+    static constexpr std::uint32_t version = 1;
+
+    /// Gathers copies of what is to be saved.
+    class writer {
+      public:
+        writer() { clear(); }
+
+        /// Forgets all sections and keeps the memory.
+        void clear() {
+            image_.clear();
+            names_.clear();
+            append(std::as_bytes(std::span(magic, magic_size)));
+            image_.resize(header_size);
+        }
+
+        template <class Range>
+            requires requires(const Range& values) { std::span(values); }
+        void add(std::string_view name, const Range& values) {
+            const std::span all(values);
+            add_bytes(name, detail::storage_code<std::remove_cvref_t<decltype(all[0])>>(), std::as_bytes(all));
+        }
+        template <Storable T>
+        void add(std::string_view name, const T& value) {
+            add(name, std::span(&value, 1));
+        }
+
+        /// Writes a file in one step and durably. Throws `data_error`; what was at `path` is then untouched.
+        void save(const std::string& path) {
+            const std::size_t size = image_.size();
+            put(8, version);
+            put(12, static_cast<std::uint32_t>(names_.size()));
+            put(16, std::uint64_t{size + checksum_size});
+            append_value(detail::checksum(image_));
+            try {
+                replace_file(path, image_);
+            } catch (...) {
+                image_.resize(size);
+                throw;
+            }
+            image_.resize(size);
+        }
+
+      private:
+        void add_bytes(std::string_view name, std::uint32_t code, byte_view values) {
+            RILL_EXPECTS(std::find(names_.begin(), names_.end(), name) == names_.end(), "checkpoint: a new name");
+            names_.emplace_back(name);
+            append_value(code);
+            append_value(static_cast<std::uint32_t>(name.size()));
+            append_value(std::uint64_t{values.size()});
+            append(std::as_bytes(std::span(name)));
+            append(values);
+        }
+        void append(byte_view bytes) { image_.insert(image_.end(), bytes.begin(), bytes.end()); }
+        template <class T>
+        void append_value(T value) {
+            append(std::as_bytes(std::span(&value, 1)));
+        }
+        template <class T>
+        void put(std::size_t at, T value) {
+            std::memcpy(image_.data() + at, &value, sizeof value);
+        }
+
+        std::vector<std::byte> image_;
+        std::vector<std::string> names_;
+    };
+
+    checkpoint(checkpoint&&) = default;  // sections are views of the image: no copies
+    checkpoint& operator=(checkpoint&&) = default;
+
+    static checkpoint load(const std::string& path) { return checkpoint(path, read_file(path)); }
+
+    const std::string& path() const { return path_; }
+    std::size_t sections() const { return sections_.size(); }
+    bool contains(std::string_view name) const { return find(name) != nullptr; }
+
+    /// Fills `values`. Throws `data_error`, and changes nothing, unless the section has this type and size.
+    template <Storable T>
+    void read(std::string_view name, std::span<T> values) const {
+        const byte_view stored = require(name, detail::storage_code<T>(), values.size_bytes());
+        if (!stored.empty()) std::memcpy(values.data(), stored.data(), stored.size());
+    }
+    template <Storable T>
+    T read(std::string_view name) const {
+        T value{};
+        read(name, std::span(&value, 1));
+        return value;
+    }
+
+  private:
+    static constexpr char magic[] = "rillckpt";
+    static constexpr std::size_t magic_size = 8;
+    static constexpr std::size_t header_size = 24;
+    static constexpr std::size_t checksum_size = 8;
+
+    struct section {
+        std::string name;
+        std::uint32_t code = 0;
+        byte_view values{};
+    };
+
+    checkpoint(std::string path, std::vector<std::byte> image) : path_(std::move(path)), image_(std::move(image)) {
+        check_header();
+        std::size_t at = header_size;
+        for (std::uint32_t left = get<std::uint32_t>(12); left > 0; --left) at = take_section(at);
+        if (at != end()) fail(at, "the end of the sections", "more bytes");
+    }
+
+    std::size_t end() const { return image_.size() - checksum_size; }
+
+    void check_header() const {
+        if (image_.size() < header_size + checksum_size)
+            fail(image_.size(), "a checkpoint's header", "the end of the file");
+        if (std::memcmp(image_.data(), magic, magic_size) != 0) fail(0, "\"rillckpt\"", "other bytes");
+        const auto found = get<std::uint32_t>(8);
+        if (found != version) fail(8, "version " + std::to_string(version), std::to_string(found));
+        const auto size = get<std::uint64_t>(16);
+        if (size != image_.size())
+            fail(16, std::to_string(image_.size()) + ", the size of the file", std::to_string(size));
+        if (get<std::uint64_t>(end()) != detail::checksum(byte_view(image_).first(end())))
+            fail(end(), "the checksum of the contents", "another: the file is damaged");
+    }
+
+    // Behind the checksum only a faulty writer can be at fault, but a wrong size must not be followed.
+    std::size_t take_section(std::size_t at) {
+        constexpr std::size_t fixed = 16;
+        if (end() - at < fixed) fail(at, "a section", "the end of the sections");
+        const auto code = get<std::uint32_t>(at);
+        const std::size_t name_size = get<std::uint32_t>(at + 4), size = get<std::uint64_t>(at + 8);
+        const std::size_t width = code & 0xFF, room = end() - at - fixed;
+        if (width == 0 || size % width != 0) fail(at, "an element type that divides the section's size", "another");
+        if (name_size > room || size > room - name_size)
+            fail(at, "a section of at most " + std::to_string(room) + " bytes", "a longer one");
+        const std::size_t name_at = at + fixed, values_at = name_at + name_size;
+        std::string name(reinterpret_cast<const char*>(image_.data()) + name_at, name_size);
+        if (contains(name)) fail(at, "each section once", "\"" + name + "\" again");
+        sections_.push_back({std::move(name), code, byte_view(image_).subspan(values_at, size)});
+        return values_at + size;
+    }
+
+    const section* find(std::string_view name) const {
+        for (const section& one : sections_)
+            if (one.name == name) return &one;
+        return nullptr;
+    }
+
+    byte_view require(std::string_view name, std::uint32_t code, std::size_t bytes) const {
+        const section* found = find(name);
+        const std::string where = "section \"" + std::string(name) + "\"";
+        if (found == nullptr) throw data_error(path_, where, detail::storage_name(code, bytes), "no such section");
+        if (found->code != code || found->values.size() != bytes)
+            throw data_error(path_, where, detail::storage_name(code, bytes),
+                             detail::storage_name(found->code, found->values.size()));
+        return found->values;
+    }
+
+    template <class T>
+    T get(std::size_t at) const {
+        T value{};
+        std::memcpy(&value, image_.data() + at, sizeof value);
+        return value;
+    }
+    [[noreturn]] void fail(std::size_t at, const std::string& expected, const std::string& found) const {
+        throw data_error(path_, std::uint64_t{at}, expected, found);
+    }
+
+    std::string path_;
+    std::vector<std::byte> image_;
+    std::vector<section> sections_;
+};
+
+/// An object whose state can be put into a checkpoint and taken out again; its sections' names begin with `prefix`.
+/// `save` and `restore` are templates over writer and reader, so that lower layers can have them too. A `restore` that
+/// throws leaves the object as it was.
+template <class S>
+concept Persistent =
+    requires(const S& constant, S& object, checkpoint::writer& out, const checkpoint& in, std::string_view prefix) {
+        { constant.save(out, prefix) };
+        { object.restore(in, prefix) };
+    };
+
+}  // namespace rill::inline RILL_ABI::train

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <limits>
+#include <span>
+
+namespace rill::inline RILL_ABI::train {
+
+/// The Euclidean norm, in double precision; summed as eight interleaved partial sums, so the bits depend on the values
+/// alone. NaN or infinity where a value is.
+template <std::floating_point T>
+double norm(std::span<const T> values) {
+    constexpr std::size_t lanes = 8;
+    double sums[lanes]{};
+    std::size_t i = 0;
+    for (; i + lanes <= values.size(); i += lanes)
+        for (std::size_t lane = 0; lane < lanes; ++lane) {
+            const double x = values[i + lane];
+            sums[lane] += x * x;
+        }
+    for (; i < values.size(); ++i) sums[i % lanes] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    double total = 0;
+    for (double sum : sums) total += sum;
+    return std::sqrt(total);
+}
+
+/// Scales a gradient down to the norm `most` where it is longer; the direction stays.
+struct clip_norm {
+    double most = std::numeric_limits<double>::infinity();
+
+    /// Returns the norm before. A norm that is not finite is returned and the gradient left as it is.
+    template <std::floating_point T>
+    double apply(std::span<T> gradient) const {
+        const double length = norm(std::span<const T>(gradient));
+        if (std::isfinite(length) && length > most) {
+            const T scale = static_cast<T>(most / length);
+            for (T& value : gradient) value *= scale;
+        }
+        return length;
+    }
+    friend constexpr bool operator==(const clip_norm&, const clip_norm&) = default;
+};
+
+/// Limits each coordinate to `[-most, most]`; a NaN stays.
+struct clip_value {
+    double most = std::numeric_limits<double>::infinity();
+
+    template <std::floating_point T>
+    void apply(std::span<T> gradient) const {
+        const T bound = static_cast<T>(most);
+        for (T& value : gradient) value = std::clamp(value, -bound, bound);
+    }
+    friend constexpr bool operator==(const clip_value&, const clip_value&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::train

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/types.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace rill::inline RILL_ABI::train {
+
+/// Labelled samples: a row-major matrix of features and one class per row. Read-only once made; ranks of one process
+/// share it.
+struct dataset {
+    std::size_t rows = 0;
+    std::size_t columns = 0;
+    int classes = 0;
+    aligned_vector<float> features;    ///< rows × columns
+    std::vector<std::int32_t> labels;  ///< rows, each in `[0, classes)`
+
+    std::span<const float> row(std::size_t i) const { return std::span(features).subspan(i * columns, columns); }
+};
+
+/// The rows that belong to `rank` of `size`: nearly equal consecutive ranges, nothing is copied.
+inline segment shard(const dataset& data, rank_t rank, int size) {
+    RILL_EXPECTS(size > 0 && rank >= 0 && rank < size, "shard: a rank of the group");
+    return split(data.rows, static_cast<std::size_t>(size), static_cast<std::size_t>(rank));
+}
+
+/// Some rows of a dataset, by number and in this order; both outlive the batch.
+struct batch {
+    const dataset& data;
+    std::span<const std::uint32_t> rows;
+};
+
+}  // namespace rill::inline RILL_ABI::train

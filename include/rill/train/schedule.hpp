@@ -1,0 +1,67 @@
+// Learning rates as functions of the step, `0, 1, 2, …`.
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <numbers>
+
+namespace rill::inline RILL_ABI::train {
+
+/// A learning rate for each step: a value, a pure function.
+template <class S>
+concept RateSchedule = std::regular<S> && requires(const S& schedule, std::uint64_t step) {
+    { schedule.rate(step) } -> std::same_as<double>;
+};
+
+struct constant_rate {
+    double value = 0.1;
+
+    constexpr double rate(std::uint64_t) const { return value; }
+    friend constexpr bool operator==(const constant_rate&, const constant_rate&) = default;
+};
+
+/// `initial · factor^⌊step / every⌋`.
+struct step_decay {
+    double initial = 0.1;
+    double factor = 0.1;
+    std::uint64_t every = 1;
+
+    double rate(std::uint64_t step) const { return initial * std::pow(factor, static_cast<double>(step / every)); }
+    friend constexpr bool operator==(const step_decay&, const step_decay&) = default;
+};
+
+/// `c1 / (step + c2)`, the rate under which SGD converges on strongly convex objectives.
+struct inverse_time {
+    double c1 = 1;
+    double c2 = 10;
+
+    constexpr double rate(std::uint64_t step) const { return c1 / (static_cast<double>(step) + c2); }
+    friend constexpr bool operator==(const inverse_time&, const inverse_time&) = default;
+};
+
+/// Linear from `peak / warmup` to `peak` in the first `warmup` steps, then half a cosine down to `floor` at step
+/// `total`, where it stays.
+struct warmup_cosine {
+    double peak = 0.1;
+    double floor = 0;
+    std::uint64_t warmup = 0;
+    std::uint64_t total = 1;
+
+    double rate(std::uint64_t step) const {
+        if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
+        if (step >= total) return floor;
+        const double progress = static_cast<double>(step - warmup) / static_cast<double>(total - warmup);
+        return floor + (peak - floor) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+    }
+    friend constexpr bool operator==(const warmup_cosine&, const warmup_cosine&) = default;
+};
+
+static_assert(RateSchedule<constant_rate>);
+static_assert(RateSchedule<step_decay>);
+static_assert(RateSchedule<inverse_time>);
+static_assert(RateSchedule<warmup_cosine>);
+
+}  // namespace rill::inline RILL_ABI::train
