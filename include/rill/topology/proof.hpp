@@ -1,0 +1,85 @@
+/// Proves schedules correct, at compile time for small groups: follows every contribution in lockstep. Works on any
+/// model of `Topology`, and on any callable that gives each rank a `Schedule`.
+#pragma once
+
+#include <rill/concept/topology.hpp>
+#include <rill/core/call.hpp>
+#include <rill/topology/follow.hpp>
+
+#include <type_traits>
+
+namespace rill::inline RILL_ABI::topology {
+
+/// The first defect of the schedules `schedule_of(0) … schedule_of(aim.size - 1)`, if they have one.
+///
+/// Refused are: a send without its receive in the same round with the same parts, or the reverse; a message to oneself;
+/// receives out of order; ranges outside `[0, parts())` or overlapping in a round; ends that disagree on fold or copy;
+/// a contribution that is folded twice, or is missing at the end; a fold after a copy; a copy that brings nothing new;
+/// a part that is received in vain; a rank that never learns the outcome of a rooted operation; a broken promise. Cost:
+/// memory O(P²·parts/8) bytes; time O(P/64) per part sent.
+template <class ScheduleOf>
+constexpr verdict verify(const obligation& aim, const ScheduleOf& schedule_of) {
+    return follower<std::remove_cvref_t<decltype(schedule_of(rank_t{0}))>>(aim, schedule_of).run();
+}
+
+template <Topology T>
+constexpr promises promises_of(const T&) {
+    return {.rank_order = T::preserves_rank_order, .copy_phase = T::has_copy_phase};
+}
+
+/// Whether every rank ends with every contribution exactly once, in every part.
+template <Topology T>
+constexpr verdict verify_all_reduce(const T& topology, int size) {
+    return verify({operation::all_reduce, size, 0, promises_of(topology)},
+                  [&](rank_t rank) { return topology.all_reduce(size, rank); });
+}
+
+/// Whether rank r ends with every contribution exactly once in part r.
+template <Topology T>
+constexpr verdict verify_reduce_scatter(const T& topology, int size) {
+    return verify({operation::reduce_scatter, size, 0, {.rank_order = T::preserves_rank_order}},
+                  [&](rank_t rank) { return topology.reduce_scatter(size, rank); });
+}
+
+/// Whether part r, which rank r alone has at first, reaches every rank.
+template <Topology T>
+constexpr verdict verify_all_gather(const T& topology, int size) {
+    return verify({operation::all_gather, size}, [&](rank_t rank) { return topology.all_gather(size, rank); });
+}
+
+/// Whether the root ends with every contribution exactly once, and every rank learns that it did.
+template <RootedTopology T>
+constexpr verdict verify_reduce(const T& topology, int size, rank_t root) {
+    return verify({operation::reduce, size, root, {.rank_order = T::preserves_rank_order}},
+                  [&](rank_t rank) { return topology.reduce(size, rank, root); });
+}
+
+/// Whether every rank ends with what the root has, and the root learns that they do.
+template <RootedTopology T>
+constexpr verdict verify_broadcast(const T& topology, int size, rank_t root) {
+    return verify({operation::broadcast, size, root},
+                  [&](rank_t rank) { return topology.broadcast(size, rank, root); });
+}
+
+template <Topology T>
+constexpr bool computes_all_reduce(const T& topology, int size) {
+    return verify_all_reduce(topology, size).ok;
+}
+template <Topology T>
+constexpr bool computes_reduce_scatter(const T& topology, int size) {
+    return verify_reduce_scatter(topology, size).ok;
+}
+template <Topology T>
+constexpr bool computes_all_gather(const T& topology, int size) {
+    return verify_all_gather(topology, size).ok;
+}
+template <RootedTopology T>
+constexpr bool computes_reduce(const T& topology, int size, rank_t root) {
+    return verify_reduce(topology, size, root).ok;
+}
+template <RootedTopology T>
+constexpr bool computes_broadcast(const T& topology, int size, rank_t root) {
+    return verify_broadcast(topology, size, root).ok;
+}
+
+}  // namespace rill::inline RILL_ABI::topology

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <rill/concept/topology.hpp>
+#include <rill/core/call.hpp>
+#include <rill/topology/tree_schedule.hpp>
+
+namespace rill::inline RILL_ABI::topology {
+
+/// Folds up and copies down a preorder tree whose nodes have at most `arity` children (see `subtree`); arity 1 is a
+/// chain. A root between other ranks has at least one child on each side.
+///
+/// Cost, with depth D ≈ log_arity P: every collective takes 2D rounds. A rank sends at most: `all_reduce` N(1 + arity),
+/// `reduce` N, `broadcast` N·arity, and frames without content for the way back; `reduce_scatter` less than 2N,
+/// `all_gather` N·arity.
+/// Determinism: ascending order of ranks, for every root.
+struct tree {
+    int arity = 2;
+
+    static constexpr const char* name = "tree";
+    static constexpr bool preserves_rank_order = true;
+    static constexpr bool has_copy_phase = true;
+
+    constexpr tree_schedule all_reduce(int size, rank_t rank) const {
+        return {operation::all_reduce, arity, size, rank};
+    }
+    constexpr tree_schedule reduce_scatter(int size, rank_t rank) const {
+        return {operation::reduce_scatter, arity, size, rank};
+    }
+    constexpr tree_schedule all_gather(int size, rank_t rank) const {
+        return {operation::all_gather, arity, size, rank};
+    }
+    constexpr tree_schedule reduce(int size, rank_t rank, rank_t root) const {
+        return {operation::reduce, arity, size, rank, root};
+    }
+    constexpr tree_schedule broadcast(int size, rank_t rank, rank_t root) const {
+        return {operation::broadcast, arity, size, rank, root};
+    }
+
+    /// Calls `visit(name, value)` for each option: printing and hashing need no more.
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("arity", arity);
+    }
+
+    friend constexpr bool operator==(tree, tree) = default;
+};
+
+static_assert(RootedTopology<tree>);
+
+}  // namespace rill::inline RILL_ABI::topology
