@@ -137,11 +137,15 @@ class checkpoint {
     std::size_t sections() const { return sections_.size(); }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
 
-    /// Fills `values`. Throws `data_error`, and changes nothing, unless the section has this type and size.
-    template <Storable T>
-    void read(std::string_view name, std::span<T> values) const {
-        const byte_view stored = require(name, detail::storage_code<T>(), values.size_bytes());
-        if (!stored.empty()) std::memcpy(values.data(), stored.data(), stored.size());
+    /// Fills `values`, a contiguous range. Throws `data_error`, and changes nothing, unless the section has this type
+    /// and size.
+    template <class Range>
+        requires requires(Range& values) { std::as_writable_bytes(std::span(values)); }
+    void read(std::string_view name, Range&& values) const {
+        const std::span all(values);
+        const byte_view stored =
+            require(name, detail::storage_code<std::remove_cvref_t<decltype(all[0])>>(), all.size_bytes());
+        if (!stored.empty()) std::memcpy(all.data(), stored.data(), stored.size());
     }
     template <Storable T>
     T read(std::string_view name) const {

@@ -68,7 +68,7 @@ class sampler {
     void restore(const Reader& in, std::string_view prefix) {
         const std::string name = std::string(prefix) + "sampler";
         saved_state saved{};
-        in.read(name, std::span(saved));
+        in.read(name, saved);
         const saved_state own = state();
         constexpr const char* what[] = {"rows", "rows per global batch", "the random key"};
         for (std::size_t i = 0; i < 3; ++i)

@@ -55,7 +55,7 @@ class bound_sgd {
     }
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
-        in.read(std::string(prefix) + "velocity", std::span(velocity_));
+        in.read(std::string(prefix) + "velocity", velocity_);
     }
 
   private:
