@@ -35,8 +35,8 @@ find_package(Boost QUIET COMPONENTS context)
 find_package(Eigen3 QUIET NO_MODULE)
 find_package(ZLIB QUIET)
 
-rill_component(threads HEADERS transport/in_process LINKS Threads::Threads)
-rill_component(simulated HEADERS transport/simulated LINKS Boost::context)
+rill_component(threads HEADERS transport/in_process transport/detail/in_process LINKS Threads::Threads)
+rill_component(simulated HEADERS transport/simulated transport/detail/simulated transport/detail/fiber LINKS Boost::context)
 rill_component(train HEADERS train/ system/ LINKS Eigen3::Eigen ZLIB::ZLIB)
 rill_component(testing HEADERS testing/ LINKS rill::threads rill::simulated)
 

@@ -6,6 +6,7 @@ if(RILL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 # rill_own_code: strict warnings, and the sanitizers and instruction set that a preset asks for.
+set(CMAKE_CXX_EXTENSIONS OFF)
 add_library(rill_own_code INTERFACE)
 target_link_libraries(rill_own_code INTERFACE rill::rill)
 target_compile_options(rill_own_code INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)

@@ -1,0 +1,13 @@
+// expect: constraints not satisfied|constraint.* not satisfied|does not satisfy 'Element'
+#include <rill/core/types.hpp>
+
+template <rill::Element T>
+struct stream_of {};
+
+#ifdef RILL_FIXED
+using sample = stream_of<float>;
+#else
+using sample = stream_of<unsigned char>;
+#endif
+
+sample value;

@@ -1,0 +1,40 @@
+"""The check of samples that must not compile has to refuse samples that prove nothing."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "compile_fail"))
+import check  # noqa: E402
+
+COMMAND = sys.argv[1:]
+MISTAKE = "#ifdef RILL_FIXED\nint value = 1;\n#else\nstatic_assert(sizeof(int) == 1, \"too wide\");\n#endif\n"
+
+
+def trouble(text):
+    with tempfile.TemporaryDirectory() as folder:
+        sample = pathlib.Path(folder, "sample.cpp")
+        sample.write_text(text)
+        return check.trouble(str(sample), COMMAND)
+
+
+class CompileFail(unittest.TestCase):
+    def test_good_sample(self):
+        self.assertIsNone(trouble("// expect: too wide\n" + MISTAKE))
+
+    def test_no_expectation(self):
+        self.assertRegex(trouble(MISTAKE), "first line must be")
+
+    def test_other_message(self):
+        self.assertRegex(trouble("// expect: too narrow\n" + MISTAKE), "lacks `too narrow`")
+
+    def test_sample_that_compiles(self):
+        self.assertEqual(trouble("// expect: too wide\nint value = 1;\n"), "must not compile, but does")
+
+    def test_typo_outside_the_mistake(self):
+        self.assertRegex(trouble("// expect: too wide\nimt value;\n" + MISTAKE), "must compile with -DRILL_FIXED")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

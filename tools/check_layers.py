@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Checks the include graph of a header tree against the layers of the design.
+
+usage: check_layers.py [INCLUDE_DIR]      (default: the include/ beside this script's folder)
+
+Prints one line per violation, `file:line: what`, and exits 1 when there is one.
+"""
+
+import pathlib
+import re
+import sys
+
+# A folder may include itself and every folder of an earlier row; folders of one row never include each other.
+ROWS = [
+    ["core"],
+    ["concept"],
+    ["kernel"],
+    ["stream"],
+    ["transport", "topology", "compress", "aggregate", "coding", "straggler"],
+    ["collective"],
+    ["cost"],
+    ["train"],
+    ["system"],
+]
+MAY_INCLUDE = {folder: {folder, *(below for row in ROWS[:height] for below in row)}
+               for height, row in enumerate(ROWS) for folder in row}
+MAY_INCLUDE["adapt"] = {"adapt", "core", "concept"}
+MAY_INCLUDE["testing"] = {"testing", *MAY_INCLUDE}
+
+# Each of these costs a translation unit a third of a second or more, or (execution) asks for oneTBB when linking.
+FORBIDDEN = {"iostream", "random", "ranges", "regex", "functional", "execution"}
+THREADING = {"thread", "mutex", "shared_mutex", "condition_variable", "chrono", "future", "semaphore", "latch", "barrier",
+             "stop_token"}
+MAY_THREAD = {"transport", "adapt"}
+MAY_USE_THIRD_PARTIES = {"transport", "coding", "train", "system", "adapt", "testing"}
+INTRINSICS = {"immintrin.h", "arm_neon.h"}
+
+# The umbrella reaches every header outside these folders and outside detail/ that brings neither threads nor a third
+# party.
+UMBRELLA = "rill.hpp"
+NOT_IN_UMBRELLA = {"train", "system", "adapt", "testing"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def is_third_party(name):
+    if name.startswith("rill/") or name in INTRINSICS:
+        return False
+    return "/" in name or "." in name
+
+
+class Tree:
+    """The headers below `include`: for each, its includes as (line number, bracket, name)."""
+
+    def __init__(self, include):
+        self.include = include
+        self.includes = {}
+        for path in sorted((include / "rill").rglob("*.hpp")):
+            name = path.relative_to(include).as_posix()
+            matches = ((number, INCLUDE.match(line)) for number, line in enumerate(path.read_text().splitlines(), 1))
+            self.includes[name] = [(number, match[1], match[2]) for number, match in matches if match]
+
+    def closure(self, header):
+        """Everything that including `header` brings in, itself included."""
+        seen, waiting = set(), [header]
+        while waiting:
+            name = waiting.pop()
+            if name not in seen:
+                seen.add(name)
+                waiting += [included for _, _, included in self.includes.get(name, [])]
+        return seen
+
+
+def folder_of(header):
+    """`core` for rill/core/x.hpp, and for rill/core/detail/x.hpp; nothing for the umbrella."""
+    parts = header.split("/")
+    return parts[1] if len(parts) > 2 else None
+
+
+def check_include(tree, header, bracket, name):
+    folder = folder_of(header)
+    if bracket == '"':
+        return f'write #include <rill/...> instead of "{name}"'
+    if name.startswith("rill/"):
+        if name not in tree.includes:
+            return f"<{name}> does not exist"
+        if folder and folder_of(name) not in MAY_INCLUDE[folder]:
+            return f"{folder}/ must not include <{name}>"
+    elif name in FORBIDDEN:
+        return f"<{name}> is too expensive for a library header"
+    elif name in THREADING and folder not in MAY_THREAD:
+        return f"<{name}> belongs in {', '.join(sorted(MAY_THREAD))} only"
+    elif is_third_party(name) and folder not in MAY_USE_THIRD_PARTIES:
+        return f"<{name}> is a third party's: {folder or UMBRELLA} needs the standard library alone"
+    return None
+
+
+def find_cycles(tree):
+    """One line for each include that closes a cycle."""
+    done, path = set(), []
+
+    def visit(header):
+        if header in path:
+            yield f"{header}: cycle {' -> '.join([*path[path.index(header):], header])}"
+            return
+        if header in done:
+            return
+        path.append(header)
+        for _, _, name in tree.includes.get(header, []):
+            if name in tree.includes:
+                yield from visit(name)
+        path.pop()
+        done.add(header)
+
+    for header in tree.includes:
+        yield from visit(header)
+
+
+def check_umbrella(tree):
+    umbrella = f"rill/{UMBRELLA}"
+    if umbrella not in tree.includes:
+        return
+    inside = tree.closure(umbrella)
+    for header in tree.includes:
+        reached = tree.closure(header)
+        heavy = sorted(name for name in reached if name in THREADING or is_third_party(name))
+        wanted = folder_of(header) not in NOT_IN_UMBRELLA and not heavy
+        if header in inside and header != umbrella and not wanted:
+            yield f"{umbrella}: must not reach <{header}>" + (f", which brings <{heavy[0]}>" if heavy else "")
+        if header not in inside and wanted and "/detail/" not in header:
+            yield f"{umbrella}: lacks #include <{header}>"
+
+
+def violations(include):
+    tree = Tree(include)
+    if not tree.includes:
+        yield f"{include}: no header below {include}/rill"
+    for header, includes in tree.includes.items():
+        folder = folder_of(header)
+        if folder is None and header != f"rill/{UMBRELLA}":
+            yield f"{header}:1: only {UMBRELLA} stands outside the folders"
+        if folder and folder not in MAY_INCLUDE:
+            yield f"{header}:1: folder {folder}/ has no place in the layers"
+            continue
+        for number, bracket, name in includes:
+            trouble = check_include(tree, header, bracket, name)
+            if trouble:
+                yield f"{header}:{number}: {trouble}"
+    yield from find_cycles(tree)
+    yield from check_umbrella(tree)
+
+
+def main(arguments):
+    include = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).parent.parent / "include"
+    found = list(violations(include))
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
