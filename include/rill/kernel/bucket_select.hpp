@@ -1,0 +1,106 @@
+// Selection of the k largest magnitudes of every bucket.
+#pragma once
+
+#include <rill/core/contract.hpp>
+#include <rill/kernel/select.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// How many of `count` keys reach `bound`; `count` is a multiple of `block`.
+template <class Key>
+std::size_t count_at_least(const Key* keys, std::size_t count, Key bound) {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < count; i += block) {
+        Key reached = 0;
+        for (std::size_t j = 0; j < block; ++j) reached += keys[i + j] >= bound ? Key{1} : Key{0};
+        sum += static_cast<std::size_t>(reached);
+    }
+    return sum;
+}
+
+/// The cut behind the `k` largest keys by bisection over their values: as many counting passes as keys have bits at
+/// most, but they vectorise and leave the keys where they are. `count` is a multiple of `block`.
+template <class Key>
+cut<Key> cut_by_bisection(const Key* keys, std::size_t count, std::size_t k, Key largest) {
+    Key low = 0;
+    Key high = largest + 1;  // at least k keys reach `low`, fewer reach `high`
+    std::size_t above = 0;
+    while (high - low > 1) {
+        const Key middle = low + (high - low) / 2;
+        const std::size_t reached = count_at_least(keys, count, middle);
+        if (reached == k) return {middle - 1, 0};
+        if (reached > k) {
+            low = middle;
+        } else {
+            high = middle;
+            above = reached;
+        }
+    }
+    return {low, k - above};
+}
+
+/// As `select_largest`, for buckets that stay in cache.
+template <Element T, IndexType Index>
+std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_t k, Index* out,
+                             select_scratch& scratch) {
+    using key = magnitude_key<T>;
+    const std::size_t padded = (x.size() + block - 1) / block * block;
+    key* keys = room<key>(scratch.middle, padded);
+    key largest = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) keys[i] = magnitude(x[i]);
+    for (std::size_t i = x.size(); i < padded; ++i) keys[i] = 0;  // counted by no bound above zero
+    for (std::size_t i = 0; i < padded; i += block)
+        for (std::size_t j = 0; j < block; ++j) largest = std::max(largest, keys[i + j]);
+    if (largest > largest_magnitude<T>) refuse_nan(x, first);
+
+    auto at = cut_by_bisection(keys, padded, k, largest);
+    std::size_t count = 0;
+    for (std::size_t i = 0; count < k; ++i) {
+        const bool tie = keys[i] == at.key && at.ties > 0;
+        at.ties -= tie ? 1U : 0U;
+        out[count] = static_cast<Index>(first + i);
+        count += keys[i] > at.key || tie ? 1U : 0U;
+    }
+    return k;
+}
+
+}  // namespace detail
+
+/// The number of entries that `bucket_top_k` selects of `n`.
+constexpr std::size_t bucket_top_k_count(std::size_t n, std::size_t bucket, std::size_t k) {
+    return n / bucket * std::min(k, bucket) + std::min(k, n % bucket);
+}
+
+/// Writes the coordinates of the k largest magnitudes of each `bucket` consecutive entries, in ascending order, ties by
+/// the lower coordinate, and returns their number. Of a bucket of k entries or fewer (the last one may be shorter) all
+/// are selected.
+///
+/// `indices` holds at least `bucket_top_k_count(n, bucket, k)`. Throws `invalid_value` naming the lowest coordinate
+/// that is NaN; `indices` is then unspecified.
+template <Element T, IndexType Index>
+std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k, std::span<Index> indices,
+                         select_scratch& scratch) {
+    constexpr std::size_t in_cache = 8192;
+    RILL_EXPECTS(bucket > 0, "bucket_top_k: a bucket holds at least one entry");
+    RILL_EXPECTS(detail::fits<Index>(x.size()), "bucket_top_k: the index type cannot number every coordinate");
+    RILL_EXPECTS(indices.size() >= bucket_top_k_count(x.size(), bucket, k),
+                 "bucket_top_k: too few indices for the result");
+    std::size_t count = 0;
+    for (std::size_t first = 0; first < x.size(); first += std::min(bucket, x.size() - first)) {
+        const auto part = x.subspan(first, std::min(bucket, x.size() - first));
+        const bool bisect = k > 0 && k < part.size() && part.size() <= in_cache;
+        count += bisect ? detail::select_in_bucket(part, first, k, indices.data() + count, scratch)
+                        : detail::select_largest(part, first, k, indices.data() + count, scratch);
+    }
+    return count;
+}
+
+}  // namespace rill::inline RILL_ABI::kernel

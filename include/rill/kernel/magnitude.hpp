@@ -1,0 +1,87 @@
+// Magnitudes as unsigned integers: they order all element types alike, INT_MIN and NaN included.
+#pragma once
+
+#include <rill/core/error.hpp>
+#include <rill/core/types.hpp>
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace rill::inline RILL_ABI::kernel {
+
+template <Element T>
+using magnitude_key = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+/// |x| as an integer of the same order; a NaN is above infinity.
+template <Element T>
+constexpr magnitude_key<T> magnitude(T x) {
+    using key = magnitude_key<T>;
+    if constexpr (std::floating_point<T>)
+        return std::bit_cast<key>(x) & (static_cast<key>(-1) >> 1);
+    else
+        return x < 0 ? key{0} - static_cast<key>(x) : static_cast<key>(x);
+}
+
+/// The largest magnitude that is no NaN.
+template <Element T>
+inline constexpr magnitude_key<T> largest_magnitude =
+    std::floating_point<T> ? magnitude(std::numeric_limits<T>::infinity()) : magnitude(std::numeric_limits<T>::min());
+
+namespace detail {
+
+/// Trip count of inner loops: a constant, because compilers vectorise no other at -O2.
+inline constexpr std::size_t block = 64;
+
+/// Whether any of `Count` magnitudes reaches `bound`.
+template <std::size_t Count, Element T>
+bool any_at_least(const T* x, magnitude_key<T> bound) {
+    using key = magnitude_key<T>;
+    key found = 0;
+    for (std::size_t j = 0; j < Count; ++j) found |= magnitude(x[j]) >= bound ? key{1} : key{0};
+    return found != 0;
+}
+
+/// The first coordinate whose magnitude reaches `bound`.
+template <Element T>
+std::optional<std::size_t> find_at_least(std::span<const T> x, magnitude_key<T> bound) {
+    std::size_t i = 0;
+    while (i + block <= x.size() && !any_at_least<block>(x.data() + i, bound)) i += block;
+    for (; i < x.size(); ++i)
+        if (magnitude(x[i]) >= bound) return i;
+    return std::nullopt;
+}
+
+}  // namespace detail
+
+/// The first coordinate that is infinite or NaN.
+template <Element T>
+std::optional<std::size_t> find_non_finite(std::span<const T> x) {
+    if constexpr (std::floating_point<T>)
+        return detail::find_at_least(x, largest_magnitude<T>);
+    else
+        return std::nullopt;
+}
+
+/// The first coordinate that is NaN.
+template <Element T>
+std::optional<std::size_t> find_nan(std::span<const T> x) {
+    if constexpr (std::floating_point<T>)
+        return detail::find_at_least(x, largest_magnitude<T> + 1);
+    else
+        return std::nullopt;
+}
+
+/// Throws `invalid_value` naming the lowest NaN, if there is one. `first` is the coordinate of `x[0]`.
+template <Element T>
+void refuse_nan(std::span<const T> x, std::size_t first = 0) {
+    if (const auto i = find_nan(x)) throw invalid_value("coordinate " + std::to_string(first + *i) + " is NaN");
+}
+
+}  // namespace rill::inline RILL_ABI::kernel

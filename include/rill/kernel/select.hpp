@@ -1,0 +1,234 @@
+// Exact selection of the k largest magnitudes.
+#pragma once
+
+#include <rill/core/contract.hpp>
+#include <rill/core/random.hpp>
+#include <rill/kernel/collect.hpp>
+#include <rill/kernel/magnitude.hpp>
+#include <rill/kernel/scratch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// Working memory of the selections; its size depends on the lengths of the input and the output only.
+struct select_scratch {
+    buffer indices;
+    buffer keys;
+    buffer middle;
+    buffer ties;
+};
+
+namespace detail {
+
+/// The selection as a cut: everything above `key`, and the first `ties` coordinates that equal it.
+template <class Key>
+struct cut {
+    Key key = 0;
+    std::size_t ties = 0;
+};
+
+/// The cut behind the `k` largest of `count` keys, 0 < k <= count. Reorders them.
+template <class Key>
+cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
+    std::nth_element(keys, keys + (k - 1), keys + count, [](Key a, Key b) { return a > b; });
+    const Key key = keys[k - 1];
+    std::size_t above = 0;
+    for (std::size_t i = 0; i < k; ++i) above += keys[i] > key ? 1U : 0U;
+    return {key, k - above};
+}
+
+/// The cut behind the `k` largest magnitudes, 0 < k <= n, digit by digit. No input is bad for it: a pass per 11 bits.
+template <Element T>
+cut<magnitude_key<T>> cut_by_digits(std::span<const T> x, std::size_t k) {
+    using key = magnitude_key<T>;
+    constexpr int digit = 11;
+    constexpr int bits = sizeof(key) * 8;
+    key prefix = 0;
+    for (int high = bits; high > 0; high -= digit) {  // the bits from `high` upwards are known
+        const int low = high > digit ? high - digit : 0;
+        std::array<std::size_t, 1U << digit> histogram{};
+        const key known = high == bits ? key{0} : static_cast<key>(~key{0} << high);
+        for (const T value : x) {
+            const key m = magnitude(value);
+            if ((m & known) == prefix) ++histogram[static_cast<std::size_t>((m & ~known) >> low)];
+        }
+        std::size_t d = histogram.size() - 1;
+        for (; histogram[d] < k; --d) k -= histogram[d];
+        prefix |= static_cast<key>(d) << low;
+    }
+    return {prefix, k};
+}
+
+template <Element T, IndexType Index>
+candidates<T, Index> room_for_candidates(select_scratch& scratch, std::size_t capacity) {
+    return {.indices = room<Index>(scratch.indices, capacity + block),
+            .keys = room<magnitude_key<T>>(scratch.keys, capacity + block),
+            .capacity = capacity};
+}
+
+template <IndexType Index>
+tied<Index> room_for_ties(select_scratch& scratch, std::size_t capacity) {
+    return {.indices = room<Index>(scratch.ties, capacity + block), .capacity = capacity};
+}
+
+template <Element T, IndexType Index>
+bool has_nan(const candidates<T, Index>& above) {
+    bool found = false;
+    for (std::size_t i = 0; i < above.count; ++i) found |= above.keys[i] > largest_magnitude<T>;
+    return found;
+}
+
+/// Writes the coordinates that a cut selects; they are known to be `k`.
+template <Element T, IndexType Index>
+void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at, std::size_t k, Index* out,
+              select_scratch& scratch) {
+    auto above = room_for_candidates<T, Index>(scratch, k);
+    auto ties = room_for_ties<Index>(scratch, at.ties);
+    collect(x, first, at.key, above, ties);
+    if (at.key > largest_magnitude<T> || has_nan(above)) refuse_nan(x, first);
+    std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + ties.count, out);
+}
+
+/// Bounds between which the k-th largest magnitude lies almost surely.
+template <class Key>
+struct bounds {
+    Key low = 0;
+    Key high = 0;
+    std::size_t capacity = 0;  ///< more magnitudes above `low` than this are most unlikely
+};
+
+/// Bounds from a random sample; none when k is so close to n that they would exclude nothing.
+template <Element T>
+std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std::size_t k, select_scratch& scratch) {
+    using key = magnitude_key<T>;
+    const std::size_t n = x.size();
+    const std::size_t count = std::min<std::size_t>(64 + n / 128, 16384);
+    const double rank = static_cast<double>(k) * static_cast<double>(count) / static_cast<double>(n);
+    const double spread = 4 * std::sqrt(rank) + 4;
+    const auto low = static_cast<std::size_t>(rank + spread);
+    if (low >= count) return std::nullopt;
+
+    key* sample = room<key>(scratch.middle, count);
+    random_sequence random(random_key{0x73656C656374U});
+    for (std::size_t i = 0; i < count; ++i) sample[i] = magnitude(x[static_cast<std::size_t>(random.below(n))]);
+
+    const auto greater = [](key a, key b) { return a > b; };
+    bounds<key> result{.high = static_cast<key>(-1)};
+    std::nth_element(sample, sample + low, sample + count, greater);
+    result.low = sample[low];
+    if (rank > spread) {
+        const auto high = static_cast<std::size_t>(rank - spread);
+        std::nth_element(sample, sample + high, sample + low, greater);
+        result.high = sample[high];
+    }
+    const double most =
+        (static_cast<double>(low) + 4 * std::sqrt(static_cast<double>(low)) + 8) / static_cast<double>(count);
+    result.capacity = most < 1 ? static_cast<std::size_t>(most * static_cast<double>(n)) : n;
+    return result;
+}
+
+/// The cut behind the `k` largest candidates; only those up to `high` take part in the search.
+template <Element T, IndexType Index>
+cut<magnitude_key<T>> cut_candidates(const candidates<T, Index>& above, std::size_t k, magnitude_key<T> high,
+                                     select_scratch& scratch) {
+    auto* middle = room<magnitude_key<T>>(scratch.middle, above.capacity + block);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < above.count; ++i) {
+        middle[count] = above.keys[i];
+        count += above.keys[i] <= high ? 1U : 0U;
+    }
+    const std::size_t sure = above.count - count;
+    if (sure < k) return cut_keys(middle, count, k - sure);
+    std::copy_n(above.keys, above.count, middle);
+    return cut_keys(middle, above.count, k);
+}
+
+/// Keeps the candidates that a cut selects.
+template <Element T, IndexType Index>
+void filter(candidates<T, Index>& above, cut<magnitude_key<T>> at) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < above.count; ++i) {
+        const bool tie = above.keys[i] == at.key && at.ties > 0;
+        at.ties -= tie ? 1U : 0U;
+        above.indices[count] = above.indices[i];
+        count += above.keys[i] > at.key || tie ? 1U : 0U;
+    }
+    above.count = count;
+}
+
+/// Selects in little more than one pass; false, and nothing written, when the sample misled.
+template <Element T, IndexType Index>
+bool select_by_sample(std::span<const T> x, std::size_t first, std::size_t k, Index* out, select_scratch& scratch) {
+    const auto guess = sample_bounds(x, k, scratch);
+    if (!guess) return false;
+    auto above = room_for_candidates<T, Index>(scratch, std::max(guess->capacity, k));
+    auto ties = room_for_ties<Index>(scratch, k);
+    if (!collect(x, first, guess->low, above, ties)) return false;
+    if (guess->low > largest_magnitude<T> || has_nan(above)) refuse_nan(x, first);
+    if (above.count >= k) {
+        filter(above, cut_candidates(above, k, guess->high, scratch));
+        std::copy_n(above.indices, k, out);
+        return true;
+    }
+    if (above.count + ties.count < k) return false;
+    std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + (k - above.count), out);
+    return true;
+}
+
+/// The `k` largest magnitudes of `x`, whose first coordinate is `first`; min(k, n) indices are written.
+template <Element T, IndexType Index>
+std::size_t select_largest(std::span<const T> x, std::size_t first, std::size_t k, Index* out,
+                           select_scratch& scratch) {
+    constexpr std::size_t small = 2048;  // below, sampling costs more than it saves
+    if (k == 0 || k >= x.size()) {
+        refuse_nan(x, first);
+        const std::size_t count = std::min(k, x.size());
+        for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<Index>(first + i);
+        return count;
+    }
+    if (x.size() < small) {
+        auto* keys = room<magnitude_key<T>>(scratch.middle, x.size());
+        for (std::size_t i = 0; i < x.size(); ++i) keys[i] = magnitude(x[i]);
+        emit_cut(x, first, cut_keys(keys, x.size(), k), k, out, scratch);
+    } else if (!select_by_sample(x, first, k, out, scratch)) {
+        emit_cut(x, first, cut_by_digits(x, k), k, out, scratch);
+    }
+    return k;
+}
+
+template <IndexType Index>
+constexpr bool fits(std::size_t dimension) {
+    return dimension == 0 || dimension - 1 <= static_cast<Index>(-1);
+}
+
+}  // namespace detail
+
+/// Writes the coordinates of the k largest magnitudes in ascending order, ties by the lower coordinate, and returns
+/// their number min(k, n).
+///
+/// `indices` holds at least min(k, n). Cost: one pass over `x` and about twice the output, whatever the distribution;
+/// a few passes when a sample misleads or k is close to n. The result is exact and depends on `x` and `k` alone.
+/// Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
+template <Element T, IndexType Index>
+std::size_t top_k(std::span<const T> x, std::size_t k, std::span<Index> indices, select_scratch& scratch) {
+    RILL_EXPECTS(detail::fits<Index>(x.size()), "top_k: the index type cannot number every coordinate");
+    RILL_EXPECTS(indices.size() >= std::min(k, x.size()), "top_k: too few indices for the result");
+    return detail::select_largest(x, 0, k, indices.data(), scratch);
+}
+
+/// values[i] = x[indices[i]].
+template <Element T, IndexType Index>
+void gather(std::span<const T> x, std::span<const Index> indices, std::span<T> values) {
+    RILL_EXPECTS(values.size() >= indices.size(), "gather: too few values for the indices");
+    RILL_EXPECTS_DEBUG(std::all_of(indices.begin(), indices.end(), [&](Index i) { return i < x.size(); }),
+                       "gather: an index is outside of the vector");
+    for (std::size_t i = 0; i < indices.size(); ++i) values[i] = x[static_cast<std::size_t>(indices[i])];
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
