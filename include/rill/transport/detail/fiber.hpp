@@ -1,0 +1,148 @@
+// Fibers on Boost.Context that keep what a switch must keep: the state of exceptions being handled, and the sanitizers'
+// idea of the stack.
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
+#include <boost/context/stack_context.hpp>
+
+#include <cxxabi.h>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define RILL_DETAIL_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RILL_DETAIL_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define RILL_DETAIL_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RILL_DETAIL_TSAN 1
+#endif
+#endif
+#ifdef RILL_DETAIL_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef RILL_DETAIL_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The exceptions that a thread is handling and throwing (Itanium C++ ABI 2.2.2). A fiber may be suspended inside a
+/// catch block, so each fiber has its own.
+struct exception_state {
+    void* caught = nullptr;
+    unsigned int uncaught = 0;
+
+    static exception_state exchange(exception_state mine) noexcept {
+        auto* const of_thread = reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
+        return std::exchange(*of_thread, mine);
+    }
+};
+
+/// Tells the address sanitizer which stack is in use.
+class stack_annotation {
+  public:
+#ifdef RILL_DETAIL_ASAN
+    void leave_for(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(&fake_, bottom, size); }
+    void leave_for_ever(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(nullptr, bottom, size); }
+    void arrive(const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(fake_, bottom, size); }
+
+  private:
+    void* fake_ = nullptr;
+#else
+    void leave_for(const void*, std::size_t) {}
+    void leave_for_ever(const void*, std::size_t) {}
+    void arrive(const void**, std::size_t*) {}
+#endif
+};
+
+/// Tells the thread sanitizer which fiber runs.
+class race_annotation {
+  public:
+    race_annotation() = default;
+    race_annotation(const race_annotation&) = delete;
+    race_annotation& operator=(const race_annotation&) = delete;
+#ifdef RILL_DETAIL_TSAN
+    ~race_annotation() { __tsan_destroy_fiber(fiber_); }
+    void enter() {
+        host_ = __tsan_get_current_fiber();
+        __tsan_switch_to_fiber(fiber_, 0);
+    }
+    void leave() { __tsan_switch_to_fiber(host_, 0); }
+
+  private:
+    void* fiber_ = __tsan_create_fiber(0);
+    void* host_ = nullptr;
+#else
+    void enter() {}
+    void leave() {}
+#endif
+};
+
+/// A function with a stack of its own. It must have returned before its fiber is destroyed: a suspended one would be
+/// unwound by an exception that no `catch (...)` may swallow.
+class fiber {
+  public:
+    fiber(std::size_t stack_bytes, void (*body)(void*), void* argument)
+        : context_(std::allocator_arg, stack_allocator{boost::context::protected_fixedsize_stack(stack_bytes), &stack_},
+                   [this, body, argument](boost::context::fiber&& host) {
+                       host_ = std::move(host);
+                       own_.arrive(&host_bottom_, &host_size_);
+                       body(argument);
+                       own_.leave_for_ever(host_bottom_, host_size_);
+                       race_.leave();
+                       return std::move(host_);
+                   }) {}
+    fiber(const fiber&) = delete;
+    fiber& operator=(const fiber&) = delete;
+
+    bool finished() const { return !context_; }
+
+    /// Runs it until it suspends or returns.
+    void resume() {
+        exceptions_ = exception_state::exchange(exceptions_);
+        stack_annotation host;
+        host.leave_for(static_cast<const char*>(stack_.sp) - stack_.size, stack_.size);
+        race_.enter();
+        context_ = std::move(context_).resume();
+        host.arrive(nullptr, nullptr);
+        exceptions_ = exception_state::exchange(exceptions_);
+    }
+
+    /// Called by its own body: back to who resumed it.
+    void suspend() {
+        own_.leave_for(host_bottom_, host_size_);
+        race_.leave();
+        host_ = std::move(host_).resume();
+        own_.arrive(&host_bottom_, &host_size_);
+    }
+
+  private:
+    struct stack_allocator {
+        boost::context::protected_fixedsize_stack stacks;
+        boost::context::stack_context* made;
+
+        boost::context::stack_context allocate() { return *made = stacks.allocate(); }
+        void deallocate(boost::context::stack_context& stack) { stacks.deallocate(stack); }
+    };
+
+    boost::context::stack_context stack_{};
+    exception_state exceptions_{};
+    stack_annotation own_{};
+    race_annotation race_{};
+    const void* host_bottom_ = nullptr;
+    std::size_t host_size_ = 0;
+    boost::context::fiber host_{};
+    boost::context::fiber context_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/simulated_agenda.hpp>
+#include <rill/transport/detail/simulated_scheduler.hpp>
+#include <rill/transport/detail/simulated_table.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <utility>
+
+namespace rill::inline RILL_ABI::simulated::detail {
+
+/// A message from its post until both ends have let go of it.
+struct parcel : appointment {
+    enum class stage : std::uint8_t { on_the_way, arrived, taken, done };
+    enum list : std::uint8_t { of_source, of_channel, of_receiver, lists };
+    struct hook {
+        parcel *before = nullptr, *after = nullptr;
+    };
+
+    parcel() : appointment(what::arrival) {}
+
+    rank_t source = no_rank;
+    rank_t receiver = no_rank;
+    channel on{};
+    byte_pieces pieces{};
+    buffer owned{};
+    bool handed_over = false;
+    bool sender_holds = false;  ///< a `sending` refers to it
+    stage at = stage::on_the_way;
+    wait_list reading;  ///< who waits until it has been read
+    hook hooks[lists]{};
+};
+
+template <parcel::list Which>
+class parcel_list {
+  public:
+    parcel* first() const { return first_; }
+    parcel* last() const { return last_; }
+    bool empty() const { return first_ == nullptr; }
+    static parcel* after(const parcel& p) { return p.hooks[Which].after; }
+    static parcel* before(const parcel& p) { return p.hooks[Which].before; }
+
+    void push_back(parcel& p) noexcept {
+        p.hooks[Which] = {last_, nullptr};
+        (last_ == nullptr ? first_ : last_->hooks[Which].after) = &p;
+        last_ = &p;
+    }
+    void remove(parcel& p) noexcept {
+        const parcel::hook h = p.hooks[Which];
+        (h.before == nullptr ? first_ : h.before->hooks[Which].after) = h.after;
+        (h.after == nullptr ? last_ : h.after->hooks[Which].before) = h.before;
+    }
+
+  private:
+    parcel* first_ = nullptr;
+    parcel* last_ = nullptr;
+};
+
+inline bool contains(std::span<const rank_t> peers, rank_t peer) {
+    for (const rank_t each : peers)
+        if (each == peer) return true;
+    return false;
+}
+
+/// All messages of all ranks. Memory for those under way, none for pairs of ranks that have none.
+class post_office {
+  public:
+    parcel& accept(rank_t source, rank_t receiver, channel on) {
+        if (unused_.empty()) unused_.push_back(parcels_.emplace_back());
+        parcel& p = *unused_.first();
+        unused_.remove(p);
+        p.source = source;
+        p.receiver = receiver;
+        p.on = on;
+        p.at = parcel::stage::on_the_way;
+        return p;
+    }
+    void give_back(parcel& p) noexcept {
+        buffer().swap(p.owned);
+        unused_.push_back(p);
+    }
+
+    void store(parcel& p) {
+        p.at = parcel::stage::arrived;
+        by_source_[{p.receiver, p.source, p.on}].push_back(p);
+        by_channel_[{p.receiver, no_rank, p.on}].push_back(p);
+    }
+    void remove(parcel& p) noexcept {
+        remove_from(by_source_, {p.receiver, p.source, p.on}, p);
+        remove_from(by_channel_, {p.receiver, no_rank, p.on}, p);
+    }
+
+    /// The earliest arrival from any of `peers`, or null.
+    parcel* first(rank_t receiver, std::span<const rank_t> peers, channel on) {
+        if (peers.size() == 1) {
+            const auto* from_peer = by_source_.find({receiver, peers[0], on});
+            return from_peer == nullptr ? nullptr : from_peer->first();
+        }
+        const auto* all = by_channel_.find({receiver, no_rank, on});
+        return all == nullptr ? nullptr : skip(all->first(), peers);
+    }
+    /// The one from any of `peers` that arrived after `p` on its channel, or null.
+    static parcel* next(const parcel& p, std::span<const rank_t> peers) {
+        return skip(parcel_list<parcel::of_channel>::after(p), peers);
+    }
+
+  private:
+    struct address {
+        rank_t receiver = no_rank;
+        rank_t source = no_rank;
+        channel on{};
+
+        std::size_t hash() const {
+            return mix64(static_cast<unsigned>(receiver), static_cast<unsigned>(source), on.context, on.tag);
+        }
+        friend bool operator==(const address&, const address&) = default;
+    };
+
+    static parcel* skip(parcel* p, std::span<const rank_t> peers) {
+        while (p != nullptr && !contains(peers, p->source)) p = parcel_list<parcel::of_channel>::after(*p);
+        return p;
+    }
+
+    template <class Lists>
+    static void remove_from(Lists& lists, const address& key, parcel& p) noexcept {
+        auto* list = lists.find(key);
+        list->remove(p);
+        if (list->empty()) lists.erase(key);
+    }
+
+    std::deque<parcel> parcels_;
+    parcel_list<parcel::of_receiver> unused_;
+    table<address, parcel_list<parcel::of_source>> by_source_;
+    table<address, parcel_list<parcel::of_channel>> by_channel_;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated::detail

@@ -1,0 +1,240 @@
+#pragma once
+
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/fiber.hpp>
+#include <rill/transport/detail/simulated_agenda.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <span>
+#include <utility>
+
+namespace rill::inline RILL_ABI::simulated::detail {
+
+struct parcel;
+class strand;
+
+enum class waits_for : std::uint8_t { message, room, reading, announcement, event, queue, activity, time };
+
+/// What an activity waits for, and what comes of it. Lives on the stack of who waits.
+struct wait_record {
+    waits_for kind{};
+    std::span<const rank_t> peers{};
+    channel on{.context = every_context};
+    std::uint64_t amount = 0;       ///< bytes for which room is needed; number of the call
+    bool ends_with_context = true;  ///< false: only what it waits for can end it
+    parcel* delivered = nullptr;
+};
+
+enum class wake : std::uint8_t { called, expired, ended };
+
+/// Who waits for the same thing, first come, first served.
+class wait_list {
+  public:
+    strand* first() const { return first_; }
+    bool empty() const { return first_ == nullptr; }
+    void push_back(strand& s) noexcept;
+    void push_front(strand& s) noexcept;
+    void remove(strand& s) noexcept;
+
+  private:
+    strand* first_ = nullptr;
+    strand* last_ = nullptr;
+};
+
+/// One activity of a rank: a fiber, run again and again with new jobs.
+class strand : public appointment {
+  public:
+    struct job {
+        void (*run)(void* context, strand& self) = nullptr;
+        void* context = nullptr;
+    };
+
+    explicit strand(std::size_t stack_bytes) : appointment(what::expiry), thread(stack_bytes, &strand::main, this) {}
+
+    rank_t rank = no_rank;
+    job next{};
+    bool running = false;         ///< its job has not ended
+    bool stopped = false;         ///< its waits throw
+    wait_list joining;            ///< who waits for its end
+    std::exception_ptr thrown{};  ///< what ended it
+
+    wait_record* waiting = nullptr;
+    wait_list* among = nullptr;  ///< where it waits
+    strand *before = nullptr, *after = nullptr;
+    wake outcome = wake::called;
+
+    rill::detail::fiber thread;
+
+  private:
+    static void main(void* self) {
+        strand& own = *static_cast<strand*>(self);
+        for (; own.next.run != nullptr; own.thread.suspend()) {
+            own.next.run(std::exchange(own.next, {}).context, own);
+            own.running = false;
+        }
+    }
+};
+
+inline void wait_list::push_back(strand& s) noexcept {
+    s.among = this;
+    s.before = last_;
+    s.after = nullptr;
+    (last_ == nullptr ? first_ : last_->after) = &s;
+    last_ = &s;
+}
+
+inline void wait_list::push_front(strand& s) noexcept {
+    s.among = this;
+    s.before = nullptr;
+    s.after = first_;
+    (first_ == nullptr ? last_ : first_->before) = &s;
+    first_ = &s;
+}
+
+inline void wait_list::remove(strand& s) noexcept {
+    (s.before == nullptr ? first_ : s.before->after) = s.after;
+    (s.after == nullptr ? last_ : s.after->before) = s.before;
+    s.among = nullptr;
+}
+
+/// Runs the activities one at a time and moves the clock when none can go on.
+class scheduler {
+  public:
+    explicit scheduler(std::size_t stack_bytes) : stack_bytes_(stack_bytes) {}
+    scheduler(const scheduler&) = delete;
+    scheduler& operator=(const scheduler&) = delete;
+    ~scheduler() {
+        for (strand& each : strands_) {
+            each.next = {};
+            each.thread.resume();  // without a job: returns
+        }
+    }
+
+    time_point now() const { return now_; }
+    strand& current() const { return *current_; }
+    std::deque<strand>& strands() { return strands_; }
+    bool ready() const { return !ready_.empty(); }
+    agenda& future() { return future_; }
+    std::uint64_t events() const { return events_; }
+    std::uint64_t trace() const { return trace_; }
+
+    template <class... Parts>
+    void record(Parts... parts) {
+        trace_ = mix64(trace_, static_cast<std::uint64_t>(now_.ns), static_cast<std::uint64_t>(parts)...);
+    }
+
+    /// The strand runs when it is its turn.
+    strand& start(rank_t rank, strand::job job) {
+        strand& started = unused();
+        started.rank = rank;
+        started.next = job;
+        started.running = true;
+        started.stopped = false;
+        ++live_;
+        ready_.push_back(started);
+        return started;
+    }
+    /// Runs it at once, up to its first `pass` or wait, before the caller goes on.
+    strand& start_now(rank_t rank, strand::job job) {
+        strand& started = start(rank, job);
+        ready_.remove(started);
+        ready_.push_front(*current_);
+        ready_.push_front(started);
+        current_->thread.suspend();
+        return started;
+    }
+    void reuse(strand& ended) noexcept { idle_.push_back(ended); }
+
+    /// Lets the others that are ready go on first.
+    void pass() {
+        ready_.push_back(*current_);
+        current_->thread.suspend();
+    }
+
+    /// Suspends the current strand until it is called, or `until` has passed, or its context ends.
+    wake wait(wait_list& where, wait_record& what, deadline until) {
+        strand& own = *current_;
+        if (!until.is_never()) future_.add(own, until.at);
+        own.waiting = &what;
+        where.push_back(own);
+        own.thread.suspend();
+        return own.outcome;
+    }
+
+    void call(strand& waiting, wake outcome = wake::called) noexcept {
+        waiting.among->remove(waiting);
+        if (waiting.pending()) future_.remove(waiting);
+        waiting.waiting = nullptr;
+        waiting.outcome = outcome;
+        ready_.push_back(waiting);
+    }
+    void call_all(wait_list& waiting) noexcept {
+        while (!waiting.empty()) call(*waiting.first());
+    }
+
+    /// Until every strand has ended. `world.arrive(appointment&)` takes what arrives, `world.nothing_left()` must make
+    /// a strand ready.
+    template <class World>
+    void run(World& world) noexcept {
+        while (live_ > 0) {
+            if (strand* next = ready_.first())
+                resume(*next);
+            else if (future_.empty())
+                world.nothing_left();
+            else
+                happen(world, future_.take_first());
+        }
+    }
+
+  private:
+    strand& unused() {
+        if (idle_.empty()) return strands_.emplace_back(stack_bytes_);
+        strand& taken = *idle_.first();
+        idle_.remove(taken);
+        return taken;
+    }
+
+    void resume(strand& next) {
+        ready_.remove(next);
+        current_ = &next;
+        next.thread.resume();
+        current_ = nullptr;
+        if (next.running) return;
+        --live_;
+        call_all(next.joining);
+    }
+
+    template <class World>
+    void happen(World& world, const agenda::entry& due) {
+        now_ = due.at;
+        ++events_;
+        if (due.item->kind == appointment::what::arrival) {
+            world.arrive(*due.item);
+            return;
+        }
+        strand& late = *static_cast<strand*>(due.item);
+        record(1U, static_cast<unsigned>(late.rank));
+        call(late, wake::expired);
+    }
+
+    std::size_t stack_bytes_;
+    time_point now_{};
+    agenda future_;
+    wait_list ready_;
+    strand* current_ = nullptr;
+    std::size_t live_ = 0;
+    std::uint64_t events_ = 0;
+    std::uint64_t trace_ = 0;
+    std::deque<strand> strands_;
+    wait_list idle_;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated::detail

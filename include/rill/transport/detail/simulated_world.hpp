@@ -1,0 +1,402 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/simulated_calls.hpp>
+#include <rill/transport/detail/simulated_network.hpp>
+#include <rill/transport/detail/simulated_post_office.hpp>
+#include <rill/transport/detail/simulated_scheduler.hpp>
+#include <rill/transport/detail/simulated_table.hpp>
+#include <rill/transport/detail/simulated_who_waits.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::simulated::detail {
+
+/// What the ranks share: the links, the mail, the control channel, which takes no time, and the clock.
+class world {
+  public:
+    world(int ranks, const network& chosen)
+        : network_(chosen), scheduler_(chosen.stack_bytes), ranks_(static_cast<std::size_t>(ranks)) {}
+
+    int size() const { return static_cast<int>(ranks_.size()); }
+    time_point now() const { return scheduler_.now(); }
+    traffic counted(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)].counted; }
+    scheduler& activities() { return scheduler_; }
+
+    // --- waiting
+
+    bool passed(deadline until) const { return until.at <= now(); }
+
+    /// What looking in vain costs.
+    void poll() noexcept {
+        wait_record looking{.kind = waits_for::time, .ends_with_context = false};
+        scheduler_.wait(idle_, looking, now() + network_.poll);
+    }
+
+    /// Throws what has ended the context, or the current activity.
+    void throw_if_ended(std::uint64_t context) const {
+        if (!notices_.empty())
+            if (const abort_notice* notice = find_notice(context)) throw_error(*notice);
+        const strand& own = scheduler_.current();
+        if (own.stopped)
+            throw_error(
+                {.context = context,
+                 .culprit = own.rank,
+                 .reason = "rank " + std::to_string(own.rank) + " left an activity behind: an exception passed it"});
+    }
+
+    /// True when called, false when `until` has passed.
+    bool wait(wait_list& where, wait_record what, deadline until) {
+        return concluded(scheduler_.wait(where, what, until), what);
+    }
+
+    void sleep_until(time_point instant) {
+        throw_if_ended(every_context);
+        if (instant <= now()) return;
+        wait(idle_, {.kind = waits_for::time}, instant);
+    }
+
+    /// Ends the waits of an activity, now and later.
+    void stop(strand& activity) noexcept {
+        activity.stopped = true;
+        if (activity.waiting != nullptr && activity.waiting->ends_with_context) scheduler_.call(activity, wake::ended);
+    }
+    void wait_for_end(strand& activity) noexcept {
+        wait_record what{.kind = waits_for::activity, .ends_with_context = false};
+        while (activity.running) scheduler_.wait(activity.joining, what, deadline::never);
+    }
+
+    // --- messages
+
+    parcel& post(rank_t source, rank_t receiver, channel on, const byte_pieces& pieces) {
+        parcel& p = offices_.accept(source, receiver, on);
+        p.pieces = pieces;
+        p.handed_over = false;
+        p.sender_holds = true;
+        send(p);
+        return p;
+    }
+
+    bool post(rank_t source, rank_t receiver, channel on, buffer&& bytes, deadline until) {
+        if (!reserve_room(receiver, on, bytes.size(), until)) return false;
+        parcel& p = offices_.accept(source, receiver, on);
+        p.owned = std::move(bytes);
+        bytes.clear();
+        p.pieces = byte_view(p.owned);
+        p.handed_over = true;
+        p.sender_holds = false;
+        send(p);
+        return true;
+    }
+
+    /// Null when `until` has passed.
+    parcel* receive(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
+        throw_if_ended(on.context);
+        if (parcel* p = offices_.first(self, peers, on)) return &take(*p);
+        return await(self, peers, on, until);
+    }
+
+    parcel* receive_latest(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
+        throw_if_ended(on.context);
+        parcel* newest = offices_.first(self, peers, on);
+        if (newest == nullptr) return await(self, peers, on, until);
+        while (parcel* next = offices_.next(*newest, peers)) drop(*std::exchange(newest, next));
+        return &take(*newest);
+    }
+
+    /// By the receiver, who will not read the message again.
+    void release(parcel& p) noexcept {
+        p.at = parcel::stage::done;
+        scheduler_.call_all(p.reading);
+        if (!p.sender_holds) offices_.give_back(p);
+    }
+
+    /// By the sender, who forgets the message: withdraws it if nobody has taken it.
+    void let_go(parcel& p) noexcept {
+        p.sender_holds = false;
+        if (p.at == parcel::stage::done)
+            offices_.give_back(p);
+        else if (p.at != parcel::stage::taken)
+            drop(p);
+    }
+
+    bool wait_until_read(parcel& p, deadline until) {
+        if (p.at == parcel::stage::done) return true;
+        throw_if_ended(p.on.context);
+        if (passed(until)) return poll(), p.at == parcel::stage::done;
+        return wait(p.reading, {.kind = waits_for::reading, .peers = {&p.receiver, 1}, .on = p.on}, until);
+    }
+
+    void settle(parcel& p) noexcept {
+        if (p.at != parcel::stage::taken) return;
+        wait_record what{.kind = waits_for::reading, .peers = {&p.receiver, 1}, .on = p.on, .ends_with_context = false};
+        scheduler_.wait(p.reading, what, deadline::never);
+    }
+
+    // --- control
+
+    abort_notice abort(const abort_notice& notice) {
+        if (const abort_notice* first = find_notice(notice.context)) return *first;
+        notices_.push_back(notice);
+        for (strand& each : scheduler_.strands())
+            if (each.waiting != nullptr && each.waiting->ends_with_context &&
+                (notice.context == every_context || each.waiting->on.context == notice.context))
+                scheduler_.call(each, wake::ended);
+        return notice;
+    }
+    std::optional<abort_notice> aborted(std::uint64_t context) const {
+        const abort_notice* first = find_notice(context);
+        return first == nullptr ? std::nullopt : std::optional(*first);
+    }
+
+    void announce(rank_t self, std::uint64_t context, const call_signature& call) {
+        calls_.announce(self, context, call);
+        for (strand* s = at(self).inquiring.first(); s != nullptr;) {
+            strand* const after = s->after;
+            if (s->waiting->on.context == context && s->waiting->amount <= call.number) scheduler_.call(*s);
+            s = after;
+        }
+    }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+        throw_if_ended(context);
+        if (const auto entered = calls_.entered(peer, context, number)) return entered;
+        if (passed(until)) return poll(), std::nullopt;
+        wait_record what{
+            .kind = waits_for::announcement, .peers = {&peer, 1}, .on = {.context = context}, .amount = number};
+        if (!wait(at(peer).inquiring, what, until)) return std::nullopt;
+        return calls_.entered(peer, context, number);
+    }
+
+    std::uint64_t next_context(rank_t self, std::uint64_t key) { return calls_.next_context(self, key); }
+
+    void close(rank_t self, std::uint64_t context) {
+        calls_.close(self, context);
+        for (parcel* p = at(self).mail.first(); p != nullptr;) {
+            parcel* const after = at(self).mail.after(*p);
+            if (p->on.context == context) drop(*p);
+            p = after;
+        }
+    }
+
+    // --- the run
+
+    /// Ends everything because the exception being handled has left the body of `rank`.
+    void fail(rank_t rank) {
+        abort_notice notice = notice_of_current(rank);
+        const bool is_culprit = notice.culprit == rank;
+        notice = abort(notice);
+        if (thrown_ == nullptr || (!culprit_threw_ && notice.culprit == rank)) {
+            thrown_ = std::current_exception();
+            culprit_threw_ = notice.culprit == rank && is_culprit;
+        }
+    }
+
+    report run() {
+        scheduler_.run(*this);
+        if (thrown_ != nullptr) std::rethrow_exception(thrown_);
+        if (const abort_notice* end = find_notice(every_context); end != nullptr && end->kind == failure::deadlock)
+            throw_error(*end);
+        return {.elapsed = now() - time_point{},
+                .events = scheduler_.events(),
+                .messages = messages_,
+                .bytes = bytes_,
+                .trace_hash = scheduler_.trace()};
+    }
+
+    void arrive(appointment& due) {
+        parcel& p = static_cast<parcel&>(due);
+        scheduler_.record(2U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver));
+        deliver(p);
+    }
+
+    /// Every activity waits for another: all waits throw `deadlock`.
+    void nothing_left() {
+        abort({.context = every_context,
+               .kind = failure::deadlock,
+               .reason = "deadlock at " + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())});
+        if (scheduler_.ready()) return;
+        // Only waits that nothing ends are left: a message whose reader waits for its own sender.
+        for (strand& each : scheduler_.strands())
+            if (each.waiting != nullptr) scheduler_.call(each, wake::ended);
+    }
+
+  private:
+    struct rank_state {
+        wait_list receiving;
+        wait_list posting;  ///< to this rank, which has no room
+        wait_list inquiring;
+        parcel_list<parcel::of_receiver> mail;  ///< under way or arrived
+        std::size_t handed_over = 0;            ///< bytes of that mail that this rank must store
+        traffic counted{};
+    };
+    struct link_key {
+        rank_t source = no_rank;
+        rank_t receiver = no_rank;
+
+        std::size_t hash() const { return mix64(static_cast<unsigned>(source), static_cast<unsigned>(receiver)); }
+        friend bool operator==(const link_key&, const link_key&) = default;
+    };
+    struct link {
+        time_point free_at{};
+        time_point last_arrival{};
+        std::uint64_t messages = 0;
+    };
+
+    rank_state& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+
+    bool concluded(wake outcome, const wait_record& what) const {
+        if (outcome == wake::ended) throw_if_ended(what.on.context);
+        return outcome == wake::called;
+    }
+
+    const abort_notice* find_notice(std::uint64_t context) const {
+        const abort_notice* of_all = nullptr;
+        for (const abort_notice& each : notices_) {
+            if (each.context == context) return &each;
+            if (each.context == every_context) of_all = &each;
+        }
+        return of_all;
+    }
+
+    // --- the way of a message
+
+    void send(parcel& p) {
+        const std::size_t size = p.pieces.size_bytes();
+        traffic& counted = at(p.source).counted;
+        counted += {.messages_sent = 1, .bytes_sent = size};
+        ++messages_;
+        bytes_ += size;
+        scheduler_.record(3U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver), size);
+        at(p.receiver).mail.push_back(p);
+        if (calls_.is_closed(p.receiver, p.on.context))
+            drop(p);
+        else if (p.source == p.receiver)
+            deliver(p);
+        else
+            scheduler_.future().add(p, arrival(p, size));
+    }
+
+    time_point arrival(const parcel& p, std::size_t size) {
+        link& used = links_[{p.source, p.receiver}];
+        const time_point start = used.free_at > now() ? used.free_at : now();
+        used.free_at = start + network_.transfer(size);
+        const time_point due = used.free_at + network_.delay(p.source, p.receiver, used.messages++);
+        if (used.last_arrival < due) used.last_arrival = due;
+        return used.last_arrival;
+    }
+
+    void deliver(parcel& p) {
+        for (strand* s = at(p.receiver).receiving.first(); s != nullptr; s = s->after) {
+            wait_record& what = *s->waiting;
+            if (what.on != p.on || !contains(what.peers, p.source)) continue;
+            what.delivered = &take(p);
+            scheduler_.call(*s);
+            return;
+        }
+        offices_.store(p);
+    }
+
+    /// Off the way, or out of the mailbox.
+    void remove(parcel& p) noexcept {
+        if (p.pending()) scheduler_.future().remove(p);
+        if (p.at == parcel::stage::arrived) offices_.remove(p);
+        rank_state& receiver = at(p.receiver);
+        receiver.mail.remove(p);
+        if (!p.handed_over) return;
+        receiver.handed_over -= p.pieces.size_bytes();
+        offer_room(receiver);
+    }
+
+    parcel& take(parcel& p) noexcept {
+        remove(p);
+        p.at = parcel::stage::taken;
+        at(p.receiver).counted += {.messages_received = 1, .bytes_received = p.pieces.size_bytes()};
+        return p;
+    }
+
+    void drop(parcel& p) noexcept {
+        remove(p);
+        release(p);
+    }
+
+    parcel* await(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
+        if (passed(until)) return poll(), nullptr;
+        wait_record what{.kind = waits_for::message, .peers = peers, .on = on};
+        return concluded(scheduler_.wait(at(self).receiving, what, until), what) ? what.delivered : nullptr;
+    }
+
+    // --- room
+
+    bool fits(const rank_state& receiver, std::size_t bytes) const {
+        return receiver.handed_over == 0 || (receiver.handed_over <= network_.mailbox_bytes &&
+                                             bytes <= network_.mailbox_bytes - receiver.handed_over);
+    }
+
+    bool reserve_room(rank_t peer, channel on, std::size_t bytes, deadline until) {
+        rank_state& receiver = at(peer);
+        if (calls_.is_closed(peer, on.context) || (receiver.posting.empty() && fits(receiver, bytes))) {
+            receiver.handed_over += bytes;
+            return true;
+        }
+        if (passed(until)) return poll(), false;
+        throw_if_ended(on.context);
+        wait_record what{.kind = waits_for::room, .peers = {&peer, 1}, .on = on, .amount = bytes};
+        const wake outcome = scheduler_.wait(receiver.posting, what, until);
+        if (outcome != wake::called) offer_room(receiver);  // those behind may need less
+        return concluded(outcome, what);
+    }
+
+    /// Keeps it for those who wait, so that nobody overtakes them.
+    void offer_room(rank_state& receiver) noexcept {
+        while (strand* next = receiver.posting.first()) {
+            if (!fits(receiver, next->waiting->amount)) return;
+            receiver.handed_over += next->waiting->amount;
+            scheduler_.call(*next);
+        }
+    }
+
+    static abort_notice notice_of_current(rank_t rank) {
+        abort_notice notice{.context = every_context, .culprit = rank, .reason = {}};
+        try {
+            throw;
+        } catch (const error& caught) {
+            notice = caught.notice();
+            notice.context = every_context;
+            if (notice.culprit == no_rank && notice.kind != failure::deadlock) notice.culprit = rank;
+        } catch (const std::exception& caught) {
+            notice.reason = "rank " + std::to_string(rank) + " failed: " + caught.what();
+        } catch (...) {
+            notice.reason = "rank " + std::to_string(rank) + " failed: an exception that is no std::exception";
+        }
+        return notice;
+    }
+
+    network network_;
+    scheduler scheduler_;
+    std::vector<rank_state> ranks_;
+    post_office offices_;
+    table<link_key, link> links_;
+    call_book calls_;
+    std::vector<abort_notice> notices_;
+    wait_list idle_;  ///< those whom only time wakes
+    std::uint64_t messages_ = 0;
+    std::uint64_t bytes_ = 0;
+    std::exception_ptr thrown_{};
+    bool culprit_threw_ = false;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated::detail

@@ -1,0 +1,162 @@
+#pragma once
+
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/simulated_activity.hpp>
+#include <rill/transport/detail/simulated_meeting.hpp>
+#include <rill/transport/detail/simulated_message.hpp>
+#include <rill/transport/detail/simulated_network.hpp>
+#include <rill/transport/detail/simulated_world.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace rill::inline RILL_ABI::simulated {
+
+/// One rank in a simulated network. Models `ConcurrentTransport`; an activity is a fiber, all run on one thread.
+///
+/// The clock is virtual: computing takes no time, messages take what the network says, looking in vain takes
+/// `network::poll`. Messages to oneself, the release of a borrowed message, room in a mailbox and the control channel
+/// (abort, announce, inquire) take effect at once. A borrowed message is read where it lies, in the sender's memory; a
+/// buffer that is handed over is moved. Posts and receives allocate nothing once as many messages have been under way
+/// as ever will be. No message or sending may outlive the `run` that it comes from. A context that a rank has closed is
+/// not used by it again.
+class endpoint {
+  public:
+    using message = simulated::message;
+    using sending = simulated::sending;
+    using activity = simulated::activity;
+    using event = simulated::event;
+    template <class T>
+    using queue = simulated::queue<T>;
+
+    endpoint(detail::world& world, rank_t rank) : world_(&world), rank_(rank) {}
+    endpoint(const endpoint&) = delete;
+    endpoint& operator=(const endpoint&) = delete;
+
+    rank_t rank() const { return rank_; }
+    int size() const { return world_->size(); }
+    time_point now() const { return world_->now(); }
+    traffic counted() const { return world_->counted(rank_); }
+    void sleep_until(time_point instant) { world_->sleep_until(instant); }
+
+    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
+        check(peer);
+        return {*world_, world_->post(rank_, peer, on, pieces)};
+    }
+    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
+        check(peer);
+        return world_->post(rank_, peer, on, std::move(bytes), until);
+    }
+
+    std::optional<message> receive(rank_t peer, channel on, deadline until) {
+        return receive(std::span(&peer, 1), on, until);
+    }
+    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
+        check(peers);
+        return wrap(world_->receive(rank_, peers, on, until));
+    }
+    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
+        check(peers);
+        return wrap(world_->receive_latest(rank_, peers, on, until));
+    }
+    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+        const auto received = receive(peer, on, until);
+        if (received) copy(*received, on, targets);
+        return received.has_value();
+    }
+
+    void announce(std::uint64_t context, const call_signature& call) { world_->announce(rank_, context, call); }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+        check(peer);
+        return world_->inquire(peer, context, number, until);
+    }
+    abort_notice abort(const abort_notice& notice) { return world_->abort(notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(context); }
+    std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
+    void close(std::uint64_t context) { world_->close(rank_, context); }
+
+    template <class Body>
+    activity spawn(Body body) {
+        return {*world_, rank_, body};
+    }
+
+  private:
+    friend class simulated::event;
+    template <class T>
+    friend class simulated::queue;
+
+    void check([[maybe_unused]] rank_t peer) const {
+        RILL_EXPECTS(0 <= peer && peer < size(), "simulated: no such peer rank");
+    }
+    void check(std::span<const rank_t> peers) const {
+        for (const rank_t peer : peers) check(peer);
+    }
+
+    std::optional<message> wrap(detail::parcel* taken) {
+        if (taken == nullptr) return std::nullopt;
+        return message(*world_, *taken);
+    }
+
+    void copy(const message& from, channel on, std::span<const byte_span> targets) const {
+        std::size_t room = 0;
+        for (const byte_span target : targets) room += target.size();
+        const std::size_t size = from.pieces().size_bytes();
+        if (room != size)
+            throw protocol_error("rank " + std::to_string(rank_) + " expects " + std::to_string(room) +
+                                 " bytes from rank " + std::to_string(from.source()) + detail::channel_text(on) +
+                                 ", which sent " + std::to_string(size));
+        detail::copy_across(from.pieces(), targets);
+    }
+
+    detail::world* world_;
+    rank_t rank_;
+};
+
+inline event::event(endpoint& net) : world_(net.world_) {}
+
+static_assert(ConcurrentTransport<endpoint>);
+
+/// Calls `body(endpoint&)` as each of `ranks` ranks, in virtual time and on the calling thread, and returns when all
+/// have ended. The same bodies with the same network go the same way, bit for bit.
+///
+/// An exception that leaves a body aborts every context, with that rank as the culprit and what it says as the reason,
+/// so that the waits of all other ranks throw; `run` then rethrows the culprit's own exception. When all wait and
+/// nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
+template <class Body>
+report run(int ranks, const network& links, Body&& body) {
+    RILL_EXPECTS(ranks >= 1, "simulated::run: needs at least one rank");
+    RILL_EXPECTS(links.latency.ns >= 0 && links.jitter.ns >= 0 && links.poll.ns > 0,
+                 "simulated::run: latency and jitter must not be negative, poll must be positive");
+    struct start {
+        detail::world shared;
+        std::remove_reference_t<Body>* body;
+    } all{.shared = detail::world(ranks, links), .body = std::addressof(body)};
+    const auto run_one = [](void* context, detail::strand& self) {
+        start& of = *static_cast<start*>(context);
+        try {
+            endpoint net(of.shared, self.rank);
+            (*of.body)(net);
+        } catch (...) {
+            of.shared.fail(self.rank);
+        }
+    };
+    for (rank_t rank = 0; rank < ranks; ++rank) all.shared.activities().start(rank, {run_one, &all});
+    return all.shared.run();
+}
+
+}  // namespace rill::inline RILL_ABI::simulated
