@@ -1,0 +1,69 @@
+#pragma once
+
+#include <rill/concept/aggregator.hpp>
+
+#include <limits>
+#include <span>
+
+namespace rill::inline RILL_ABI::aggregate {
+
+namespace detail {
+template <class T>
+constexpr T lowest() {
+    if constexpr (std::numeric_limits<T>::has_infinity)
+        return -std::numeric_limits<T>::infinity();
+    else
+        return std::numeric_limits<T>::lowest();
+}
+template <class T>
+constexpr T highest() {
+    if constexpr (std::numeric_limits<T>::has_infinity)
+        return std::numeric_limits<T>::infinity();
+    else
+        return std::numeric_limits<T>::max();
+}
+}  // namespace detail
+
+/// The largest contribution. Of equal ones (+0 and −0) the lower rank's; a NaN never replaces what is there.
+struct max {
+    static constexpr const char* name = "max";
+    static constexpr bool is_commutative = true;
+    static constexpr bool finish_is_trivial = true;
+
+    template <class T>
+    static constexpr T identity() {
+        return detail::lowest<T>();
+    }
+    template <class T>
+    static constexpr T fold(T a, T b) {
+        return a < b ? b : a;
+    }
+    template <class T>
+    static constexpr void finish(std::span<T>, double) {}
+
+    friend constexpr bool operator==(max, max) = default;
+};
+static_assert(Aggregator<max, float>);
+
+/// The smallest contribution; ties and NaN as in `max`.
+struct min {
+    static constexpr const char* name = "min";
+    static constexpr bool is_commutative = true;
+    static constexpr bool finish_is_trivial = true;
+
+    template <class T>
+    static constexpr T identity() {
+        return detail::highest<T>();
+    }
+    template <class T>
+    static constexpr T fold(T a, T b) {
+        return b < a ? b : a;
+    }
+    template <class T>
+    static constexpr void finish(std::span<T>, double) {}
+
+    friend constexpr bool operator==(min, min) = default;
+};
+static_assert(Aggregator<min, float>);
+
+}  // namespace rill::inline RILL_ABI::aggregate

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <rill/aggregate/sum.hpp>
+#include <rill/concept/aggregator.hpp>
+
+#include <concepts>
+#include <span>
+
+namespace rill::inline RILL_ABI::aggregate {
+
+/// The sum of the contributions over the sum of their weights; zero where nobody contributed. Floating-point elements
+/// only: an integer mean would lose its remainder silently.
+struct mean {
+    static constexpr const char* name = "mean";
+    static constexpr bool is_commutative = true;
+    static constexpr bool finish_is_trivial = false;
+
+    template <class T>
+    static constexpr T identity() {
+        return T{};
+    }
+    template <class T>
+    static constexpr T fold(T a, T b) {
+        return sum::fold(a, b);
+    }
+    template <std::floating_point T>
+    static constexpr void finish(std::span<T> values, double weight) {
+        if (weight == 0) return;
+        const T divisor = static_cast<T>(weight);
+        for (T& value : values) value /= divisor;
+    }
+
+    friend constexpr bool operator==(mean, mean) = default;
+};
+static_assert(Aggregator<mean, float>);
+
+}  // namespace rill::inline RILL_ABI::aggregate

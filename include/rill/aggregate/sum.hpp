@@ -1,0 +1,30 @@
+#pragma once
+
+#include <rill/concept/aggregator.hpp>
+
+#include <span>
+
+namespace rill::inline RILL_ABI::aggregate {
+
+/// The sum of the contributions.
+struct sum {
+    static constexpr const char* name = "sum";
+    static constexpr bool is_commutative = true;
+    static constexpr bool finish_is_trivial = true;
+
+    template <class T>
+    static constexpr T identity() {
+        return T{};
+    }
+    template <class T>
+    static constexpr T fold(T a, T b) {
+        return static_cast<T>(a + b);
+    }
+    template <class T>
+    static constexpr void finish(std::span<T>, double) {}
+
+    friend constexpr bool operator==(sum, sum) = default;
+};
+static_assert(Aggregator<sum, float>);
+
+}  // namespace rill::inline RILL_ABI::aggregate

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <rill/aggregate/sum.hpp>
+#include <rill/collective/front.hpp>
+#include <rill/concept/compressor.hpp>
+
+#include <cstdint>
+#include <span>
+
+namespace rill::inline RILL_ABI {
+
+namespace detail {
+template <class Group, class T, class Fold>
+receipt all_reduce_dense(Group& group, std::span<const T> input, std::span<T> output, const Fold& fold,
+                         const contribution& own) {
+    require_foldable<T, Fold, typename Group::topology_type>();
+    require_weight(own);
+    RILL_EXPECTS(input.size() == output.size() || own.weight == 0, "all_reduce: input and output must be of one size");
+    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
+    const auto plan = group.shape().all_reduce(group.size(), group.rank());
+    return group.run(signature_of<T>(operation::all_reduce, output.size(), fold), [&](auto& call) {
+        const release_at_end at_end(state);
+        state.begin(call, head_of(call), plan.parts(), input, output, tally::of(own), fold);
+        execute(call, plan, state);
+        receipt result{.rounds = plan.rounds()};
+        state.total(0).describe(result);
+        state.finish({0, plan.parts()});
+        return result;
+    });
+}
+
+/// `contribute()` gives the input as a view, inside the operation, so that its failure is every rank's.
+template <IndexType Index, class T, class Group, class Contribute, class Output, class Fold>
+receipt all_reduce_stream(Group& group, std::size_t dimension, Contribute&& contribute, Output&& output,
+                          const Fold& fold, const stream_codings& codings, const contribution& own) {
+    require_foldable<T, Fold, typename Group::topology_type>();
+    require_weight(own);
+    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, Fold>>();
+    const auto plan = group.shape().all_reduce(group.size(), group.rank());
+    const auto signature =
+        signature_of<T>(operation::all_reduce, dimension, fold, std::uint8_t{sizeof(Index)}, codings.fingerprint());
+    return group.run(signature, [&](auto& call) {
+        const release_at_end at_end(state);
+        const stream_view<T, Index> input =
+            own.weight == 0 ? stream_view<T, Index>({0, dimension}, sparse_view<T, Index>{}) : contribute();
+        state.begin(call, head_of(call), plan.parts(), input, tally::of(own), fold, codings, group.key());
+        execute(call, plan, state);
+        receipt result{.rounds = plan.rounds()};
+        state.total(0).describe(result);
+        state.finish({0, plan.parts()}, output);
+        return result;
+    });
+}
+
+/// Commits what a codec sent when the operation has succeeded, and gives it back when it has not.
+template <class Codec>
+class transaction {
+  public:
+    explicit transaction(Codec& codec) : codec_(codec) {}
+    transaction(const transaction&) = delete;
+    transaction& operator=(const transaction&) = delete;
+    ~transaction() {
+        if (!committed_) codec_.rollback();
+    }
+    void commit() {
+        codec_.commit();
+        committed_ = true;
+    }
+
+  private:
+    Codec& codec_;
+    bool committed_ = false;
+};
+}  // namespace detail
+
+/// Folds the contributions of all ranks, coordinate by coordinate, and gives every rank the result, bit for bit the
+/// same.
+///
+/// `input`, `output`: contiguous ranges of N elements; the same memory or none in common. Rounds, messages and bytes
+/// are the topology's. Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors:
+/// `mismatch`, `timeout`, `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged
+/// (lost where it is also the output), `output` unspecified.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+    requires(!Compressor<Fold, detail::element_of<Out>>)
+receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
+    using T = detail::element_of<Out>;
+    return detail::all_reduce_dense(group, std::span<const T>(input), std::span<T>(output), fold, own);
+}
+
+/// The same on streams: the result is sparse until a fold finds the dense form to be the smaller one (`codings.when`).
+/// SSAR_Recursive_double, SSAR_Split_allgather and the sparse ring of SparCML (section 5.3) are this with
+/// `recursive_doubling`, `split_allgather`, `ring`; DSAR_Split_allgather is `split_allgather` with a lossy
+/// `codings.copy`.
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+                   const stream_codings& codings = {}, const contribution& own = {}) {
+    RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
+    RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
+                 "all_reduce: this topology has no copy phase, so nothing can be coded there");
+    return detail::all_reduce_stream<Index, T>(
+        group, input.dimension(), [&] { return input.view(); }, output, fold, codings, own);
+}
+
+/// The same with a compressor bound to this worker: contributes what `codec` makes of `input`. Its state (the residual
+/// of error feedback) advances only if the operation succeeds with this rank's contribution in it.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Codec,
+          class Fold = aggregate::sum>
+    requires Compressor<Codec, detail::element_of<Out>>
+receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, const Fold& fold = {},
+                   const contribution& own = {}) {
+    using T = detail::element_of<Out>;
+    using Index = typename Codec::index_type;
+    static_assert(Codec::has_lossless_copy || Group::topology_type::has_copy_phase,
+                  "rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use "
+                  "topology::split_allgather, topology::ring, topology::tree or drop the copy coding");
+    RILL_EXPECTS(std::span(input).size() == std::span(output).size(),
+                 "all_reduce: input and output must be of one size");
+    RILL_EXPECTS(std::span(input).size() == codec.dimension(),
+                 "all_reduce: the compressor is bound to another dimension");
+    const stream_codings codings = codec.codings();
+    detail::transaction attempt(codec);
+    const receipt result = detail::all_reduce_stream<Index, T>(
+        group, codec.dimension(), [&] { return codec.encode(std::span<const T>(input)); }, std::span<T>(output), fold,
+        codings, own);
+    if (own.weight > 0) attempt.commit();
+    return result;
+}
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <rill/aggregate/sum.hpp>
+#include <rill/collective/front.hpp>
+#include <rill/collective/rooted.hpp>
+
+#include <cstdint>
+#include <span>
+
+namespace rill::inline RILL_ABI {
+
+/// Copies `data` of `root` to all ranks. No rank returns before the root knows that all have it. Runs on the group's
+/// topology where it has a root, else on a binary tree.
+///
+/// `data`: N elements; on other ranks than the root what it held is lost, also on failure. Errors as in `all_reduce`.
+template <class Group, detail::ContiguousRange Data>
+receipt broadcast(Group& group, Data&& data, rank_t root) {
+    using T = detail::element_of<Data>;
+    detail::require_foldable<T, aggregate::sum, typename Group::topology_type>();
+    detail::require_root(group, root);
+    const std::span<T> values(data);
+    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, aggregate::sum>>();
+    const auto plan = detail::rooted(group.shape()).broadcast(group.size(), group.rank(), root);
+    const auto signature = detail::signature_of<T>(operation::broadcast, values.size(), aggregate::sum{}, 0,
+                                                   static_cast<std::uint64_t>(root));
+    return group.run(signature, [&](auto& call) {
+        const detail::release_at_end at_end(state);
+        state.begin(call, detail::head_of(call), plan.parts(), std::span<const T>(values), values, tally{},
+                    aggregate::sum{});
+        execute(call, plan, state);
+        return receipt{.contributors = 1, .weight = 1, .rounds = plan.rounds()};
+    });
+}
+
+/// The same for a stream, sparse or dense; on other ranks `data` needs only the dimension.
+template <class Group, Element T, IndexType Index>
+receipt broadcast(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
+    detail::require_root(group, root);
+    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, aggregate::sum>>();
+    const auto plan = detail::rooted(group.shape()).broadcast(group.size(), group.rank(), root);
+    const stream_codings codings{.copy = codes};
+    const auto signature =
+        detail::signature_of<T>(operation::broadcast, data.dimension(), aggregate::sum{}, std::uint8_t{sizeof(Index)},
+                                mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
+    return group.run(signature, [&](auto& call) {
+        const detail::release_at_end at_end(state);
+        const stream_view<T, Index> nothing(data.range(), sparse_view<T, Index>{});
+        state.begin(call, detail::head_of(call), plan.parts(), group.rank() == root ? data.view() : nothing, tally{},
+                    aggregate::sum{}, codings, group.key());
+        execute(call, plan, state);
+        if (group.rank() != root || !codes.is_lossless()) {
+            auto& received = group.template workspace<stream<T, Index>>();
+            state.finish({0, plan.parts()}, received);
+            data.assign(received.view());
+        }
+        return receipt{.contributors = 1, .weight = 1, .rounds = plan.rounds()};
+    });
+}
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,200 @@
+#pragma once
+
+#include <rill/collective/executor.hpp>
+#include <rill/collective/frame_check.hpp>
+#include <rill/collective/tally.hpp>
+#include <rill/concept/topology.hpp>
+#include <rill/core/arena.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/kernel/merge.hpp>
+#include <rill/stream/frame.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace rill::inline RILL_ABI {
+
+/// The data of a dense collective. A part lies in the input (until it is first folded), in the output, or, while the
+/// output is being sent in the same round, in scratch. Nothing is copied but what a copy round brings.
+template <Transport Net, Element T, class Fold>
+class dense_state {
+  public:
+    using message = typename Net::message;
+
+    /// `input` and `output` cover `[0, N)`; they are the same memory or do not overlap. A rank that contributes nothing
+    /// takes part with the neutral element.
+    void begin(exchange<Net>& call, const wire::header& head, int parts, std::span<const T> input, std::span<T> output,
+               tally own, const Fold& fold) {
+        call_ = &call;
+        head_ = head;
+        fold_ = fold;
+        input_ = input;
+        output_ = output;
+        places_.assign(static_cast<std::size_t>(parts), input.data() == output.data() ? place::output : place::input);
+        tallies_.assign(static_cast<std::size_t>(parts), own);
+        headers_.reset();
+        if (own.contributors == 0) {
+            std::fill(output.begin(), output.end(), fold.template identity<T>());
+            set({0, parts}, place::output, own);
+        }
+    }
+
+    /// Gives back the messages that are still held.
+    void release() { arrivals_.clear(); }
+
+    std::vector<arrival<message>>& arrivals() { return arrivals_; }
+
+    byte_pieces outgoing(part_range parts, action) {
+        unite(parts);
+        head_.range = range(parts);
+        tally_of(parts).describe(head_);
+        const std::span<const T> values = parts.count() == 0 ? std::span<const T>{} : at(place_of(parts), parts);
+        return view_frame(head_, stream_view<T>(head_.range, values), headers_.take(wire::header_bytes).data());
+    }
+
+    void fold(std::span<arrival<message>> arrivals) {
+        for (std::size_t first = 0; first < arrivals.size();) {
+            std::size_t last = first + 1;
+            while (last < arrivals.size() && arrivals[last].from.parts == arrivals[first].from.parts) ++last;
+            fold_range(arrivals.subspan(first, last - first));
+            first = last;
+        }
+        arrivals_.clear();
+    }
+
+    void copy(std::span<arrival<message>> arrivals) {
+        for (auto& a : arrivals) {
+            const part_range parts = a.from.parts;
+            const frame f = expect_dense(a);
+            if (parts.count() == 0) continue;
+            const std::span<T> target = output_.subspan(range(parts).begin, range(parts).size());
+            call_->await_readers(std::as_bytes(target));
+            const std::span<const T> values = content_of<T, std::uint32_t>(f, unused_).values();
+            std::copy(values.begin(), values.end(), target.begin());
+            set(parts, place::output, tally::of(f.head));
+        }
+        arrivals_.clear();
+    }
+
+    /// Brings `parts` into the output, finishes the fold there, and returns that part of the output.
+    std::span<T> finish(part_range parts) {
+        for (int p = parts.first; p < parts.last; ++p) move_to_output({p, p + 1});
+        const std::span<T> values = writable(place::output, parts);
+        if constexpr (!Fold::finish_is_trivial) {
+            call_->await_readers(std::as_bytes(values));
+            fold_.finish(values, total(parts.first).weight);
+        }
+        return values;
+    }
+
+    tally total(int part) const { return tallies_[static_cast<std::size_t>(part)]; }
+
+  private:
+    enum class place : unsigned char { input, output, scratch };
+
+    segment range(part_range parts) const {
+        return split(output_.size(), places_.size(), static_cast<std::size_t>(parts.first),
+                     static_cast<std::size_t>(parts.last));
+    }
+    place place_of(part_range parts) const { return places_[static_cast<std::size_t>(parts.first)]; }
+    tally tally_of(part_range parts) const {
+        return parts.count() == 0 ? tally{0, 0, 0} : tallies_[static_cast<std::size_t>(parts.first)];
+    }
+    void set(part_range parts, place where, tally what) {
+        for (int p = parts.first; p < parts.last; ++p) {
+            places_[static_cast<std::size_t>(p)] = where;
+            tallies_[static_cast<std::size_t>(p)] = what;
+        }
+    }
+
+    std::span<const T> at(place where, part_range parts) const {
+        const segment s = range(parts);
+        if (where == place::input) return input_.subspan(s.begin, s.size());
+        if (where == place::output) return output_.subspan(s.begin, s.size());
+        return std::span<const T>(scratch_).subspan(s.begin, s.size());
+    }
+
+    std::span<T> writable(place where, part_range parts) {
+        const segment s = range(parts);
+        if (where == place::output) return output_.subspan(s.begin, s.size());
+        if (scratch_.size() != output_.size()) scratch_.resize(output_.size());
+        return std::span<T>(scratch_).subspan(s.begin, s.size());
+    }
+
+    void move_to_output(part_range parts) {
+        if (place_of(parts) == place::output) return;
+        const std::span<const T> source = at(place_of(parts), parts);
+        const std::span<T> target = writable(place::output, parts);
+        call_->await_readers(std::as_bytes(target));
+        std::copy(source.begin(), source.end(), target.begin());
+        set(parts, place::output, tally_of(parts));
+    }
+
+    /// A message is one frame: all its parts must lie in one place.
+    void unite(part_range parts) {
+        const auto elsewhere = [&](int p) { return place_of({p, p + 1}) != place_of(parts); };
+        for (int p = parts.first; p < parts.last; ++p)
+            if (elsewhere(p)) {
+                for (int q = parts.first; q < parts.last; ++q) move_to_output({q, q + 1});
+                return;
+            }
+    }
+
+    /// Where the fold of what lies in `from` may be written: in place, unless that is being sent in this round.
+    place target_of_fold(place from, part_range parts) const {
+        if (from == place::input) return place::output;
+        if (!call_->sends_this_round(std::as_bytes(at(from, parts)))) return from;
+        return from == place::output ? place::scratch : place::output;
+    }
+
+    /// One k-way fold: the operands in ascending order of ranks, this rank's own value among them.
+    void fold_range(std::span<arrival<message>> arrivals) {
+        const part_range parts = arrivals.front().from.parts;
+        unite(parts);
+        const place from = place_of(parts);
+        const rank_t self = call_->net().rank();
+        tally total{0, 0, 0};
+        operands_.clear();
+        const auto add = [&](std::span<const T> values, tally what) {
+            operands_.push_back(values);
+            total = total + what;
+        };
+        bool own_added = false;
+        for (auto& a : arrivals) {
+            if (!own_added && self < a.from.peer) {
+                add(at(from, parts), tally_of(parts));
+                own_added = true;
+            }
+            const frame f = expect_dense(a);
+            add(content_of<T, std::uint32_t>(f, unused_).values(), tally::of(f.head));
+        }
+        if (!own_added) add(at(from, parts), tally_of(parts));
+        const place to = target_of_fold(from, parts);
+        const std::span<T> target = writable(to, parts);
+        call_->await_readers(std::as_bytes(target));
+        kernel::fold_dense_k(std::span<const std::span<const T>>(operands_), target,
+                             [this](T a, T b) { return fold_.fold(a, b); });
+        set(parts, to, total);
+    }
+
+    frame expect_dense(arrival<message>& a) {
+        return only_frame<T, std::uint32_t>(*call_, a.from.peer, a.message.pieces(), range(a.from.parts));
+    }
+
+    exchange<Net>* call_ = nullptr;
+    wire::header head_{};
+    Fold fold_{};
+    std::span<const T> input_{};
+    std::span<T> output_{};
+    aligned_vector<T> scratch_;
+    std::vector<place> places_;
+    std::vector<tally> tallies_;
+    std::vector<std::span<const T>> operands_;
+    std::vector<arrival<message>> arrivals_;
+    arena headers_;
+    stream<T> unused_;
+};
+
+}  // namespace rill::inline RILL_ABI

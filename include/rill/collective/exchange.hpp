@@ -1,0 +1,202 @@
+#pragma once
+
+#include <rill/concept/transport.hpp>
+#include <rill/core/call.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI {
+
+/// One collective operation under way on one rank: it sends and receives on the operation's channel, remembers which
+/// memory is still being read by others, counts what passes, and finds the culprit when nothing comes.
+template <Transport Net>
+class exchange {
+  public:
+    using message = typename Net::message;
+
+    exchange(Net& net, std::uint64_t context) : net_(&net), on_{context, 0} {}
+    exchange(const exchange&) = delete;
+    exchange& operator=(const exchange&) = delete;
+    ~exchange() { settle(); }
+
+    Net& net() const { return *net_; }
+    const call_signature& signature() const { return signature_; }
+    std::uint64_t context() const { return on_.context; }
+
+    void begin(const call_signature& signature, duration patience) {
+        signature_ = signature;
+        on_.tag = static_cast<std::uint32_t>(signature.number);
+        start_ = net_->now();
+        patience_ = patience;
+        counted_ = {};
+        net_->announce(on_.context, signature);
+    }
+
+    /// Sends from where the pieces lie: they must not change until `await_readers` or `finish` says so.
+    void send(rank_t peer, const byte_pieces& pieces) {
+        ++counted_.messages_sent;
+        counted_.bytes_sent += pieces.size_bytes();
+        sent_.push_back({net_->post(peer, on_, pieces), peer, pieces, round_});
+    }
+
+    message receive(rank_t peer) {
+        auto received = net_->receive(peer, on_, start_ + patience_);
+        if (!received) nothing_came_from(peer);
+        ++counted_.messages_received;
+        counted_.bytes_received += received->pieces().size_bytes();
+        return std::move(*received);
+    }
+
+    void next_round() {
+        ++round_;
+        while (oldest_ < sent_.size() && sent_[oldest_].handle.done()) ++oldest_;
+    }
+
+    /// Whether a message of the present round is being sent from `memory`.
+    bool sends_this_round(byte_view memory) const {
+        for (std::size_t i = sent_.size(); i-- > oldest_ && sent_[i].round == round_;)
+            if (sent_[i].reads(memory)) return true;
+        return false;
+    }
+
+    /// Waits until no receiver reads from `memory` any more, so that it may be overwritten.
+    void await_readers(byte_view memory) {
+        for (std::size_t i = oldest_; i < sent_.size(); ++i)
+            if (sent_[i].reads(memory)) await(sent_[i]);
+    }
+
+    /// Waits until everything sent has been received.
+    void finish() {
+        for (std::size_t i = oldest_; i < sent_.size(); ++i) await(sent_[i]);
+        forget();
+    }
+
+    /// For unwinding: withdraws what nobody has taken.
+    void settle() noexcept {
+        for (auto& s : sent_) s.handle.settle();
+        forget();
+    }
+
+    const traffic& counted() const { return counted_; }
+    duration elapsed() const { return net_->now() - start_; }
+
+    /// A frame of another call arrived: finds the rank whose call differs from the others' and throws `mismatch`.
+    [[noreturn]] void disagree(rank_t source) {
+        blame_odd_one();
+        fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
+    }
+
+    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, std::string what) const {
+        throw_error({.context = on_.context,
+                     .operation = signature_.number,
+                     .kind = kind,
+                     .culprit = culprit,
+                     .other = other,
+                     .reason = describe() + ": " + std::move(what)});
+    }
+
+    /// For messages: "all_reduce (operation 7)".
+    std::string describe() const {
+        return std::string(name(signature_.kind)) + " (operation " + std::to_string(signature_.number) + ")";
+    }
+
+  private:
+    struct sent {
+        typename Net::sending handle;
+        rank_t peer;
+        byte_pieces pieces;
+        int round;
+
+        bool reads(byte_view memory) const {
+            for (byte_view piece : pieces)
+                if (piece.data() < memory.data() + memory.size() && memory.data() < piece.data() + piece.size())
+                    return true;
+            return false;
+        }
+    };
+
+    void await(sent& s) {
+        if (!s.handle.wait(start_ + patience_)) nothing_came_from(s.peer);
+    }
+
+    void forget() noexcept {
+        sent_.clear();
+        oldest_ = 0;
+        round_ = 0;
+    }
+
+    std::vector<call_signature> entered_by_all() const {
+        const time_point until = net_->now() + patience_ / 8;
+        std::vector<call_signature> calls;
+        for (rank_t r = 0; r < net_->size(); ++r) {
+            const auto entered = net_->inquire(r, on_.context, signature_.number, until);
+            if (!entered)
+                fail(failure::timeout, r, no_rank,
+                     "rank " + std::to_string(r) + " has not entered the operation within " +
+                         std::to_string(patience_.seconds()) + " s");
+            calls.push_back(*entered);
+        }
+        return calls;
+    }
+
+    /// The odd one is the lowest rank outside the largest set of equal calls (of equally large sets: the one with the
+    /// lowest rank).
+    void blame_odd_one() const {
+        const std::vector<call_signature> calls = entered_by_all();
+        std::size_t usual = 0;
+        std::size_t most = 0;
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+            std::size_t equal = 0;
+            for (const auto& other : calls) equal += other == calls[i] ? 1U : 0U;
+            if (equal > most) {
+                most = equal;
+                usual = i;
+            }
+        }
+        for (std::size_t i = 0; i < calls.size(); ++i)
+            if (calls[i] != calls[usual])
+                fail(failure::mismatch, static_cast<rank_t>(i), no_rank,
+                     "rank " + std::to_string(i) + " " + difference(calls[i], calls[usual]));
+    }
+
+    static std::string difference(const call_signature& odd, const call_signature& usual) {
+        const auto differs = [](const char* what, const std::string& a, const std::string& b) {
+            return std::string("calls with ") + what + " " + a + " where others have " + b;
+        };
+        if (odd.number != usual.number)
+            return differs("operation number", std::to_string(odd.number), std::to_string(usual.number));
+        if (odd.kind != usual.kind)
+            return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
+        if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
+        if (odd.index_bytes != usual.index_bytes)
+            return differs("index width", std::to_string(odd.index_bytes), std::to_string(usual.index_bytes));
+        if (odd.dimension != usual.dimension)
+            return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
+        return "calls with other options (topology, fold, coding, root) than the others";
+    }
+
+    [[noreturn]] void nothing_came_from(rank_t peer) const {
+        blame_odd_one();
+        fail(failure::timeout, peer, net_->rank(),
+             "rank " + std::to_string(net_->rank()) + " waited " + std::to_string(patience_.seconds()) +
+                 " s for rank " + std::to_string(peer) +
+                 ", which has entered the operation: slow, or the link between them is cut");
+    }
+
+    Net* net_;
+    channel on_;
+    call_signature signature_{};
+    time_point start_{};
+    duration patience_{};
+    traffic counted_{};
+    std::vector<sent> sent_;
+    std::size_t oldest_ = 0;  // all before it are done
+    int round_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <rill/collective/exchange.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/stream/frame.hpp>
+
+#include <string>
+
+namespace rill::inline RILL_ABI {
+
+/// The next frame of a message from `source`, which must belong to the call under way; else every rank learns which
+/// rank calls something else.
+template <Element T, IndexType Index, class Net>
+frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader) {
+    const wire::header head = reader.peek();
+    if (head.context != call.context() || head.call != call.signature().hash()) call.disagree(source);
+    return reader.next<T, Index>();
+}
+
+template <class Net>
+void expect_range(const exchange<Net>& call, rank_t source, segment given, segment due) {
+    const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
+    if (given != due)
+        call.fail(failure::protocol, source, no_rank,
+                  "rank " + std::to_string(source) + " sent " + text(given) + " where " + text(due) + " was due");
+}
+
+template <class Net>
+void expect_end(const exchange<Net>& call, rank_t source, const frame_reader& reader) {
+    if (!reader.done())
+        call.fail(failure::protocol, source, no_rank,
+                  "rank " + std::to_string(source) + " sent more frames than were due");
+}
+
+/// The only frame of a message, which must cover `due`.
+template <Element T, IndexType Index, class Net>
+frame only_frame(exchange<Net>& call, rank_t source, const byte_pieces& message, segment due) {
+    frame_reader reader(message);
+    const frame f = next_frame<T, Index>(call, source, reader);
+    expect_range(call, source, f.head.range, due);
+    expect_end(call, source, reader);
+    return f;
+}
+
+}  // namespace rill::inline RILL_ABI

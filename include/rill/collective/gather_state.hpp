@@ -1,0 +1,124 @@
+#pragma once
+
+#include <rill/collective/executor.hpp>
+#include <rill/collective/frame_check.hpp>
+#include <rill/collective/join_frames.hpp>
+#include <rill/collective/tally.hpp>
+#include <rill/concept/topology.hpp>
+#include <rill/core/arena.hpp>
+#include <rill/core/random.hpp>
+#include <rill/kernel/merge.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/stream/stream.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI {
+
+/// The data of a concatenating gather of sparse streams: one frame per rank, made once and forwarded verbatim.
+template <Transport Net, Element T, IndexType Index>
+class gather_state {
+  public:
+    using message = typename Net::message;
+    using view = stream_view<T, Index>;
+
+    void begin(exchange<Net>& call, wire::header head, const view& own, const coding& codes, random_key key) {
+        call_ = &call;
+        whole_ = own.range();
+        memory_.reset();
+        kept_.clear();
+        const auto ranks = static_cast<std::size_t>(call.net().size());
+        frames_.assign(ranks, byte_pieces{});
+        contents_.assign(ranks, sparse_view<T, Index>{});
+        decoded_.resize(std::max(decoded_.size(), ranks));
+        tally{}.describe(head);
+        const rank_t self = call.net().rank();
+        frame_at(self) = codes.is_view() ? view_frame(head, own, memory_.take(wire::header_bytes).data())
+                                         : byte_pieces(coded_frame(head, own, codes, key, memory_));
+        frame_reader reader(frame_at(self));
+        take(self, reader.next<T, Index>());
+    }
+
+    /// Gives back the messages that are still held.
+    void release() {
+        arrivals_.clear();
+        kept_.clear();
+    }
+
+    std::vector<arrival<message>>& arrivals() { return arrivals_; }
+
+    byte_pieces outgoing(part_range ranks, action) {
+        if (ranks.count() == 1) return frame_at(ranks.first);
+        return join_frames(std::span<const byte_pieces>(frames_).subspan(static_cast<std::size_t>(ranks.first),
+                                                                         static_cast<std::size_t>(ranks.count())),
+                           memory_);
+    }
+
+    void fold(std::span<arrival<message>>) {}
+
+    void copy(std::span<arrival<message>> arrivals) {
+        for (auto& a : arrivals) {
+            frame_reader reader(a.message.pieces());
+            for (rank_t r = a.from.parts.first; r < a.from.parts.last; ++r) {
+                const frame f = next_frame<T, Index>(*call_, a.from.peer, reader);
+                expect_range(*call_, a.from.peer, f.head.range, whole_);
+                take(r, f);
+            }
+            expect_end(*call_, a.from.peer, reader);
+            kept_.push_back(std::move(a.message));
+        }
+        arrivals_.clear();
+    }
+
+    /// The union of all contributions; throws `invalid_value` where two ranks gave the same coordinate.
+    void finish(stream<T, Index>& output) {
+        std::size_t total = 0;
+        for (const auto& content : contents_) total += content.count();
+        const auto room = output.make_sparse(whole_, total);
+        const std::size_t count = kernel::merge_k(
+            std::span<const sparse_view<T, Index>>(contents_), room.indices, room.values, [](T a, T) { return a; },
+            scratch_);
+        if (count != total) refuse_duplicate();
+    }
+
+  private:
+    byte_pieces& frame_at(rank_t rank) { return frames_[static_cast<std::size_t>(rank)]; }
+
+    void take(rank_t rank, const frame& f) {
+        const view content = content_of(f, decoded_[static_cast<std::size_t>(rank)]);
+        if (content.is_dense())
+            call_->fail(failure::protocol, rank, no_rank,
+                        "rank " + std::to_string(rank) + " contributed a dense stream");
+        contents_[static_cast<std::size_t>(rank)] = content.pairs();
+        frame_at(rank) = f.bytes;
+    }
+
+    [[noreturn]] void refuse_duplicate() const {
+        for (std::size_t a = 0; a < contents_.size(); ++a)
+            for (std::size_t b = a + 1; b < contents_.size(); ++b)
+                for (Index i : contents_[a].indices)
+                    if (std::binary_search(contents_[b].indices.begin(), contents_[b].indices.end(), i))
+                        call_->fail(failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
+                                    "coordinate " + std::to_string(i) + " is contributed by rank " + std::to_string(a) +
+                                        " and by rank " + std::to_string(b));
+        throw protocol_error("all_gather: inconsistent union");
+    }
+
+    exchange<Net>* call_ = nullptr;
+    segment whole_{};
+    std::vector<byte_pieces> frames_;
+    std::vector<sparse_view<T, Index>> contents_;
+    std::deque<stream<T, Index>> decoded_;
+    std::vector<message> kept_;
+    std::vector<arrival<message>> arrivals_;
+    kernel::merge_scratch<T, Index> scratch_;
+    arena memory_;
+};
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,297 @@
+#pragma once
+
+#include <rill/collective/executor.hpp>
+#include <rill/collective/frame_check.hpp>
+#include <rill/collective/join_frames.hpp>
+#include <rill/collective/tally.hpp>
+#include <rill/concept/topology.hpp>
+#include <rill/core/arena.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/stream/fold.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/stream/stream_codings.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI {
+
+/// The data of a collective on sparse or adaptive streams: consecutive blocks of parts, each a view of the input, of a
+/// folded stream, or of a message that is kept until the end. Blocks are never overwritten, so no send is waited for
+/// before the exchange ends.
+///
+/// A message is a sequence of frames, one for each block it touches; a lone frame in raw coding is sent from where it
+/// lies. In copy rounds a frame is made once, by the owner, and forwarded verbatim; where a coding is lossy, each part
+/// has a frame of its own, and the owner too goes on with what the others will decode.
+template <Transport Net, Element T, IndexType Index, class Fold>
+class stream_state {
+  public:
+    using message = typename Net::message;
+    using view = stream_view<T, Index>;
+
+    void begin(exchange<Net>& call, const wire::header& head, int parts, const view& input, tally own, const Fold& fold,
+               const stream_codings& codings, random_key key) {
+        call_ = &call;
+        head_ = head;
+        fold_ = fold;
+        codings_ = codings;
+        key_ = key;
+        dimension_ = input.range().size();
+        blocks_.clear();
+        block_of_.assign(static_cast<std::size_t>(parts), 0);
+        kept_.clear();
+        streams_used_ = 0;
+        memory_.reset();
+        add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
+        if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
+    }
+
+    /// Gives back the messages that are still held; what was finished stays.
+    void release() {
+        arrivals_.clear();
+        kept_.clear();
+    }
+
+    std::vector<arrival<message>>& arrivals() { return arrivals_; }
+
+    byte_pieces outgoing(part_range parts, action kind) {
+        if (parts.count() == 0) return empty_frame();
+        if (kind == action::copy && !codings_.copy.is_lossless()) code_parts(parts, codings_.copy);
+        if (block_at(parts.first).parts.last >= parts.last) return frame_of(parts, kind);
+        return joined_frames(parts, kind);
+    }
+
+    void fold(std::span<arrival<message>> arrivals) {
+        for (std::size_t first = 0; first < arrivals.size();) {
+            std::size_t last = first + 1;
+            while (last < arrivals.size() && arrivals[last].from.parts == arrivals[first].from.parts) ++last;
+            fold_range(arrivals.subspan(first, last - first));
+            first = last;
+        }
+        arrivals_.clear();
+    }
+
+    void copy(std::span<arrival<message>> arrivals) {
+        for (auto& a : arrivals) {
+            read_frames(a, [this](const block& b) { add(b); });
+            kept_.push_back(std::move(a.message));
+        }
+        arrivals_.clear();
+    }
+
+    tally total(int part) const { return block_at(part).what; }
+
+    /// The content of `parts`, finished, as a dense vector.
+    void finish(part_range parts, std::span<T> output) const {
+        const std::size_t first = range(parts).begin;
+        for_each_piece(parts, [&](const view& piece) {
+            copy_dense(piece, output.subspan(piece.range().begin - first, piece.range().size()),
+                       fold_.template identity<T>());
+        });
+        finish_values(parts, output);
+    }
+
+    /// The content of `parts`, finished, as a stream: dense if a block of it is.
+    void finish(part_range parts, stream<T, Index>& output) const {
+        std::size_t count = 0;
+        bool dense = false;
+        for_each_piece(parts, [&](const view& piece) {
+            count += piece.count();
+            dense = dense || piece.is_dense();
+        });
+        if (dense) return finish(parts, output.make_dense(range(parts)));
+        const auto room = output.make_sparse(range(parts), count);
+        auto indices = room.indices.begin();
+        auto values = room.values.begin();
+        for_each_piece(parts, [&](const view& piece) {
+            indices = std::copy(piece.indices().begin(), piece.indices().end(), indices);
+            values = std::copy(piece.values().begin(), piece.values().end(), values);
+        });
+        finish_values(parts, room.values);
+    }
+
+  private:
+    enum class source : unsigned char { contribution, fold };
+
+    struct block {
+        part_range parts{};
+        view content{};
+        tally what{};
+        source from = source::fold;
+        byte_pieces frame{};  // of the whole block, where it exists already
+    };
+
+    segment range(part_range parts) const {
+        return split(dimension_, block_of_.size(), static_cast<std::size_t>(parts.first),
+                     static_cast<std::size_t>(parts.last));
+    }
+    const block& block_at(int part) const { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
+    block& block_at(int part) { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
+
+    void add(const block& b) {
+        for (int p = b.parts.first; p < b.parts.last; ++p) block_of_[static_cast<std::size_t>(p)] = blocks_.size();
+        blocks_.push_back(b);
+    }
+
+    block clipped(block b, part_range parts) const {
+        const part_range common{std::max(b.parts.first, parts.first), std::min(b.parts.last, parts.last)};
+        if (common == b.parts) return b;
+        b.content = b.content.slice(range(common));
+        b.parts = common;
+        b.frame = {};
+        return b;
+    }
+
+    template <class Visit>
+    void for_each_piece(part_range parts, Visit&& visit) const {
+        for (int p = parts.first; p < parts.last;) {
+            const block piece = clipped(block_at(p), {p, parts.last});
+            visit(piece.content);
+            p = piece.parts.last;
+        }
+    }
+
+    void finish_values(part_range parts, std::span<T> values) const {
+        if constexpr (!Fold::finish_is_trivial) fold_.finish(values, total(parts.first).weight);
+    }
+
+    stream<T, Index>& fresh_stream() {
+        if (streams_used_ == streams_.size()) streams_.emplace_back();
+        return streams_[streams_used_++];
+    }
+
+    byte_pieces empty_frame() {
+        tally{0, 0, 0}.describe(head_);
+        return view_frame(head_, view(segment{}, sparse_view<T, Index>{}), memory_.take(wire::header_bytes).data());
+    }
+
+    byte_pieces new_frame(const block& b, const coding& codes) {
+        b.what.describe(head_);
+        if (codes.is_view()) return view_frame(head_, b.content, memory_.take(wire::header_bytes).data());
+        const random_key key = key_.derive(static_cast<std::uint64_t>(b.from), b.parts.first);
+        return coded_frame(head_, b.content, codes, key, memory_);
+    }
+
+    /// The frame of the block at `parts.first`, clipped to `parts`. In copy rounds it is made once.
+    byte_pieces frame_of(part_range parts, action kind) {
+        block& whole = block_at(parts.first);
+        if (kind == action::copy && whole.frame.count() == 0) whole.frame = new_frame(whole, codings_.copy);
+        const block b = clipped(whole, parts);
+        if (b.frame.count() != 0) return b.frame;
+        if (kind == action::copy) return new_frame(b, codings_.copy);
+        return new_frame(b, b.from == source::contribution ? codings_.contribution : codings_.partial);
+    }
+
+    byte_pieces joined_frames(part_range parts, action kind) {
+        frames_.clear();
+        for (int p = parts.first; p < parts.last; p = block_at(p).parts.last)
+            frames_.push_back(frame_of({p, parts.last}, kind));
+        return join_frames(frames_, memory_);
+    }
+
+    /// Gives each of `parts` that has none a frame of its own in a lossy coding, and as content what it decodes to.
+    void code_parts(part_range parts, const coding& codes) {
+        for (int p = parts.first; p < parts.last; ++p) {
+            if (block_at(p).frame.count() != 0) continue;
+            block b = clipped(block_at(p), {p, p + 1});
+            b.frame = new_frame(b, codes);
+            frame_reader reader(b.frame);
+            b.content = content_of(reader.next<T, Index>(), fresh_stream());
+            add(b);
+        }
+    }
+
+    /// Calls `take(block)` for each frame of a message.
+    template <class Take>
+    void read_frames(const arrival<message>& a, Take&& take) {
+        frame_reader reader(a.message.pieces());
+        int p = a.from.parts.first;
+        const int end = a.from.parts.last;
+        do {
+            const frame f = next_frame<T, Index>(*call_, a.from.peer, reader);
+            const part_range parts = covered(f.head.range, reader.done(), {p, end});
+            expect_range(*call_, a.from.peer, f.head.range, range(parts));
+            if (p < end)
+                take(block{.parts = parts,
+                           .content = content_of(f, fresh_stream()),
+                           .what = tally::of(f.head),
+                           .frame = f.bytes});
+            p = parts.last;
+        } while (p < end);
+        expect_end(*call_, a.from.peer, reader);
+    }
+
+    /// The parts that a frame over `given` covers, of the `due` ones: as few as reach its end, or, of empty parts
+    /// behind the last frame, all.
+    part_range covered(segment given, bool last_frame, part_range due) const {
+        if (last_frame || due.count() == 0) return due;
+        int last = due.first + 1;
+        while (last < due.last && range({due.first, last}).end < given.end) ++last;
+        return {due.first, last};
+    }
+
+    /// A k-way fold: whole where all operands are one block each, else part by part.
+    void fold_range(std::span<arrival<message>> arrivals) {
+        const part_range parts = arrivals.front().from.parts;
+        collect_operands(arrivals, parts);
+        const bool whole =
+            std::all_of(operands_.begin(), operands_.end(), [&](const block& b) { return b.parts == parts; });
+        if (whole) return fold_operands(parts);
+        for (int p = parts.first; p < parts.last; ++p) fold_operands({p, p + 1});
+    }
+
+    /// The blocks to be folded in ascending order of ranks, this rank's own among them.
+    void collect_operands(std::span<arrival<message>> arrivals, part_range parts) {
+        operands_.clear();
+        const auto add_operand = [this](const block& b) { operands_.push_back(b); };
+        const auto add_own = [&] {
+            for (int p = parts.first; p < parts.last; p = operands_.back().parts.last)
+                add_operand(clipped(block_at(p), {p, parts.last}));
+        };
+        const rank_t self = call_->net().rank();
+        auto a = arrivals.begin();
+        for (; a != arrivals.end() && a->from.peer < self; ++a) read_frames(*a, add_operand);
+        add_own();
+        for (; a != arrivals.end(); ++a) read_frames(*a, add_operand);
+    }
+
+    void fold_operands(part_range parts) {
+        views_.clear();
+        tally total{0, 0, 0};
+        for (const block& operand : operands_) {
+            if (!operand.parts.contains(parts.first)) continue;
+            views_.push_back(clipped(operand, parts).content);
+            total = total + operand.what;
+        }
+        stream<T, Index>& result = fresh_stream();
+        fold_streams(
+            std::span<const view>(views_), result, [this](T a, T b) { return fold_.fold(a, b); },
+            fold_.template identity<T>(), codings_.when, scratch_);
+        add({.parts = parts, .content = result.view(), .what = total});
+    }
+
+    exchange<Net>* call_ = nullptr;
+    wire::header head_{};
+    Fold fold_{};
+    stream_codings codings_{};
+    random_key key_{};
+    std::size_t dimension_ = 0;
+    std::vector<block> blocks_;
+    std::vector<std::size_t> block_of_;
+    std::vector<block> operands_;
+    std::vector<view> views_;
+    std::deque<stream<T, Index>> streams_;
+    std::size_t streams_used_ = 0;
+    std::vector<message> kept_;
+    std::vector<byte_pieces> frames_;
+    std::vector<arrival<message>> arrivals_;
+    fold_scratch<T, Index> scratch_;
+    arena memory_;
+};
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <rill/core/receipt.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <cstdint>
+
+namespace rill::inline RILL_ABI {
+
+/// What a rank says about what it contributes. The collective does not multiply by the weight: who wants Σ w·g / Σ w
+/// passes w·g to a `mean`. A rank of weight 0 contributes nothing: its input is not read.
+struct contribution {
+    double weight = 1;
+    std::uint32_t age = 0;  ///< in steps
+
+    friend constexpr bool operator==(const contribution&, const contribution&) = default;
+};
+
+/// What stands behind a value: how many contributions, their weights, the age of the oldest. Folded with the payload.
+struct tally {
+    double weight = 1;
+    std::uint32_t contributors = 1;
+    std::uint32_t age = 0;
+
+    static tally of(const contribution& own) { return {own.weight, own.weight > 0 ? 1U : 0U, own.age}; }
+    static tally of(const wire::header& head) { return {head.weight, head.contributors, head.age}; }
+
+    void describe(wire::header& head) const {
+        head.weight = weight;
+        head.contributors = contributors;
+        head.age = age;
+    }
+    void describe(receipt& result) const {
+        result.weight = weight;
+        result.contributors = static_cast<int>(contributors);
+        result.age = age;
+    }
+    friend constexpr tally operator+(tally a, tally b) {
+        return {a.weight + b.weight, a.contributors + b.contributors, a.age > b.age ? a.age : b.age};
+    }
+    friend constexpr bool operator==(tally, tally) = default;
+};
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <rill/core/types.hpp>
+
+#include <concepts>
+#include <span>
+
+namespace rill::inline RILL_ABI {
+
+/// How contributions are folded, coordinate by coordinate.
+///
+/// Laws: `fold` is associative (floating-point rounding aside), `fold(identity, x) == x`, `is_commutative` says whether
+/// `fold(x, y)` is always `fold(y, x)`; schedules that reorder ranks refuse folds that do not commute. `finish` is
+/// applied once, on every rank alike, to the complete fold, whose contributions had the given sum of weights; where
+/// `finish_is_trivial` it does nothing and is not called.
+template <class A, class T>
+concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregator, T x, T y, std::span<T> values) {
+    { aggregator.template identity<T>() } -> std::same_as<T>;
+    { aggregator.fold(x, y) } -> std::same_as<T>;
+    { aggregator.finish(values, 1.0) };
+    { A::is_commutative } -> std::convertible_to<bool>;
+    { A::finish_is_trivial } -> std::convertible_to<bool>;
+    { A::name } -> std::convertible_to<const char*>;
+};
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace rill::inline RILL_ABI {
+
+/// Bytes whose addresses stay valid until `reset`. Blocks are kept, so that a repeated pattern of use allocates
+/// nothing.
+class arena {
+  public:
+    /// `size` uninitialised bytes on a cache line.
+    byte_span take(std::size_t size) {
+        while (block_ < blocks_.size() && blocks_[block_].size() - used_ < size) {
+            ++block_;
+            used_ = 0;
+        }
+        if (block_ == blocks_.size()) blocks_.emplace_back(size > least_block ? size : least_block);
+        const byte_span taken = byte_span(blocks_[block_]).subspan(used_, size);
+        last_ = used_;
+        advance(size);
+        return taken;
+    }
+    /// Keeps only the first `size` bytes of what was taken last.
+    void shrink_last(std::size_t size) {
+        used_ = last_;
+        advance(size);
+    }
+    void reset() { block_ = used_ = last_ = 0; }
+
+  private:
+    static constexpr std::size_t least_block = std::size_t{1} << 16;
+    static constexpr std::size_t line = 64;
+
+    void advance(std::size_t size) {
+        const std::size_t end = used_ + (size + line - 1) / line * line;
+        const std::size_t most = blocks_[block_].size();
+        used_ = end < most ? end : most;
+    }
+
+    std::vector<buffer> blocks_;
+    std::size_t block_ = 0;
+    std::size_t used_ = 0;
+    std::size_t last_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI

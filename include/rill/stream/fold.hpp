@@ -1,0 +1,84 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/kernel/merge.hpp>
+#include <rill/kernel/scatter.hpp>
+#include <rill/stream/dense_switch.hpp>
+#include <rill/stream/stream.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace rill::inline RILL_ABI {
+
+/// Scratch of `fold_streams`, reused between calls: it grows once.
+template <Element T, IndexType Index>
+struct fold_scratch {
+    aligned_vector<sparse_view<T, Index>> sparse;
+    aligned_vector<std::span<const T>> dense;
+    kernel::merge_scratch<T, Index> merge;
+};
+
+namespace detail {
+template <Element T, IndexType Index, class Fold>
+void fold_one(std::span<T> target, const stream_view<T, Index>& operand, const Fold& fold) {
+    if (operand.is_dense())
+        kernel::fold_dense(target, operand.values(), fold);
+    else
+        kernel::scatter_fold(operand.pairs(), operand.range().begin, target, fold);
+}
+
+template <Element T, IndexType Index, class Fold>
+bool fold_all_dense(std::span<const stream_view<T, Index>> operands, std::span<T> target, const Fold& fold,
+                    fold_scratch<T, Index>& scratch) {
+    scratch.dense.clear();
+    for (const auto& operand : operands) {
+        if (!operand.is_dense()) return false;
+        scratch.dense.push_back(operand.values());
+    }
+    kernel::fold_dense_k(std::span<const std::span<const T>>(scratch.dense), target, fold);
+    return true;
+}
+}  // namespace detail
+
+/// Folds streams of one range into a dense `target` of its size: per coordinate the left fold of what is present, in
+/// the order of `operands`, starting from `neutral` where the first operand is sparse.
+template <Element T, IndexType Index, class Fold>
+void fold_into_dense(std::span<const stream_view<T, Index>> operands, std::span<T> target, const Fold& fold, T neutral,
+                     fold_scratch<T, Index>& scratch) {
+    RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
+    if (detail::fold_all_dense(operands, target, fold, scratch)) return;
+    copy_dense(operands.front(), target, neutral);
+    for (const auto& operand : operands.subspan(1)) detail::fold_one(target, operand, fold);
+}
+
+/// Folds streams of one range into `result`: per coordinate the left fold of the values that are present, in the order
+/// of `operands`. The five cases of SparCML (section 5.1): sparse with sparse (overlapping, or disjoint:
+/// concatenation), sparse with dense either way, dense with dense. The result is dense when an operand is, or when
+/// `when` says that the sum of the counts has become too large; hence it depends on the operands alone. `neutral` must
+/// be the fold's neutral element. `result` must not be the source of an operand.
+template <Element T, IndexType Index, class Fold>
+void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Index>& result, const Fold& fold,
+                  T neutral, dense_switch when, fold_scratch<T, Index>& scratch) {
+    RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
+    const segment range = operands.front().range();
+    std::size_t total = 0;
+    bool dense = false;
+    scratch.sparse.clear();
+    for (const auto& operand : operands) {
+        RILL_EXPECTS(operand.range() == range, "the operands of a fold must have one range");
+        total += operand.count();
+        dense = dense || operand.is_dense();
+        scratch.sparse.push_back(operand.pairs());
+    }
+    if (dense || when.wants_dense<T, Index>(total, range.size())) {
+        fold_into_dense(operands, result.make_dense(range), fold, neutral, scratch);
+        return;
+    }
+    const auto room = result.make_sparse(range, total);
+    result.shrink(kernel::merge_k(std::span<const sparse_view<T, Index>>(scratch.sparse), room.indices, room.values,
+                                  fold, scratch.merge));
+}
+
+}  // namespace rill::inline RILL_ABI

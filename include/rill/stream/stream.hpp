@@ -1,0 +1,119 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/types.hpp>
+#include <rill/stream/stream_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace rill::inline RILL_ABI {
+
+/// A vector over `range()`, held sparse (sorted unique indices and their values, structure of arrays) or dense. An
+/// absent coordinate stands for the neutral element of whatever operation folds it. Memory only grows: a stream that is
+/// reused allocates nothing once it has seen its largest content.
+template <Element T, IndexType Index = std::uint32_t>
+class stream {
+  public:
+    using value_type = T;
+    using index_type = Index;
+
+    stream() = default;
+    /// Empty and sparse over `[0, dimension)`.
+    explicit stream(std::size_t dimension) { clear({0, dimension}); }
+
+    bool is_dense() const { return dense_; }
+    segment range() const { return range_; }
+    std::size_t dimension() const { return range_.size(); }
+    std::size_t count() const { return values_.size(); }
+    std::span<const T> values() const { return values_; }
+    std::span<T> values() { return values_; }
+    std::span<const Index> indices() const { return indices_; }
+
+    stream_view<T, Index> view() const {
+        if (dense_) return {range_, std::span<const T>(values_)};
+        return {range_, sparse_view<T, Index>{indices_, values_}};
+    }
+    stream_view<T, Index> view(segment part) const { return view().slice(part); }
+
+    /// Empty and sparse over `range`.
+    void clear(segment range) {
+        RILL_EXPECTS(range.end <= std::size_t{1} + std::numeric_limits<Index>::max(),
+                     "a stream's coordinates must fit its index type");
+        range_ = range;
+        dense_ = false;
+        indices_.clear();
+        values_.clear();
+    }
+
+    /// Copies `source`, range and form included.
+    void assign(const stream_view<T, Index>& source) {
+        clear(source.range());
+        dense_ = source.is_dense();
+        indices_.assign(source.indices().begin(), source.indices().end());
+        values_.assign(source.values().begin(), source.values().end());
+    }
+
+    /// Adds an entry behind all others; sparse streams only.
+    void push_back(std::size_t coordinate, T value) {
+        RILL_EXPECTS(!dense_, "a dense stream has all its coordinates");
+        RILL_EXPECTS(range_.contains(coordinate), "a coordinate must lie in the stream's range");
+        RILL_EXPECTS(indices_.empty() || indices_.back() < coordinate, "coordinates must be pushed in ascending order");
+        indices_.push_back(static_cast<Index>(coordinate));
+        values_.push_back(value);
+    }
+
+    /// Makes room for sparse content of up to `count` entries, to be written through the spans; `shrink` ends it.
+    struct sparse_room {
+        std::span<Index> indices;
+        std::span<T> values;
+    };
+    sparse_room make_sparse(segment range, std::size_t count) {
+        clear(range);
+        indices_.resize(count);
+        values_.resize(count);
+        return {indices_, values_};
+    }
+    void shrink(std::size_t count) {
+        indices_.resize(count);
+        values_.resize(count);
+    }
+
+    /// Dense over `range`, values uninitialised.
+    std::span<T> make_dense(segment range) {
+        clear(range);
+        dense_ = true;
+        values_.resize(range.size());
+        return values_;
+    }
+
+    friend bool operator==(const stream& a, const stream& b) {
+        return a.range_ == b.range_ && a.dense_ == b.dense_ && a.indices_ == b.indices_ && a.values_ == b.values_;
+    }
+
+  private:
+    segment range_{};
+    aligned_vector<Index> indices_;
+    aligned_vector<T> values_;
+    bool dense_ = false;
+};
+
+/// Writes `source` into `target` (`target.size() == source.range().size()`), absent coordinates as `neutral`.
+template <Element T, IndexType Index>
+void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neutral) {
+    RILL_EXPECTS(target.size() == source.range().size(), "the target of copy_dense must have the size of the range");
+    if (source.is_dense()) {
+        std::copy(source.values().begin(), source.values().end(), target.begin());
+        return;
+    }
+    std::fill(target.begin(), target.end(), neutral);
+    const std::size_t first = source.range().begin;
+    for (std::size_t i = 0; i < source.count(); ++i) target[source.indices()[i] - first] = source.values()[i];
+}
+
+}  // namespace rill::inline RILL_ABI

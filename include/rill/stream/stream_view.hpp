@@ -1,0 +1,56 @@
+#pragma once
+
+#include <rill/core/segment.hpp>
+#include <rill/core/sparse_view.hpp>
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace rill::inline RILL_ABI {
+
+/// A read-only stream over the coordinates `range`: dense (one value per coordinate) or sparse (absolute indices, all
+/// in `range`). A slice of a view is a view; slicing a sparse one costs two binary searches.
+template <Element T, IndexType Index = std::uint32_t>
+class stream_view {
+  public:
+    constexpr stream_view() = default;
+    /// Dense: `values.size() == range.size()`.
+    constexpr stream_view(segment range, std::span<const T> values) : range_(range), values_(values), dense_(true) {}
+    /// Sparse: strictly ascending indices in `range`.
+    constexpr stream_view(segment range, sparse_view<T, Index> pairs)
+        : range_(range), indices_(pairs.indices), values_(pairs.values) {}
+
+    constexpr bool is_dense() const { return dense_; }
+    constexpr segment range() const { return range_; }
+    /// Entries present: `range().size()` when dense.
+    constexpr std::size_t count() const { return values_.size(); }
+    constexpr std::span<const T> values() const { return values_; }
+    /// Empty when dense.
+    constexpr std::span<const Index> indices() const { return indices_; }
+    constexpr sparse_view<T, Index> pairs() const { return {indices_, values_}; }
+
+    /// The part of this view in `part`, which must lie in `range()`.
+    constexpr stream_view slice(segment part) const {
+        if (dense_) return {part, values_.subspan(part.begin - range_.begin, part.size())};
+        const std::size_t first = position(part.begin);
+        const std::size_t last = part.end == range_.end ? indices_.size() : position(part.end);
+        return {part,
+                sparse_view<T, Index>{indices_.subspan(first, last - first), values_.subspan(first, last - first)}};
+    }
+
+  private:
+    constexpr std::size_t position(std::size_t coordinate) const {
+        const auto found = std::lower_bound(indices_.begin(), indices_.end(), coordinate,
+                                            [](Index index, std::size_t c) { return index < c; });
+        return static_cast<std::size_t>(found - indices_.begin());
+    }
+
+    segment range_{};
+    std::span<const Index> indices_{};
+    std::span<const T> values_{};
+    bool dense_ = false;
+};
+
+}  // namespace rill::inline RILL_ABI
