@@ -1,3 +1,4 @@
+#include <rill/testing/transport_laws.hpp>
 #include <rill/transport/simulated.hpp>
 
 #include <doctest/doctest.h>
@@ -52,4 +53,17 @@ TEST_CASE("a message of n bytes arrives after the latency and n times the time o
     CHECK(all.elapsed.ns == second);
     CHECK(all.messages == 3);
     CHECK(all.bytes == 210);
+}
+
+TEST_CASE("simulated keeps the laws of a transport") {
+    constexpr std::size_t mailbox_bytes = 4096;
+    int laws = 0;
+    rill::testing::for_each_law(
+        [](int ranks, auto&& body) { sim::run(ranks, {.mailbox_bytes = mailbox_bytes}, body); },
+        {.mailbox_bytes = mailbox_bytes},
+        [&](const char* name, const rill::testing::law_outcome& outcome) {
+            ++laws;
+            CHECK_MESSAGE(outcome.held, std::string(name) << ": " << outcome.what);
+        });
+    CHECK(laws > 40);
 }
