@@ -3,6 +3,7 @@
 
 #include <rill/core/error.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/loop.hpp>
 
 #include <bit>
 #include <concepts>
@@ -35,9 +36,6 @@ inline constexpr magnitude_key<T> largest_magnitude =
     std::floating_point<T> ? magnitude(std::numeric_limits<T>::infinity()) : magnitude(std::numeric_limits<T>::min());
 
 namespace detail {
-
-/// Trip count of inner loops: a constant, because compilers vectorise no other at -O2.
-inline constexpr std::size_t block = 64;
 
 /// Whether any of `Count` magnitudes reaches `bound`.
 template <std::size_t Count, Element T>

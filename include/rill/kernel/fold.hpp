@@ -1,0 +1,68 @@
+// Folds of dense vectors.
+#pragma once
+
+#include <rill/core/contract.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/loop.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// Entries folded at a time: few enough to stay in the first cache, enough to hide the change from input to input.
+inline constexpr std::size_t fold_block = 256;
+
+template <Element T, class Fold>
+void fold_into(T* acc, const T* x, Fold& fold) {
+    for (std::size_t i = 0; i < fold_block; i += block)
+        for (std::size_t j = 0; j < block; ++j) acc[i + j] = fold(acc[i + j], x[i + j]);
+}
+
+}  // namespace detail
+
+/// Sets every entry.
+template <Element T>
+void fill(std::span<T> x, T value) {
+    using detail::block;
+    std::size_t i = 0;
+    for (; i + block <= x.size(); i += block)
+        for (std::size_t j = 0; j < block; ++j) x[i + j] = value;
+    for (; i < x.size(); ++i) x[i] = value;
+}
+
+/// out[i] = the left fold of the inputs' entries i, in the order of the inputs. One input is copied, none is refused.
+///
+/// All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one otherwise. Cost: one pass
+/// over the inputs and the output.
+template <Element T, class Fold>
+void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold) {
+    using detail::fold_block;
+    RILL_EXPECTS(!inputs.empty(), "fold_dense_k: there is nothing to fold");
+    for (const auto& input : inputs)
+        RILL_EXPECTS(input.size() == out.size(), "fold_dense_k: an input differs in length from the output");
+    alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
+    std::size_t i = 0;
+    for (; i + fold_block <= out.size(); i += fold_block) {
+        std::copy_n(inputs[0].data() + i, fold_block, acc);
+        for (std::size_t k = 1; k < inputs.size(); ++k) detail::fold_into(acc, inputs[k].data() + i, fold);
+        std::copy_n(acc, fold_block, out.data() + i);
+    }
+    for (; i < out.size(); ++i) {
+        T value = inputs[0][i];
+        for (std::size_t k = 1; k < inputs.size(); ++k) value = fold(value, inputs[k][i]);
+        out[i] = value;
+    }
+}
+
+/// acc[i] = fold(acc[i], x[i]). The two are equally long and do not overlap, or are the same.
+template <Element T, class Fold>
+void fold_dense(std::span<T> acc, std::span<const T> x, Fold&& fold) {
+    const std::span<const T> inputs[] = {acc, x};
+    fold_dense_k<T>(inputs, acc, fold);
+}
+
+}  // namespace rill::inline RILL_ABI::kernel

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <cstddef>
+
+namespace rill::inline RILL_ABI::kernel::detail {
+
+/// Trip count of inner loops: a constant, because compilers vectorise no other at -O2.
+inline constexpr std::size_t block = 64;
+
+/// Asks for the cache line of `address` ahead of its use.
+inline void prefetch_for_write(const void* address) {
+#if defined(__GNUC__)
+    __builtin_prefetch(address, 1);
+#else
+    static_cast<void>(address);
+#endif
+}
+
+/// Ends what the optimiser may know about the elements at `first`: a product that passes through here is rounded, and
+/// never becomes half of a fused multiply-add.
+template <class T>
+void round_here(T* first) {
+#if defined(__GNUC__)
+    asm volatile("" : : "r"(first) : "memory");
+#else
+    static_cast<void>(first);
+#endif
+}
+
+}  // namespace rill::inline RILL_ABI::kernel::detail

@@ -1,0 +1,149 @@
+// Merging any number of sparse vectors.
+#pragma once
+
+#include <rill/core/contract.hpp>
+#include <rill/core/sparse_view.hpp>
+#include <rill/kernel/merge.hpp>
+#include <rill/kernel/scratch.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// Working memory of `merge_k`; its size depends on the number of inputs and the sum of their lengths only.
+struct merge_scratch {
+    buffer indices;
+    buffer values;
+    buffer cursors;
+    buffer tile;
+};
+
+namespace detail {
+
+/// Coordinates that are folded together: their values fit the second cache.
+inline constexpr std::size_t merge_tile = 16384;
+
+/// A stretch of coordinates as a dense array and a bitmap of what is present.
+template <Element T>
+struct tile {
+    T* values = nullptr;
+    std::uint64_t present[merge_tile / 64] = {};
+
+    template <class Fold>
+    void put(std::size_t at, T value, Fold& fold) {
+        const std::uint64_t bit = std::uint64_t{1} << (at % 64);
+        std::uint64_t& word = present[at / 64];
+        values[at] = (word & bit) != 0 ? fold(values[at], value) : value;
+        word |= bit;
+    }
+
+    /// Moves what is present to `out`, and is empty afterwards.
+    template <IndexType Index>
+    void drain(Index base, sparse_sink<T, Index>& out) {
+        for (std::size_t w = 0; w < merge_tile / 64; ++w) {
+            for (std::uint64_t word = present[w]; word != 0; word &= word - 1) {
+                const std::size_t at = w * 64 + static_cast<std::size_t>(std::countr_zero(word));
+                out.push(static_cast<Index>(base + at), values[at]);
+            }
+            present[w] = 0;
+        }
+    }
+};
+
+/// The lowest index that no cursor has passed; `any` is false when all inputs are used up.
+template <Element T, IndexType Index>
+Index lowest_index(std::span<const sparse_view<T, Index>> inputs, const std::size_t* cursors, bool& any) {
+    Index lowest = static_cast<Index>(-1);
+    any = false;
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        if (cursors[k] == inputs[k].count()) continue;
+        any = true;
+        lowest = std::min(lowest, inputs[k].indices[cursors[k]]);
+    }
+    return lowest;
+}
+
+/// Scatters input after input into a tile of coordinates at a time.
+template <Element T, IndexType Index, class Fold>
+std::size_t merge_tiles(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
+                        merge_scratch& scratch) {
+    sparse_sink<T, Index> out{.indices = indices, .values = values};
+    tile<T> dense{.values = room<T>(scratch.tile, merge_tile)};
+    std::size_t* cursors = room<std::size_t>(scratch.cursors, inputs.size());
+    std::fill_n(cursors, inputs.size(), std::size_t{0});
+    bool any = false;
+    for (Index base = lowest_index(inputs, cursors, any); any; base = lowest_index(inputs, cursors, any)) {
+        for (std::size_t k = 0; k < inputs.size(); ++k) {
+            const auto& in = inputs[k];
+            std::size_t j = cursors[k];
+            for (; j < in.count() && in.indices[j] - base < merge_tile; ++j)
+                dense.put(static_cast<std::size_t>(in.indices[j] - base), in.values[j], fold);
+            cursors[k] = j;
+        }
+        dense.drain(base, out);
+    }
+    return out.count;
+}
+
+/// Merges the first two inputs, the result with the third, and so on; results alternate between `out` and scratch, so
+/// that the last one lands in `out`.
+template <Element T, IndexType Index, class Fold>
+std::size_t merge_in_turn(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
+                          merge_scratch& scratch) {
+    std::size_t most = 0;
+    for (const auto& input : inputs) most += input.count();
+    Index* other_indices = room<Index>(scratch.indices, most);
+    T* other_values = room<T>(scratch.values, most);
+    sparse_view<T, Index> acc = inputs.empty() ? sparse_view<T, Index>{} : inputs[0];
+    if (inputs.size() <= 1) return merge_to(acc, {}, indices, values, fold);
+    for (std::size_t k = 1; k < inputs.size(); ++k) {
+        const bool to_out = (inputs.size() - k) % 2 == 1;
+        Index* i = to_out ? indices : other_indices;
+        T* v = to_out ? values : other_values;
+        const std::size_t count = merge_to(acc, inputs[k], i, v, fold);
+        acc = {.indices = {i, count}, .values = {v, count}};
+    }
+    return acc.count();
+}
+
+/// Tiles cost a scan of the bitmap of the range, merging in turn moves early entries again and again.
+template <Element T, IndexType Index>
+bool tiles_pay(std::span<const sparse_view<T, Index>> inputs) {
+    if (inputs.size() < 2) return false;
+    const std::size_t sparse = 32 * (inputs.size() - 1);  // coordinates per entry from which the scan costs more
+    std::size_t entries = 0;
+    Index first = static_cast<Index>(-1), last = 0;
+    for (const auto& input : inputs) {
+        if (input.count() == 0) continue;
+        entries += input.count();
+        first = std::min(first, input.indices.front());
+        last = std::max(last, input.indices.back());
+    }
+    return entries > 0 && (last - first) / sparse < entries;
+}
+
+}  // namespace detail
+
+/// Writes the union of sparse vectors and returns its size. An entry is the left fold of the values that are present at
+/// its coordinate, in the order of the inputs: the bits do not depend on how the inputs are spread.
+///
+/// `indices` and `values` hold at least the sum of the inputs' counts and overlap no input. A single value is copied;
+/// `fold` sees present values only.
+template <Element T, IndexType Index, class Fold>
+std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Index> indices, std::span<T> values,
+                    Fold&& fold, merge_scratch& scratch) {
+    std::size_t most = 0;
+    for (const auto& input : inputs) {
+        RILL_EXPECTS(input.indices.size() == input.values.size(), "merge_k: each index has one value");
+        most += input.count();
+    }
+    RILL_EXPECTS(indices.size() >= most && values.size() >= most, "merge_k: too little room for the result");
+    return detail::tiles_pay(inputs) ? detail::merge_tiles(inputs, indices.data(), values.data(), fold, scratch)
+                                     : detail::merge_in_turn(inputs, indices.data(), values.data(), fold, scratch);
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
