@@ -101,29 +101,42 @@ receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>
         group, input.dimension(), [&] { return input.view(); }, output, fold, codings, own);
 }
 
+/// Takes every result.
+struct accept_any {
+    constexpr bool operator()(const receipt&) const { return true; }
+};
+
 /// The same with a compressor bound to this worker: contributes what `codec` makes of `input`. Its state (the residual
 /// of error feedback) advances only if the operation succeeds with this rank's contribution in it.
 template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Codec,
           class Fold = aggregate::sum>
     requires Compressor<Codec, detail::element_of<Out>>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, const Fold& fold = {},
-                   const contribution& own = {}) {
+                   const contribution& own = {}, const Accept& accept = {}) {
     using T = detail::element_of<Out>;
     using Index = typename Codec::index_type;
     static_assert(Codec::has_lossless_copy || Group::topology_type::has_copy_phase,
                   "rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use "
                   "topology::split_allgather, topology::ring, topology::tree or drop the copy coding");
-    RILL_EXPECTS(std::span(input).size() == std::span(output).size(),
-                 "all_reduce: input and output must be of one size");
-    RILL_EXPECTS(std::span(input).size() == codec.dimension(),
-                 "all_reduce: the compressor is bound to another dimension");
-    const stream_codings codings = codec.codings();
+    const std::span<const T> gradient(input);
+    const std::span<T> result(output);
+    RILL_EXPECTS(gradient.size() == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
+    RILL_EXPECTS(result.size() == gradient.size(), "all_reduce: input and output must be of one size");
     detail::transaction attempt(codec);
-    const receipt result = detail::all_reduce_stream<Index, T>(
-        group, codec.dimension(), [&] { return codec.encode(std::span<const T>(input)); }, std::span<T>(output), fold,
-        codings, own);
-    if (own.weight > 0) attempt.commit();
-    return result;
+    const std::size_t dimension = codec.coded_dimension();
+    const auto contribute = [&] { return codec.encode(gradient); };
+    receipt done;
+    if constexpr (Codec::is_coordinatewise) {
+        done = detail::all_reduce_stream<Index, T>(group, dimension, contribute, result, fold, codec.codings(), own);
+    } else {
+        auto& folded = group.template workspace<aligned_vector<T>>();
+        folded.resize(dimension);
+        done = detail::all_reduce_stream<Index, T>(group, dimension, contribute, std::span<T>(folded), fold,
+                                                   codec.codings(), own);
+        codec.decode(std::span<const T>(folded), result);
+    }
+    if (accept(done)) attempt.commit();
+    return done;
 }
 
 }  // namespace rill::inline RILL_ABI

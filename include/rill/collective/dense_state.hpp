@@ -6,7 +6,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/segment.hpp>
-#include <rill/kernel/merge.hpp>
+#include <rill/kernel/fold.hpp>
 #include <rill/stream/frame.hpp>
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/random.hpp>
-#include <rill/kernel/merge.hpp>
+#include <rill/kernel/merge_k.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream.hpp>
 
@@ -117,7 +117,7 @@ class gather_state {
     std::deque<stream<T, Index>> decoded_;
     std::vector<message> kept_;
     std::vector<arrival<message>> arrivals_;
-    kernel::merge_scratch<T, Index> scratch_;
+    kernel::merge_scratch scratch_;
     arena memory_;
 };
 

@@ -2,7 +2,8 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
-#include <rill/kernel/merge.hpp>
+#include <rill/kernel/fold.hpp>
+#include <rill/kernel/merge_k.hpp>
 #include <rill/kernel/scatter.hpp>
 #include <rill/stream/dense_switch.hpp>
 #include <rill/stream/stream.hpp>
@@ -17,7 +18,7 @@ template <Element T, IndexType Index>
 struct fold_scratch {
     aligned_vector<sparse_view<T, Index>> sparse;
     aligned_vector<std::span<const T>> dense;
-    kernel::merge_scratch<T, Index> merge;
+    kernel::merge_scratch merge;
 };
 
 namespace detail {

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <rill/compress/coded.hpp>
+#include <rill/compress/selection.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/kernel/bucket_select.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rill::inline RILL_ABI::compress {
+
+/// The `count` entries of largest magnitude of each `bucket` consecutive ones, ties by the lower coordinate (SparCML,
+/// section 8: 16 of 512). Every region of the model gets its share. A NaN is an error that names the coordinate.
+struct bucket_top_k {
+    std::size_t count = 0;
+    std::size_t bucket = 512;  ///< entries
+
+    static constexpr const char* name = "bucket_top_k";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;
+    static constexpr bool is_contractive = true;
+
+    template <Element T, IndexType Index>
+    class selector : public selection<T, Index> {
+      public:
+        selector(const bucket_top_k& policy, std::size_t dimension) : selection<T, Index>(dimension), policy_(policy) {
+            RILL_EXPECTS(policy.bucket > 0, "bucket_top_k needs buckets of at least one entry");
+            RILL_EXPECTS(policy.count > 0, "bucket_top_k needs to choose at least one entry of a bucket");
+        }
+        stream_view<T, Index> select(std::span<const T> input) {
+            const std::size_t most = kernel::bucket_top_k_count(input.size(), policy_.bucket, policy_.count);
+            return this->take(kernel::bucket_top_k(input, policy_.bucket, policy_.count, this->room(most), scratch_),
+                              input);
+        }
+
+      private:
+        bucket_top_k policy_;
+        kernel::select_scratch scratch_;
+    };
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        return coded<bucket_top_k>{*this}.template bind<T, Index>(dimension);
+    }
+    friend constexpr bool operator==(const bucket_top_k&, const bucket_top_k&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress

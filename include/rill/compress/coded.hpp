@@ -1,0 +1,95 @@
+#pragma once
+
+#include <rill/compress/indices.hpp>
+#include <rill/compress/values.hpp>
+#include <rill/concept/compressor.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/stream/stream_codings.hpp>
+#include <rill/stream/stream_view.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rill::inline RILL_ABI::compress {
+
+/// A sparsifier with the codings of its values and indices, bound to a worker.
+template <class Sparsifier, class Values, class Indices, class CopyValues, Element T, IndexType Index>
+class codec {
+  public:
+    using index_type = Index;
+    using selector = typename Sparsifier::template selector<T, Index>;
+
+    static constexpr bool is_lossless = Sparsifier::is_lossless && Values::is_lossless;
+    static constexpr bool is_unbiased = Sparsifier::is_unbiased && Values::is_unbiased;
+    static constexpr bool is_contractive = Sparsifier::is_contractive;
+    static constexpr bool has_lossless_copy = CopyValues::is_lossless;
+    static constexpr bool is_coordinatewise = selector::is_coordinatewise;
+
+    codec(const Sparsifier& sparsifier, std::size_t dimension, const stream_codings& codings)
+        : selector_(sparsifier, dimension), codings_(codings) {}
+
+    std::size_t dimension() const { return selector_.dimension(); }
+    std::size_t coded_dimension() { return selector_.coded_dimension(); }
+    const stream_codings& codings() const { return codings_; }
+
+    stream_view<T, Index> encode(std::span<const T> input) {
+        RILL_EXPECTS(input.size() == dimension(),
+                     "encode: the input must have the dimension that the codec is bound to");
+        return selector_.select(input);
+    }
+    void decode(std::span<const T> folded, std::span<T> output)
+        requires(!is_coordinatewise)
+    {
+        selector_.expand(folded, output);
+    }
+    void erase_sent(std::span<T> values) const { selector_.erase_sent(values); }
+    void commit() { selector_.next_step(); }
+    void rollback() { selector_.next_step(); }
+
+  private:
+    selector selector_;
+    stream_codings codings_;
+};
+
+/// What is sent, and how: a sparsifier, the coding of its values and indices at the source, and the coding of values in
+/// the copy phase, applied once by the owner of a folded part. Indices are coded alike in all phases; partial sums
+/// travel with their values as they are.
+template <class Sparsifier, class Values = raw, class Indices = raw_indices, class CopyValues = raw>
+struct coded {
+    Sparsifier sparsifier{};
+    Values values{};
+    Indices indices{};
+    CopyValues copy_values{};
+
+    static constexpr const char* name = "coded";
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    codec<Sparsifier, Values, Indices, CopyValues, T, Index> bind(std::size_t dimension) const {
+        return {sparsifier, dimension, codings()};
+    }
+
+    constexpr stream_codings codings() const {
+        return {.contribution = with_indices(values.coding()),
+                .partial = with_indices(raw::coding()),
+                .copy = with_indices(copy_values.coding())};
+    }
+    friend constexpr bool operator==(const coded&, const coded&) = default;
+
+  private:
+    static constexpr rill::coding with_indices(rill::coding codes) {
+        codes.indices = Indices::coding;
+        return codes;
+    }
+};
+
+template <class S>
+coded(S) -> coded<S>;
+template <class S, class V>
+coded(S, V) -> coded<S, V>;
+template <class S, class V, class I>
+coded(S, V, I) -> coded<S, V, I>;
+template <class S, class V, class I, class C>
+coded(S, V, I, C) -> coded<S, V, I, C>;
+
+}  // namespace rill::inline RILL_ABI::compress

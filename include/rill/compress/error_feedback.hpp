@@ -1,0 +1,115 @@
+#pragma once
+
+#include <rill/concept/compressor.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
+#include <rill/kernel/magnitude.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace rill::inline RILL_ABI::compress {
+
+/// A codec that adds to every contribution what earlier ones left out.
+template <class Codec, Element T>
+class error_feedback_codec {
+  public:
+    using index_type = typename Codec::index_type;
+
+    static constexpr bool is_lossless = Codec::is_lossless;
+    static constexpr bool is_unbiased = Codec::is_unbiased;
+    static constexpr bool is_contractive = Codec::is_contractive;
+    static constexpr bool has_lossless_copy = Codec::has_lossless_copy;
+    static constexpr bool is_coordinatewise = Codec::is_coordinatewise;
+
+    explicit error_feedback_codec(Codec inner)
+        : inner_(std::move(inner)), residual_(inner_.dimension(), T{}), sum_(inner_.dimension()) {}
+
+    std::size_t dimension() const { return inner_.dimension(); }
+    std::size_t coded_dimension() { return inner_.coded_dimension(); }
+    decltype(auto) codings() const { return inner_.codings(); }
+
+    /// What has been left out so far: N elements.
+    std::span<const T> residual() const { return residual_; }
+
+    auto encode(std::span<const T> input) {
+        RILL_EXPECTS(input.size() == dimension(),
+                     "encode: the input must have the dimension that the codec is bound to");
+        for (std::size_t i = 0; i < input.size(); ++i) sum_[i] = static_cast<T>(residual_[i] + input[i]);
+        if (const auto bad = kernel::find_non_finite(std::span<const T>(sum_)))
+            throw invalid_value("the gradient is not finite at coordinate " + std::to_string(*bad));
+        const auto view = inner_.encode(std::span<const T>(sum_));
+        pending_ = true;
+        return view;
+    }
+
+    void decode(std::span<const T> folded, std::span<T> output)
+        requires(!is_coordinatewise)
+    {
+        inner_.decode(folded, output);
+    }
+
+    /// The contribution is in the result: the residual is what was not sent, before any rounding of values.
+    void commit() {
+        if (pending_) {
+            residual_.swap(sum_);
+            inner_.erase_sent(residual_);
+        }
+        pending_ = false;
+        inner_.commit();
+    }
+
+    /// The contribution is in no result: all of it returns to the residual.
+    void rollback() {
+        if (pending_) residual_.swap(sum_);
+        pending_ = false;
+        inner_.rollback();
+    }
+
+    /// Stores the residual as a section of `to`, a `train::checkpoint_writer` or alike.
+    template <class Writer>
+    void save(Writer& to, const std::string& name) const {
+        to.add(name + ".residual", std::span<const T>(residual_));
+    }
+    template <class Reader>
+    void restore(const Reader& from, const std::string& name) {
+        from.read(name + ".residual", std::span<T>(residual_));
+    }
+
+  private:
+    Codec inner_;
+    aligned_vector<T> residual_;
+    aligned_vector<T> sum_;
+    bool pending_ = false;
+};
+
+/// Error feedback (SparCML, Algorithm 1): each worker adds to its next contribution what the compressor left out, so
+/// that no gradient mass is lost. Transactional: the residual advances only when the contribution is in the result; a
+/// failed, late or skipped contribution returns to it. Sent plus residual equals input plus residual before, bit for
+/// bit; what quantisation rounds off is not fed back. Memory: 2 N elements.
+template <class Policy>
+struct error_feedback {
+    Policy compressor{};
+
+    static constexpr const char* name = "error_feedback";
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        using inner = decltype(compressor.template bind<T, Index>(dimension));
+        static_assert(inner::is_contractive,
+                      "rill::compress::error_feedback: the compressor is not contractive, so the residual would grow "
+                      "without bound; use top_k, bucket_top_k, threshold or random_mask");
+        return error_feedback_codec<inner, T>(compressor.template bind<T, Index>(dimension));
+    }
+    friend constexpr bool operator==(const error_feedback&, const error_feedback&) = default;
+};
+
+template <class Policy>
+error_feedback(Policy) -> error_feedback<Policy>;
+
+}  // namespace rill::inline RILL_ABI::compress

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <rill/stream/coding.hpp>
+
+namespace rill::inline RILL_ABI::compress {
+
+/// Index codings: policies that say how the indices of a sparse frame are written. All are lossless.
+
+/// Four or eight bytes an index; frames are views, nothing is written anew.
+struct raw_indices {
+    static constexpr const char* name = "raw_indices";
+    static constexpr index_coding coding = index_coding::raw;
+    friend constexpr bool operator==(raw_indices, raw_indices) = default;
+};
+
+/// Gaps between indices, bit-packed by blocks: about log2(1/density) + 3 bits an index.
+struct packed_gaps {
+    static constexpr const char* name = "packed_gaps";
+    static constexpr index_coding coding = index_coding::packed_gaps;
+    friend constexpr bool operator==(packed_gaps, packed_gaps) = default;
+};
+
+/// One bit a coordinate.
+struct bitmap {
+    static constexpr const char* name = "bitmap";
+    static constexpr index_coding coding = index_coding::bitmap;
+    friend constexpr bool operator==(bitmap, bitmap) = default;
+};
+
+/// For each message the smallest of the others.
+struct smallest {
+    static constexpr const char* name = "smallest";
+    static constexpr index_coding coding = index_coding::smallest;
+    friend constexpr bool operator==(smallest, smallest) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress

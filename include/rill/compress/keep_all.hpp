@@ -1,0 +1,45 @@
+#pragma once
+
+#include <rill/compress/coded.hpp>
+#include <rill/core/types.hpp>
+#include <rill/stream/stream_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rill::inline RILL_ABI::compress {
+
+/// Leaves nothing out: for dense contributions with lossy values (QSGD), or with a coding of the copy phase only.
+struct keep_all {
+    static constexpr const char* name = "keep_all";
+    static constexpr bool is_lossless = true;
+    static constexpr bool is_unbiased = true;
+    static constexpr bool is_contractive = true;
+
+    template <Element T, IndexType Index>
+    class selector {
+      public:
+        static constexpr bool is_coordinatewise = true;
+
+        selector(const keep_all&, std::size_t dimension) : dimension_(dimension) {}
+
+        std::size_t dimension() const { return dimension_; }
+        std::size_t coded_dimension() const { return dimension_; }
+        stream_view<T, Index> select(std::span<const T> input) { return {{0, input.size()}, input}; }
+        void erase_sent(std::span<T> values) const { std::fill(values.begin(), values.end(), T{}); }
+        void next_step() {}
+
+      private:
+        std::size_t dimension_;
+    };
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        return coded<keep_all>{*this}.template bind<T, Index>(dimension);
+    }
+    friend constexpr bool operator==(keep_all, keep_all) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <rill/compress/coded.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/random.hpp>
+#include <rill/kernel/mask.hpp>
+#include <rill/kernel/select.hpp>
+#include <rill/stream/stream_view.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rill::inline RILL_ABI::compress {
+
+/// Each entry with probability 1/`keep_one_in`, the same on all ranks by a shared seed, a new choice every step: only
+/// values travel, as a dense stream of the chosen entries (SAPS-PSGD, section 3.2). Entries that are not chosen come
+/// out as zero.
+struct random_mask {
+    std::uint32_t keep_one_in = 100;
+    std::uint64_t seed = 0;
+
+    static constexpr const char* name = "random_mask";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;  // what is sent is not scaled up
+    static constexpr bool is_contractive = true;
+
+    template <Element T, IndexType Index>
+    class selector {
+      public:
+        static constexpr bool is_coordinatewise = false;
+
+        selector(const random_mask& policy, std::size_t dimension) : policy_(policy), dimension_(dimension) {
+            RILL_EXPECTS(policy.keep_one_in > 0, "random_mask keeps one entry in one or more");
+            choose();
+        }
+
+        std::size_t dimension() const { return dimension_; }
+        std::size_t coded_dimension() const { return mask_.size(); }
+        stream_view<T, Index> select(std::span<const T> input) {
+            values_.resize(mask_.size());
+            kernel::gather(input, std::span<const Index>(mask_), std::span<T>(values_));
+            return {{0, values_.size()}, std::span<const T>(values_)};
+        }
+        void expand(std::span<const T> folded, std::span<T> output) const {
+            std::fill(output.begin(), output.end(), T{});
+            for (std::size_t i = 0; i < mask_.size(); ++i) output[mask_[i]] = folded[i];
+        }
+        void erase_sent(std::span<T> values) const {
+            for (Index i : mask_) values[i] = T{};
+        }
+        void next_step() {
+            ++step_;
+            choose();
+        }
+
+      private:
+        void choose() {
+            mask_.clear();
+            kernel::random_mask(random_key{policy_.seed}.derive(step_), policy_.keep_one_in, {0, dimension_}, mask_);
+        }
+
+        random_mask policy_;
+        std::size_t dimension_;
+        std::uint64_t step_ = 0;
+        aligned_vector<Index> mask_;
+        aligned_vector<T> values_;
+    };
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        return coded<random_mask>{*this}.template bind<T, Index>(dimension);
+    }
+    friend constexpr bool operator==(const random_mask&, const random_mask&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress

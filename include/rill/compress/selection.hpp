@@ -1,0 +1,44 @@
+#pragma once
+
+#include <rill/core/types.hpp>
+#include <rill/kernel/select.hpp>
+#include <rill/stream/stream.hpp>
+#include <rill/stream/stream_view.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace rill::inline RILL_ABI::compress {
+
+/// The entries that a selector chose of its input. What selectors that choose by looking at the input have in common.
+template <Element T, IndexType Index>
+class selection {
+  public:
+    static constexpr bool is_coordinatewise = true;
+
+    explicit selection(std::size_t dimension) : chosen_(dimension), dimension_(dimension) {}
+
+    std::size_t dimension() const { return dimension_; }
+    std::size_t coded_dimension() const { return dimension_; }
+    void erase_sent(std::span<T> values) const {
+        for (Index i : chosen_.indices()) values[i] = T{};
+    }
+    void next_step() {}
+
+  protected:
+    std::span<Index> room(std::size_t most) { return chosen_.make_sparse({0, dimension_}, most).indices; }
+
+    stream_view<T, Index> take(std::size_t count, std::span<const T> input) {
+        chosen_.shrink(count);
+        const std::span<T> values = chosen_.values();
+        const std::span<const Index> indices = chosen_.indices();
+        kernel::gather(input, indices, values);
+        return chosen_.view();
+    }
+
+  private:
+    stream<T, Index> chosen_;
+    std::size_t dimension_;
+};
+
+}  // namespace rill::inline RILL_ABI::compress

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <rill/compress/coded.hpp>
+#include <rill/compress/selection.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/kernel/threshold.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rill::inline RILL_ABI::compress {
+
+/// The entries whose magnitude is at least `limit`: as many as there are. One pass. A NaN is an error that names the
+/// coordinate.
+struct threshold {
+    double limit = 0;
+
+    static constexpr const char* name = "threshold";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;
+    static constexpr bool is_contractive = true;  // what stays behind is bounded by the limit
+
+    template <Element T, IndexType Index>
+    class selector : public selection<T, Index> {
+      public:
+        selector(const threshold& policy, std::size_t dimension)
+            : selection<T, Index>(dimension), limit_(static_cast<T>(policy.limit)) {
+            RILL_EXPECTS(std::isfinite(policy.limit) && policy.limit >= 0,
+                         "threshold needs a finite limit, 0 or above");
+        }
+        stream_view<T, Index> select(std::span<const T> input) {
+            const std::size_t count = kernel::threshold(input, limit_, found_);
+            std::copy_n(found_.begin(), count, this->room(count).begin());
+            return this->take(count, input);
+        }
+
+      private:
+        T limit_;
+        aligned_vector<Index> found_;
+    };
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        return coded<threshold>{*this}.template bind<T, Index>(dimension);
+    }
+    friend constexpr bool operator==(const threshold&, const threshold&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <rill/compress/coded.hpp>
+#include <rill/compress/selection.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/kernel/select.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rill::inline RILL_ABI::compress {
+
+/// The k entries of largest magnitude, ties by the lower coordinate: k = `count`, or ⌈density · N⌉ where that is 0.
+/// Exact and deterministic; one to three passes over the input. A NaN is an error that names the coordinate.
+struct top_k {
+    double density = 0;     ///< in (0, 1]
+    std::size_t count = 0;  ///< entries
+
+    static constexpr const char* name = "top_k";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;
+    static constexpr bool is_contractive = true;
+
+    std::size_t entries(std::size_t dimension) const {
+        return count != 0 ? count : static_cast<std::size_t>(std::ceil(density * static_cast<double>(dimension)));
+    }
+
+    template <Element T, IndexType Index>
+    class selector : public selection<T, Index> {
+      public:
+        selector(const top_k& policy, std::size_t dimension)
+            : selection<T, Index>(dimension), count_(policy.entries(dimension)) {
+            RILL_EXPECTS(policy.count != 0 || (policy.density > 0 && policy.density <= 1),
+                         "top_k needs a count, or a density in (0, 1]");
+        }
+        stream_view<T, Index> select(std::span<const T> input) {
+            const std::size_t most = count_ < input.size() ? count_ : input.size();
+            return this->take(kernel::top_k(input, count_, this->room(most), scratch_), input);
+        }
+
+      private:
+        std::size_t count_;
+        kernel::select_scratch scratch_;
+    };
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        return coded<top_k>{*this}.template bind<T, Index>(dimension);
+    }
+    friend constexpr bool operator==(const top_k&, const top_k&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <rill/core/contract.hpp>
+#include <rill/stream/coding.hpp>
+
+#include <cstdint>
+
+namespace rill::inline RILL_ABI::compress {
+
+/// Value codings: policies that say how the values of a frame are written. Each gives a `coding()`.
+
+/// Values as they are.
+struct raw {
+    static constexpr const char* name = "raw";
+    static constexpr bool is_lossless = true;
+    static constexpr bool is_unbiased = true;
+
+    static constexpr rill::coding coding() { return {.values = value_coding::raw}; }
+    friend constexpr bool operator==(raw, raw) = default;
+};
+
+/// The upper half of a float: 8 bits of exponent, 7 of mantissa, rounded to nearest even. Two bytes a value.
+struct bf16 {
+    static constexpr const char* name = "bf16";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;
+
+    static constexpr rill::coding coding() { return {.values = value_coding::bf16}; }
+    friend constexpr bool operator==(bf16, bf16) = default;
+};
+
+/// QSGD (Alistarh et al. 2017; SparCML, section 6): buckets of consecutive entries with one full-precision scale each,
+/// and `bits` bits a value by stochastic rounding, unbiased.
+struct qsgd {
+    int bits = 4;                 ///< 2, 4 or 8
+    std::uint32_t bucket = 1024;  ///< entries
+
+    static constexpr const char* name = "qsgd";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = true;
+
+    constexpr rill::coding coding() const {
+        RILL_EXPECTS(bits == 2 || bits == 4 || bits == 8, "qsgd has 2, 4 or 8 bits");
+        RILL_EXPECTS(bucket > 0, "qsgd needs buckets of at least one entry");
+        return {.values = static_cast<value_coding>(bits), .bucket = bucket};
+    }
+    friend constexpr bool operator==(const qsgd&, const qsgd&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress
