@@ -196,13 +196,10 @@ class world {
 
     /// Ends everything because the exception being handled has left the body of `rank`.
     void fail(rank_t rank) {
-        abort_notice notice = notice_of_current(rank);
-        const bool is_culprit = notice.culprit == rank;
-        notice = abort(notice);
-        if (thrown_ == nullptr || (!culprit_threw_ && notice.culprit == rank)) {
-            thrown_ = std::current_exception();
-            culprit_threw_ = notice.culprit == rank && is_culprit;
-        }
+        const rank_t culprit = abort(notice_of_current(rank)).culprit;
+        if (thrown_ != nullptr && (culprit_threw_ || culprit != rank)) return;
+        thrown_ = std::current_exception();
+        culprit_threw_ = culprit == rank;
     }
 
     report run() {
