@@ -3,10 +3,49 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace rill;
+
+namespace {
+
+std::atomic<std::uint64_t> allocations{0};
+
+void* counted_allocation(std::size_t size, std::size_t alignment) {
+    allocations.fetch_add(1, std::memory_order_relaxed);
+    void* const p =
+        std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment + (size == 0 ? alignment : 0));
+    if (p == nullptr) throw std::bad_alloc();
+    return p;
+}
+
+constexpr channel on{.context = 1, .tag = 1};
+constexpr channel signal{.context = 1, .tag = 2};
+
+/// Says to `peer` that something has happened.
+void tell(in_process::endpoint& net, rank_t peer) { REQUIRE(net.post(peer, signal, buffer(), deadline::never)); }
+void hear(in_process::endpoint& net, rank_t peer) { net.receive(peer, signal, deadline::never); }
+
+}  // namespace
+
+// Not inlined, or GCC 12 warns of new that meets free.
+[[gnu::noinline]] void* operator new(std::size_t size) { return counted_allocation(size, alignof(std::max_align_t)); }
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+    return counted_allocation(size, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
 TEST_CASE("in_process keeps the laws of a transport") {
     constexpr std::size_t mailbox_bytes = 4096;
@@ -19,4 +58,149 @@ TEST_CASE("in_process keeps the laws of a transport") {
             CHECK_MESSAGE(outcome.held, std::string(name) << ": " << outcome.what);
         });
     CHECK(laws > 40);
+}
+
+TEST_CASE("in_process keeps the laws when waits sleep at once") {
+    testing::for_each_law(
+        [](int ranks, auto&& body) { in_process::run(ranks, body, {.mailbox_bytes = 4096, .spins = 0, .yields = 0}); },
+        {.mailbox_bytes = 4096, .large_bytes = 1000, .largest_bytes = 1000, .most_ranks = 16},
+        [](const char* name, const testing::law_outcome& outcome) {
+            CHECK_MESSAGE(outcome.held, std::string(name) << ": " << outcome.what);
+        });
+}
+
+TEST_CASE("in_process: a lent message is read in the sender's memory, a handed-over buffer is moved") {
+    const buffer lent(1000);
+    std::atomic<const std::byte*> moved{nullptr};
+    in_process::run(2, [&](in_process::endpoint& net) {
+        if (net.rank() == 0) {
+            auto sent = net.post(1, on, byte_view(lent));
+            buffer bytes(1000);
+            moved = bytes.data();
+            CHECK(net.post(1, on, std::move(bytes)));
+            CHECK(sent.wait(deadline::never));
+        } else {
+            CHECK(net.receive(0, on, deadline::never)->pieces()[0].data() == lent.data());
+            const auto second = net.receive(0, on, deadline::never);
+            CHECK(second->pieces()[0].data() == moved.load());
+        }
+    });
+}
+
+TEST_CASE("in_process: any-of-set takes the earliest arrival, receive_latest the newest") {
+    in_process::run(5, [](in_process::endpoint& net) {
+        if (net.rank() != 0) {
+            // One after the other, so that the arrivals have an order: that of descending ranks.
+            if (net.rank() != 4) hear(net, net.rank() + 1);
+            for (const std::uint32_t tag : {7U, 8U}) net.post(0, {.context = 1, .tag = tag}, buffer(1));
+            tell(net, net.rank() - 1);
+            return;
+        }
+        hear(net, 1);
+        const rank_t peers[] = {1, 2, 3, 4};
+        for (rank_t source = 4; source > 0; --source)
+            CHECK(net.receive(peers, {.context = 1, .tag = 7}, deadline::immediate)->source() == source);
+        CHECK(net.receive_latest(peers, {.context = 1, .tag = 8}, deadline::immediate)->source() == 1);
+        CHECK_FALSE(net.receive(peers, {.context = 1, .tag = 8}, deadline::immediate).has_value());
+    });
+}
+
+TEST_CASE("in_process: a steady state allocates nothing") {
+    std::uint64_t before = 0, after = 0;
+    in_process::run(3, [&](in_process::endpoint& net) {
+        const int ranks = net.size();
+        const rank_t next = (net.rank() + 1) % ranks, previous = (net.rank() + ranks - 1) % ranks;
+        const buffer lent(500);
+        buffer into(500);
+        const byte_span target(into);
+        std::vector<buffer> ready(120);
+        const auto step = [&](std::uint64_t number) {
+            net.announce(on.context, {.number = number});
+            auto first = net.post(next, on, byte_view(lent));
+            auto second = net.post(next, on, byte_view(lent));
+            net.post(next, on, std::move(ready[number % ready.size()]));
+            net.receive(previous, on, net.now() + seconds(60));
+            net.receive_into(previous, on, {&target, 1}, deadline::never);
+            net.receive(previous, on, deadline::never);
+            first.wait(deadline::never);
+            second.wait(net.now() + seconds(60));
+            net.inquire(previous, on.context, number, deadline::never);
+        };
+        const auto meet = [&] {
+            tell(net, next), hear(net, previous);
+            tell(net, next), hear(net, previous);
+        };
+        for (std::uint64_t i = 0; i < 20; ++i) step(i);
+        meet();
+        if (net.rank() == 0) before = allocations;
+        meet();
+        for (std::uint64_t i = 20; i < 120; ++i) step(i);
+        meet();
+        if (net.rank() == 0) after = allocations;
+    });
+    CHECK(before > 0);
+    CHECK(after == before);
+}
+
+TEST_CASE("in_process: a sending that is dropped while its message is read leaves the reader alone") {
+    const buffer lent = testing::detail::pattern(100, 1);
+    in_process::run(2, [&](in_process::endpoint& net) {
+        for (int round = 0; round < 50; ++round) {
+            if (net.rank() == 0) {
+                {
+                    const auto sent = net.post(1, on, byte_view(lent));
+                    hear(net, 1);
+                }
+                if (round % 2 == 0) tell(net, 1);
+            } else {
+                const auto message = net.receive(0, on, deadline::never);
+                tell(net, 0);
+                if (round % 2 == 0) hear(net, 0);
+                CHECK(testing::detail::same_bytes(message->pieces(), lent));
+            }
+        }
+    });
+}
+
+TEST_CASE("in_process: what comes after close is dropped and holds nobody up") {
+    in_process::run(1,
+                    [](in_process::endpoint& net) {
+                        const buffer lent(10);
+                        auto early = net.post(0, on, byte_view(lent));
+                        net.announce(on.context, {.number = 3});
+                        net.close(on.context);
+                        CHECK(early.wait(deadline::never));
+                        auto late = net.post(0, on, byte_view(lent));
+                        CHECK(late.done());
+                        for (int i = 0; i < 10; ++i) CHECK(net.post(0, on, buffer(100)));
+                        CHECK_FALSE(net.receive(0, on, deadline::immediate).has_value());
+                        CHECK(net.inquire(0, on.context, 3, deadline::immediate)->number == 3);
+                        net.close(on.context);
+                    },
+                    {.mailbox_bytes = 100});
+}
+
+TEST_CASE("in_process: closed contexts are forgotten in the end") {
+    in_process::detail::call_table calls;
+    for (std::uint64_t context = 0; context < 3 * calls.closed_remembered; ++context) {
+        calls.announce(context, {.number = 1});
+        calls.close(context);
+    }
+    CHECK_FALSE(calls.is_closed(0));
+    CHECK_FALSE(calls.entered(0, 1).has_value());
+    CHECK(calls.is_closed(3 * calls.closed_remembered - 1));
+}
+
+TEST_CASE("in_process: run rethrows what is no std::exception, and refuses no ranks and foreign peers") {
+    CHECK_THROWS_AS(in_process::run(3,
+                                    [](in_process::endpoint& net) {
+                                        if (net.rank() == 2) throw 42;
+                                        net.sleep_until(net.now() + seconds(3600));
+                                    }),
+                    int);
+    CHECK_THROWS_AS(in_process::run(0, [](in_process::endpoint&) {}), contract_violation);
+    in_process::run(2, [](in_process::endpoint& net) {
+        CHECK_THROWS_AS(net.receive(2, on, deadline::immediate), contract_violation);
+        CHECK_THROWS_AS(net.post(-1, on, buffer()), contract_violation);
+    });
 }

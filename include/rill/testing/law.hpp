@@ -30,8 +30,8 @@ struct law_outcome {
 
 /// What the laws need to know about the group that a runner makes, and how far they shall go.
 struct transport_limits {
-    /// The bound of handed-over bytes with which the runner makes mailboxes, at least 256; 0: unknown, its laws are
-    /// left out.
+    /// The bound of handed-over bytes with which the runner makes mailboxes, at least 4096 (ranks post that much before
+    /// they receive); 0: unknown, its laws are left out.
     std::size_t mailbox_bytes = 0;
     /// Whether a borrowed message is read in the sender's memory: then it is done only after the receiver has released
     /// it.

@@ -18,8 +18,9 @@ class message {
   public:
     message(message&& other) noexcept : world_(other.world_), node_(std::exchange(other.node_, nullptr)) {}
     message& operator=(message&& other) noexcept {
-        std::swap(world_, other.world_);
-        std::swap(node_, other.node_);
+        message moved(std::move(other));
+        std::swap(world_, moved.world_);
+        std::swap(node_, moved.node_);
         return *this;
     }
     ~message() {
@@ -43,8 +44,9 @@ class sending {
     sending() = default;
     sending(sending&& other) noexcept : world_(other.world_), node_(std::exchange(other.node_, nullptr)) {}
     sending& operator=(sending&& other) noexcept {
-        std::swap(world_, other.world_);
-        std::swap(node_, other.node_);
+        sending moved(std::move(other));
+        std::swap(world_, moved.world_);
+        std::swap(node_, moved.node_);
         return *this;
     }
     ~sending() {

@@ -32,9 +32,9 @@ struct options {
     /// Bound of the bytes handed over to one rank and not yet taken by it. Borrowed bytes are not copied, hence free.
     std::size_t mailbox_bytes = std::size_t{64} << 20;
     /// A wait first polls this often (about 40 ns each) if there are at least as many cores as threads, …
-    int spins = 64;
+    int spins = 16;
     /// … then gives its core away this often, then sleeps.
-    int yields = 32;
+    int yields = 200;
 
     friend bool operator==(const options&, const options&) = default;
 };
