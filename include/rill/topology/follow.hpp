@@ -5,6 +5,8 @@
 #include <rill/topology/rank_sets.hpp>
 
 #include <cstddef>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace rill::inline RILL_ABI::topology {
@@ -62,11 +64,14 @@ class follower {
         transfer from{};
         std::size_t first_set = 0;
     };
+    using messages = std::span<const message>;
 
     constexpr bool refuse(int round, rank_t rank, const char* what) {
         verdict_ = {false, round, rank, what};
         return false;
     }
+    constexpr std::vector<message>& inbox(rank_t rank) { return inbox_[static_cast<std::size_t>(rank)]; }
+    constexpr rank_set knows(rank_t rank) { return knows_[static_cast<std::size_t>(rank)]; }
     constexpr const S& schedule(rank_t rank) const { return schedules_[static_cast<std::size_t>(rank)]; }
     constexpr std::size_t cell(rank_t rank, int part) const {
         return static_cast<std::size_t>(rank) * static_cast<std::size_t>(parts_) + static_cast<std::size_t>(part);
@@ -115,6 +120,7 @@ class follower {
         has_ = rank_sets(cells, aim_.size);
         knows_ = rank_sets(static_cast<std::size_t>(aim_.size), aim_.size);
         payload_ = rank_sets(0, aim_.size);
+        inbox_ = std::vector<std::vector<message>>(static_cast<std::size_t>(aim_.size));
         received_in_ = std::vector<int>(cells, -1);
         was_copied_ = std::vector<char>(cells, char{0});
         is_unused_ = std::vector<char>(cells, char{0});
@@ -129,23 +135,14 @@ class follower {
 
     /// All sends are taken as they are before the round; then every rank applies what it receives.
     constexpr bool step(int round) {
-        messages_.clear();
         payload_.clear();
-        int sent = 0;
-        for (rank_t r = 0; r < aim_.size; ++r) {
-            if (!check_sends(round, r) || !check_receives(round, r)) return false;
-            sent += schedule(r).sends(round);
-        }
+        for (auto& arrived : inbox_) arrived.clear();
         for (rank_t r = 0; r < aim_.size; ++r)
-            for (int i = 0; i < schedule(r).receives(round); ++i)
-                if (!carry(round, r, i)) return false;
-        if (static_cast<std::size_t>(sent) != messages_.size()) return blame_unreceived(round);
-        std::size_t first = 0;
-        for (rank_t r = 0; r < aim_.size; ++r) {
-            const auto count = static_cast<std::size_t>(schedule(r).receives(round));
-            if (!apply(round, r, first, count)) return false;
-            first += count;
-        }
+            if (!post(round, r)) return false;
+        for (rank_t r = 0; r < aim_.size; ++r)
+            if (!check_receives(round, r)) return false;
+        for (rank_t r = 0; r < aim_.size; ++r)
+            if (!apply(round, r)) return false;
         return true;
     }
 
@@ -162,138 +159,111 @@ class follower {
             return refuse(round, rank, "a range of parts is not inside [0, parts())");
         return true;
     }
-    constexpr bool check_sends(int round, rank_t rank) {
+    /// Senders post in ascending order, so that every inbox is in the order in which receives must be listed.
+    constexpr bool post(int round, rank_t rank) {
         for (int i = 0; i < schedule(rank).sends(round); ++i) {
             const transfer t = schedule(rank).send(round, i);
             if (!check_transfer(round, rank, t)) return false;
-            for (int part = t.parts.first; part < t.parts.last; ++part) is_unused_[cell(rank, part)] = 0;
+            inbox(t.peer).push_back({{rank, t.parts}, payload_.count()});
+            payload_.push(knows(rank));
+            for (int part = t.parts.first; part < t.parts.last; ++part) {
+                payload_.push(has_[cell(rank, part)]);
+                is_unused_[cell(rank, part)] = 0;
+            }
         }
         return true;
     }
     constexpr bool check_receives(int round, rank_t rank) {
         const S& s = schedule(rank);
-        bool all_same = s.kind(round) == action::fold;
+        const auto sent = static_cast<int>(inbox(rank).size());
         rank_t before = no_rank;
         for (int i = 0; i < s.receives(round); ++i) {
             const transfer t = s.receive(round, i);
             if (!check_transfer(round, rank, t)) return false;
             if (t.peer < before) return refuse(round, rank, "receives are not in ascending order of peers");
             before = t.peer;
-            all_same = all_same && t.parts == s.receive(round, 0).parts;
+            if (!check_pair(round, rank, t, i)) return false;
         }
-        for (int i = 0; !all_same && i < s.receives(round); ++i)
-            if (!mark_received(round, rank, s.receive(round, i).parts)) return false;
-        return true;
+        if (sent > s.receives(round)) return refuse(round, rank, "a send to this rank has no receive in its round");
+        return arrives_whole(round, rank) || refuse(round, rank, "parts received in one round overlap");
     }
-    constexpr bool mark_received(int round, rank_t rank, part_range parts) {
-        for (int part = parts.first; part < parts.last; ++part) {
-            int& last = received_in_[cell(rank, part)];
-            if (last == round) return refuse(round, rank, "parts received in one round overlap");
-            last = round;
-        }
-        return true;
-    }
-
-    // Sends and receives in pairs.
-
-    /// Position of receive (or send) `i` among those of the same peer.
-    template <class At>
-    static constexpr int occurrence(const At& at, int i) {
-        int before = 0;
-        for (int j = 0; j < i; ++j) before += at(j).peer == at(i).peer ? 1 : 0;
-        return before;
-    }
-    /// Index of the `nth` transfer of `count` whose peer is `peer`; -1 when there is none.
-    template <class At>
-    static constexpr int find(const At& at, int count, rank_t peer, int nth) {
-        for (int i = 0; i < count; ++i)
-            if (at(i).peer == peer && nth-- == 0) return i;
-        return -1;
-    }
-
-    constexpr bool carry(int round, rank_t rank, int i) {
-        const auto receive = [&](int j) { return schedule(rank).receive(round, j); };
-        const transfer t = receive(i);
-        const S& sender = schedule(t.peer);
-        const auto send = [&](int j) { return sender.send(round, j); };
-        const int j = find(send, sender.sends(round), rank, occurrence(receive, i));
-        if (j < 0) return refuse(round, rank, "a receive has no send in its round");
-        if (send(j).parts != t.parts) return refuse(round, rank, "a receive expects other parts than are sent");
-        if (sender.kind(round) != schedule(rank).kind(round))
+    /// Receive `i` must be of message `i` in the inbox.
+    constexpr bool check_pair(int round, rank_t rank, transfer t, int i) {
+        const auto at = static_cast<std::size_t>(i);
+        if (at >= inbox(rank).size() || t.peer < inbox(rank)[at].from.peer)
+            return refuse(round, rank, "a receive has no send in its round");
+        const transfer sent = inbox(rank)[at].from;
+        if (sent.peer < t.peer) return refuse(round, rank, "a send to this rank has no receive in its round");
+        if (sent.parts != t.parts) return refuse(round, rank, "a receive expects other parts than are sent");
+        if (schedule(sent.peer).kind(round) != schedule(rank).kind(round))
             return refuse(round, rank, "one end of a message folds, the other copies");
-        messages_.push_back({t, payload_.count()});
-        payload_.push(knows_[static_cast<std::size_t>(t.peer)]);
-        for (int part = t.parts.first; part < t.parts.last; ++part) payload_.push(has_[cell(t.peer, part)]);
         return true;
     }
-    constexpr bool blame_unreceived(int round) {
-        for (rank_t r = 0; r < aim_.size; ++r) {
-            const auto send = [&](int j) { return schedule(r).send(round, j); };
-            for (int i = 0; i < schedule(r).sends(round); ++i) {
-                const S& peer = schedule(send(i).peer);
-                const auto receive = [&](int j) { return peer.receive(round, j); };
-                if (find(receive, peer.receives(round), r, occurrence(send, i)) < 0)
-                    return refuse(round, r, "a send has no receive in its round");
-            }
-        }
-        return refuse(round, no_rank, "sends and receives differ in number");
+    /// What arrives in one round is the same range from all, to be folded, or disjoint.
+    constexpr bool arrives_whole(int round, rank_t rank) {
+        bool all_same = schedule(rank).kind(round) == action::fold;
+        for (const message& m : inbox(rank)) all_same = all_same && m.from.parts == inbox(rank)[0].from.parts;
+        if (all_same) return true;
+        for (const message& m : inbox(rank))
+            for (int part = m.from.parts.first; part < m.from.parts.last; ++part)
+                if (std::exchange(received_in_[cell(rank, part)], round) == round) return false;
+        return true;
     }
 
-    // What a rank does with the messages `first … first+count-1` of a round.
+    // What a rank does with its inbox.
 
     constexpr rank_set_view carried(const message& m, int part) const {
         return payload_[m.first_set + 1 + static_cast<std::size_t>(part - m.from.parts.first)];
     }
 
-    constexpr bool apply(int round, rank_t rank, std::size_t first, std::size_t count) {
-        if (count == 0) return true;
-        const part_range range = messages_[first].from.parts;
+    constexpr bool apply(int round, rank_t rank) {
+        const messages all(inbox(rank));
+        if (all.empty()) return true;
         const bool folds = schedule(rank).kind(round) == action::fold;
-        const bool same = folds && (count == 1 || messages_[first + 1].from.parts == range);
-        if (same) {
-            for (int part = range.first; part < range.last; ++part)
-                if (!fold(round, rank, part, first, count)) return false;
+        if (folds && all.back().from.parts == all.front().from.parts) {
+            if (!fold(round, rank, all)) return false;
         } else {
-            for (std::size_t i = first; i < first + count; ++i)
-                if (!apply_alone(round, rank, i, folds)) return false;
+            for (std::size_t i = 0; i < all.size(); ++i)
+                if (folds ? !fold(round, rank, all.subspan(i, 1)) : !copy(round, rank, all[i])) return false;
         }
         learn_own(rank);
         return true;
     }
-    constexpr bool apply_alone(int round, rank_t rank, std::size_t i, bool folds) {
-        const message& m = messages_[i];
-        for (int part = m.from.parts.first; part < m.from.parts.last; ++part)
-            if (folds ? !fold(round, rank, part, i, 1) : !copy(round, rank, part, m)) return false;
-        const bool news = join(knows_[static_cast<std::size_t>(rank)], payload_[m.first_set]);
-        if (m.from.parts.count() == 0 && !news) return refuse(round, rank, "a notice tells nothing new");
+
+    /// A k-way fold of the same parts.
+    constexpr bool fold(int round, rank_t rank, messages all) {
+        if (only_copies()) return refuse(round, rank, "the operation folds nothing");
+        const part_range range = all.front().from.parts;
+        for (int part = range.first; part < range.last; ++part) {
+            const std::size_t here = cell(rank, part);
+            if (was_copied_[here] != 0) return refuse(round, rank, "a part is folded after it was copied");
+            if (aim_.promised.rank_order && !keeps_order(rank, part, all))
+                return refuse(round, rank, "a fold does not keep the order of ranks");
+            for (const message& m : all) {
+                const rank_set_view more = carried(m, part);
+                if (is_empty(more)) return refuse(round, rank, "a part is folded that the sender does not have");
+                if (!are_disjoint(has_[here], more)) return refuse(round, rank, "a contribution is folded twice");
+                join(has_[here], more);
+            }
+            is_unused_[here] = 1;
+            if (!check_owner(round, rank, part)) return false;
+        }
         return true;
     }
-
-    /// The k-way fold of one part: all messages in ascending order of ranks, what the rank has at its own place.
-    constexpr bool fold(int round, rank_t rank, int part, std::size_t first, std::size_t count) {
-        if (only_copies()) return refuse(round, rank, "the operation folds nothing");
-        const std::size_t here = cell(rank, part);
-        if (was_copied_[here] != 0) return refuse(round, rank, "a part is folded after it was copied");
+    /// All messages in ascending order of ranks, what the rank has itself at its own place.
+    constexpr bool keeps_order(rank_t rank, int part, messages all) const {
         rank_t last = no_rank;
-        std::size_t i = first;
-        for (; i < first + count && messages_[i].from.peer < rank; ++i)
-            if (!follows(round, rank, last, carried(messages_[i], part))) return false;
-        if (!follows(round, rank, last, has_[here])) return false;
-        for (; i < first + count; ++i)
-            if (!follows(round, rank, last, carried(messages_[i], part))) return false;
-        for (i = first; i < first + count; ++i) {
-            const rank_set_view more = carried(messages_[i], part);
-            if (is_empty(more)) return refuse(round, rank, "a part is folded that the sender does not have");
-            if (!are_disjoint(has_[here], more)) return refuse(round, rank, "a contribution is folded twice");
-            join(has_[here], more);
-        }
-        is_unused_[here] = 1;
-        return check_owner(round, rank, part);
-    }
-    constexpr bool follows(int round, rank_t rank, rank_t& last, rank_set_view next) {
-        if (is_empty(next) || !aim_.promised.rank_order) return true;
-        if (smallest(next) < last) return refuse(round, rank, "a fold does not keep the order of ranks");
-        last = largest(next);
+        const auto follows = [&](rank_set_view next) {
+            const bool in_order = is_empty(next) || smallest(next) > last;
+            if (!is_empty(next)) last = largest(next);
+            return in_order;
+        };
+        std::size_t i = 0;
+        for (; i < all.size() && all[i].from.peer < rank; ++i)
+            if (!follows(carried(all[i], part))) return false;
+        if (!follows(has_[cell(rank, part)])) return false;
+        for (; i < all.size(); ++i)
+            if (!follows(carried(all[i], part))) return false;
         return true;
     }
     /// With a copy phase, one rank alone finishes a part.
@@ -305,18 +275,22 @@ class follower {
         return true;
     }
 
-    constexpr bool copy(int round, rank_t rank, int part, const message& m) {
-        const std::size_t here = cell(rank, part);
-        const rank_set_view more = carried(m, part);
-        if (aim_.what == operation::reduce) return refuse(round, rank, "a reduction copies no parts");
-        if (!is_larger(more, has_[here]))
-            return refuse(round, rank, "a copy brings nothing new, or less than it replaces");
-        if (aim_.promised.copy_phase && !is_complete(more, part))
-            return refuse(round, rank, "a part is copied before it is finished");
-        join(has_[here], more);
-        was_copied_[here] = 1;
-        is_unused_[here] = 1;
-        return true;
+    constexpr bool copy(int round, rank_t rank, const message& m) {
+        if (aim_.what == operation::reduce && m.from.parts.count() > 0)
+            return refuse(round, rank, "a reduction copies no parts");
+        for (int part = m.from.parts.first; part < m.from.parts.last; ++part) {
+            const std::size_t here = cell(rank, part);
+            const rank_set_view more = carried(m, part);
+            if (!is_larger(more, has_[here]))
+                return refuse(round, rank, "a copy brings nothing new, or less than it replaces");
+            if (aim_.promised.copy_phase && !is_complete(more, part))
+                return refuse(round, rank, "a part is copied before it is finished");
+            join(has_[here], more);
+            was_copied_[here] = 1;
+            is_unused_[here] = 1;
+        }
+        const bool news = join(knows(rank), payload_[m.first_set]);
+        return news || m.from.parts.count() > 0 || refuse(round, rank, "a notice tells nothing new");
     }
 
     // Rooted operations: who knows which ranks have what they must have.
@@ -325,7 +299,7 @@ class follower {
         if (!is_rooted()) return;
         for (int part = 0; part < parts_; ++part)
             if (!must_have(rank, part) || !is_complete(has_[cell(rank, part)], part)) return;
-        insert(knows_[static_cast<std::size_t>(rank)], rank);
+        insert(knows(rank), rank);
     }
 
     constexpr bool check_end() {
@@ -337,10 +311,10 @@ class follower {
                     return refuse(-1, r, "a rank receives a part that it neither needs nor sends on");
                 }
             }
-            if (aim_.what == operation::reduce && !contains(knows_[static_cast<std::size_t>(r)], aim_.root))
+            if (aim_.what == operation::reduce && !contains(knows(r), aim_.root))
                 return refuse(-1, r, "a rank is not told that the root has finished");
         }
-        if (aim_.what == operation::broadcast && !are_equal(knows_[static_cast<std::size_t>(aim_.root)], everyone_[0]))
+        if (aim_.what == operation::broadcast && !are_equal(knows(aim_.root), everyone_[0]))
             return refuse(-1, aim_.root, "the root is not told that all ranks have finished");
         return true;
     }
@@ -350,15 +324,15 @@ class follower {
     std::vector<S> schedules_{};
     int parts_ = 0;
 
-    rank_sets everyone_{};               // one set: all ranks
-    rank_sets has_{};                    // (rank, part): whose contributions are in it
-    rank_sets knows_{};                  // rank: who is known to have finished
-    std::vector<int> received_in_{};     // (rank, part): the last round in which it came
-    std::vector<char> was_copied_{};     // (rank, part)
-    std::vector<char> is_unused_{};      // (rank, part): came and was not sent since
-    std::vector<rank_t> finished_by_{};  // part: who folded the last contribution into it
-    std::vector<message> messages_{};    // of this round, by receiver
-    rank_sets payload_{};                // of each message: what the sender knows, then a set for each part
+    rank_sets everyone_{};                       // one set: all ranks
+    rank_sets has_{};                            // (rank, part): whose contributions are in it
+    rank_sets knows_{};                          // rank: who is known to have finished
+    std::vector<int> received_in_{};             // (rank, part): the last round in which it came
+    std::vector<char> was_copied_{};             // (rank, part)
+    std::vector<char> is_unused_{};              // (rank, part): came and was not sent since
+    std::vector<rank_t> finished_by_{};          // part: who folded the last contribution into it
+    std::vector<std::vector<message>> inbox_{};  // rank: the messages of this round, by sender
+    rank_sets payload_{};                        // of each message: what the sender knows, then a set for each part
 };
 
 }  // namespace rill::inline RILL_ABI::topology
