@@ -6,27 +6,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
-#include <optional>
-#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 using namespace rill;
 
 namespace {
-
-std::atomic<std::uint64_t> allocations{0};
-
-void* counted_allocation(std::size_t size, std::size_t alignment) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-    void* const p =
-        std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment + (size == 0 ? alignment : 0));
-    if (p == nullptr) throw std::bad_alloc();
-    return p;
-}
 
 constexpr channel on{.context = 1, .tag = 1};
 constexpr channel signal{.context = 1, .tag = 2};
@@ -36,16 +21,6 @@ void tell(in_process::endpoint& net, rank_t peer) { REQUIRE(net.post(peer, signa
 void hear(in_process::endpoint& net, rank_t peer) { net.receive(peer, signal, deadline::never); }
 
 }  // namespace
-
-// Not inlined, or GCC 12 warns of new that meets free.
-[[gnu::noinline]] void* operator new(std::size_t size) { return counted_allocation(size, alignof(std::max_align_t)); }
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-    return counted_allocation(size, static_cast<std::size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
 TEST_CASE("in_process keeps the laws of a transport") {
     constexpr std::size_t mailbox_bytes = 4096;
@@ -103,43 +78,6 @@ TEST_CASE("in_process: any-of-set takes the earliest arrival, receive_latest the
         CHECK(net.receive_latest(peers, {.context = 1, .tag = 8}, deadline::immediate)->source() == 1);
         CHECK_FALSE(net.receive(peers, {.context = 1, .tag = 8}, deadline::immediate).has_value());
     });
-}
-
-TEST_CASE("in_process: a steady state allocates nothing") {
-    std::uint64_t before = 0, after = 0;
-    in_process::run(3, [&](in_process::endpoint& net) {
-        const int ranks = net.size();
-        const rank_t next = (net.rank() + 1) % ranks, previous = (net.rank() + ranks - 1) % ranks;
-        const buffer lent(500);
-        buffer into(500);
-        const byte_span target(into);
-        std::vector<buffer> ready(120);
-        const auto step = [&](std::uint64_t number) {
-            net.announce(on.context, {.number = number});
-            auto first = net.post(next, on, byte_view(lent));
-            auto second = net.post(next, on, byte_view(lent));
-            net.post(next, on, std::move(ready[number % ready.size()]));
-            net.receive(previous, on, net.now() + seconds(60));
-            net.receive_into(previous, on, {&target, 1}, deadline::never);
-            net.receive(previous, on, deadline::never);
-            first.wait(deadline::never);
-            second.wait(net.now() + seconds(60));
-            net.inquire(previous, on.context, number, deadline::never);
-        };
-        const auto meet = [&] {
-            tell(net, next), hear(net, previous);
-            tell(net, next), hear(net, previous);
-        };
-        for (std::uint64_t i = 0; i < 20; ++i) step(i);
-        meet();
-        if (net.rank() == 0) before = allocations;
-        meet();
-        for (std::uint64_t i = 20; i < 120; ++i) step(i);
-        meet();
-        if (net.rank() == 0) after = allocations;
-    });
-    CHECK(before > 0);
-    CHECK(after == before);
 }
 
 TEST_CASE("in_process: a sending that is dropped while its message is read leaves the reader alone") {
