@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <vector>
 
 using namespace rill;
@@ -18,7 +19,7 @@ template <class T>
 std::vector<T> random_values(std::size_t n, std::uint64_t seed) {
     random_sequence random(random_key{seed});
     std::vector<T> values(n);
-    for (T& value : values) value = static_cast<T>(random.uniform()) - T{0.5};
+    for (T& value : values) value = static_cast<T>(random.uniform() - 0.5F);
     return values;
 }
 
@@ -34,7 +35,7 @@ void check_product(std::size_t rows, std::size_t depth, std::size_t columns, boo
     CAPTURE(columns);
     const std::vector<T> a = random_values<T>(rows * depth, 1), b = random_values<T>(depth * columns, 2);
     const matrix_view<const T> left{a.data(), rows, depth, left_turned}, right{b.data(), depth, columns, right_turned};
-    std::vector<T> c(rows * columns, std::nan(""));
+    std::vector<T> c(rows * columns, std::numeric_limits<T>::quiet_NaN());
     const unsigned long before = allocations();
     multiply(left, right, matrix_view<T>{c.data(), rows, columns});
     CHECK(allocations() == before);

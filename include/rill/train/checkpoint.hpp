@@ -89,19 +89,14 @@ class checkpoint {
         }
 
         /// Writes a file in one step and durably. Throws `data_error`; what was at `path` is then untouched.
-        void save(const std::string& path) {
-            const std::size_t size = image_.size();
-            put(8, version);
-            put(12, static_cast<std::uint32_t>(names_.size()));
-            put(16, std::uint64_t{size + checksum_size});
-            append_value(detail::checksum(image_));
-            try {
-                replace_file(path, image_);
-            } catch (...) {
-                image_.resize(size);
-                throw;
-            }
-            image_.resize(size);
+        void save(const std::string& path) const {
+            buffer sealed = image_;
+            put(sealed, 8, version);
+            put(sealed, 12, static_cast<std::uint32_t>(names_.size()));
+            put(sealed, 16, std::uint64_t{image_.size() + checksum_size});
+            sealed.resize(image_.size() + checksum_size);
+            put(sealed, image_.size(), detail::checksum(byte_view(sealed).first(image_.size())));
+            replace_file(path, sealed);
         }
 
       private:
@@ -114,17 +109,21 @@ class checkpoint {
             append(std::as_bytes(std::span(name)));
             append(values);
         }
-        void append(byte_view bytes) { image_.insert(image_.end(), bytes.begin(), bytes.end()); }
+        void append(byte_view bytes) {
+            const std::size_t at = image_.size();
+            image_.resize(at + bytes.size());
+            if (!bytes.empty()) std::memcpy(image_.data() + at, bytes.data(), bytes.size());
+        }
         template <class T>
         void append_value(T value) {
             append(std::as_bytes(std::span(&value, 1)));
         }
         template <class T>
-        void put(std::size_t at, T value) {
-            std::memcpy(image_.data() + at, &value, sizeof value);
+        static void put(buffer& image, std::size_t at, T value) {
+            std::memcpy(image.data() + at, &value, sizeof value);
         }
 
-        std::vector<std::byte> image_;
+        buffer image_;
         std::vector<std::string> names_;
     };
 
