@@ -4,13 +4,12 @@
 
 #include <rill/core/config.hpp>
 
-#include <boost/context/fiber.hpp>
+#include <boost/context/detail/fcontext.hpp>
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <boost/context/stack_context.hpp>
 
 #include <cxxabi.h>
 #include <cstddef>
-#include <memory>
 #include <utility>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -32,6 +31,9 @@
 #endif
 #ifdef RILL_DETAIL_TSAN
 #include <sanitizer/tsan_interface.h>
+#define RILL_DETAIL_SWITCHES __attribute__((no_sanitize("thread")))
+#else
+#define RILL_DETAIL_SWITCHES
 #endif
 
 namespace rill::inline RILL_ABI::detail {
@@ -65,7 +67,8 @@ class stack_annotation {
 #endif
 };
 
-/// Tells the thread sanitizer which fiber runs.
+/// Tells the thread sanitizer which fiber runs. It keeps a call stack of its own for each: no function that switches
+/// may be instrumented, or it would enter one and leave the other.
 class race_annotation {
   public:
     race_annotation() = default;
@@ -73,11 +76,11 @@ class race_annotation {
     race_annotation& operator=(const race_annotation&) = delete;
 #ifdef RILL_DETAIL_TSAN
     ~race_annotation() { __tsan_destroy_fiber(fiber_); }
-    void enter() {
+    RILL_DETAIL_SWITCHES void enter() {
         host_ = __tsan_get_current_fiber();
         __tsan_switch_to_fiber(fiber_, 0);
     }
-    void leave() { __tsan_switch_to_fiber(host_, 0); }
+    RILL_DETAIL_SWITCHES void leave() { __tsan_switch_to_fiber(host_, 0); }
 
   private:
     void* fiber_ = __tsan_create_fiber(0);
@@ -88,61 +91,62 @@ class race_annotation {
 #endif
 };
 
-/// A function with a stack of its own. It must have returned before its fiber is destroyed: a suspended one would be
-/// unwound by an exception that no `catch (...)` may swallow.
+/// A function with a stack of its own, behind a guard page. It must have returned before its fiber is destroyed:
+/// nothing unwinds a suspended one.
+///
+/// On Boost.Context's switch alone, below `boost::context::fiber`: that one unwinds by an exception which no
+/// `catch (...)` may swallow, and its wrappers would be instrumented.
 class fiber {
   public:
     fiber(std::size_t stack_bytes, void (*body)(void*), void* argument)
-        : context_(std::allocator_arg, stack_allocator{boost::context::protected_fixedsize_stack(stack_bytes), &stack_},
-                   [this, body, argument](boost::context::fiber&& host) {
-                       host_ = std::move(host);
-                       own_.arrive(&host_bottom_, &host_size_);
-                       body(argument);
-                       own_.leave_for_ever(host_bottom_, host_size_);
-                       race_.leave();
-                       return std::move(host_);
-                   }) {}
+        : stacks_(stack_bytes), stack_(stacks_.allocate()), body_(body), argument_(argument) {
+        context_ = boost::context::detail::make_fcontext(stack_.sp, stack_.size, &fiber::start);
+    }
     fiber(const fiber&) = delete;
     fiber& operator=(const fiber&) = delete;
-
-    bool finished() const { return !context_; }
+    ~fiber() { stacks_.deallocate(stack_); }
 
     /// Runs it until it suspends or returns.
-    void resume() {
+    RILL_DETAIL_SWITCHES void resume() {
         exceptions_ = exception_state::exchange(exceptions_);
         stack_annotation host;
         host.leave_for(static_cast<const char*>(stack_.sp) - stack_.size, stack_.size);
         race_.enter();
-        context_ = std::move(context_).resume();
+        context_ = boost::context::detail::jump_fcontext(context_, this).fctx;
         host.arrive(nullptr, nullptr);
         exceptions_ = exception_state::exchange(exceptions_);
     }
 
     /// Called by its own body: back to who resumed it.
-    void suspend() {
+    RILL_DETAIL_SWITCHES void suspend() {
         own_.leave_for(host_bottom_, host_size_);
         race_.leave();
-        host_ = std::move(host_).resume();
+        host_ = boost::context::detail::jump_fcontext(host_, nullptr).fctx;
         own_.arrive(&host_bottom_, &host_size_);
     }
 
   private:
-    struct stack_allocator {
-        boost::context::protected_fixedsize_stack stacks;
-        boost::context::stack_context* made;
+    RILL_DETAIL_SWITCHES static void start(boost::context::detail::transfer_t from) noexcept {
+        fiber& own = *static_cast<fiber*>(from.data);
+        own.host_ = from.fctx;
+        own.own_.arrive(&own.host_bottom_, &own.host_size_);
+        own.body_(own.argument_);
+        own.own_.leave_for_ever(own.host_bottom_, own.host_size_);
+        own.race_.leave();
+        boost::context::detail::jump_fcontext(own.host_, nullptr);
+    }
 
-        boost::context::stack_context allocate() { return *made = stacks.allocate(); }
-        void deallocate(boost::context::stack_context& stack) { stacks.deallocate(stack); }
-    };
-
-    boost::context::stack_context stack_{};
+    boost::context::protected_fixedsize_stack stacks_;
+    boost::context::stack_context stack_;
+    void (*body_)(void*);
+    void* argument_;
+    boost::context::detail::fcontext_t context_ = nullptr;
+    boost::context::detail::fcontext_t host_ = nullptr;
     exception_state exceptions_{};
     stack_annotation own_{};
     race_annotation race_{};
     const void* host_bottom_ = nullptr;
     std::size_t host_size_ = 0;
-    boost::context::fiber host_{};
-    boost::context::fiber context_;
 };
 
 }  // namespace rill::inline RILL_ABI::detail
