@@ -3,9 +3,7 @@
 /// `testing/`.
 #pragma once
 
-#include <rill/concept/aggregator.hpp>
-#include <rill/concept/topology.hpp>
-#include <rill/concept/transport.hpp>
+#include <rill/core/arena.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/channel.hpp>
@@ -19,3 +17,63 @@
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+
+#include <rill/concept/aggregator.hpp>
+#include <rill/concept/compressor.hpp>
+#include <rill/concept/objective.hpp>
+#include <rill/concept/topology.hpp>
+#include <rill/concept/transport.hpp>
+
+#include <rill/kernel/bf16.hpp>
+#include <rill/kernel/bucket_select.hpp>
+#include <rill/kernel/fold.hpp>
+#include <rill/kernel/index_bitmap.hpp>
+#include <rill/kernel/index_coding.hpp>
+#include <rill/kernel/index_gaps.hpp>
+#include <rill/kernel/index_raw.hpp>
+#include <rill/kernel/mask.hpp>
+#include <rill/kernel/merge.hpp>
+#include <rill/kernel/merge_k.hpp>
+#include <rill/kernel/quantize.hpp>
+#include <rill/kernel/scatter.hpp>
+#include <rill/kernel/select.hpp>
+#include <rill/kernel/threshold.hpp>
+
+#include <rill/stream/coding.hpp>
+#include <rill/stream/dense_switch.hpp>
+#include <rill/stream/fold.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/stream/payload.hpp>
+#include <rill/stream/stream.hpp>
+#include <rill/stream/stream_codings.hpp>
+#include <rill/stream/stream_view.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <rill/topology/halving_doubling.hpp>
+#include <rill/topology/proof.hpp>
+#include <rill/topology/recursive_doubling.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/topology/split_allgather.hpp>
+#include <rill/topology/star.hpp>
+#include <rill/topology/tree.hpp>
+
+#include <rill/compress/bucket_top_k.hpp>
+#include <rill/compress/error_feedback.hpp>
+#include <rill/compress/indices.hpp>
+#include <rill/compress/keep_all.hpp>
+#include <rill/compress/random_mask.hpp>
+#include <rill/compress/threshold.hpp>
+#include <rill/compress/top_k.hpp>
+#include <rill/compress/values.hpp>
+
+#include <rill/aggregate/extremum.hpp>
+#include <rill/aggregate/mean.hpp>
+#include <rill/aggregate/sum.hpp>
+
+#include <rill/collective/all_gather.hpp>
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/barrier.hpp>
+#include <rill/collective/broadcast.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/collective/reduce.hpp>
+#include <rill/collective/reduce_scatter.hpp>
