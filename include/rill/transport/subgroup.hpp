@@ -1,0 +1,205 @@
+#pragma once
+
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/subgroup_concurrency.hpp>
+#include <rill/transport/detail/subgroup_members.hpp>
+#include <rill/transport/detail/subgroup_traffic.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace rill::inline RILL_ABI {
+
+/// Some ranks of a transport as a transport of their own: rank i is `members[i]` of the parent. Models what the parent
+/// models.
+///
+/// Every member makes it with the same list; groups never collide, not even those of equal members. Errors name ranks
+/// of the subgroup in `culprit()` and `notice().other` (`no_rank` for a rank outside); their text stays as it was
+/// written. `outward` gives such a notice in ranks of the parent, for an error that shall leave the subgroup's scope.
+/// What is counted is the subgroup's own traffic. An abort of every context is one of the whole parent.
+///
+/// Throws `contract_violation` when a member is out of range or named twice, or when this rank is not a member. It must
+/// outlive its messages and sendings. Memory: two numbers per member.
+template <Transport Net>
+class subgroup : public detail::subgroup_concurrency<Net> {
+  public:
+    class message;
+    class sending;
+
+    subgroup(Net& parent, std::span<const rank_t> members)
+        : parent_(&parent),
+          members_(members, parent.rank(), parent.size()),
+          base_(parent.next_context(members_.fingerprint())) {}
+    subgroup(const subgroup&) = delete;
+    subgroup& operator=(const subgroup&) = delete;
+
+    Net& parent() const { return *parent_; }
+    rank_t rank() const { return members_.rank(); }
+    int size() const { return members_.size(); }
+    time_point now() const { return std::as_const(*parent_).now(); }
+    traffic counted() const { return counted_.now(); }
+    void sleep_until(time_point instant) {
+        guarded(every_context, [&] { parent_->sleep_until(instant); });
+    }
+
+    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
+        check(peer);
+        sending posted(*this, on.context, parent_->post(members_.outer(peer), inside(on), pieces));
+        counted_.sent(pieces.size_bytes());
+        return posted;
+    }
+    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
+        check(peer);
+        const std::size_t size = bytes.size();
+        const bool taken = guarded(
+            on.context, [&] { return parent_->post(members_.outer(peer), inside(on), std::move(bytes), until); });
+        if (taken) counted_.sent(size);
+        return taken;
+    }
+
+    std::optional<message> receive(rank_t peer, channel on, deadline until) {
+        check(peer);
+        return wrap(guarded(on.context, [&] { return parent_->receive(members_.outer(peer), inside(on), until); }));
+    }
+    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
+        for (const rank_t peer : peers) check(peer);
+        const auto outer = members_.outer(peers);
+        return wrap(guarded(on.context, [&] { return parent_->receive(outer.ranks(), inside(on), until); }));
+    }
+    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
+        for (const rank_t peer : peers) check(peer);
+        const auto outer = members_.outer(peers);
+        return wrap(guarded(on.context, [&] { return parent_->receive_latest(outer.ranks(), inside(on), until); }));
+    }
+    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+        check(peer);
+        const bool received = guarded(
+            on.context, [&] { return parent_->receive_into(members_.outer(peer), inside(on), targets, until); });
+        std::size_t size = 0;
+        for (const byte_span target : targets) size += target.size();
+        if (received) counted_.received(size);
+        return received;
+    }
+
+    void announce(std::uint64_t context, const call_signature& call) { parent_->announce(inside(context), call); }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+        check(peer);
+        return guarded(context, [&] { return parent_->inquire(members_.outer(peer), inside(context), number, until); });
+    }
+    abort_notice abort(const abort_notice& notice) {
+        return translated(parent_->abort(outward(notice)), notice.context);
+    }
+    std::optional<abort_notice> aborted(std::uint64_t context) {
+        const auto notice = parent_->aborted(inside(context));
+        return notice ? std::optional(translated(*notice, context)) : std::nullopt;
+    }
+    std::uint64_t next_context(std::uint64_t key) { return parent_->next_context(mix64(base_, key)); }
+    void close(std::uint64_t context) { parent_->close(inside(context)); }
+
+    /// The same notice as the parent's ranks know it: in their ranks and contexts.
+    abort_notice outward(abort_notice notice) const {
+        notice.context = inside(notice.context);
+        notice.culprit = members_.outer_or_none(notice.culprit);
+        notice.other = members_.outer_or_none(notice.other);
+        return notice;
+    }
+
+    template <class Body>
+    auto spawn(Body body)
+        requires ConcurrentTransport<Net>
+    {
+        return parent_->spawn(std::move(body));
+    }
+
+  private:
+    friend detail::subgroup_concurrency<Net>;
+
+    std::uint64_t inside(std::uint64_t context) const {
+        return context == every_context ? every_context : mix64(base_, context);
+    }
+    channel inside(channel on) const { return {.context = inside(on.context), .tag = on.tag}; }
+
+    abort_notice translated(abort_notice notice, std::uint64_t context) const {
+        if (notice.context == inside(context)) notice.context = context;
+        notice.culprit = members_.inner_or_none(notice.culprit);
+        notice.other = members_.inner_or_none(notice.other);
+        return notice;
+    }
+    /// Runs a call of the parent on `context`; its errors come out in ranks of the subgroup.
+    template <class Call>
+    decltype(auto) guarded(std::uint64_t context, Call&& call) const {
+        try {
+            return call();
+        } catch (const error& thrown) {
+            throw_error(translated(thrown.notice(), context));
+        }
+    }
+
+    void check([[maybe_unused]] rank_t peer) const {
+        RILL_EXPECTS(0 <= peer && peer < size(), "subgroup: no such peer rank");
+    }
+
+    std::optional<message> wrap(std::optional<typename Net::message>&& received) {
+        if (!received) return std::nullopt;
+        counted_.received(received->pieces().size_bytes());
+        const rank_t source = members_.inner_or_none(received->source());
+        return message(std::move(*received), source);
+    }
+
+    Net* parent_;
+    detail::subgroup_members members_;
+    std::uint64_t base_;
+    detail::subgroup_traffic counted_;
+};
+
+template <Transport Net>
+class subgroup<Net>::message {
+  public:
+    rank_t source() const { return source_; }
+    byte_pieces pieces() const { return received_.pieces(); }
+
+  private:
+    friend subgroup;
+    message(typename Net::message&& received, rank_t source) : received_(std::move(received)), source_(source) {}
+
+    typename Net::message received_;
+    rank_t source_;
+};
+
+template <Transport Net>
+class subgroup<Net>::sending {
+  public:
+    sending() = default;
+
+    bool done() { return posted_.done(); }
+    bool wait(deadline until) {
+        if (group_ == nullptr) return true;
+        return group_->guarded(context_, [&] { return posted_.wait(until); });
+    }
+    void settle() noexcept { posted_.settle(); }
+
+  private:
+    friend subgroup;
+    sending(const subgroup& group, std::uint64_t context, typename Net::sending&& posted)
+        : group_(&group), context_(context), posted_(std::move(posted)) {}
+
+    const subgroup* group_ = nullptr;
+    std::uint64_t context_ = 0;
+    typename Net::sending posted_;
+};
+
+}  // namespace rill::inline RILL_ABI
