@@ -23,7 +23,7 @@ inline abort_notice law_notice(std::uint64_t context, rank_t culprit) {
             .operation = 4,
             .kind = failure::invalid_value,
             .culprit = culprit,
-            .other = 2,
+            .other = 0,
             .reason = "rank " + std::to_string(culprit) + " has had enough"};
 }
 
@@ -124,7 +124,7 @@ void agrees_on_first(Net& net) {
 
 template <class Net>
 void keeps_first_of_context(Net& net) {
-    const abort_notice narrow = law_notice(law_context, 1);
+    const abort_notice narrow = law_notice(law_context, 0);
     const abort_notice wide = law_notice(every_context, 0);
     expect(!net.aborted(law_context), "a fresh context is aborted");
     net.abort(narrow);
