@@ -28,6 +28,14 @@ constexpr std::uint64_t mix64(std::uint64_t first, std::uint64_t second, Parts..
         return mix64(joined, static_cast<std::uint64_t>(rest)...);
 }
 
+/// The upper half of the product.
+constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
+    const std::uint64_t a0 = a & 0xFFFFFFFFU, a1 = a >> 32, b0 = b & 0xFFFFFFFFU, b1 = b >> 32;
+    const std::uint64_t middle = a1 * b0 + ((a0 * b0) >> 32);
+    const std::uint64_t cross = a0 * b1 + (middle & 0xFFFFFFFFU);
+    return a1 * b1 + (middle >> 32) + (cross >> 32);
+}
+
 /// The key of a family of random numbers, derived from what identifies it: seed, step, operation, owner, ….
 struct random_key {
     std::uint64_t value = 0;
@@ -55,8 +63,12 @@ class counter_rng {
   public:
     constexpr explicit counter_rng(random_key key) : key_(key) {}
 
+    /// The key word that all indices with the same upper half share: loops hoist it.
+    constexpr std::uint64_t word(std::uint64_t index) const {
+        return (index >> 32) == 0 ? key_.value : mix64(key_.value, index >> 32);
+    }
     constexpr std::uint32_t bits(std::uint64_t index) const {
-        const std::uint64_t k = (index >> 32) == 0 ? key_.value : mix64(key_.value, index >> 32);
+        const std::uint64_t k = word(index);
         return counter_bits(static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32),
                             static_cast<std::uint32_t>(index));
     }
@@ -83,13 +95,6 @@ class random_sequence {
     }
 
   private:
-    static constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
-        const std::uint64_t a0 = a & 0xFFFFFFFFU, a1 = a >> 32, b0 = b & 0xFFFFFFFFU, b1 = b >> 32;
-        const std::uint64_t middle = a1 * b0 + ((a0 * b0) >> 32);
-        const std::uint64_t cross = a0 * b1 + (middle & 0xFFFFFFFFU);
-        return a1 * b1 + (middle >> 32) + (cross >> 32);
-    }
-
     counter_rng rng_;
     std::uint64_t position_;
 };

@@ -18,14 +18,14 @@ inline void prefetch_for_write(const void* address) {
 #endif
 }
 
-/// Ends what the optimiser may know about the elements at `first`: a product that passes through here is rounded, and
-/// never becomes half of a fused multiply-add.
-template <class T>
-void round_here(T* first) {
+/// Ends what the optimiser knows about the values: a product that passes through here is rounded, and never becomes
+/// half of a fused multiply-add.
+template <class T, std::size_t Count>
+void round_here(T (&values)[Count]) {
 #if defined(__GNUC__)
-    asm volatile("" : : "r"(first) : "memory");
+    asm volatile("" : "+m"(values));  // an operand, not a clobber: the array must not count as escaped
 #else
-    static_cast<void>(first);
+    static_cast<void>(values);
 #endif
 }
 

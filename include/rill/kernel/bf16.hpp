@@ -1,0 +1,57 @@
+// bfloat16: the upper half of a float.
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/kernel/little_endian.hpp>
+#include <rill/kernel/loop.hpp>
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// Rounds to nearest, ties to even; a NaN stays one.
+constexpr std::uint16_t to_bf16(float x) {
+    const auto bits = std::bit_cast<std::uint32_t>(x);
+    const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+    const std::uint32_t quiet = (bits >> 16) | 0x40U;
+    return static_cast<std::uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet : rounded);
+}
+
+constexpr float from_bf16(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t{half} << 16); }
+
+/// Writes `x` as little-endian bfloat16, 2 bytes each. A double is rounded to float first.
+template <std::floating_point T>
+void encode_bf16(std::span<const T> x, byte_span out) {
+    using detail::block;
+    RILL_EXPECTS(out.size() == 2 * x.size(), "encode_bf16: two bytes for each value");
+    std::uint16_t halves[block];
+    std::size_t i = 0;
+    for (; i + block <= x.size(); i += block) {
+        for (std::size_t j = 0; j < block; ++j)
+            halves[j] = detail::little_endian(to_bf16(static_cast<float>(x[i + j])));
+        std::memcpy(out.data() + 2 * i, halves, sizeof halves);
+    }
+    for (; i < x.size(); ++i) detail::store_little(out.data() + 2 * i, to_bf16(static_cast<float>(x[i])));
+}
+
+/// Reads what `encode_bf16` wrote. Any bytes are valid.
+template <std::floating_point T>
+void decode_bf16(byte_view bytes, std::span<T> out) {
+    using detail::block;
+    RILL_EXPECTS(bytes.size() == 2 * out.size(), "decode_bf16: two bytes for each value");
+    const auto value = [&](std::size_t i) {
+        return static_cast<T>(from_bf16(detail::load_little<std::uint16_t>(bytes.data() + 2 * i)));
+    };
+    std::size_t i = 0;
+    for (; i + block <= out.size(); i += block)
+        for (std::size_t j = 0; j < block; ++j) out[i + j] = value(i + j);
+    for (; i < out.size(); ++i) out[i] = value(i);
+}
+
+}  // namespace rill::inline RILL_ABI::kernel

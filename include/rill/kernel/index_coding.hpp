@@ -1,0 +1,78 @@
+// The index codings by number, as a message names them.
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/index_bitmap.hpp>
+#include <rill/kernel/index_gaps.hpp>
+#include <rill/kernel/index_raw.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// The numbers are part of the wire format.
+enum class index_coding : std::uint8_t { raw = 0, packed_gaps = 1, bitmap = 2 };
+
+namespace detail {
+
+/// Calls visit with the coding as a type; throws `protocol_error` for a number that names none.
+template <class Visit>
+auto with_coding(index_coding coding, Visit visit) {
+    switch (coding) {
+        case index_coding::raw: return visit(raw_indices{});
+        case index_coding::packed_gaps: return visit(kernel::packed_gaps{});
+        case index_coding::bitmap: return visit(index_bitmap{});
+    }
+    throw protocol_error("index coding " + std::to_string(static_cast<unsigned>(coding)) + " is unknown");
+}
+
+}  // namespace detail
+
+/// The bytes that `encode_indices` writes. Packed gaps cost a pass over the indices.
+template <IndexType Index>
+std::size_t encoded_index_bytes(index_coding coding, std::span<const Index> indices, segment universe) {
+    return detail::with_coding(coding, [&](auto c) { return c.encoded_size(indices, universe); });
+}
+
+/// Writes strictly ascending indices inside `universe`; returns the bytes written.
+template <IndexType Index>
+std::size_t encode_indices(index_coding coding, std::span<const Index> indices, segment universe, byte_span out) {
+    return detail::with_coding(coding, [&](auto c) { return c.encode(indices, universe, out); });
+}
+
+/// Throws `protocol_error` when `bytes` cannot hold `count` indices. A receiver calls it before it makes room for them:
+/// what passes needs no more than 128 indices for each byte.
+template <IndexType Index>
+void check_index_count(index_coding coding, byte_view bytes, std::size_t count, segment universe) {
+    detail::with_coding(coding, [&](auto c) { c.template check_count<Index>(bytes, count, universe); });
+}
+
+/// Reads `count` indices into the front of `out`. All of `bytes` is validated: afterwards the indices ascend strictly
+/// and lie inside `universe`, or `protocol_error` names what is wrong and `out` is unspecified. Allocates nothing.
+template <IndexType Index>
+void decode_indices(index_coding coding, byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
+    detail::with_coding(coding, [&](auto c) { c.decode(bytes, count, universe, out); });
+}
+
+/// The coding that needs the fewest bytes; among equals the one that decodes fastest.
+template <IndexType Index>
+index_coding smallest_index_coding(std::span<const Index> indices, segment universe) {
+    index_coding best = index_coding::raw;
+    std::size_t least = encoded_index_bytes(best, indices, universe);
+    for (const auto coding : {index_coding::bitmap, index_coding::packed_gaps}) {
+        const std::size_t size = encoded_index_bytes(coding, indices, universe);
+        if (size >= least) continue;
+        best = coding;
+        least = size;
+    }
+    return best;
+}
+
+}  // namespace rill::inline RILL_ABI::kernel

@@ -1,0 +1,111 @@
+// Random masks that need no indices on the wire: every rank derives the same one from a shared key.
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// Draws how many coordinates to skip before the next selected one, when each is selected with the same chance.
+///
+/// The geometric distribution is inverted by table, in integers only: the same skips on every machine. Skips beyond the
+/// table are drawn piece by piece, which the distribution permits: it has no memory. 6 KiB.
+class geometric_skips {
+  public:
+    static constexpr std::size_t table = 1024;
+
+    constexpr explicit geometric_skips(double density) : density_(density) {
+        RILL_EXPECTS(density >= 0 && density <= 1, "geometric_skips: the density is a probability");
+        if (density <= 0 || density >= 1) return;
+        const std::uint64_t miss = ~static_cast<std::uint64_t>(density * 0x1p64) + 1;  // 2^64 (1 - density)
+        std::uint64_t misses = miss;                                                   // 2^64 (1 - density)^(g + 1)
+        for (std::size_t g = 0; g < table; ++g) {
+            reached_[g] = static_cast<std::uint32_t>((~misses + 1) >> 32);
+            misses = multiply_high(misses, miss);
+        }
+        std::size_t g = 0;
+        for (std::size_t top = 0; top < guide_size; ++top) {
+            while (g < table && reached_[g] <= top << guide_shift) ++g;
+            guide_[top] = static_cast<std::uint16_t>(g);
+        }
+    }
+
+    constexpr double density() const { return density_; }
+
+    /// The skip that belongs to 32 random bits; `table` means: skip as many, and draw again.
+    constexpr std::size_t skip(std::uint32_t bits) const {
+        std::size_t g = guide_[bits >> guide_shift];
+        while (g < table && reached_[g] <= bits) ++g;
+        return g;
+    }
+
+  private:
+    static constexpr unsigned guide_shift = 22;
+    static constexpr std::size_t guide_size = std::size_t{1} << (32 - guide_shift);
+
+    double density_;
+    std::array<std::uint32_t, table> reached_{};  ///< 2^32 times the chance that a skip is at most g
+    std::array<std::uint16_t, guide_size> guide_{};
+};
+
+namespace detail {
+
+/// Coordinates that share a chain of skips. Chains start anew at fixed coordinates, so that the mask of a segment is
+/// the mask of the whole, restricted.
+inline constexpr std::size_t mask_block = std::size_t{1} << 16;
+
+/// Appends what is selected of the part of a mask block that lies in `[begin, end)`; `out` has room for all of it.
+template <IndexType Index>
+std::size_t mask_in_block(random_key key, const geometric_skips& skips, std::size_t block_begin, segment part,
+                          Index* out) {
+    random_sequence random(key.derive(block_begin / mask_block));
+    std::size_t count = 0;
+    for (std::size_t at = block_begin; at < part.end;) {
+        const std::size_t skip = skips.skip(random.bits());
+        at += skip;
+        if (skip == geometric_skips::table) continue;
+        if (at >= part.begin && at < part.end) out[count++] = static_cast<Index>(at);
+        ++at;
+    }
+    return count;
+}
+
+}  // namespace detail
+
+/// Appends to `indices` the coordinates of `universe` that the mask of this key selects, in ascending order, and
+/// returns their number. Each coordinate is selected with the chance `skips.density()`, independently.
+///
+/// A function of key, density and coordinate alone: the mask of a segment is that of the whole, restricted. Costs a
+/// draw for each selected coordinate, and one for every 1024 skipped.
+template <IndexType Index>
+std::size_t random_mask(random_key key, const geometric_skips& skips, segment universe,
+                        aligned_vector<Index>& indices) {
+    using detail::mask_block;
+    RILL_EXPECTS(universe.empty() || universe.end - 1 <= static_cast<Index>(-1),
+                 "random_mask: the index type cannot number the universe");
+    const std::size_t before = indices.size();
+    if (skips.density() <= 0) return 0;
+    std::size_t count = before;
+    for (std::size_t begin = universe.begin; begin < universe.end;) {
+        const std::size_t block_begin = begin / mask_block * mask_block;
+        const std::size_t end = universe.end - block_begin > mask_block ? block_begin + mask_block : universe.end;
+        if (indices.size() - count < end - begin) indices.resize(std::max(2 * count, count + (end - begin)));
+        if (skips.density() >= 1)
+            for (std::size_t i = begin; i < end; ++i) indices[count++] = static_cast<Index>(i);
+        else
+            count += detail::mask_in_block(key, skips, block_begin, {begin, end}, indices.data() + count);
+        begin = end;
+    }
+    indices.resize(count);
+    return count - before;
+}
+
+}  // namespace rill::inline RILL_ABI::kernel

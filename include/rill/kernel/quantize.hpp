@@ -1,0 +1,230 @@
+// QSGD: stochastic quantisation to 2, 4 or 8 bits (Alistarh et al., 2017), with the max norm of a bucket as its scale.
+//
+// A code is level + levels, level in [-levels, levels], levels = 2^(bits-1) - 1. The codes of a bucket of n entries
+// fill b = ceil(n * bits / 8) bytes plane by plane: entry p * b + j is in bits [p * bits, (p + 1) * bits) of byte j,
+// which packs whole blocks with the same shift. Bits behind the last entry are zero.
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/loop.hpp>
+#include <rill/kernel/magnitude.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+namespace rill::inline RILL_ABI::kernel {
+
+inline constexpr std::size_t quantize_bucket = 1024;
+
+constexpr bool is_quantize_width(unsigned bits) { return bits == 2 || bits == 4 || bits == 8; }
+
+/// The levels on each side of zero.
+constexpr std::uint32_t quantize_levels(unsigned bits) { return (1U << (bits - 1)) - 1; }
+
+/// The number of buckets, and of scales, of `count` entries.
+constexpr std::size_t quantize_buckets(std::size_t count, std::size_t bucket) {
+    return count / bucket + (count % bucket != 0 ? 1U : 0U);
+}
+
+/// The bytes of the codes of `count` entries: each bucket is filled up to a whole byte.
+constexpr std::size_t quantized_bytes(std::size_t count, unsigned bits, std::size_t bucket) {
+    const std::size_t per_byte = 8 / bits;
+    const auto bytes = [&](std::size_t n) { return n / per_byte + (n % per_byte != 0 ? 1U : 0U); };
+    return count / bucket * bytes(bucket) + bytes(count % bucket);
+}
+
+namespace detail {
+
+/// Random bits for `block` consecutive indices.
+inline void random_block(const counter_rng& random, std::uint64_t first, std::uint32_t* bits) {
+    if ((first >> 32) != ((first + block - 1) >> 32)) {
+        for (std::size_t j = 0; j < block; ++j) bits[j] = random.bits(first + j);
+        return;
+    }
+    const std::uint64_t key = random.word(first);
+    const auto low = static_cast<std::uint32_t>(key), high = static_cast<std::uint32_t>(key >> 32);
+    const auto index = static_cast<std::uint32_t>(first);
+    for (std::size_t j = 0; j < block; ++j) bits[j] = counter_bits(low, high, index + static_cast<std::uint32_t>(j));
+}
+
+/// The code of `x`, |x| <= scale: the level in fixed point with 24 fractional bits, plus a random fraction, cut off. No
+/// sum is in floating point, so that no compiler can contract it; x = ±scale and x = 0 give their levels exactly.
+template <unsigned Bits, std::floating_point T>
+std::uint32_t code_of(T x, T scale, std::uint32_t random) {
+    constexpr std::uint32_t levels = quantize_levels(Bits);
+    constexpr auto unit = static_cast<float>(levels << 24);
+    const auto fixed = static_cast<std::int32_t>(static_cast<float>(x / scale) * unit);
+    return (static_cast<std::uint32_t>(fixed) + (levels << 24) + (random >> 8)) >> 24;
+}
+
+/// The value of a code, at most `scale` in magnitude.
+template <unsigned Bits, std::floating_point T>
+T value_of(std::uint32_t code, T scale) {
+    constexpr auto levels = static_cast<std::int32_t>(quantize_levels(Bits));
+    constexpr T step = T{1} / static_cast<T>(levels);
+    static_assert(step * static_cast<T>(levels) == T{1}, "the largest entry of a bucket would not be exact");
+    const auto offset = static_cast<std::int32_t>(code);
+    const std::int32_t level = (offset < 2 * levels ? offset : 2 * levels) - levels;
+    return static_cast<T>(level) * step * scale;
+}
+
+template <std::floating_point T>
+T max_norm(std::span<const T> x, std::size_t first) {
+    magnitude_key<T> largest = 0;
+    std::size_t i = 0;
+    for (; i + block <= x.size(); i += block)
+        for (std::size_t j = 0; j < block; ++j) largest = std::max(largest, magnitude(x[i + j]));
+    for (; i < x.size(); ++i) largest = std::max(largest, magnitude(x[i]));
+    if (largest >= largest_magnitude<T>)
+        throw invalid_value("coordinate " + std::to_string(first + *find_non_finite(x)) +
+                            " is not finite and cannot be quantised");
+    return std::bit_cast<T>(largest);
+}
+
+/// One bucket; all of its codes are written.
+template <unsigned Bits, std::floating_point T>
+void quantize_one(std::span<const T> x, T scale, const counter_rng& random, std::uint64_t first, byte_span codes) {
+    constexpr std::size_t planes = 8 / Bits;
+    const T divisor = scale > T{0} ? scale : T{1};
+    const std::size_t stride = codes.size();
+    std::uint32_t bits[block];
+    std::size_t j = 0;
+    for (; j + block <= stride && (planes - 1) * stride + j + block <= x.size(); j += block) {
+        std::uint32_t packed[block] = {};
+        for (std::size_t p = 0; p < planes; ++p) {
+            const T* in = x.data() + p * stride + j;
+            random_block(random, first + p * stride + j, bits);
+            for (std::size_t i = 0; i < block; ++i) packed[i] |= code_of<Bits>(in[i], divisor, bits[i]) << (p * Bits);
+        }
+        for (std::size_t i = 0; i < block; ++i) codes[j + i] = static_cast<std::byte>(packed[i]);
+    }
+    for (; j < stride; ++j) {
+        std::uint32_t packed = 0;
+        for (std::size_t p = 0, i = j; p < planes && i < x.size(); ++p, i += stride)
+            packed |= code_of<Bits>(x[i], divisor, random.bits(first + i)) << (p * Bits);
+        codes[j] = static_cast<std::byte>(packed);
+    }
+}
+
+/// put(to[i], value of the code in bits [shift, shift + Bits) of byte i) for `Count` bytes.
+template <unsigned Bits, std::size_t Count, std::floating_point T, class Put>
+void dequantize_bytes(const std::byte* codes, std::size_t shift, T scale, T* to, Put& put) {
+    constexpr std::uint32_t mask = (1U << Bits) - 1;
+    std::uint8_t bytes[Count];  // a copy that nothing can alias, or the loop would not vectorise
+    std::memcpy(bytes, codes, Count);
+    T values[Count];
+    for (std::size_t i = 0; i < Count; ++i)
+        values[i] = value_of<Bits>((std::uint32_t{bytes[i]} >> shift) & mask, scale);
+    round_here(values);
+    for (std::size_t i = 0; i < Count; ++i) put(to[i], values[i]);
+}
+
+/// One bucket: put(out[i], value of code i).
+template <unsigned Bits, std::floating_point T, class Put>
+void dequantize_one(byte_view codes, T scale, std::span<T> out, Put& put) {
+    const std::size_t stride = codes.size();
+    for (std::size_t p = 0; p * stride < out.size(); ++p) {
+        const auto plane = out.subspan(p * stride, std::min(stride, out.size() - p * stride));
+        std::size_t j = 0;
+        for (; j + block <= plane.size(); j += block)
+            dequantize_bytes<Bits, block>(&codes[j], p * Bits, scale, &plane[j], put);
+        for (; j < plane.size(); ++j) dequantize_bytes<Bits, 1>(&codes[j], p * Bits, scale, &plane[j], put);
+    }
+}
+
+/// Calls visit(bucket number, first entry, entries, first byte, bytes) for every bucket.
+template <class Visit>
+void for_each_bucket(std::size_t count, unsigned bits, std::size_t bucket, Visit visit) {
+    std::size_t byte = 0;
+    for (std::size_t b = 0, first = 0; first < count; ++b) {
+        const std::size_t entries = std::min(bucket, count - first);
+        const std::size_t bytes = quantized_bytes(entries, bits, entries);
+        visit(b, first, entries, byte, bytes);
+        byte += bytes;
+        first += entries;
+    }
+}
+
+/// Calls visit with the width as a constant.
+template <class Visit>
+void with_width(unsigned bits, Visit visit) {
+    switch (bits) {
+        case 2: return visit.template operator()<2>();
+        case 4: return visit.template operator()<4>();
+        default: return visit.template operator()<8>();
+    }
+}
+
+template <std::floating_point T, class Put>
+void dequantize_each(byte_view codes, std::span<const T> scales, unsigned width, std::size_t bucket, std::span<T> out,
+                     Put put) {
+    RILL_EXPECTS(is_quantize_width(width) && bucket > 0, "dequantize: 2, 4 or 8 bits in buckets of at least one entry");
+    RILL_EXPECTS(scales.size() == quantize_buckets(out.size(), bucket), "dequantize: one scale for each bucket");
+    RILL_EXPECTS(codes.size() == quantized_bytes(out.size(), width, bucket), "dequantize: the codes have another size");
+    with_width(width, [&]<unsigned Bits>() {
+        for_each_bucket(out.size(), Bits, bucket, [&](auto b, auto first, auto entries, auto byte, auto bytes) {
+            dequantize_one<Bits>(codes.subspan(byte, bytes), scales[b], out.subspan(first, entries), put);
+        });
+    });
+}
+
+}  // namespace detail
+
+/// Quantises `x` without bias: the expected value of what `dequantize` returns is `x` (up to 2^-24 of a level, the
+/// resolution of the random numbers).
+///
+/// `scales` holds `quantize_buckets(n, bucket)`, `codes` `quantized_bytes(n, bits, bucket)`. An entry errs by less than
+/// scale / levels; zero and the largest magnitude of each bucket are exact. `first_index` is the global index of x[0]:
+/// entry j uses the random number (key, first_index + j), and the bytes are the same for every compiler and instruction
+/// set. Throws `invalid_value` naming the coordinate (its global index) that is infinite or NaN; `scales` and `codes`
+/// are then unspecified.
+template <std::floating_point T>
+void quantize(std::span<const T> x, unsigned bits, std::size_t bucket, random_key key, std::uint64_t first_index,
+              std::span<T> scales, byte_span codes) {
+    RILL_EXPECTS(is_quantize_width(bits) && bucket > 0, "quantize: 2, 4 or 8 bits in buckets of at least one entry");
+    RILL_EXPECTS(scales.size() == quantize_buckets(x.size(), bucket), "quantize: one scale for each bucket");
+    RILL_EXPECTS(codes.size() == quantized_bytes(x.size(), bits, bucket), "quantize: the codes have another size");
+    const counter_rng random(key);
+    detail::with_width(bits, [&]<unsigned Bits>() {
+        detail::for_each_bucket(x.size(), Bits, bucket, [&](auto b, auto first, auto entries, auto byte, auto bytes) {
+            const auto part = x.subspan(first, entries);
+            const std::uint64_t index = first_index + first;
+            scales[b] = detail::max_norm(part, static_cast<std::size_t>(index));
+            detail::quantize_one<Bits>(part, scales[b], random, index, codes.subspan(byte, bytes));
+        });
+    });
+}
+
+/// out[i] = fold(out[i], value of entry i). Any codes are valid: the unused one counts as the highest level. The bits
+/// do not depend on the compiler: the value is rounded before it is folded.
+template <std::floating_point T, class Fold>
+void dequantize_fold(byte_view codes, std::span<const T> scales, unsigned bits, std::size_t bucket, std::span<T> out,
+                     Fold&& fold) {
+    detail::dequantize_each(codes, scales, bits, bucket, out, [&](T& to, T value) { to = fold(to, value); });
+}
+
+/// out[i] = the value of entry i.
+template <std::floating_point T>
+void dequantize(byte_view codes, std::span<const T> scales, unsigned bits, std::size_t bucket, std::span<T> out) {
+    detail::dequantize_each(codes, scales, bits, bucket, out, [](T& to, T value) { to = value; });
+}
+
+/// Throws `protocol_error` naming the first bucket whose scale is no finite number of at least zero.
+template <std::floating_point T>
+void check_scales(std::span<const T> scales) {
+    for (std::size_t b = 0; b < scales.size(); ++b)
+        if (!(scales[b] >= T{0}) || magnitude(scales[b]) >= largest_magnitude<T>)
+            throw protocol_error("the scale of bucket " + std::to_string(b) + " is negative or not finite");
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
