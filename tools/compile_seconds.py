@@ -16,7 +16,8 @@ INCLUDE = pathlib.Path(__file__).resolve().parent.parent / "include"
 def cpu_seconds(compiler, source):
     command = [compiler, "-std=c++20", "-O0", f"-I{INCLUDE}", "-x", "c++", "-", "-c", "-o", os.devnull]
     before = os.times()
-    subprocess.run(command, input=source, text=True, check=True)
+    if subprocess.run(command, input=source, text=True).returncode != 0:
+        sys.exit(f"{' '.join(command)}: failed")
     after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
 

@@ -70,6 +70,8 @@
 #include <rill/aggregate/mean.hpp>
 #include <rill/aggregate/sum.hpp>
 
+#include <rill/transport/subgroup.hpp>
+
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/barrier.hpp>
