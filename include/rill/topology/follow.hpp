@@ -230,7 +230,7 @@ class follower {
         return true;
     }
 
-    /// A k-way fold of the same parts.
+    /// A k-way fold of the same parts; what is folded has content everywhere from the start.
     constexpr bool fold(int round, rank_t rank, messages all) {
         if (only_copies()) return refuse(round, rank, "the operation folds nothing");
         const part_range range = all.front().from.parts;
@@ -241,7 +241,6 @@ class follower {
                 return refuse(round, rank, "a fold does not keep the order of ranks");
             for (const message& m : all) {
                 const rank_set_view more = carried(m, part);
-                if (is_empty(more)) return refuse(round, rank, "a part is folded that the sender does not have");
                 if (!are_disjoint(has_[here], more)) return refuse(round, rank, "a contribution is folded twice");
                 join(has_[here], more);
             }
@@ -253,11 +252,7 @@ class follower {
     /// All messages in ascending order of ranks, what the rank has itself at its own place.
     constexpr bool keeps_order(rank_t rank, int part, messages all) const {
         rank_t last = no_rank;
-        const auto follows = [&](rank_set_view next) {
-            const bool in_order = is_empty(next) || smallest(next) > last;
-            if (!is_empty(next)) last = largest(next);
-            return in_order;
-        };
+        const auto follows = [&](rank_set_view next) { return smallest(next) > std::exchange(last, largest(next)); };
         std::size_t i = 0;
         for (; i < all.size() && all[i].from.peer < rank; ++i)
             if (!follows(carried(all[i], part))) return false;

@@ -14,12 +14,6 @@ namespace rill::inline RILL_ABI::topology {
 using rank_set = std::span<std::uint64_t>;
 using rank_set_view = std::span<const std::uint64_t>;
 
-constexpr bool is_empty(rank_set_view set) {
-    for (std::uint64_t word : set)
-        if (word != 0) return false;
-    return true;
-}
-
 constexpr void insert(rank_set set, rank_t rank) {
     set[static_cast<std::size_t>(rank / 64)] |= std::uint64_t{1} << (rank % 64);
 }

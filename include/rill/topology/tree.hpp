@@ -11,7 +11,7 @@ namespace rill::inline RILL_ABI::topology {
 ///
 /// Cost, with depth D ≈ log_arity P: every collective takes 2D rounds. A rank sends at most: `all_reduce` N(1 + arity),
 /// `reduce` N, `broadcast` N·arity, and frames without content for the way back; `reduce_scatter` less than 2N,
-/// `all_gather` N·arity.
+/// `all_gather` N(arity + 1/P).
 /// Determinism: ascending order of ranks, for every root.
 struct tree {
     int arity = 2;
