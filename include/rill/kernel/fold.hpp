@@ -42,7 +42,7 @@ template <Element T, class Fold>
 void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold) {
     using detail::fold_block;
     RILL_EXPECTS(!inputs.empty(), "fold_dense_k: there is nothing to fold");
-    for (const auto& input : inputs)
+    for ([[maybe_unused]] const auto& input : inputs)
         RILL_EXPECTS(input.size() == out.size(), "fold_dense_k: an input differs in length from the output");
     alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
     std::size_t i = 0;
