@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -127,6 +128,17 @@ TEST_CASE("in_process: closed contexts are forgotten in the end") {
     CHECK_FALSE(calls.is_closed(0));
     CHECK_FALSE(calls.entered(0, 1).has_value());
     CHECK(calls.is_closed(3 * calls.closed_remembered - 1));
+}
+
+TEST_CASE("in_process: run rethrows the culprit's own exception, though others threw before") {
+    CHECK_THROWS_AS(in_process::run(3,
+                                    [](in_process::endpoint& net) {
+                                        if (net.rank() != 1) net.receive(1, on, deadline::never);
+                                        net.abort({.context = on.context, .culprit = 1, .reason = "rank 1 fails"});
+                                        CHECK_THROWS_AS(net.sleep_until(net.now() + seconds(3600)), peer_failure);
+                                        throw std::out_of_range("of rank 1");
+                                    }),
+                    std::out_of_range);
 }
 
 TEST_CASE("in_process: run rethrows what is no std::exception, and refuses no ranks and foreign peers") {

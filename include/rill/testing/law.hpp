@@ -7,8 +7,10 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -94,14 +96,16 @@ namespace detail {
 
 inline constexpr std::uint64_t law_context = 11;
 
-/// `size` bytes that depend on `seed`.
+inline constexpr std::size_t pattern_period = 4093;
+
+/// `size` bytes that depend on `seed`: random ones, then the same again and again. The period is prime, so that blocks
+/// which end up in wrong places show. Copied, not computed: 100 MB must be cheap without optimisation too.
 inline buffer pattern(std::size_t size, std::uint64_t seed) {
     buffer bytes(size);
-    std::uint64_t word = mix64(seed);
-    for (std::size_t i = 0; i < size; ++i) {
-        if (i % 4096 == 0) word = mix64(seed, i);
-        bytes[i] = static_cast<std::byte>((word + i) & 0xFFU);
-    }
+    for (std::size_t i = 0; i < size && i < pattern_period; ++i)
+        bytes[i] = static_cast<std::byte>(mix64(seed, i) & 0xFFU);
+    for (std::size_t done = pattern_period; done < size; done *= 2)
+        std::memcpy(bytes.data() + done, bytes.data(), std::min(done, size - done));
     return bytes;
 }
 
@@ -109,11 +113,25 @@ inline buffer pattern(std::size_t size, std::uint64_t seed) {
 inline bool same_bytes(const byte_pieces& pieces, byte_view wanted) {
     for (const byte_view piece : pieces) {
         if (piece.size() > wanted.size()) return false;
-        for (std::size_t i = 0; i < piece.size(); ++i)
-            if (piece[i] != wanted[i]) return false;
+        if (!piece.empty() && std::memcmp(piece.data(), wanted.data(), piece.size()) != 0) return false;
         wanted = wanted.subspan(piece.size());
     }
     return wanted.empty();
+}
+
+/// Whether the pieces joined are `pattern(size, seed)`, which is not made for that.
+inline bool is_pattern(const byte_pieces& pieces, std::size_t size, std::uint64_t seed) {
+    const buffer block = pattern(std::min(size, pattern_period), seed);
+    std::size_t seen = 0;
+    for (byte_view piece : pieces)
+        while (!piece.empty()) {
+            const byte_view wanted = byte_view(block).subspan(seen % pattern_period);
+            const std::size_t count = std::min(piece.size(), wanted.size());
+            if (count == 0 || std::memcmp(piece.data(), wanted.data(), count) != 0) return false;
+            piece = piece.subspan(count);
+            seen += count;
+        }
+    return seen == size;
 }
 
 /// A message that is one small number.

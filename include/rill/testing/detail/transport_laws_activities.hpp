@@ -51,7 +51,7 @@ void posts_in_activities(Net& net) {
     });
     for (int i = 0; i < 20; ++i) {
         const auto message = net.receive(previous, on, deadline::never);
-        expect(message && same_bytes(message->pieces(), pattern(2000, 5)), "a message arrives with other bytes");
+        expect(message && is_pattern(message->pieces(), 2000, 5), "a message arrives with other bytes");
     }
     sender.join();
 }

@@ -35,7 +35,7 @@ void exchange_with_all(Net& net, std::size_t size) {
     for (rank_t peer = 0; peer < net.size(); ++peer) {
         const auto message = net.receive(peer, on, deadline::never);
         expect(message && message->source() == peer, "a message names another source");
-        expect(same_bytes(message->pieces(), pattern(size, static_cast<std::uint64_t>(peer))),
+        expect(is_pattern(message->pieces(), size, static_cast<std::uint64_t>(peer)),
                "a message arrives with other bytes");
     }
     for (auto& each : sends) expect(each.wait(deadline::never), "a send that was received is not done");
@@ -52,6 +52,21 @@ void pass_around_ring(Net& net, std::size_t size) {
     expect(net.receive_into((net.rank() + ranks - 1) % ranks, on, {&target, 1}, deadline::never),
            "a receive without deadline comes back empty");
     expect(incoming == mine, "a message arrives with other bytes");
+    expect(sent.wait(deadline::never), "a send that was received is not done");
+}
+
+/// Two ranks post, then receive; this one `size` bytes, the other one `theirs`.
+template <class Net>
+void crosses(Net& net, std::size_t size, std::size_t theirs) {
+    const channel on{.context = law_context, .tag = 2};
+    const rank_t other = 1 - net.rank();
+    const buffer mine = pattern(size, 7);
+    auto sent = net.post(other, on, byte_view(mine));
+    {
+        const auto message = net.receive(other, on, deadline::never);
+        expect(message.has_value(), "a receive without deadline comes back empty");
+        expect(is_pattern(message->pieces(), theirs, 7), "a message arrives with other bytes");
+    }
     expect(sent.wait(deadline::never), "a send that was received is not done");
 }
 
@@ -253,10 +268,10 @@ void sends_until_released(Net& net) {
         receive_number(net, 0, signal);
         {
             const auto message = net.receive(0, on, deadline::never);
-            expect(message && same_bytes(message->pieces(), pattern(1000, 1)), "lent bytes change while they are read");
+            expect(message && is_pattern(message->pieces(), 1000, 1), "lent bytes change while they are read");
         }
         const auto message = net.receive(0, on, deadline::never);
-        expect(message && same_bytes(message->pieces(), pattern(1000, 2)), "reused bytes arrive in their old state");
+        expect(message && is_pattern(message->pieces(), 1000, 2), "reused bytes arrive in their old state");
     }
 }
 
@@ -298,7 +313,7 @@ void settles_after_reading(Net& net) {
             const auto message = net.receive(0, on, deadline::never);
             post_number(net, 0, signal, 0);
             net.sleep_until(net.now() + microseconds(100));
-            expect(message && same_bytes(message->pieces(), pattern(1000, 1)), "settle() does not wait for the reader");
+            expect(message && is_pattern(message->pieces(), 1000, 1), "settle() does not wait for the reader");
         }
         receive_number(net, 0, signal);
     }
@@ -328,8 +343,11 @@ void message_laws(const Laws& all) {
     all.law("settle waits for the reader", 2, [](auto& net) { detail::settles_after_reading(net); });
     all.law("post, then receive, large messages with all", 3,
             [size = all.limits().large_bytes](auto& net) { detail::exchange_with_all(net, size); });
-    all.law("post, then receive, the largest message around a ring", 2,
-            [size = all.limits().largest_bytes](auto& net) { detail::pass_around_ring(net, size); });
+    all.law("the largest message crosses a small one", 2, [size = all.limits().largest_bytes](auto& net) {
+        net.rank() == 0 ? detail::crosses(net, size, 1) : detail::crosses(net, 1, size);
+    });
+    all.law("post, then receive, large messages around a ring", 3,
+            [size = all.limits().large_bytes](auto& net) { detail::pass_around_ring(net, size); });
     all.law("post, then receive, around the largest ring", all.limits().most_ranks, [](auto& net) {
         for (int round = 0; round < 20; ++round) detail::pass_around_ring(net, 100);
     });
