@@ -11,7 +11,7 @@ namespace rill::inline RILL_ABI::topology {
 /// round before and one after.
 /// Cost: `all_reduce` takes 2L (+2) rounds over 2^L parts and sends 2N(2^L - 1)/2^L per rank; the first rank of a pair
 /// sends N more, the second N alone. `reduce_scatter` takes L (+2) rounds and sends at most N per rank, `all_gather` L
-/// (+2) rounds and less than N, the first rank of a pair less than N more.
+/// (+2) rounds and less than 4N/3, the first rank of a pair less than N more.
 /// Determinism: the farthest rank is folded first, so contributions are combined in bit-reversed order.
 /// Source: Rabenseifner, Optimization of collective reduction operations, ICCS 2004.
 struct halving_doubling {

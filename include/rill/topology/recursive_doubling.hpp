@@ -11,7 +11,7 @@ namespace rill::inline RILL_ABI::topology {
 /// round before and one after.
 /// Cost: `all_reduce` takes L (+2) rounds and sends at most N·(L+1) per rank: the fewest rounds, for small N.
 /// `reduce_scatter` halves, nearest rank first, and then sends each part to its rank: L+1 (+1) rounds, at most N per
-/// rank. `all_gather` doubles: L (+2) rounds, less than N per rank and less than N more by the first rank of a pair.
+/// rank. `all_gather` doubles: L (+2) rounds, less than 4N/3 per rank and less than N more by the first rank of a pair.
 /// Determinism: ascending order of ranks. Every rank folds for itself, so a result cannot be coded once by an owner:
 /// there is no copy phase.
 /// Source: Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH, IJHPCA 2005,
