@@ -19,9 +19,9 @@ template <class Key>
 std::size_t count_at_least(const Key* keys, std::size_t count, Key bound) {
     std::size_t sum = 0;
     for (std::size_t i = 0; i < count; i += block) {
-        Key reached = 0;
-        for (std::size_t j = 0; j < block; ++j) reached += keys[i + j] >= bound ? Key{1} : Key{0};
-        sum += static_cast<std::size_t>(reached);
+        std::uint32_t reached = 0;
+        for (std::size_t j = 0; j < block; ++j) reached += keys[i + j] >= bound ? 1U : 0U;
+        sum += reached;
     }
     return sum;
 }
@@ -58,7 +58,7 @@ std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_
     for (std::size_t i = 0; i < x.size(); ++i) keys[i] = magnitude(x[i]);
     for (std::size_t i = x.size(); i < padded; ++i) keys[i] = 0;  // counted by no bound above zero
     for (std::size_t i = 0; i < padded; i += block)
-        for (std::size_t j = 0; j < block; ++j) largest = std::max(largest, keys[i + j]);
+        for (std::size_t j = 0; j < block; ++j) largest = keys[i + j] > largest ? keys[i + j] : largest;
     if (largest > largest_magnitude<T>) refuse_nan(x, first);
 
     auto at = cut_by_bisection(keys, padded, k, largest);
