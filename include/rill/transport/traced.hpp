@@ -1,0 +1,187 @@
+#pragma once
+
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/traced_concurrency.hpp>
+#include <rill/transport/trace_log.hpp>
+#include <rill/transport/write_trace.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace rill::inline RILL_ABI {
+
+/// A transport that records what it does, and what its user names, into a log. Models what the inner one models.
+///
+/// Recorded are posts, receives that got a message or waited, waits for a send, an event or a queue, and spans; times
+/// are the transport's own. Cost: two readings of the clock and one event per call; no allocation. `write_trace` turns
+/// the logs of all ranks into a picture. It must outlive its sendings; the log must outlive it.
+template <Transport Net>
+class traced : public detail::traced_concurrency<Net> {
+  public:
+    using message = typename Net::message;
+    class sending;
+    class span_guard;
+
+    traced(Net& inner, trace_log& log) : inner_(&inner), log_(&log) { log.set_rank(inner.rank()); }
+    traced(const traced&) = delete;
+    traced& operator=(const traced&) = delete;
+
+    Net& inner() const { return *inner_; }
+    trace_log& log() const { return *log_; }
+
+    /// Records the time until the result is destroyed. `name` lives as long as the log.
+    [[nodiscard]] span_guard span(const char* name) const { return span_guard(*this, {.begin = now(), .name = name}); }
+
+    rank_t rank() const { return std::as_const(*inner_).rank(); }
+    int size() const { return std::as_const(*inner_).size(); }
+    time_point now() const { return std::as_const(*inner_).now(); }
+    traffic counted() const { return std::as_const(*inner_).counted(); }
+    void sleep_until(time_point instant) {
+        const span_guard asleep = span("sleep");
+        inner_->sleep_until(instant);
+    }
+
+    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
+        trace_event entry = of_peer(trace_event::what::post, "post", peer, on);
+        entry.bytes = pieces.size_bytes();
+        typename Net::sending posted = inner_->post(peer, on, pieces);
+        finish(entry);
+        return sending(*this, peer, on, std::move(posted));
+    }
+    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
+        trace_event entry = of_peer(trace_event::what::post, "post", peer, on);
+        entry.bytes = bytes.size();
+        const bool taken = inner_->post(peer, on, std::move(bytes), until);
+        taken ? finish(entry) : finish_in_vain(entry, "post refused", until);
+        return taken;
+    }
+
+    std::optional<message> receive(rank_t peer, channel on, deadline until) {
+        const trace_event entry = of_peer(trace_event::what::receive, "receive", peer, on);
+        return received(entry, until, inner_->receive(peer, on, until));
+    }
+    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
+        const trace_event entry = of_peer(trace_event::what::receive, "receive", no_rank, on);
+        return received(entry, until, inner_->receive(peers, on, until));
+    }
+    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
+        const trace_event entry = of_peer(trace_event::what::receive_latest, "receive latest", no_rank, on);
+        return received(entry, until, inner_->receive_latest(peers, on, until));
+    }
+    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+        trace_event entry = of_peer(trace_event::what::receive, "receive", peer, on);
+        for (const byte_span target : targets) entry.bytes += target.size();
+        const bool came = inner_->receive_into(peer, on, targets, until);
+        came ? finish(entry) : finish_in_vain(entry, "receive nothing", until);
+        return came;
+    }
+
+    void announce(std::uint64_t context, const call_signature& call) { inner_->announce(context, call); }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+        const span_guard asking = span("inquire");
+        return inner_->inquire(peer, context, number, until);
+    }
+    abort_notice abort(const abort_notice& notice) {
+        const span_guard aborting = span("abort");
+        return inner_->abort(notice);
+    }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return inner_->aborted(context); }
+    std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(key); }
+    void close(std::uint64_t context) { inner_->close(context); }
+
+    template <class Body>
+    auto spawn(Body body)
+        requires ConcurrentTransport<Net>
+    {
+        return inner_->spawn(std::move(body));
+    }
+
+  private:
+    friend detail::traced_concurrency<Net>;
+
+    trace_event of_peer(trace_event::what kind, const char* name, rank_t peer, channel on) const {
+        return {.begin = now(), .name = name, .kind = kind, .peer = peer, .on = on};
+    }
+    span_guard waiting(const char* name, rank_t peer = no_rank, channel on = {}) const {
+        return span_guard(*this, of_peer(trace_event::what::wait, name, peer, on));
+    }
+
+    /// Waits that did not wait are not worth an entry, …
+    void finish(trace_event entry) const noexcept {
+        entry.end = now();
+        if (entry.kind != trace_event::what::wait || entry.begin < entry.end) log_->record(entry);
+    }
+    /// … nor is what only looked.
+    void finish_in_vain(trace_event entry, const char* name, deadline until) const noexcept {
+        if (until.is_immediate()) return;
+        entry.kind = trace_event::what::wait;
+        entry.name = name;
+        entry.bytes = 0;
+        finish(entry);
+    }
+
+    std::optional<message> received(trace_event entry, deadline until, std::optional<message>&& got) const {
+        if (got) {
+            entry.peer = got->source();
+            entry.bytes = got->pieces().size_bytes();
+        }
+        got ? finish(entry) : finish_in_vain(entry, "receive nothing", until);
+        return std::move(got);
+    }
+
+    Net* inner_;
+    trace_log* log_;
+};
+
+/// Time that its user has named; recorded when it is destroyed.
+template <Transport Net>
+class traced<Net>::span_guard {
+  public:
+    span_guard(const span_guard&) = delete;
+    span_guard& operator=(const span_guard&) = delete;
+    ~span_guard() { net_.finish(entry_); }
+
+  private:
+    friend traced;
+    span_guard(const traced& net, const trace_event& entry) : net_(net), entry_(entry) {}
+
+    const traced& net_;
+    trace_event entry_;
+};
+
+template <Transport Net>
+class traced<Net>::sending {
+  public:
+    sending() = default;
+
+    bool done() { return posted_.done(); }
+    bool wait(deadline until) {
+        if (net_ == nullptr) return true;
+        const span_guard waiting = net_->waiting("wait for send", peer_, on_);
+        return posted_.wait(until);
+    }
+    void settle() noexcept { posted_.settle(); }
+
+  private:
+    friend traced;
+    sending(const traced& net, rank_t peer, channel on, typename Net::sending&& posted)
+        : net_(&net), peer_(peer), on_(on), posted_(std::move(posted)) {}
+
+    const traced* net_ = nullptr;
+    rank_t peer_ = no_rank;
+    channel on_{};
+    typename Net::sending posted_;
+};
+
+}  // namespace rill::inline RILL_ABI
