@@ -2,7 +2,6 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
-#include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/in_process_world.hpp>
