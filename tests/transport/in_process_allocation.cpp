@@ -1,12 +1,4 @@
-// A sanitizer has an operator new of its own.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define RILL_TEST_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RILL_TEST_SANITIZED
-#endif
+#include "allocations.hpp"
 
 #ifndef RILL_TEST_SANITIZED
 
@@ -25,9 +17,9 @@
 
 using namespace rill;
 
-namespace {
-
 std::atomic<std::uint64_t> allocations{0};
+
+namespace {
 
 void* counted_allocation(std::size_t size, std::size_t alignment) {
     allocations.fetch_add(1, std::memory_order_relaxed);

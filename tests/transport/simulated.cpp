@@ -344,6 +344,20 @@ TEST_CASE("who waits for room gets it in the order of arrival") {
     });
 }
 
+TEST_CASE("who gives up waiting for room makes way for those behind") {
+    sim::run(3, {.latency = {}, .bandwidth = 0, .mailbox_bytes = 100}, [&](sim::endpoint& net) {
+        if (net.rank() == 0) return net.sleep_until({100});
+        if (net.rank() == 1) {
+            CHECK(net.post(0, on, rill::buffer(60)));
+            CHECK(!net.post(0, on, rill::buffer(60), rill::time_point{50}));
+        } else {
+            net.sleep_until({10});
+            CHECK(net.post(0, on, rill::buffer(40), rill::time_point{90}));
+            CHECK(net.now().ns == 50);
+        }
+    });
+}
+
 TEST_CASE("a rank count below one and times below zero are refused") {
     const auto nothing = [](sim::endpoint&) {};
     CHECK_THROWS_AS(sim::run(0, {}, nothing), rill::contract_violation);

@@ -1,0 +1,68 @@
+#include "allocations.hpp"
+
+#ifndef RILL_TEST_SANITIZED
+
+#include <rill/transport/simulated.hpp>
+#include <rill/transport/subgroup.hpp>
+#include <rill/transport/traced.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+using rill::deadline;
+
+namespace {
+
+/// One use of everything that a step may use; `step` counts up.
+template <class Net>
+void take_step(Net& net, std::uint32_t step, typename Net::event& event, typename Net::template queue<int>& queue,
+               const rill::buffer& lent, const std::vector<rill::rank_t>& all) {
+    const rill::rank_t next = (net.rank() + 1) % net.size();
+    const rill::channel on{.context = step, .tag = step};
+    net.announce(5, {.number = step + 1});
+    auto activity = net.spawn([&] {
+        queue.push(1);
+        event.wait(deadline::never);
+    });
+    auto sent = net.post(next, on, rill::byte_view(lent));
+    net.receive(all, on, deadline::never).reset();
+    sent.wait(deadline::never);
+    net.inquire(next, 5, step + 1, deadline::never);
+    queue.pop(deadline::never);
+    event.set();
+    activity.join();
+    event.reset();
+    net.receive(0, {1, 1}, net.now() + rill::microseconds(5));
+}
+
+/// Allocations of some later steps.
+template <class Net>
+std::uint64_t steady_allocations(Net& net) {
+    typename Net::event event{net};
+    typename Net::template queue<int> queue{net};
+    const rill::buffer lent(100);
+    const std::vector<rill::rank_t> all{0, 1, 2, 3};
+    std::uint32_t step = 0;
+    for (; step < 30; ++step) take_step(net, step, event, queue, lent, all);
+    const std::uint64_t before = allocations;
+    for (; step < 60; ++step) take_step(net, step, event, queue, lent, all);
+    return allocations - before;
+}
+
+}  // namespace
+
+TEST_CASE("simulated, subgroup and traced: a steady state allocates nothing") {
+    std::vector<rill::trace_log> logs(4);
+    rill::simulated::run(4, {.jitter = rill::microseconds(3)}, [&](auto& inner) {
+        rill::traced traced{inner, logs[static_cast<std::size_t>(inner.rank())]};
+        const rill::rank_t members[] = {3, 1, 2, 0};
+        rill::subgroup group{traced, members};
+        const std::uint64_t allocated = steady_allocations(group);
+        CHECK(allocated == 0);
+    });
+}
+
+#endif
