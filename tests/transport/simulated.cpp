@@ -358,6 +358,22 @@ TEST_CASE("who gives up waiting for room makes way for those behind") {
     });
 }
 
+TEST_CASE("closing a context lets go who waits for room on it") {
+    sim::run(2, {.latency = {}, .bandwidth = 0, .mailbox_bytes = 100}, [&](sim::endpoint& net) {
+        constexpr rill::channel closing{.context = 4, .tag = 0};
+        if (net.rank() == 0) {
+            net.sleep_until({100});
+            net.close(closing.context);
+            CHECK(net.receive(1, on, deadline::never)->pieces().size_bytes() == 90);
+        } else {
+            CHECK(net.post(0, on, rill::buffer(90)));
+            CHECK(net.post(0, closing, rill::buffer(60), deadline::never));
+            CHECK(net.now().ns == 100);
+            CHECK(net.post(0, on, rill::buffer(10)));
+        }
+    });
+}
+
 TEST_CASE("a rank count below one and times below zero are refused") {
     const auto nothing = [](sim::endpoint&) {};
     CHECK_THROWS_AS(sim::run(0, {}, nothing), rill::contract_violation);

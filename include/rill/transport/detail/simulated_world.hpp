@@ -4,81 +4,36 @@
 #include <rill/core/call.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
-#include <rill/core/error.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/simulated_calls.hpp>
+#include <rill/transport/detail/simulated_control.hpp>
+#include <rill/transport/detail/simulated_links.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/detail/simulated_post_office.hpp>
 #include <rill/transport/detail/simulated_scheduler.hpp>
-#include <rill/transport/detail/simulated_table.hpp>
-#include <rill/transport/detail/simulated_who_waits.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 namespace rill::inline RILL_ABI::simulated::detail {
 
-/// What the ranks share: the links, the mail, the control channel, which takes no time, and the clock.
-class world {
+/// What the ranks share: the mail between them on top of what they all hear and wait for.
+class world : public control {
   public:
     world(int ranks, const network& chosen)
-        : network_(chosen), scheduler_(chosen.stack_bytes), ranks_(static_cast<std::size_t>(ranks)) {}
+        : control(chosen),
+          mailbox_bytes_(chosen.mailbox_bytes),
+          ranks_(static_cast<std::size_t>(ranks)),
+          links_(chosen) {}
 
     int size() const { return static_cast<int>(ranks_.size()); }
-    time_point now() const { return scheduler_.now(); }
     traffic counted(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)].counted; }
-    scheduler& activities() { return scheduler_; }
-
-    // --- waiting
-
-    bool passed(deadline until) const { return until.at <= now(); }
-
-    /// What looking in vain costs.
-    void poll() noexcept {
-        wait_record looking{.kind = waits_for::time, .ends_with_context = false};
-        scheduler_.wait(idle_, looking, now() + network_.poll);
-    }
-
-    /// Throws what has ended the context, or the current activity.
-    void throw_if_ended(std::uint64_t context) const {
-        if (!notices_.empty())
-            if (const abort_notice* notice = find_notice(context)) throw_error(*notice);
-        const strand& own = scheduler_.current();
-        if (own.stopped)
-            throw_error(
-                {.context = context,
-                 .culprit = own.rank,
-                 .reason = "rank " + std::to_string(own.rank) + " left an activity behind: an exception passed it"});
-    }
-
-    /// True when called, false when `until` has passed.
-    bool wait(wait_list& where, wait_record what, deadline until) {
-        return concluded(scheduler_.wait(where, what, until), what);
-    }
-
-    void sleep_until(time_point instant) {
-        throw_if_ended(every_context);
-        if (instant <= now()) return;
-        wait(idle_, {.kind = waits_for::time}, instant);
-    }
-
-    /// Ends the waits of an activity, now and later.
-    void stop(strand& activity) noexcept {
-        activity.stopped = true;
-        if (activity.waiting != nullptr && activity.waiting->ends_with_context) scheduler_.call(activity, wake::ended);
-    }
-    void wait_for_end(strand& activity) noexcept {
-        wait_record what{.kind = waits_for::activity, .ends_with_context = false};
-        while (activity.running) scheduler_.wait(activity.joining, what, deadline::never);
-    }
 
     // --- messages
 
@@ -149,20 +104,6 @@ class world {
 
     // --- control
 
-    abort_notice abort(const abort_notice& notice) {
-        if (const abort_notice* first = find_notice(notice.context)) return *first;
-        notices_.push_back(notice);
-        for (strand& each : scheduler_.strands())
-            if (each.waiting != nullptr && each.waiting->ends_with_context &&
-                (notice.context == every_context || each.waiting->on.context == notice.context))
-                scheduler_.call(each, wake::ended);
-        return notice;
-    }
-    std::optional<abort_notice> aborted(std::uint64_t context) const {
-        const abort_notice* first = find_notice(context);
-        return first == nullptr ? std::nullopt : std::optional(*first);
-    }
-
     void announce(rank_t self, std::uint64_t context, const call_signature& call) {
         calls_.announce(self, context, call);
         for (strand* s = at(self).inquiring.first(); s != nullptr;) {
@@ -190,23 +131,18 @@ class world {
             if (p->on.context == context) drop(*p);
             p = after;
         }
+        for (strand* s = at(self).posting.first(); s != nullptr;) {
+            strand* const after = s->after;
+            if (s->waiting->on.context == context) admit(at(self), *s);  // what they post is dropped
+            s = after;
+        }
     }
 
     // --- the run
 
-    /// Ends everything because the exception being handled has left the body of `rank`.
-    void fail(rank_t rank) {
-        const rank_t culprit = abort(notice_of_current(rank)).culprit;
-        if (thrown_ != nullptr && (culprit_threw_ || culprit != rank)) return;
-        thrown_ = std::current_exception();
-        culprit_threw_ = culprit == rank;
-    }
-
     report run() {
         scheduler_.run(*this);
-        if (thrown_ != nullptr) std::rethrow_exception(thrown_);
-        if (const abort_notice* end = find_notice(every_context); end != nullptr && end->kind == failure::deadlock)
-            throw_error(*end);
+        rethrow();
         return {.elapsed = now() - time_point{},
                 .events = scheduler_.events(),
                 .messages = messages_,
@@ -220,17 +156,6 @@ class world {
         deliver(p);
     }
 
-    /// Every activity waits for another: all waits throw `deadlock`.
-    void nothing_left() {
-        abort({.context = every_context,
-               .kind = failure::deadlock,
-               .reason = "deadlock at " + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())});
-        if (scheduler_.ready()) return;
-        // Only waits that nothing ends are left: a message whose reader waits for its own sender.
-        for (strand& each : scheduler_.strands())
-            if (each.waiting != nullptr) scheduler_.call(each, wake::ended);
-    }
-
   private:
     struct rank_state {
         wait_list receiving;
@@ -240,34 +165,8 @@ class world {
         std::size_t handed_over = 0;            ///< bytes of that mail that this rank must store
         traffic counted{};
     };
-    struct link_key {
-        rank_t source = no_rank;
-        rank_t receiver = no_rank;
-
-        std::size_t hash() const { return mix64(static_cast<unsigned>(source), static_cast<unsigned>(receiver)); }
-        friend bool operator==(const link_key&, const link_key&) = default;
-    };
-    struct link {
-        time_point free_at{};
-        time_point last_arrival{};
-        std::uint64_t messages = 0;
-    };
 
     rank_state& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-
-    bool concluded(wake outcome, const wait_record& what) const {
-        if (outcome == wake::ended) throw_if_ended(what.on.context);
-        return outcome == wake::called;
-    }
-
-    const abort_notice* find_notice(std::uint64_t context) const {
-        const abort_notice* of_all = nullptr;
-        for (const abort_notice& each : notices_) {
-            if (each.context == context) return &each;
-            if (each.context == every_context) of_all = &each;
-        }
-        return of_all;
-    }
 
     // --- the way of a message
 
@@ -284,16 +183,7 @@ class world {
         else if (p.source == p.receiver)
             deliver(p);
         else
-            scheduler_.future().add(p, arrival(p, size));
-    }
-
-    time_point arrival(const parcel& p, std::size_t size) {
-        link& used = links_[{p.source, p.receiver}];
-        const time_point start = used.free_at > now() ? used.free_at : now();
-        used.free_at = start + network_.transfer(size);
-        const time_point due = used.free_at + network_.delay(p.source, p.receiver, used.messages++);
-        if (used.last_arrival < due) used.last_arrival = due;
-        return used.last_arrival;
+            scheduler_.future().add(p, links_.arrival(now(), p.source, p.receiver, size));
     }
 
     void deliver(parcel& p) {
@@ -339,8 +229,8 @@ class world {
     // --- room
 
     bool fits(const rank_state& receiver, std::size_t bytes) const {
-        return receiver.handed_over == 0 || (receiver.handed_over <= network_.mailbox_bytes &&
-                                             bytes <= network_.mailbox_bytes - receiver.handed_over);
+        return receiver.handed_over == 0 ||
+               (receiver.handed_over <= mailbox_bytes_ && bytes <= mailbox_bytes_ - receiver.handed_over);
     }
 
     bool reserve_room(rank_t peer, channel on, std::size_t bytes, deadline until) {
@@ -361,39 +251,21 @@ class world {
     void offer_room(rank_state& receiver) noexcept {
         while (strand* next = receiver.posting.first()) {
             if (!fits(receiver, next->waiting->amount)) return;
-            receiver.handed_over += next->waiting->amount;
-            scheduler_.call(*next);
+            admit(receiver, *next);
         }
     }
-
-    static abort_notice notice_of_current(rank_t rank) {
-        abort_notice notice{.context = every_context, .culprit = rank, .reason = {}};
-        try {
-            throw;
-        } catch (const error& caught) {
-            notice = caught.notice();
-            notice.context = every_context;
-            if (notice.culprit == no_rank && notice.kind != failure::deadlock) notice.culprit = rank;
-        } catch (const std::exception& caught) {
-            notice.reason = "rank " + std::to_string(rank) + " failed: " + caught.what();
-        } catch (...) {
-            notice.reason = "rank " + std::to_string(rank) + " failed: an exception that is no std::exception";
-        }
-        return notice;
+    void admit(rank_state& receiver, strand& poster) noexcept {
+        receiver.handed_over += poster.waiting->amount;
+        scheduler_.call(poster);
     }
 
-    network network_;
-    scheduler scheduler_;
+    std::size_t mailbox_bytes_;
     std::vector<rank_state> ranks_;
     post_office offices_;
-    table<link_key, link> links_;
+    link_table links_;
     call_book calls_;
-    std::vector<abort_notice> notices_;
-    wait_list idle_;  ///< those whom only time wakes
     std::uint64_t messages_ = 0;
     std::uint64_t bytes_ = 0;
-    std::exception_ptr thrown_{};
-    bool culprit_threw_ = false;
 };
 
 }  // namespace rill::inline RILL_ABI::simulated::detail

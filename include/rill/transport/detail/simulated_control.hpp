@@ -1,0 +1,151 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/simulated_network.hpp>
+#include <rill/transport/detail/simulated_scheduler.hpp>
+#include <rill/transport/detail/simulated_who_waits.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::simulated::detail {
+
+/// Waits, and what ends them before their time. Notices take no time.
+class control {
+  public:
+    explicit control(const network& chosen) : scheduler_(chosen.stack_bytes), poll_(chosen.poll) {}
+
+    time_point now() const { return scheduler_.now(); }
+    scheduler& activities() { return scheduler_; }
+
+    bool passed(deadline until) const { return until.at <= now(); }
+
+    /// What looking in vain costs.
+    void poll() noexcept {
+        wait_record looking{.kind = waits_for::time, .ends_with_context = false};
+        scheduler_.wait(idle_, looking, now() + poll_);
+    }
+
+    /// Throws what has ended the context, or the current activity.
+    void throw_if_ended(std::uint64_t context) const {
+        if (!notices_.empty())
+            if (const abort_notice* notice = find_notice(context)) throw_error(*notice);
+        const strand& own = scheduler_.current();
+        if (own.stopped)
+            throw_error(
+                {.context = context,
+                 .culprit = own.rank,
+                 .reason = "rank " + std::to_string(own.rank) + " left an activity behind: an exception passed it"});
+    }
+
+    /// True when called, false when `until` has passed.
+    bool wait(wait_list& where, wait_record what, deadline until) {
+        return concluded(scheduler_.wait(where, what, until), what);
+    }
+
+    void sleep_until(time_point instant) {
+        throw_if_ended(every_context);
+        if (instant <= now()) return;
+        wait(idle_, {.kind = waits_for::time}, instant);
+    }
+
+    /// Ends the waits of an activity, now and later.
+    void stop(strand& activity) noexcept {
+        activity.stopped = true;
+        if (activity.waiting != nullptr && activity.waiting->ends_with_context) scheduler_.call(activity, wake::ended);
+    }
+    void wait_for_end(strand& activity) noexcept {
+        wait_record what{.kind = waits_for::activity, .ends_with_context = false};
+        while (activity.running) scheduler_.wait(activity.joining, what, deadline::never);
+    }
+
+    /// The first notice of a context wins, and a notice of all contexts is one of each.
+    abort_notice abort(const abort_notice& notice) {
+        if (const abort_notice* first = find_notice(notice.context)) return *first;
+        notices_.push_back(notice);
+        for (strand& each : scheduler_.strands())
+            if (each.waiting != nullptr && each.waiting->ends_with_context &&
+                (notice.context == every_context || each.waiting->on.context == notice.context))
+                scheduler_.call(each, wake::ended);
+        return notice;
+    }
+    std::optional<abort_notice> aborted(std::uint64_t context) const {
+        const abort_notice* first = find_notice(context);
+        return first == nullptr ? std::nullopt : std::optional(*first);
+    }
+
+    /// Ends everything because the exception being handled has left the body of `rank`.
+    void fail(rank_t rank) {
+        const rank_t culprit = abort(notice_of_current(rank)).culprit;
+        if (thrown_ != nullptr && (culprit_threw_ || culprit != rank)) return;
+        thrown_ = std::current_exception();
+        culprit_threw_ = culprit == rank;
+    }
+
+    /// Every activity waits for another: all waits throw `deadlock`.
+    void nothing_left() {
+        abort({.context = every_context,
+               .kind = failure::deadlock,
+               .reason = "deadlock at " + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())});
+        if (scheduler_.ready()) return;
+        // Only waits that nothing ends are left: a message whose reader waits for its own sender.
+        for (strand& each : scheduler_.strands())
+            if (each.waiting != nullptr) scheduler_.call(each, wake::ended);
+    }
+
+  protected:
+    bool concluded(wake outcome, const wait_record& what) const {
+        if (outcome == wake::ended) throw_if_ended(what.on.context);
+        return outcome == wake::called;
+    }
+
+    /// What ended the run, if anything did.
+    void rethrow() const {
+        if (thrown_ != nullptr) std::rethrow_exception(thrown_);
+        if (const abort_notice* end = find_notice(every_context); end != nullptr && end->kind == failure::deadlock)
+            throw_error(*end);
+    }
+
+    scheduler scheduler_;
+
+  private:
+    const abort_notice* find_notice(std::uint64_t context) const {
+        const abort_notice* of_all = nullptr;
+        for (const abort_notice& each : notices_) {
+            if (each.context == context) return &each;
+            if (each.context == every_context) of_all = &each;
+        }
+        return of_all;
+    }
+
+    static abort_notice notice_of_current(rank_t rank) {
+        abort_notice notice{.context = every_context, .culprit = rank, .reason = {}};
+        try {
+            throw;
+        } catch (const error& caught) {
+            notice = caught.notice();
+            notice.context = every_context;
+            if (notice.culprit == no_rank && notice.kind != failure::deadlock) notice.culprit = rank;
+        } catch (const std::exception& caught) {
+            notice.reason = "rank " + std::to_string(rank) + " failed: " + caught.what();
+        } catch (...) {
+            notice.reason = "rank " + std::to_string(rank) + " failed: an exception that is no std::exception";
+        }
+        return notice;
+    }
+
+    duration poll_;
+    std::vector<abort_notice> notices_;
+    wait_list idle_;  ///< those whom only time wakes
+    std::exception_ptr thrown_{};
+    bool culprit_threw_ = false;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated::detail
