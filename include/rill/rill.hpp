@@ -71,6 +71,8 @@
 #include <rill/aggregate/sum.hpp>
 
 #include <rill/transport/subgroup.hpp>
+#include <rill/transport/traced.hpp>
+#include <rill/transport/write_trace.hpp>
 
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
