@@ -1,6 +1,5 @@
-/// All of rill that needs the standard library alone. Left to be included by name: the transports that bring threads or
-/// a third party (`transport/in_process.hpp`, `transport/simulated.hpp`), and everything in `train/`, `adapt/` and
-/// `testing/`.
+/// All of rill that needs the standard library alone, but for the transports: include the one that you use by its name
+/// (`transport/in_process.hpp`, …), and so what you need of `train/`, `adapt/` and `testing/`.
 #pragma once
 
 #include <rill/core/arena.hpp>
@@ -69,10 +68,6 @@
 #include <rill/aggregate/extremum.hpp>
 #include <rill/aggregate/mean.hpp>
 #include <rill/aggregate/sum.hpp>
-
-#include <rill/transport/subgroup.hpp>
-#include <rill/transport/traced.hpp>
-#include <rill/transport/write_trace.hpp>
 
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
