@@ -27,18 +27,18 @@ receipt all_gather(Group& group, const In& input, Out&& output) {
     auto& state = group.template workspace<dense_state<typename Group::transport_type, T, aggregate::sum>>();
     const auto plan = group.shape().all_gather(group.size(), group.rank());
     const auto signature = detail::signature_of<T>(operation::all_gather, all.size(), aggregate::sum{});
-    return group.run(signature, [&](auto& call) {
-        const detail::release_at_end at_end(state);
-        if (all.data() + place.begin != mine.data())
-            std::copy(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(place.begin));
-        state.begin(call, detail::head_of(call), plan.parts(), std::span<const T>(all), all, tally{}, aggregate::sum{});
-        execute(call, plan, state);
-        tally total{0, 0, 0};
-        for (int part = 0; part < plan.parts(); ++part) total = total + state.total(part);
-        receipt result{.rounds = plan.rounds()};
-        total.describe(result);
-        return result;
-    });
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            const std::span<T> at = all.subspan(place.begin, place.size());
+            if (at.data() != mine.data()) std::copy(mine.begin(), mine.end(), at.begin());
+            state.begin(head, plan.parts(), std::span<const T>(all), all, tally{}, aggregate::sum{});
+        },
+        [&](receipt& result) {
+            tally total{0, 0, 0};
+            for (int part = 0; part < plan.parts(); ++part) total = total + state.total(part);
+            total.describe(result);
+        });
 }
 
 /// Concatenates sparse streams over one dimension whose coordinates are disjoint (SparCML's sparse allgather, as in
@@ -52,14 +52,13 @@ receipt all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>
     const auto plan = group.shape().all_gather(group.size(), group.rank());
     const auto signature = detail::signature_of<T>(operation::all_gather, input.dimension(), aggregate::sum{},
                                                    std::uint8_t{sizeof(Index)}, codes.fingerprint());
-    return group.run(signature, [&](auto& call) {
-        const detail::release_at_end at_end(state);
-        state.begin(call, detail::head_of(call), input.view(), codes, group.key());
-        execute(call, plan, state);
-        state.finish(output);
-        return receipt{
-            .contributors = group.size(), .weight = static_cast<double>(group.size()), .rounds = plan.rounds()};
-    });
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) { state.begin(head, input.view(), codes, group.key()); },
+        [&](receipt& result) {
+            detail::all_of(group).describe(result);
+            state.finish(output);
+        });
 }
 
 }  // namespace rill::inline RILL_ABI

@@ -18,15 +18,13 @@ receipt all_reduce_dense(Group& group, std::span<const T> input, std::span<T> ou
     RILL_EXPECTS(input.size() == output.size() || own.weight == 0, "all_reduce: input and output must be of one size");
     auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
     const auto plan = group.shape().all_reduce(group.size(), group.rank());
-    return group.run(signature_of<T>(operation::all_reduce, output.size(), fold), [&](auto& call) {
-        const release_at_end at_end(state);
-        state.begin(call, head_of(call), plan.parts(), input, output, tally::of(own), fold);
-        execute(call, plan, state);
-        receipt result{.rounds = plan.rounds()};
-        state.total(0).describe(result);
-        state.finish({0, plan.parts()});
-        return result;
-    });
+    return run_schedule(
+        group, signature_of<T>(operation::all_reduce, output.size(), fold), plan, state,
+        [&](const wire::header& head) { state.begin(head, plan.parts(), input, output, tally::of(own), fold); },
+        [&](receipt& result) {
+            state.total(0).describe(result);
+            state.finish({0, plan.parts()});
+        });
 }
 
 /// `contribute()` gives the input as a view, inside the operation, so that its failure is every rank's.
@@ -39,17 +37,17 @@ receipt all_reduce_stream(Group& group, std::size_t dimension, Contribute&& cont
     const auto plan = group.shape().all_reduce(group.size(), group.rank());
     const auto signature =
         signature_of<T>(operation::all_reduce, dimension, fold, std::uint8_t{sizeof(Index)}, codings.fingerprint());
-    return group.run(signature, [&](auto& call) {
-        const release_at_end at_end(state);
-        const stream_view<T, Index> input =
-            own.weight == 0 ? stream_view<T, Index>({0, dimension}, sparse_view<T, Index>{}) : contribute();
-        state.begin(call, head_of(call), plan.parts(), input, tally::of(own), fold, codings, group.key());
-        execute(call, plan, state);
-        receipt result{.rounds = plan.rounds()};
-        state.total(0).describe(result);
-        state.finish({0, plan.parts()}, output);
-        return result;
-    });
+    return run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            const stream_view<T, Index> nothing({0, dimension}, sparse_view<T, Index>{});
+            state.begin(head, plan.parts(), own.weight == 0 ? nothing : contribute(), tally::of(own), fold, codings,
+                        group.key());
+        },
+        [&](receipt& result) {
+            state.total(0).describe(result);
+            state.finish({0, plan.parts()}, output);
+        });
 }
 
 /// Commits what a codec sent when the operation has succeeded, and gives it back when it has not.

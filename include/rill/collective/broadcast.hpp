@@ -23,13 +23,12 @@ receipt broadcast(Group& group, Data&& data, rank_t root) {
     const auto plan = detail::rooted(group.shape()).broadcast(group.size(), group.rank(), root);
     const auto signature = detail::signature_of<T>(operation::broadcast, values.size(), aggregate::sum{}, 0,
                                                    static_cast<std::uint64_t>(root));
-    return group.run(signature, [&](auto& call) {
-        const detail::release_at_end at_end(state);
-        state.begin(call, detail::head_of(call), plan.parts(), std::span<const T>(values), values, tally{},
-                    aggregate::sum{});
-        execute(call, plan, state);
-        return receipt{.contributors = 1, .weight = 1, .rounds = plan.rounds()};
-    });
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), std::span<const T>(values), values, tally{}, aggregate::sum{});
+        },
+        [](receipt& result) { tally{}.describe(result); });
 }
 
 /// The same for a stream, sparse or dense; on other ranks `data` needs only the dimension.
@@ -42,19 +41,21 @@ receipt broadcast(Group& group, stream<T, Index>& data, rank_t root, const codin
     const auto signature =
         detail::signature_of<T>(operation::broadcast, data.dimension(), aggregate::sum{}, std::uint8_t{sizeof(Index)},
                                 mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
-    return group.run(signature, [&](auto& call) {
-        const detail::release_at_end at_end(state);
-        const stream_view<T, Index> nothing(data.range(), sparse_view<T, Index>{});
-        state.begin(call, detail::head_of(call), plan.parts(), group.rank() == root ? data.view() : nothing, tally{},
-                    aggregate::sum{}, codings, group.key());
-        execute(call, plan, state);
-        if (group.rank() != root || !codes.is_lossless()) {
+    const stream_view<T, Index> nothing(data.range(), sparse_view<T, Index>{});
+    const bool is_root = group.rank() == root;
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), is_root ? data.view() : nothing, tally{}, aggregate::sum{}, codings,
+                        group.key());
+        },
+        [&](receipt& result) {
+            tally{}.describe(result);
+            if (is_root && codes.is_lossless()) return;
             auto& received = group.template workspace<stream<T, Index>>();
             state.finish({0, plan.parts()}, received);
             data.assign(received.view());
-        }
-        return receipt{.contributors = 1, .weight = 1, .rounds = plan.rounds()};
-    });
+        });
 }
 
 }  // namespace rill::inline RILL_ABI

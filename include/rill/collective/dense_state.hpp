@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -23,11 +24,12 @@ class dense_state {
   public:
     using message = typename Net::message;
 
+    void attach(exchange<Net>& call) { call_ = &call; }
+
     /// `input` and `output` cover `[0, N)`; they are the same memory or do not overlap. A rank that contributes nothing
     /// takes part with the neutral element.
-    void begin(exchange<Net>& call, const wire::header& head, int parts, std::span<const T> input, std::span<T> output,
+    void begin(const wire::header& head, int parts, std::span<const T> input, std::span<T> output,
                tally own, const Fold& fold) {
-        call_ = &call;
         head_ = head;
         fold_ = fold;
         input_ = input;
@@ -40,11 +42,6 @@ class dense_state {
             set({0, parts}, place::output, own);
         }
     }
-
-    /// Gives back the messages that are still held.
-    void release() { arrivals_.clear(); }
-
-    std::vector<arrival<message>>& arrivals() { return arrivals_; }
 
     byte_pieces outgoing(part_range parts, action) {
         unite(parts);
@@ -61,7 +58,6 @@ class dense_state {
             fold_range(arrivals.subspan(first, last - first));
             first = last;
         }
-        arrivals_.clear();
     }
 
     void copy(std::span<arrival<message>> arrivals) {
@@ -71,11 +67,10 @@ class dense_state {
             if (parts.count() == 0) continue;
             const std::span<T> target = output_.subspan(range(parts).begin, range(parts).size());
             call_->await_readers(std::as_bytes(target));
-            const std::span<const T> values = content_of<T, std::uint32_t>(f, unused_).values();
+            const std::span<const T> values = content_of(f, unused_).values();
             std::copy(values.begin(), values.end(), target.begin());
             set(parts, place::output, tally::of(f.head));
         }
-        arrivals_.clear();
     }
 
     /// Brings `parts` into the output, finishes the fold there, and returns that part of the output.
@@ -168,7 +163,7 @@ class dense_state {
                 own_added = true;
             }
             const frame f = expect_dense(a);
-            add(content_of<T, std::uint32_t>(f, unused_).values(), tally::of(f.head));
+            add(content_of(f, unused_).values(), tally::of(f.head));
         }
         if (!own_added) add(at(from, parts), tally_of(parts));
         const place to = target_of_fold(from, parts);
@@ -192,9 +187,8 @@ class dense_state {
     std::vector<place> places_;
     std::vector<tally> tallies_;
     std::vector<std::span<const T>> operands_;
-    std::vector<arrival<message>> arrivals_;
     arena headers_;
-    stream<T> unused_;
+    frame_scratch<T, std::uint32_t> unused_;
 };
 
 }  // namespace rill::inline RILL_ABI

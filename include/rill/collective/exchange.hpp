@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
 
@@ -11,6 +12,13 @@
 #include <vector>
 
 namespace rill::inline RILL_ABI {
+
+/// A message with the transfer that announced it.
+template <class Message>
+struct arrival {
+    transfer from;
+    Message message;
+};
 
 /// One collective operation under way on one rank: it sends and receives on the operation's channel, remembers which
 /// memory is still being read by others, counts what passes, and finds the culprit when nothing comes.
@@ -70,14 +78,30 @@ class exchange {
             if (sent_[i].reads(memory)) await(sent_[i]);
     }
 
-    /// Waits until everything sent has been received.
+    /// Holds a message until the end: this rank reads from it, or forwards what it holds from where it lies.
+    void keep(message&& m) { kept_.push_back(std::move(m)); }
+
+    /// The messages of the round under way, in ascending order of peers, each with the transfer that announced it.
+    std::vector<arrival<message>>& arrivals() { return arrivals_; }
+
+    /// Gives back what was kept and waits until everything sent has been received.
+    ///
+    /// A kept message can go back only when what this rank forwards of it has been read, while others wait for it: giving
+    /// back the latest first cannot deadlock, because what came in one round is forwarded in later ones.
     void finish() {
+        for (; !kept_.empty(); kept_.pop_back())
+            for (byte_view piece : kept_.back().pieces()) await_readers(piece);
         for (std::size_t i = oldest_; i < sent_.size(); ++i) await(sent_[i]);
         forget();
     }
 
-    /// For unwinding: withdraws what nobody has taken.
+    /// The same for unwinding, after all ranks have been told: withdraws what nobody has begun to read.
     void settle() noexcept {
+        arrivals_.clear();
+        for (; !kept_.empty(); kept_.pop_back())
+            for (byte_view piece : kept_.back().pieces())
+                for (auto& s : sent_)
+                    if (s.reads(piece)) s.handle.settle();
         for (auto& s : sent_) s.handle.settle();
         forget();
     }
@@ -196,6 +220,8 @@ class exchange {
     traffic counted_{};
     std::vector<sent> sent_;
     std::size_t oldest_ = 0;  // all before it are done
+    std::vector<message> kept_;
+    std::vector<arrival<message>> arrivals_;
     int round_ = 0;
 };
 

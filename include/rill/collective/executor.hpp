@@ -4,17 +4,8 @@
 #include <rill/concept/topology.hpp>
 #include <rill/core/types.hpp>
 
-#include <utility>
-#include <vector>
 
 namespace rill::inline RILL_ABI {
-
-/// A message of the round under way, with the transfer that announced it.
-template <class Message>
-struct arrival {
-    transfer from;
-    Message message;
-};
 
 /// Runs one rank's schedule: in each round posts what it sends, then receives, then folds or copies. `State` holds the
 /// data: `outgoing(parts, action)` gives the pieces of a message, whose memory stays valid until the exchange finishes;
@@ -22,7 +13,7 @@ struct arrival {
 /// messages.
 template <class Net, Schedule Plan, class State>
 void execute(exchange<Net>& call, const Plan& plan, State& state) {
-    auto& arrivals = state.arrivals();
+    auto& arrivals = call.arrivals();
     for (int round = 0; round < plan.rounds(); ++round) {
         call.next_round();
         const action kind = plan.kind(round);
@@ -30,7 +21,6 @@ void execute(exchange<Net>& call, const Plan& plan, State& state) {
             const transfer to = plan.send(round, i);
             call.send(to.peer, state.outgoing(to.parts, kind));
         }
-        arrivals.clear();
         for (int i = 0; i < plan.receives(round); ++i) {
             const transfer from = plan.receive(round, i);
             arrivals.push_back({from, call.receive(from.peer)});
@@ -40,8 +30,8 @@ void execute(exchange<Net>& call, const Plan& plan, State& state) {
             state.fold(arrivals);
         else
             state.copy(arrivals);
+        arrivals.clear();
     }
-    arrivals.clear();
 }
 
 }  // namespace rill::inline RILL_ABI

@@ -39,6 +39,12 @@ constexpr void require_foldable() {
                       "topology::recursive_doubling, topology::split_allgather, topology::tree or topology::star");
 }
 
+/// What stands behind a result to which every rank of the group contributes once.
+template <class Group>
+tally all_of(const Group& group) {
+    return {static_cast<double>(group.size()), static_cast<std::uint32_t>(group.size()), 0};
+}
+
 inline void require_weight(const contribution& own) {
     RILL_EXPECTS(std::isfinite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
 }
@@ -53,17 +59,19 @@ call_signature signature_of(operation kind, std::size_t dimension, const Fold& f
             .options = mix64(fingerprint(fold), more)};
 }
 
-/// Releases a state's messages however a scope is left: others wait for them.
-template <class State>
-class release_at_end {
-  public:
-    explicit release_at_end(State& state) : state_(state) {}
-    release_at_end(const release_at_end&) = delete;
-    release_at_end& operator=(const release_at_end&) = delete;
-    ~release_at_end() { state_.release(); }
-
-  private:
-    State& state_;
-};
+/// Runs a schedule on a state as the group's next operation: `begin(call)` fills the state, `end(receipt)` takes the
+/// result out of it.
+template <class Group, class State, class Plan, class Begin, class End>
+receipt run_schedule(Group& group, const call_signature& signature, const Plan& plan, State& state, Begin&& begin,
+                     End&& end) {
+    return group.run(signature, [&](auto& call) {
+        state.attach(call);
+        begin(head_of(call));
+        execute(call, plan, state);
+        receipt result{.rounds = plan.rounds()};
+        end(result);
+        return result;
+    });
+}
 
 }  // namespace rill::inline RILL_ABI::detail

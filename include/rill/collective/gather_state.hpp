@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <deque>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,30 +27,22 @@ class gather_state {
     using message = typename Net::message;
     using view = stream_view<T, Index>;
 
-    void begin(exchange<Net>& call, wire::header head, const view& own, const coding& codes, random_key key) {
-        call_ = &call;
+    void attach(exchange<Net>& call) { call_ = &call; }
+
+    void begin(wire::header head, const view& own, const coding& codes, random_key key) {
         whole_ = own.range();
         memory_.reset();
-        kept_.clear();
-        const auto ranks = static_cast<std::size_t>(call.net().size());
+        const auto ranks = static_cast<std::size_t>(call_->net().size());
         frames_.assign(ranks, byte_pieces{});
         contents_.assign(ranks, sparse_view<T, Index>{});
         decoded_.resize(std::max(decoded_.size(), ranks));
         tally{}.describe(head);
-        const rank_t self = call.net().rank();
+        const rank_t self = call_->net().rank();
         frame_at(self) = codes.is_view() ? view_frame(head, own, memory_.take(wire::header_bytes).data())
                                          : byte_pieces(coded_frame(head, own, codes, key, memory_));
         frame_reader reader(frame_at(self));
         take(self, reader.next<T, Index>());
     }
-
-    /// Gives back the messages that are still held.
-    void release() {
-        arrivals_.clear();
-        kept_.clear();
-    }
-
-    std::vector<arrival<message>>& arrivals() { return arrivals_; }
 
     byte_pieces outgoing(part_range ranks, action) {
         if (ranks.count() == 1) return frame_at(ranks.first);
@@ -71,9 +62,8 @@ class gather_state {
                 take(r, f);
             }
             expect_end(*call_, a.from.peer, reader);
-            kept_.push_back(std::move(a.message));
+            call_->keep(std::move(a.message));
         }
-        arrivals_.clear();
     }
 
     /// The union of all contributions; throws `invalid_value` where two ranks gave the same coordinate.
@@ -114,9 +104,7 @@ class gather_state {
     segment whole_{};
     std::vector<byte_pieces> frames_;
     std::vector<sparse_view<T, Index>> contents_;
-    std::deque<stream<T, Index>> decoded_;
-    std::vector<message> kept_;
-    std::vector<arrival<message>> arrivals_;
+    std::vector<frame_scratch<T, Index>> decoded_;
     kernel::merge_scratch scratch_;
     arena memory_;
 };

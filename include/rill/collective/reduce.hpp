@@ -30,17 +30,17 @@ receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const F
     const auto plan = shape.reduce(group.size(), group.rank(), root);
     const auto signature =
         detail::signature_of<T>(operation::reduce, mine.size(), fold, 0, static_cast<std::uint64_t>(root));
-    return group.run(signature, [&](auto& call) {
-        const detail::release_at_end at_end(state);
-        if (!is_root) accumulator.resize(mine.size());
-        state.begin(call, detail::head_of(call), plan.parts(), mine,
-                    is_root ? std::span<T>(output) : std::span<T>(accumulator), tally{}, fold);
-        execute(call, plan, state);
-        receipt result{
-            .contributors = group.size(), .weight = static_cast<double>(group.size()), .rounds = plan.rounds()};
-        if (is_root) state.finish({0, plan.parts()});
-        return result;
-    });
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            if (!is_root) accumulator.resize(mine.size());
+            const std::span<T> target = is_root ? std::span<T>(output) : std::span<T>(accumulator);
+            state.begin(head, plan.parts(), mine, target, tally{}, fold);
+        },
+        [&](receipt& result) {
+            detail::all_of(group).describe(result);
+            if (is_root) state.finish({0, plan.parts()});
+        });
 }
 
 /// The same on streams; `output` is empty but at the root.
@@ -57,17 +57,18 @@ receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& ou
     const auto signature =
         detail::signature_of<T>(operation::reduce, input.dimension(), fold, std::uint8_t{sizeof(Index)},
                                 mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
-    return group.run(signature, [&](auto& call) {
-        const detail::release_at_end at_end(state);
-        state.begin(call, detail::head_of(call), plan.parts(), input.view(), tally{}, fold, codings, group.key());
-        execute(call, plan, state);
-        if (group.rank() == root)
-            state.finish({0, plan.parts()}, output);
-        else
-            output.clear(input.range());
-        return receipt{
-            .contributors = group.size(), .weight = static_cast<double>(group.size()), .rounds = plan.rounds()};
-    });
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, group.key());
+        },
+        [&](receipt& result) {
+            detail::all_of(group).describe(result);
+            if (group.rank() == root)
+                state.finish({0, plan.parts()}, output);
+            else
+                output.clear(input.range());
+        });
 }
 
 }  // namespace rill::inline RILL_ABI

@@ -26,17 +26,18 @@ receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& 
     auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
     auto& accumulator = group.template workspace<aligned_vector<T>>();
     const auto plan = group.shape().reduce_scatter(group.size(), group.rank());
-    return group.run(detail::signature_of<T>(operation::reduce_scatter, all.size(), fold), [&](auto& call) {
-        const detail::release_at_end at_end(state);
-        accumulator.resize(all.size());
-        state.begin(call, detail::head_of(call), plan.parts(), all, std::span<T>(accumulator), tally{}, fold);
-        execute(call, plan, state);
-        receipt result{.rounds = plan.rounds()};
-        state.total(group.rank()).describe(result);
-        const std::span<T> folded = state.finish({group.rank(), group.rank() + 1});
-        std::copy(folded.begin(), folded.end(), mine.begin());
-        return result;
-    });
+    const part_range mine_only{group.rank(), group.rank() + 1};
+    return detail::run_schedule(
+        group, detail::signature_of<T>(operation::reduce_scatter, all.size(), fold), plan, state,
+        [&](const wire::header& head) {
+            accumulator.resize(all.size());
+            state.begin(head, plan.parts(), all, std::span<T>(accumulator), tally{}, fold);
+        },
+        [&](receipt& result) {
+            state.total(group.rank()).describe(result);
+            const std::span<T> folded = state.finish(mine_only);
+            std::copy(folded.begin(), folded.end(), mine.begin());
+        });
 }
 
 /// The same on streams; `output` covers `split(N, P, rank)`.
@@ -50,15 +51,15 @@ receipt reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, In
     const auto plan = group.shape().reduce_scatter(group.size(), group.rank());
     const auto signature = detail::signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
                                                    std::uint8_t{sizeof(Index)}, codings.fingerprint());
-    return group.run(signature, [&](auto& call) {
-        const detail::release_at_end at_end(state);
-        state.begin(call, detail::head_of(call), plan.parts(), input.view(), tally{}, fold, codings, group.key());
-        execute(call, plan, state);
-        receipt result{.rounds = plan.rounds()};
-        state.total(group.rank()).describe(result);
-        state.finish({group.rank(), group.rank() + 1}, output);
-        return result;
-    });
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, group.key());
+        },
+        [&](receipt& result) {
+            state.total(group.rank()).describe(result);
+            state.finish({group.rank(), group.rank() + 1}, output);
+        });
 }
 
 }  // namespace rill::inline RILL_ABI

@@ -34,9 +34,10 @@ class stream_state {
     using message = typename Net::message;
     using view = stream_view<T, Index>;
 
-    void begin(exchange<Net>& call, const wire::header& head, int parts, const view& input, tally own, const Fold& fold,
+    void attach(exchange<Net>& call) { call_ = &call; }
+
+    void begin(const wire::header& head, int parts, const view& input, tally own, const Fold& fold,
                const stream_codings& codings, random_key key) {
-        call_ = &call;
         head_ = head;
         fold_ = fold;
         codings_ = codings;
@@ -44,20 +45,12 @@ class stream_state {
         dimension_ = input.range().size();
         blocks_.clear();
         block_of_.assign(static_cast<std::size_t>(parts), 0);
-        kept_.clear();
         streams_used_ = 0;
+        rooms_used_ = 0;
         memory_.reset();
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
         if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
     }
-
-    /// Gives back the messages that are still held; what was finished stays.
-    void release() {
-        arrivals_.clear();
-        kept_.clear();
-    }
-
-    std::vector<arrival<message>>& arrivals() { return arrivals_; }
 
     byte_pieces outgoing(part_range parts, action kind) {
         if (parts.count() == 0) return empty_frame();
@@ -73,15 +66,13 @@ class stream_state {
             fold_range(arrivals.subspan(first, last - first));
             first = last;
         }
-        arrivals_.clear();
     }
 
     void copy(std::span<arrival<message>> arrivals) {
         for (auto& a : arrivals) {
             read_frames(a, [this](const block& b) { add(b); });
-            kept_.push_back(std::move(a.message));
+            call_->keep(std::move(a.message));
         }
-        arrivals_.clear();
     }
 
     tally total(int part) const { return block_at(part).what; }
@@ -165,6 +156,11 @@ class stream_state {
         return streams_[streams_used_++];
     }
 
+    frame_scratch<T, Index>& fresh_room() {
+        if (rooms_used_ == rooms_.size()) rooms_.emplace_back();
+        return rooms_[rooms_used_++];
+    }
+
     byte_pieces empty_frame() {
         tally{0, 0, 0}.describe(head_);
         return view_frame(head_, view(segment{}, sparse_view<T, Index>{}), memory_.take(wire::header_bytes).data());
@@ -201,7 +197,7 @@ class stream_state {
             block b = clipped(block_at(p), {p, p + 1});
             b.frame = new_frame(b, codes);
             frame_reader reader(b.frame);
-            b.content = content_of(reader.next<T, Index>(), fresh_stream());
+            b.content = content_of(reader.next<T, Index>(), fresh_room());
             add(b);
         }
     }
@@ -218,7 +214,7 @@ class stream_state {
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
             if (p < end)
                 take(block{.parts = parts,
-                           .content = content_of(f, fresh_stream()),
+                           .content = content_of(f, fresh_room()),
                            .what = tally::of(f.head),
                            .frame = f.bytes});
             p = parts.last;
@@ -287,9 +283,9 @@ class stream_state {
     std::vector<view> views_;
     std::deque<stream<T, Index>> streams_;
     std::size_t streams_used_ = 0;
-    std::vector<message> kept_;
+    std::deque<frame_scratch<T, Index>> rooms_;
+    std::size_t rooms_used_ = 0;
     std::vector<byte_pieces> frames_;
-    std::vector<arrival<message>> arrivals_;
     fold_scratch<T, Index> scratch_;
     arena memory_;
 };

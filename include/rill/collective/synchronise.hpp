@@ -16,10 +16,12 @@ using empty_state = dense_state<Net, std::int32_t, aggregate::sum>;
 /// Runs a schedule on nothing: no rank gets through before all have come.
 template <class Net, Schedule Plan>
 receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
-    state.begin(call, head_of(call), plan.parts(), {}, {}, tally{}, aggregate::sum{});
+    state.attach(call);
+    state.begin(head_of(call), plan.parts(), {}, {}, tally{}, aggregate::sum{});
     execute(call, plan, state);
-    return {
-        .contributors = call.net().size(), .weight = static_cast<double>(call.net().size()), .rounds = plan.rounds()};
+    receipt result{.rounds = plan.rounds()};
+    state.total(0).describe(result);
+    return result;
 }
 
 }  // namespace rill::inline RILL_ABI::detail

@@ -25,18 +25,20 @@ struct bucket_top_k {
     template <Element T, IndexType Index>
     class selector : public selection<T, Index> {
       public:
-        selector(const bucket_top_k& policy, std::size_t dimension) : selection<T, Index>(dimension), policy_(policy) {
+        selector(const bucket_top_k& policy, std::size_t dimension)
+            : selection<T, Index>(dimension), count_(policy.count), bucket_(policy.bucket) {
             RILL_EXPECTS(policy.bucket > 0, "bucket_top_k needs buckets of at least one entry");
             RILL_EXPECTS(policy.count > 0, "bucket_top_k needs to choose at least one entry of a bucket");
         }
         stream_view<T, Index> select(std::span<const T> input) {
-            const std::size_t most = kernel::bucket_top_k_count(input.size(), policy_.bucket, policy_.count);
-            return this->take(kernel::bucket_top_k(input, policy_.bucket, policy_.count, this->room(most), scratch_),
+            const std::size_t most = kernel::bucket_top_k_count(input.size(), bucket_, count_);
+            return this->take(kernel::bucket_top_k(input, bucket_, count_, this->room(most), scratch_),
                               input);
         }
 
       private:
-        bucket_top_k policy_;
+        std::size_t count_;
+        std::size_t bucket_;
         kernel::select_scratch scratch_;
     };
 

@@ -15,11 +15,11 @@
 
 namespace rill::inline RILL_ABI::compress {
 
-/// Each entry with probability 1/`keep_one_in`, the same on all ranks by a shared seed, a new choice every step: only
+/// Each entry with probability `density`, the same on all ranks by a shared seed, a new choice every step: only
 /// values travel, as a dense stream of the chosen entries (SAPS-PSGD, section 3.2). Entries that are not chosen come
 /// out as zero.
 struct random_mask {
-    std::uint32_t keep_one_in = 100;
+    double density = 0.01;
     std::uint64_t seed = 0;
 
     static constexpr const char* name = "random_mask";
@@ -32,8 +32,9 @@ struct random_mask {
       public:
         static constexpr bool is_coordinatewise = false;
 
-        selector(const random_mask& policy, std::size_t dimension) : policy_(policy), dimension_(dimension) {
-            RILL_EXPECTS(policy.keep_one_in > 0, "random_mask keeps one entry in one or more");
+        selector(const random_mask& policy, std::size_t dimension)
+            : skips_(policy.density), seed_(policy.seed), dimension_(dimension) {
+            RILL_EXPECTS(policy.density > 0 && policy.density <= 1, "random_mask needs a density in (0, 1]");
             choose();
         }
 
@@ -59,10 +60,11 @@ struct random_mask {
       private:
         void choose() {
             mask_.clear();
-            kernel::random_mask(random_key{policy_.seed}.derive(step_), policy_.keep_one_in, {0, dimension_}, mask_);
+            kernel::random_mask(random_key{seed_}.derive(step_), skips_, {0, dimension_}, mask_);
         }
 
-        random_mask policy_;
+        kernel::geometric_skips skips_;
+        std::uint64_t seed_;
         std::size_t dimension_;
         std::uint64_t step_ = 0;
         aligned_vector<Index> mask_;

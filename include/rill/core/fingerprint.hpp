@@ -2,7 +2,9 @@
 
 #include <rill/core/random.hpp>
 
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 
 namespace rill::inline RILL_ABI {
 
@@ -13,14 +15,20 @@ constexpr std::uint64_t fingerprint(const char* text) {
     return hash;
 }
 
-/// Hash of a policy, by which ranks compare theirs: its name and, where it has parameters, its own `fingerprint()`.
+/// Hash of a policy, by which ranks compare theirs: its name and, where it has options, those that
+/// `visit_options(visit(name, number))` shows.
 template <class Policy>
     requires requires { Policy::name; }
 constexpr std::uint64_t fingerprint(const Policy& policy) {
-    if constexpr (requires { policy.fingerprint(); })
-        return mix64(fingerprint(Policy::name), policy.fingerprint());
-    else
-        return fingerprint(Policy::name);
+    std::uint64_t hash = fingerprint(Policy::name);
+    if constexpr (requires { policy.visit_options([](const char*, int) {}); })
+        policy.visit_options([&](const char*, auto value) {
+            if constexpr (std::is_floating_point_v<decltype(value)>)
+                hash = mix64(hash, std::bit_cast<std::uint64_t>(static_cast<double>(value)));
+            else
+                hash = mix64(hash, static_cast<std::uint64_t>(value));
+        });
+    return hash;
 }
 
 }  // namespace rill::inline RILL_ABI

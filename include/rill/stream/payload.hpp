@@ -1,14 +1,19 @@
-// The payload of a frame: indices and values in their codings. A frame is read and written through stream/frame.hpp.
+// The payload of a frame: indices and values in their codings. Frames are written and read through stream/frame.hpp.
 #pragma once
 
 #include <rill/core/bytes.hpp>
-#include <rill/core/error.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/kernel/bf16.hpp>
+#include <rill/kernel/index_coding.hpp>
+#include <rill/kernel/quantize.hpp>
 #include <rill/stream/coding.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -25,10 +30,10 @@ void describe(wire::header& head, const stream_view<T, Index>& view) {
     head.count = view.count();
 }
 
-/// Whether the values precede the indices: the wider array first, so that both are aligned.
+/// Whether the values precede the indices: always, but where raw indices are wider, so that raw arrays are aligned.
 template <Element T, IndexType Index>
 constexpr bool values_first(const coding& codes) {
-    return codes.values == value_coding::raw && sizeof(T) >= sizeof(Index);
+    return !(codes.values == value_coding::raw && codes.indices == index_coding::raw && sizeof(Index) > sizeof(T));
 }
 
 template <Element T, IndexType Index>
@@ -37,6 +42,56 @@ void require_types(const wire::header& head) {
     wire::detail::require(head.index_bytes == sizeof(Index), "another index width than was due");
 }
 
+constexpr kernel::index_coding to_kernel(index_coding codes) {
+    return static_cast<kernel::index_coding>(static_cast<int>(codes) - static_cast<int>(index_coding::raw));
+}
+constexpr index_coding from_kernel(kernel::index_coding codes) {
+    return static_cast<index_coding>(static_cast<int>(codes) + static_cast<int>(index_coding::raw));
+}
+
+/// The coding as it appears in the header of a frame of `view`.
+template <Element T, IndexType Index>
+coding resolve(coding codes, const stream_view<T, Index>& view) {
+    RILL_EXPECTS(std::floating_point<T> || codes.is_lossless(), "lossy codings need floating-point values");
+    if (view.is_dense())
+        codes.indices = index_coding::dense;
+    else if (codes.indices == index_coding::smallest)
+        codes.indices = from_kernel(kernel::smallest_index_coding(view.indices(), view.range()));
+    return codes;
+}
+
+template <IndexType Index>
+std::size_t index_length(index_coding codes, std::span<const Index> indices, segment range) {
+    if (codes == index_coding::dense) return 0;
+    return kernel::encoded_index_bytes(to_kernel(codes), indices, range);
+}
+
+/// The bytes of `count` values.
+template <Element T>
+std::size_t value_length(const coding& codes, std::size_t count) {
+    if (codes.values == value_coding::raw) return count * sizeof(T);
+    if (codes.values == value_coding::bf16) return count * 2;
+    return kernel::quantize_buckets(count, codes.bucket) * sizeof(T) +
+           kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
+}
+
+/// Writes values, raw or rounded; `out` has their length and is aligned. `first` numbers the random bits.
+template <Element T>
+void encode_values(std::span<const T> values, const coding& codes, random_key key, std::uint64_t first, byte_span out) {
+    if (codes.values == value_coding::raw) {
+        if (!values.empty()) std::memcpy(out.data(), values.data(), out.size());
+        return;
+    }
+    if constexpr (std::floating_point<T>) {
+        if (codes.values == value_coding::bf16) return kernel::encode_bf16(values, out);
+        const std::size_t buckets = kernel::quantize_buckets(values.size(), codes.bucket);
+        const std::span<T> scales(reinterpret_cast<T*>(out.data()), buckets);
+        kernel::quantize(values, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket, key, first, scales,
+                         out.subspan(scales.size_bytes()));
+    }
+}
+
+/// The array in some bytes of a frame; a transport delivers frames aligned.
 template <class T>
 std::span<const T> elements_of(byte_view bytes) {
     wire::detail::require(reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(T) == 0, "misaligned");
@@ -48,48 +103,46 @@ void require_ascending(std::span<const Index> indices, segment range) {
     if (indices.empty()) return;
     wire::detail::require(range.begin <= indices.front() && indices.back() < range.end, "index outside the range");
     bool ascending = true;
-    for (std::size_t i = 1; i < indices.size(); ++i) ascending = ascending && indices[i - 1] < indices[i];
+    for (std::size_t i = 1; i < indices.size(); ++i) ascending = (indices[i - 1] < indices[i]) & ascending;
     wire::detail::require(ascending, "indices are not ascending");
 }
 
-/// The content of a frame in raw coding, as a view of its bytes.
-template <Element T, IndexType Index>
-stream_view<T, Index> view_of(const wire::header& head, byte_view index_bytes, byte_view value_bytes) {
-    const std::span<const T> values = elements_of<T>(value_bytes);
-    if (head.codes.indices == index_coding::dense) return {head.range, values};
-    wire::detail::require(index_bytes.size() == values.size() * sizeof(Index), "as many indices as values are due");
-    const std::span<const Index> indices = elements_of<Index>(index_bytes);
-    require_ascending(indices, head.range);
-    return {head.range, sparse_view<T, Index>{indices, values}};
-}
-
-/// The bytes of the coded values, at most `available`.
-template <Element T>
-std::size_t value_length(const wire::header& head, std::size_t available) {
-    wire::detail::require(head.count <= available, "truncated");
+/// The indices of a frame: its own bytes where they are raw, else decoded into `room`. Validated.
+template <IndexType Index>
+std::span<const Index> decode_indices(const wire::header& head, byte_view bytes, aligned_vector<Index>& room) {
     const auto count = static_cast<std::size_t>(head.count);
-    return count * sizeof(T);
+    if (head.codes.indices == index_coding::raw) {
+        wire::detail::require(bytes.size() / sizeof(Index) == count && bytes.size() % sizeof(Index) == 0,
+                              "as many indices as entries are due");
+        const std::span<const Index> indices = elements_of<Index>(bytes);
+        require_ascending(indices, head.range);
+        return indices;
+    }
+    kernel::check_index_count<Index>(to_kernel(head.codes.indices), bytes, count, head.range);
+    room.resize(count);
+    kernel::decode_indices(to_kernel(head.codes.indices), bytes, count, head.range, std::span<Index>(room));
+    return room;
 }
 
-template <Element T, IndexType Index>
-void decode(const wire::header&, byte_view, byte_view, stream<T, Index>&) {
-    throw protocol_error("later");
-}
-template <Element T, IndexType Index>
-coding settle(coding c, const stream_view<T, Index>&) {
-    return c;
-}
-template <Element T, IndexType Index>
-std::size_t most_payload_bytes(const stream_view<T, Index>&, const coding&) {
-    return 0;
-}
+/// The values of a frame: its own bytes where they are raw, else decoded into `room`.
 template <Element T>
-std::size_t encode_values(std::span<const T>, const wire::header&, random_key, byte_span) {
-    return 0;
-}
-template <Element T, IndexType Index>
-std::size_t encode_indices(const stream_view<T, Index>&, index_coding, byte_span) {
-    return 0;
+std::span<const T> decode_values(const wire::header& head, byte_view bytes, aligned_vector<T>& room) {
+    if (head.codes.values == value_coding::raw) return elements_of<T>(bytes);
+    if constexpr (std::floating_point<T>) {
+        const auto count = static_cast<std::size_t>(head.count);
+        const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
+        room.resize(count);
+        if (head.codes.values == value_coding::bf16) {
+            kernel::decode_bf16(bytes, std::span<T>(room));
+        } else {
+            const std::span<const T> scales = elements_of<T>(bytes.first(buckets * sizeof(T)));
+            kernel::check_scales(scales);
+            kernel::dequantize(bytes.subspan(scales.size_bytes()), scales,
+                               static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket,
+                               std::span<T>(room));
+        }
+    }
+    return room;
 }
 
 }  // namespace rill::inline RILL_ABI::detail

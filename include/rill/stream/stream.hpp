@@ -43,7 +43,7 @@ class stream {
 
     /// Empty and sparse over `range`.
     void clear(segment range) {
-        RILL_EXPECTS(range.end <= std::size_t{1} + std::numeric_limits<Index>::max(),
+        RILL_EXPECTS(range.end == 0 || range.end - 1 <= std::numeric_limits<Index>::max(),
                      "a stream's coordinates must fit its index type");
         range_ = range;
         dense_ = false;

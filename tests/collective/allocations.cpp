@@ -1,0 +1,74 @@
+// A steady-state step allocates nothing, on any rank.
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/barrier.hpp>
+#include <rill/compress/bucket_top_k.hpp>
+#include <rill/compress/error_feedback.hpp>
+
+#include "cases.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace {
+std::atomic<long> allocations{0};
+
+void* counted_allocation(std::size_t size, std::size_t alignment) {
+    ++allocations;
+    void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+    if (memory == nullptr) throw std::bad_alloc();
+    return memory;
+}
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t size) { return counted_allocation(size, alignof(std::max_align_t)); }
+[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
+    return counted_allocation(size, static_cast<std::size_t>(alignment));
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+using namespace cases;
+
+namespace {
+/// Allocations of all ranks in ten steps after `warm_up` steps.
+template <class Shape, class Run>
+long steady_allocations(Shape shape, Run run) {
+    long counted = -1;
+    run([&](auto& net) {
+        rill::group workers{net, shape};
+        const std::size_t n = 5000;
+        std::vector<float> gradient(n), update(n);
+        for (std::size_t i = 0; i < n; ++i) gradient[i] = value<float>(net.rank(), i);
+        auto codec = rill::compress::error_feedback{rill::compress::bucket_top_k{.count = 8}}.bind(n);
+        const auto step = [&] {
+            rill::all_reduce(workers, gradient, update);
+            rill::all_reduce(workers, gradient, update, codec);
+        };
+        // Mailboxes fill differently from step to step: the pools need some steps to see their largest use.
+        for (int i = 0; i < 300; ++i) step();
+        rill::barrier(workers);
+        const long before = allocations;
+        rill::barrier(workers);
+        for (int i = 0; i < 10; ++i) step();
+        rill::barrier(workers);
+        if (net.rank() == 0) counted = allocations - before;
+        rill::barrier(workers);
+    });
+    return counted;
+}
+}  // namespace
+
+TEST_CASE("a steady-state step allocates nothing") {
+    for_each_topology([](auto shape) {
+        CAPTURE(std::string(decltype(shape)::name));
+        CHECK(steady_allocations(shape, [](auto body) { rill::simulated::run(4, {}, body); }) == 0);
+        CHECK(steady_allocations(shape, [](auto body) { rill::in_process::run(4, body); }) == 0);
+    });
+}

@@ -1,0 +1,121 @@
+// The grid on which every collective is compared with a naive oracle.
+#pragma once
+
+#include <rill/collective/group.hpp>
+#include <rill/stream/stream.hpp>
+#include <rill/topology/halving_doubling.hpp>
+#include <rill/topology/recursive_doubling.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/topology/split_allgather.hpp>
+#include <rill/topology/star.hpp>
+#include <rill/topology/tree.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace cases {
+
+inline constexpr int rank_counts[] = {1, 2, 3, 4, 5, 7, 8};
+inline constexpr std::size_t dimensions[] = {0, 1, 2, 63, 64, 65, 1000};
+
+/// What went wrong on any rank. (An assertion inside a rank's body would report a thread at a time.)
+class failures {
+  public:
+    void add(const std::string& what) {
+        const std::lock_guard lock(mutex_);
+        if (text_.size() < 2000) text_ += what + "\n";
+    }
+    std::string text() const { return text_; }
+
+  private:
+    std::mutex mutex_;
+    std::string text_;
+};
+
+template <class Visit>
+void for_each_topology(Visit visit) {
+    visit(rill::topology::ring{});
+    visit(rill::topology::recursive_doubling{});
+    visit(rill::topology::halving_doubling{});
+    visit(rill::topology::split_allgather{});
+    visit(rill::topology::tree{});
+    visit(rill::topology::tree{.arity = 3});
+    visit(rill::topology::star{});
+}
+
+/// Runs `body(group, fail)` on every rank, for every topology, number of ranks and transport; returns what failed.
+template <class Body>
+std::string on_every_group(Body body) {
+    failures all;
+    for_each_topology([&](auto shape) {
+        for (int ranks : rank_counts) {
+            const auto on_rank = [&](const char* transport) {
+                return [&, transport](auto& net) {
+                    rill::group workers{net, shape};
+                    body(workers, [&](const std::string& what) {
+                        all.add(std::string(transport) + " " + decltype(shape)::name + " P=" + std::to_string(ranks) +
+                                " rank " + std::to_string(net.rank()) + ": " + what);
+                    });
+                };
+            };
+            rill::in_process::run(ranks, on_rank("in_process"));
+            rill::simulated::run(ranks, {}, on_rank("simulated"));
+        }
+    });
+    return all.text();
+}
+
+/// Whole numbers, so that every order of folding gives the same: rank r's value at coordinate i.
+template <class T>
+T value(int rank, std::size_t i) {
+    return static_cast<T>((rank + 1) * static_cast<int>(i % 11) - static_cast<int>(i % 5) * 3 + rank % 3);
+}
+
+template <class T>
+std::vector<T> dense_input(int rank, std::size_t n) {
+    std::vector<T> input(n);
+    for (std::size_t i = 0; i < n; ++i) input[i] = value<T>(rank, i);
+    return input;
+}
+
+/// Whether rank r's sparse contribution has coordinate i: about one in `gap`, other ones on every rank.
+inline bool is_present(int rank, std::size_t i, std::size_t gap) {
+    return (i * 2654435761U + static_cast<std::size_t>(rank) * 97) % gap == 0;
+}
+
+template <class T, class Index>
+rill::stream<T, Index> sparse_input(int rank, std::size_t n, std::size_t gap) {
+    rill::stream<T, Index> input(n);
+    for (std::size_t i = 0; i < n; ++i)
+        if (is_present(rank, i, gap)) input.push_back(i, value<T>(rank, i));
+    return input;
+}
+
+/// The left fold over all ranks in ascending order; sparse contributions only where they are present.
+template <class T, class Fold>
+std::vector<T> oracle(int ranks, std::size_t n, const Fold& fold, std::size_t gap = 1) {
+    std::vector<T> result(n, fold.template identity<T>());
+    for (std::size_t i = 0; i < n; ++i) {
+        bool first = true;
+        for (int r = 0; r < ranks; ++r) {
+            if (gap != 1 && !is_present(r, i, gap)) continue;
+            result[i] = first ? value<T>(r, i) : fold.fold(result[i], value<T>(r, i));
+            first = false;
+        }
+    }
+    fold.finish(std::span<T>(result), static_cast<double>(ranks));
+    return result;
+}
+
+template <class T, class Index>
+std::vector<T> dense_copy(const rill::stream<T, Index>& s, T neutral) {
+    std::vector<T> copy(s.dimension());
+    rill::copy_dense(s.view(), std::span<T>(copy), neutral);
+    return copy;
+}
+
+}  // namespace cases

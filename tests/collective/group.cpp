@@ -1,0 +1,220 @@
+#include <rill/aggregate/extremum.hpp>
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/barrier.hpp>
+#include <rill/collective/broadcast.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/collective/reduce.hpp>
+#include <rill/transport/subgroup.hpp>
+
+#include "cases.hpp"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace cases;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Expects `call()` to throw `Error` on this rank, naming `culprit` and saying `what`.
+template <class Error, class Call, class Fail>
+void expect_error(Call call, rill::rank_t culprit, const std::string& what, Fail fail) {
+    try {
+        call();
+        fail("no error, where one was due that says " + what);
+    } catch (const Error& e) {
+        if (e.culprit() != culprit) fail("blamed rank " + std::to_string(e.culprit()) + ": " + e.what());
+        if (!contains(e.what(), what)) fail(std::string("says only: ") + e.what());
+    } catch (const std::exception& e) {
+        fail(std::string("another kind of error: ") + e.what());
+    }
+}
+
+/// Runs `attempt(group, fail)` for every topology at a few sizes on both transports.
+template <class Attempt>
+std::string on_some_groups(Attempt attempt, rill::group_options options = {}) {
+    failures all;
+    for_each_topology([&](auto shape) {
+        for (int ranks : {3, 4, 8}) {
+            const auto body = [&](auto& net) {
+                rill::group workers{net, shape, options};
+                attempt(workers, [&](const std::string& what) {
+                    all.add(std::string(decltype(shape)::name) + " P=" + std::to_string(ranks) + " rank " +
+                            std::to_string(net.rank()) + ": " + what);
+                });
+            };
+            rill::in_process::run(ranks, body);
+            rill::simulated::run(ranks, {}, body);
+        }
+    });
+    return all.text();
+}
+
+struct explosive_sum : rill::aggregate::sum {
+    static constexpr const char* name = "explosive_sum";
+    template <class T>
+    static T fold(T a, T b) {
+        if (a + b > 1e6) throw std::domain_error("the sum explodes");
+        return a + b;
+    }
+    friend bool operator==(explosive_sum, explosive_sum) = default;
+};
+
+}  // namespace
+
+TEST_CASE("another dimension is a mismatch on every rank that names the odd one") {
+    CHECK(on_some_groups([](auto& workers, auto fail) {
+              const bool odd = workers.rank() == 2;
+              std::vector<float> input(odd ? 65 : 64, 1), output(input.size());
+              expect_error<rill::mismatch>([&] { rill::all_reduce(workers, input, output); }, 2,
+                                           "rank 2 calls with dimension 65 where others have 64", fail);
+              if (input != std::vector<float>(input.size(), 1)) fail("changed its input");
+          }) == "");
+}
+
+TEST_CASE("another element type, another operation, other options are mismatches") {
+    CHECK(on_some_groups([](auto& workers, auto fail) {
+              const auto call = [&]<class T>(T) {
+                  std::vector<T> data(64, T{1});
+                  rill::all_reduce(workers, data, data);
+              };
+              expect_error<rill::mismatch>([&] { workers.rank() == 1 ? call(1.0) : call(1.0F); }, 1,
+                                           "rank 1 calls with element type float64 where others have float32", fail);
+          }) == "");
+    CHECK(on_some_groups([](auto& workers, auto fail) {
+              std::vector<float> data(64, 1);
+              expect_error<rill::mismatch>(
+                  [&] {
+                      if (workers.rank() == 0)
+                          rill::broadcast(workers, data, 0);
+                      else
+                          rill::all_reduce(workers, data, data);
+                  },
+                  0, "rank 0 calls broadcast where others call all_reduce", fail);
+          }, {.timeout = rill::milliseconds(200)}) == "");
+    CHECK(on_some_groups([](auto& workers, auto fail) {
+              std::vector<float> data(64, 1);
+              expect_error<rill::mismatch>(
+                  [&] {
+                      if (workers.rank() == 1)
+                          rill::all_reduce(workers, data, data, rill::aggregate::max{});
+                      else
+                          rill::all_reduce(workers, data, data);
+                  },
+                  1, "rank 1 calls with other options", fail);
+          }) == "");
+}
+
+TEST_CASE("rooted operations with another dimension or root fail on every rank") {
+    CHECK(on_some_groups([](auto& workers, auto fail) {
+              std::vector<float> data(workers.rank() == 2 ? 10 : 9, 1);
+              expect_error<rill::mismatch>([&] { rill::broadcast(workers, data, 0); }, 2, "dimension 10", fail);
+          }) == "");
+    CHECK(on_some_groups([](auto& workers, auto fail) {
+              std::vector<float> data(9, 1), output(9);
+              expect_error<rill::mismatch>([&] { rill::reduce(workers, data, output, workers.rank() == 2 ? 1 : 0); }, 2,
+                                           "other options", fail);
+          }, {.timeout = rill::milliseconds(200)}) == "");
+}
+
+TEST_CASE("groups that were made differently do not come about") {
+    failures all;
+    const auto body = [&](auto& net) {
+        const auto fail = [&](const std::string& what) { all.add(what); };
+        expect_error<rill::mismatch>(
+            [&] { rill::group workers(net, rill::topology::ring{}, {.seed = net.rank() == 3 ? 1U : 0U}); }, 3,
+            "other options", fail);
+        expect_error<rill::mismatch>(
+            [&] {
+                if (net.rank() == 1)
+                    rill::group workers{net, rill::topology::star{}};
+                else
+                    rill::group workers{net, rill::topology::ring{}};
+            },
+            1, "other options", fail);
+    };
+    rill::in_process::run(5, body);
+    rill::simulated::run(5, {}, body);
+    CHECK(all.text() == "");
+}
+
+TEST_CASE("a rank that never comes is named by a timeout, and later calls fail alike") {
+    CHECK(on_some_groups([](auto& workers, auto fail) {
+              std::vector<float> data(64, 1), output(64);
+              if (workers.rank() == 1) return;
+              const auto call = [&] { rill::all_reduce(workers, data, output); };
+              expect_error<rill::timeout>(call, 1, "rank 1 has not entered the operation", fail);
+              expect_error<rill::timeout>(call, 1, "rank 1 has not entered the operation", fail);
+          }, {.timeout = rill::milliseconds(100)}) == "");
+}
+
+TEST_CASE("a fold that throws ends the operation everywhere with its rank as the culprit") {
+    CHECK(on_some_groups([](auto& workers, auto fail) {
+              // Only one coordinate explodes, and only once all contributions are in.
+              std::vector<double> data(1, 1e6 / workers.size() + 1), output(1);
+              try {
+                  rill::all_reduce(workers, data, output, explosive_sum{});
+                  fail("no error");
+              } catch (const std::domain_error&) {
+              } catch (const rill::peer_failure& e) {
+                  if (e.culprit() == workers.rank()) fail("a bystander blames itself");
+                  if (!contains(e.what(), "the sum explodes")) fail(e.what());
+              }
+          }) == "");
+}
+
+TEST_CASE("survivors go on in a new group") {
+    failures all;
+    const auto body = [&](auto& net) {
+        {
+            rill::group workers{net, rill::topology::ring{}, {.timeout = rill::milliseconds(100)}};
+            if (net.rank() == 2) return;
+            std::vector<float> data(100, 1);
+            expect_error<rill::timeout>([&] { rill::all_reduce(workers, data, data); }, 2, "rank 2",
+                                        [&](const std::string& what) { all.add(what); });
+        }
+        const std::vector<rill::rank_t> alive{0, 1, 3, 4};
+        rill::subgroup survivors{net, alive};
+        rill::group workers{survivors, rill::topology::ring{}};
+        std::vector<float> data(100, 1);
+        rill::all_reduce(workers, data, data);
+        if (data != std::vector<float>(100, 4)) all.add("the survivors' sum is wrong");
+    };
+    rill::in_process::run(5, body);
+    rill::simulated::run(5, {}, body);
+    CHECK(all.text() == "");
+}
+
+TEST_CASE("two groups on one transport do not disturb each other") {
+    failures all;
+    const auto body = [&](auto& net) {
+        rill::group first{net, rill::topology::ring{}};
+        rill::group second{net, rill::topology::tree{}};
+        for (int step = 0; step < 3; ++step) {
+            std::vector<int> a(10, 1), b(10, 2);
+            rill::all_reduce(second, b, b);
+            rill::all_reduce(first, a, a);
+            if (a != std::vector<int>(10, 4) || b != std::vector<int>(10, 8)) all.add("mixed up");
+        }
+    };
+    rill::in_process::run(4, body);
+    rill::simulated::run(4, {}, body);
+    CHECK(all.text() == "");
+}
+
+TEST_CASE("wrong arguments are refused before anything is sent") {
+    rill::in_process::run(2, [](auto& net) {
+        rill::group workers{net, rill::topology::ring{}};
+        std::vector<float> data(8), other(9);
+        const auto counted = net.counted();
+        CHECK_THROWS_AS(rill::all_reduce(workers, data, other), rill::contract_violation);
+        CHECK_THROWS_AS(rill::reduce(workers, data, data, 2), rill::contract_violation);
+        CHECK_THROWS_AS(rill::broadcast(workers, data, -1), rill::contract_violation);
+        CHECK(net.counted() == counted);
+        rill::barrier(workers);
+    });
+}
