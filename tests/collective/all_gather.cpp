@@ -57,7 +57,8 @@ TEST_CASE("a coordinate from two ranks is an error on every rank") {
                   fail("accepted the same coordinate twice");
               } catch (const rill::invalid_value& e) {
                   const std::string what = e.what();
-                  if (what.find("coordinate 42 is contributed by rank 1 and by rank 2") == std::string::npos) fail(what);
+                  if (what.find("coordinate 42 is contributed by rank 1 and by rank 2") == std::string::npos)
+                      fail(what);
               }
           }) == "");
 }

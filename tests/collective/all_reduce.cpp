@@ -54,9 +54,7 @@ void check_sparse(Group& workers, Fail fail, const Fold& fold, const rill::strea
         }
 }
 
-float noise(int rank, std::size_t i) {
-    return rill::counter_rng(rill::random_key{7}.derive(rank)).uniform(i) * 2 - 1;
-}
+float noise(int rank, std::size_t i) { return rill::counter_rng(rill::random_key{7}.derive(rank)).uniform(i) * 2 - 1; }
 
 }  // namespace
 
@@ -121,8 +119,8 @@ TEST_CASE("all ranks and both transports get the same bits") {
         output.insert(output.end(), dense.begin(), dense.end());
 
         const std::lock_guard lock(mutex);
-        const std::string key = std::string(shape::name) +
-                                std::to_string(rill::fingerprint(workers.shape())) + "/" + std::to_string(workers.size());
+        const std::string key = std::string(shape::name) + std::to_string(rill::fingerprint(workers.shape())) + "/" +
+                                std::to_string(workers.size());
         const auto [known, fresh] = results.try_emplace(key, output);
         if (!fresh && std::memcmp(known->second.data(), output.data(), output.size() * sizeof(float)) != 0)
             fail("other bits than elsewhere");

@@ -85,17 +85,19 @@ TEST_CASE("another element type, another operation, other options are mismatches
               expect_error<rill::mismatch>([&] { workers.rank() == 1 ? call(1.0) : call(1.0F); }, 1,
                                            "rank 1 calls with element type float64 where others have float32", fail);
           }) == "");
-    CHECK(on_some_groups([](auto& workers, auto fail) {
-              std::vector<float> data(64, 1);
-              expect_error<rill::mismatch>(
-                  [&] {
-                      if (workers.rank() == 0)
-                          rill::broadcast(workers, data, 0);
-                      else
-                          rill::all_reduce(workers, data, data);
-                  },
-                  0, "rank 0 calls broadcast where others call all_reduce", fail);
-          }, {.timeout = rill::milliseconds(200)}) == "");
+    CHECK(on_some_groups(
+              [](auto& workers, auto fail) {
+                  std::vector<float> data(64, 1);
+                  expect_error<rill::mismatch>(
+                      [&] {
+                          if (workers.rank() == 0)
+                              rill::broadcast(workers, data, 0);
+                          else
+                              rill::all_reduce(workers, data, data);
+                      },
+                      0, "rank 0 calls broadcast where others call all_reduce", fail);
+              },
+              {.timeout = rill::milliseconds(200)}) == "");
     CHECK(on_some_groups([](auto& workers, auto fail) {
               std::vector<float> data(64, 1);
               expect_error<rill::mismatch>(
@@ -114,11 +116,14 @@ TEST_CASE("rooted operations with another dimension or root fail on every rank")
               std::vector<float> data(workers.rank() == 2 ? 10 : 9, 1);
               expect_error<rill::mismatch>([&] { rill::broadcast(workers, data, 0); }, 2, "dimension 10", fail);
           }) == "");
-    CHECK(on_some_groups([](auto& workers, auto fail) {
-              std::vector<float> data(9, 1), output(9);
-              expect_error<rill::mismatch>([&] { rill::reduce(workers, data, output, workers.rank() == 2 ? 1 : 0); }, 2,
-                                           "other options", fail);
-          }, {.timeout = rill::milliseconds(200)}) == "");
+    CHECK(on_some_groups(
+              [](auto& workers, auto fail) {
+                  std::vector<float> data(9, 1), output(9);
+                  expect_error<rill::mismatch>(
+                      [&] { rill::reduce(workers, data, output, workers.rank() == 2 ? 1 : 0); }, 2, "other options",
+                      fail);
+              },
+              {.timeout = rill::milliseconds(200)}) == "");
 }
 
 TEST_CASE("groups that were made differently do not come about") {
@@ -143,13 +148,15 @@ TEST_CASE("groups that were made differently do not come about") {
 }
 
 TEST_CASE("a rank that never comes is named by a timeout, and later calls fail alike") {
-    CHECK(on_some_groups([](auto& workers, auto fail) {
-              std::vector<float> data(64, 1), output(64);
-              if (workers.rank() == 1) return;
-              const auto call = [&] { rill::all_reduce(workers, data, output); };
-              expect_error<rill::timeout>(call, 1, "rank 1 has not entered the operation", fail);
-              expect_error<rill::timeout>(call, 1, "rank 1 has not entered the operation", fail);
-          }, {.timeout = rill::milliseconds(100)}) == "");
+    CHECK(on_some_groups(
+              [](auto& workers, auto fail) {
+                  std::vector<float> data(64, 1), output(64);
+                  if (workers.rank() == 1) return;
+                  const auto call = [&] { rill::all_reduce(workers, data, output); };
+                  expect_error<rill::timeout>(call, 1, "rank 1 has not entered the operation", fail);
+                  expect_error<rill::timeout>(call, 1, "rank 1 has not entered the operation", fail);
+              },
+              {.timeout = rill::milliseconds(100)}) == "");
 }
 
 TEST_CASE("a fold that throws ends the operation everywhere with its rank as the culprit") {

@@ -225,8 +225,9 @@ class mutator {
         for (int rank = 0; rank < aim_.size; ++rank) {
             if (aim_.what == operation::reduce && !reaches(t, aim_.root, finished_after(t, aim_.root), rank))
                 return false;
-            if (aim_.what == operation::broadcast && !reaches(t, rank, finished_after(t, rank), aim_.root))
-                return false;
+            if (aim_.what != operation::broadcast) continue;
+            for (int other = 0; other < aim_.size; ++other)
+                if (!reaches(t, rank, 0, other)) return false;
         }
         return true;
     }

@@ -106,7 +106,8 @@ struct accept_any {
 
 /// The same with a compressor bound to this worker: contributes what `codec` makes of `input`. Its state (the residual
 /// of error feedback) advances only if the operation succeeds with this rank's contribution in it.
-/// `accept(receipt)` may refuse the result as a whole, the same on all ranks: then the contribution returns to the codec.
+/// `accept(receipt)` may refuse the result as a whole, the same on all ranks: then the contribution returns to the
+/// codec.
 template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Codec,
           class Fold = aggregate::sum, class Accept = accept_any>
     requires Compressor<Codec, detail::element_of<Out>>

@@ -9,8 +9,8 @@
 
 namespace rill::inline RILL_ABI {
 
-/// Copies `data` of `root` to all ranks. No rank returns before the root knows that all have it. Runs on the group's
-/// topology where it has a root, else on a binary tree.
+/// Copies `data` of `root` to all ranks. The root sends when all ranks have entered, so that a rank that calls
+/// something else is an error on every rank. Runs on the group's topology where it has a root, else on a binary tree.
 ///
 /// `data`: N elements; on other ranks than the root what it held is lost, also on failure. Errors as in `all_reduce`.
 template <class Group, detail::ContiguousRange Data>

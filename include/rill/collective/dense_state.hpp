@@ -28,8 +28,8 @@ class dense_state {
 
     /// `input` and `output` cover `[0, N)`; they are the same memory or do not overlap. A rank that contributes nothing
     /// takes part with the neutral element.
-    void begin(const wire::header& head, int parts, std::span<const T> input, std::span<T> output,
-               tally own, const Fold& fold) {
+    void begin(const wire::header& head, int parts, std::span<const T> input, std::span<T> output, tally own,
+               const Fold& fold) {
         head_ = head;
         fold_ = fold;
         input_ = input;

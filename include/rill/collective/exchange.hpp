@@ -86,8 +86,8 @@ class exchange {
 
     /// Gives back what was kept and waits until everything sent has been received.
     ///
-    /// A kept message can go back only when what this rank forwards of it has been read, while others wait for it: giving
-    /// back the latest first cannot deadlock, because what came in one round is forwarded in later ones.
+    /// A kept message can go back only when what this rank forwards of it has been read, while others wait for it:
+    /// giving back the latest first cannot deadlock, because what came in one round is forwarded in later ones.
     void finish() {
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces()) await_readers(piece);

@@ -4,7 +4,6 @@
 #include <rill/concept/topology.hpp>
 #include <rill/core/types.hpp>
 
-
 namespace rill::inline RILL_ABI {
 
 /// Runs one rank's schedule: in each round posts what it sends, then receives, then folds or copies. `State` holds the

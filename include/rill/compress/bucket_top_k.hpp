@@ -32,8 +32,7 @@ struct bucket_top_k {
         }
         stream_view<T, Index> select(std::span<const T> input) {
             const std::size_t most = kernel::bucket_top_k_count(input.size(), bucket_, count_);
-            return this->take(kernel::bucket_top_k(input, bucket_, count_, this->room(most), scratch_),
-                              input);
+            return this->take(kernel::bucket_top_k(input, bucket_, count_, this->room(most), scratch_), input);
         }
 
       private:

@@ -10,31 +10,33 @@ namespace rill::inline RILL_ABI {
 
 /// What of a worker's contribution is sent, and how: a policy bound to one worker and one dimension.
 ///
-/// - `encode(input)` gives a view of what is contributed (a `stream_view` over `[0, coded_dimension())`), valid until the
+/// - `encode(input)` gives a view of what is contributed (a `stream_view` over `[0, coded_dimension())`), valid until
+/// the
 ///   next call. The input is not changed. Throws `invalid_value` where an entry cannot be sent (a NaN), naming it.
 /// - Where `is_coordinatewise`, coordinates of the view are coordinates of the input, and `coded_dimension()` is
 ///   `dimension()`; else `decode(folded, output)` makes the output from the fold of the views. Both dimensions must be
 ///   the same on all ranks.
-/// - After each `encode` comes either `commit()`, when the contribution is in the result, or `rollback()`, when it is not:
+/// - After each `encode` comes either `commit()`, when the contribution is in the result, or `rollback()`, when it is
+/// not:
 ///   then nothing must be lost. Both may also come without an `encode`, on a rank that contributes nothing.
 /// - `codings()` gives the codings of frames (`stream_codings`).
 /// - Flags: `is_lossless`: nothing is left out or rounded; `is_unbiased`: the expectation of what is sent is the input;
 ///   `is_contractive`: what is left out is smaller than the input by a constant factor, as error feedback needs;
 ///   `has_lossless_copy`: the copy phase sends the fold as it is.
 template <class C, class T>
-concept Compressor = Element<T> && IndexType<typename C::index_type> &&
-                     requires(C& codec, const C& constant, std::span<const T> input) {
-                         { constant.dimension() } -> std::same_as<std::size_t>;
-                         { codec.coded_dimension() } -> std::same_as<std::size_t>;
-                         { codec.encode(input).range() };
-                         { codec.commit() };
-                         { codec.rollback() };
-                         { constant.codings() };
-                         { C::is_coordinatewise } -> std::convertible_to<bool>;
-                         { C::is_lossless } -> std::convertible_to<bool>;
-                         { C::is_unbiased } -> std::convertible_to<bool>;
-                         { C::is_contractive } -> std::convertible_to<bool>;
-                         { C::has_lossless_copy } -> std::convertible_to<bool>;
-                     };
+concept Compressor =
+    Element<T> && IndexType<typename C::index_type> && requires(C& codec, const C& constant, std::span<const T> input) {
+        { constant.dimension() } -> std::same_as<std::size_t>;
+        { codec.coded_dimension() } -> std::same_as<std::size_t>;
+        { codec.encode(input).range() };
+        { codec.commit() };
+        { codec.rollback() };
+        { constant.codings() };
+        { C::is_coordinatewise } -> std::convertible_to<bool>;
+        { C::is_lossless } -> std::convertible_to<bool>;
+        { C::is_unbiased } -> std::convertible_to<bool>;
+        { C::is_contractive } -> std::convertible_to<bool>;
+        { C::has_lossless_copy } -> std::convertible_to<bool>;
+    };
 
 }  // namespace rill::inline RILL_ABI

@@ -65,8 +65,8 @@ concept Topology = std::regular<T> && requires(const T& topology, int size, rank
 };
 
 /// A topology with a root: `reduce` leaves every contribution at `root` and then tells all ranks that it did (copy
-/// rounds of no parts); `broadcast` copies from `root` and then tells the root that all have it. Hence no rank returns
-/// before it knows the outcome.
+/// rounds of no parts); `broadcast` first tells the root that all ranks have entered (copy rounds of no parts), then
+/// copies from it. Hence no rank returns before all have entered the same call.
 template <class T>
 concept RootedTopology = Topology<T> && requires(const T& topology, int size, rank_t rank, rank_t root) {
     { topology.reduce(size, rank, root) } -> Schedule;

@@ -288,10 +288,15 @@ class follower {
         return news || m.from.parts.count() > 0 || refuse(round, rank, "a notice tells nothing new");
     }
 
-    // Rooted operations: who knows which ranks have what they must have.
+    // Rooted operations. Reduction: who knows that the root has finished. Broadcast: who knows which ranks have
+    // entered.
 
     constexpr void learn_own(rank_t rank) {
         if (!is_rooted()) return;
+        if (aim_.what == operation::broadcast) {
+            insert(knows(rank), rank);
+            return;
+        }
         for (int part = 0; part < parts_; ++part)
             if (!must_have(rank, part) || !is_complete(has_[cell(rank, part)], part)) return;
         insert(knows(rank), rank);
@@ -308,9 +313,9 @@ class follower {
             }
             if (aim_.what == operation::reduce && !contains(knows(r), aim_.root))
                 return refuse(-1, r, "a rank is not told that the root has finished");
+            if (aim_.what == operation::broadcast && !are_equal(knows(r), everyone_[0]))
+                return refuse(-1, r, "a rank does not learn that all ranks have entered");
         }
-        if (aim_.what == operation::broadcast && !are_equal(knows(aim_.root), everyone_[0]))
-            return refuse(-1, aim_.root, "the root is not told that all ranks have finished");
         return true;
     }
 
@@ -321,7 +326,7 @@ class follower {
 
     rank_sets everyone_{};                       // one set: all ranks
     rank_sets has_{};                            // (rank, part): whose contributions are in it
-    rank_sets knows_{};                          // rank: who is known to have finished
+    rank_sets knows_{};                          // rank: of whom it knows
     std::vector<int> received_in_{};             // (rank, part): the last round in which it came
     std::vector<char> was_copied_{};             // (rank, part)
     std::vector<char> is_unused_{};              // (rank, part): came and was not sent since

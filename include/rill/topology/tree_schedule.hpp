@@ -51,7 +51,7 @@ class tree_schedule {
 
   private:
     constexpr bool by_parts() const { return what_ == operation::reduce_scatter || what_ == operation::all_gather; }
-    constexpr bool goes_up(int round) const { return (round < depth_) != (what_ == operation::broadcast); }
+    constexpr bool goes_up(int round) const { return round < depth_; }
     /// The level of the lower ends of a round.
     constexpr int lower_level(int round) const {
         const int step = round < depth_ ? round : round - depth_;
