@@ -12,18 +12,18 @@ using namespace rill::kernel_tests;
 
 namespace {
 
-constexpr kernel::index_coding codings[] = {kernel::index_coding::raw, kernel::index_coding::packed_gaps,
-                                            kernel::index_coding::bitmap};
+constexpr rill::index_coding codings[] = {rill::index_coding::raw, rill::index_coding::packed_gaps,
+                                          rill::index_coding::bitmap};
 
 template <class Index>
-std::vector<std::byte> encoded(kernel::index_coding coding, const std::vector<Index>& indices, segment universe) {
+std::vector<std::byte> encoded(rill::index_coding coding, const std::vector<Index>& indices, segment universe) {
     std::vector<std::byte> bytes(kernel::encoded_index_bytes<Index>(coding, indices, universe));
     CHECK(kernel::encode_indices<Index>(coding, indices, universe, bytes) == bytes.size());
     return bytes;
 }
 
 template <class Index>
-std::vector<Index> decoded(kernel::index_coding coding, byte_view bytes, std::size_t count, segment universe) {
+std::vector<Index> decoded(rill::index_coding coding, byte_view bytes, std::size_t count, segment universe) {
     std::vector<Index> out(count);
     kernel::decode_indices<Index>(coding, bytes, count, universe, out);
     return out;
@@ -31,7 +31,7 @@ std::vector<Index> decoded(kernel::index_coding coding, byte_view bytes, std::si
 
 /// Decodes to valid indices or throws `protocol_error`; anything else fails the test.
 template <class Index>
-void decodes_or_throws(kernel::index_coding coding, const std::vector<std::byte>& bytes, std::size_t count,
+void decodes_or_throws(rill::index_coding coding, const std::vector<std::byte>& bytes, std::size_t count,
                        segment universe) {
     try {
         const std::vector<std::byte> exact(bytes);  // its own allocation: a sanitizer sees every read beyond it
@@ -67,7 +67,7 @@ TEST_CASE_TEMPLATE("indices survive every coding", Index, std::uint32_t, std::ui
                                .indices;
             if (universe.size() > 1000000) indices.push_back(static_cast<Index>(universe.end - 1));
             for (const auto coding : codings) {
-                if (coding == kernel::index_coding::bitmap && universe.size() > 1000000) continue;
+                if (coding == rill::index_coding::bitmap && universe.size() > 1000000) continue;
                 const auto bytes = encoded(coding, indices, universe);
                 CHECK(decoded<Index>(coding, bytes, indices.size(), universe) == indices);
             }
@@ -86,34 +86,33 @@ TEST_CASE("every width of gap survives") {
                 at += gap + 1;
             }
             const segment universe{0, ~std::size_t{0}};
-            const auto bytes = encoded(kernel::index_coding::packed_gaps, indices, universe);
-            CHECK(decoded<std::uint64_t>(kernel::index_coding::packed_gaps, bytes, indices.size(), universe) ==
-                  indices);
+            const auto bytes = encoded(rill::index_coding::packed_gaps, indices, universe);
+            CHECK(decoded<std::uint64_t>(rill::index_coding::packed_gaps, bytes, indices.size(), universe) == indices);
         }
 }
 
 TEST_CASE("golden bytes of index codings") {
     const std::vector<std::uint32_t> indices{10, 11, 14, 30, 33};
     const segment universe{8, 35};
-    CHECK(hex(encoded(kernel::index_coding::raw, indices, universe)) == "0a0000000b0000000e0000001e00000021000000");
-    CHECK(hex(encoded(kernel::index_coding::bitmap, indices, universe)) == "4c004002");
-    CHECK(hex(encoded(kernel::index_coding::packed_gaps, indices, universe)) == "0402f202");
+    CHECK(hex(encoded(rill::index_coding::raw, indices, universe)) == "0a0000000b0000000e0000001e00000021000000");
+    CHECK(hex(encoded(rill::index_coding::bitmap, indices, universe)) == "4c004002");
+    CHECK(hex(encoded(rill::index_coding::packed_gaps, indices, universe)) == "0402f202");
     const std::vector<std::uint64_t> high{std::uint64_t{1} << 40};
-    CHECK(hex(encoded(kernel::index_coding::raw, high, {0, ~std::size_t{0}})) == "0000000000010000");
-    CHECK(hex(encoded(kernel::index_coding::packed_gaps, high, {0, ~std::size_t{0}})) == "29000000000001");
+    CHECK(hex(encoded(rill::index_coding::raw, high, {0, ~std::size_t{0}})) == "0000000000010000");
+    CHECK(hex(encoded(rill::index_coding::packed_gaps, high, {0, ~std::size_t{0}})) == "29000000000001");
 }
 
 TEST_CASE("full gaps cost no bits, and the smallest coding is found") {
     std::vector<std::uint32_t> all(1000), few{5, 70000};
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint32_t>(i);
-    CHECK(kernel::encoded_index_bytes<std::uint32_t>(kernel::index_coding::packed_gaps, all, {0, 1000}) == 8);
-    CHECK(kernel::smallest_index_coding<std::uint32_t>(all, {0, 1000}) == kernel::index_coding::packed_gaps);
-    CHECK(kernel::smallest_index_coding<std::uint32_t>({}, {0, 1000}) == kernel::index_coding::raw);
-    CHECK(kernel::smallest_index_coding<std::uint32_t>(few, {0, 100000}) == kernel::index_coding::packed_gaps);
+    CHECK(kernel::encoded_index_bytes<std::uint32_t>(rill::index_coding::packed_gaps, all, {0, 1000}) == 8);
+    CHECK(kernel::smallest_index_coding<std::uint32_t>(all, {0, 1000}) == rill::index_coding::packed_gaps);
+    CHECK(kernel::smallest_index_coding<std::uint32_t>({}, {0, 1000}) == rill::index_coding::raw);
+    CHECK(kernel::smallest_index_coding<std::uint32_t>(few, {0, 100000}) == rill::index_coding::packed_gaps);
     const auto half = random_sparse<float, std::uint32_t>(1, 0, 1000, 0.5F);
-    CHECK(kernel::smallest_index_coding<std::uint32_t>(half.indices, {0, 1000}) == kernel::index_coding::bitmap);
+    CHECK(kernel::smallest_index_coding<std::uint32_t>(half.indices, {0, 1000}) == rill::index_coding::bitmap);
     const std::vector<std::uint32_t> last{0xFFFFFFFF};
-    CHECK(kernel::smallest_index_coding<std::uint32_t>(last, {0, std::size_t{1} << 32}) == kernel::index_coding::raw);
+    CHECK(kernel::smallest_index_coding<std::uint32_t>(last, {0, std::size_t{1} << 32}) == rill::index_coding::raw);
 }
 
 TEST_CASE_TEMPLATE("damaged bytes decode to valid indices or throw", Index, std::uint32_t, std::uint64_t) {
@@ -147,7 +146,7 @@ TEST_CASE("random bytes decode to valid indices or throw") {
         for (auto& b : bytes) b = static_cast<std::byte>(random.below(random.below(2) == 0 ? 256 : 9));
         const auto coding = codings[random.below(3)];
         const std::size_t end = random.below(2) == 0 ? 64 : ~std::size_t{0};
-        if (coding == kernel::index_coding::bitmap && end > 64) continue;
+        if (coding == rill::index_coding::bitmap && end > 64) continue;
         decodes_or_throws<std::uint64_t>(coding, bytes, random.below(200), {0, end});
     }
 }
@@ -155,26 +154,26 @@ TEST_CASE("random bytes decode to valid indices or throw") {
 TEST_CASE("a count that lies is refused before room is made") {
     const std::vector<std::byte> bytes(4);
     const segment universe{0, ~std::size_t{0}};
-    for (const auto coding : {kernel::index_coding::raw, kernel::index_coding::packed_gaps}) {
+    for (const auto coding : {rill::index_coding::raw, rill::index_coding::packed_gaps}) {
         CHECK_THROWS_AS(kernel::check_index_count<std::uint32_t>(coding, bytes, std::size_t{1} << 62, universe),
                         protocol_error);
         CHECK_THROWS_AS(kernel::check_index_count<std::uint32_t>(coding, bytes, ~std::size_t{0}, universe),
                         protocol_error);
     }
-    CHECK_THROWS_AS(kernel::check_index_count<std::uint32_t>(kernel::index_coding::bitmap, bytes, 33, {0, 32}),
+    CHECK_THROWS_AS(kernel::check_index_count<std::uint32_t>(rill::index_coding::bitmap, bytes, 33, {0, 32}),
                     protocol_error);
     std::vector<std::uint32_t> room(3);
-    CHECK_THROWS_WITH_AS(kernel::decode_indices<std::uint32_t>(kernel::index_coding::bitmap, bytes, 4, {0, 32}, room),
+    CHECK_THROWS_WITH_AS(kernel::decode_indices<std::uint32_t>(rill::index_coding::bitmap, bytes, 4, {0, 32}, room),
                          "rill: 4 indices are announced, with room for 3", protocol_error);
 }
 
 TEST_CASE("errors say what is wrong") {
-    const auto decode = [](kernel::index_coding coding, std::vector<unsigned> values, std::size_t count) {
+    const auto decode = [](rill::index_coding coding, std::vector<unsigned> values, std::size_t count) {
         std::vector<std::byte> bytes;
         for (unsigned v : values) bytes.push_back(static_cast<std::byte>(v));
         decoded<std::uint32_t>(coding, bytes, count, {0, 12});
     };
-    using enum kernel::index_coding;
+    using enum rill::index_coding;
     CHECK_THROWS_WITH(decode(raw, {5, 0, 0, 0, 5, 0, 0, 0}, 2),
                       "rill: raw indices: number 1 is 5, expected one of [6, 12)");
     CHECK_THROWS_WITH(decode(raw, {5, 0, 0}, 1), "rill: raw indices: 3 bytes cannot hold 1");
@@ -184,5 +183,5 @@ TEST_CASE("errors say what is wrong") {
     CHECK_THROWS_WITH(decode(packed_gaps, {4, 0x1B}, 2), "rill: packed-gap indices: number 1 lies behind the universe");
     CHECK_THROWS_WITH(decode(packed_gaps, {3, 0x40}, 2),
                       "rill: packed-gap indices: a bit behind the block at number 0 is set");
-    CHECK_THROWS_WITH(decode(static_cast<kernel::index_coding>(9), {}, 0), "rill: index coding 9 is unknown");
+    CHECK_THROWS_WITH(decode(static_cast<rill::index_coding>(9), {}, 0), "rill: number 9 is no coding of indices");
 }

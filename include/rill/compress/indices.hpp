@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rill/stream/coding.hpp>
+#include <rill/core/coding.hpp>
 
 namespace rill::inline RILL_ABI::compress {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/core/bytes.hpp>
+#include <rill/core/coding.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
@@ -10,27 +11,25 @@
 #include <rill/kernel/index_raw.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
 
 namespace rill::inline RILL_ABI::kernel {
 
-/// The numbers are part of the wire format.
-enum class index_coding : std::uint8_t { raw = 0, packed_gaps = 1, bitmap = 2 };
-
 namespace detail {
 
-/// Calls visit with the coding as a type; throws `protocol_error` for a number that names none.
+/// Calls visit with the coding as a type; throws `protocol_error` for one that writes no indices.
 template <class Visit>
 auto with_coding(index_coding coding, Visit visit) {
     switch (coding) {
         case index_coding::raw: return visit(raw_indices{});
         case index_coding::packed_gaps: return visit(kernel::packed_gaps{});
         case index_coding::bitmap: return visit(index_bitmap{});
+        case index_coding::dense:
+        case index_coding::smallest: break;
     }
-    throw protocol_error("index coding " + std::to_string(static_cast<unsigned>(coding)) + " is unknown");
+    throw protocol_error("number " + std::to_string(static_cast<unsigned>(coding)) + " is no coding of indices");
 }
 
 }  // namespace detail

@@ -50,7 +50,7 @@ byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, cons
     detail::encode_values(view.values(), head.codes, key, head.range.begin,
                           payload.subspan(values_first ? 0 : index_length, value_length));
     if (!view.is_dense())
-        kernel::encode_indices(detail::to_kernel(head.codes.indices), view.indices(), view.range(),
+        kernel::encode_indices(head.codes.indices, view.indices(), view.range(),
                                payload.subspan(values_first ? value_length : 0, index_length));
     return out;
 }

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <rill/core/bytes.hpp>
+#include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/kernel/bf16.hpp>
 #include <rill/kernel/index_coding.hpp>
 #include <rill/kernel/quantize.hpp>
-#include <rill/stream/coding.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
@@ -42,13 +42,6 @@ void require_types(const wire::header& head) {
     wire::detail::require(head.index_bytes == sizeof(Index), "another index width than was due");
 }
 
-constexpr kernel::index_coding to_kernel(index_coding codes) {
-    return static_cast<kernel::index_coding>(static_cast<int>(codes) - static_cast<int>(index_coding::raw));
-}
-constexpr index_coding from_kernel(kernel::index_coding codes) {
-    return static_cast<index_coding>(static_cast<int>(codes) + static_cast<int>(index_coding::raw));
-}
-
 /// The coding as it appears in the header of a frame of `view`.
 template <Element T, IndexType Index>
 coding resolve(coding codes, const stream_view<T, Index>& view) {
@@ -56,14 +49,14 @@ coding resolve(coding codes, const stream_view<T, Index>& view) {
     if (view.is_dense())
         codes.indices = index_coding::dense;
     else if (codes.indices == index_coding::smallest)
-        codes.indices = from_kernel(kernel::smallest_index_coding(view.indices(), view.range()));
+        codes.indices = kernel::smallest_index_coding(view.indices(), view.range());
     return codes;
 }
 
 template <IndexType Index>
 std::size_t index_length(index_coding codes, std::span<const Index> indices, segment range) {
     if (codes == index_coding::dense) return 0;
-    return kernel::encoded_index_bytes(to_kernel(codes), indices, range);
+    return kernel::encoded_index_bytes(codes, indices, range);
 }
 
 /// The bytes of `count` values.
@@ -118,9 +111,9 @@ std::span<const Index> decode_indices(const wire::header& head, byte_view bytes,
         require_ascending(indices, head.range);
         return indices;
     }
-    kernel::check_index_count<Index>(to_kernel(head.codes.indices), bytes, count, head.range);
+    kernel::check_index_count<Index>(head.codes.indices, bytes, count, head.range);
     room.resize(count);
-    kernel::decode_indices(to_kernel(head.codes.indices), bytes, count, head.range, std::span<Index>(room));
+    kernel::decode_indices(head.codes.indices, bytes, count, head.range, std::span<Index>(room));
     return room;
 }
 

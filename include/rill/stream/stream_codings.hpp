@@ -1,7 +1,7 @@
 #pragma once
 
+#include <rill/core/coding.hpp>
 #include <rill/core/random.hpp>
-#include <rill/stream/coding.hpp>
 #include <rill/stream/dense_switch.hpp>
 
 #include <bit>

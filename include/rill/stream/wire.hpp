@@ -3,9 +3,9 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
+#include <rill/core/coding.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/segment.hpp>
-#include <rill/stream/coding.hpp>
 
 #include <array>
 #include <bit>
