@@ -6,6 +6,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/channel.hpp>
+#include <rill/core/coding.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
@@ -38,7 +39,6 @@
 #include <rill/kernel/select.hpp>
 #include <rill/kernel/threshold.hpp>
 
-#include <rill/stream/coding.hpp>
 #include <rill/stream/dense_switch.hpp>
 #include <rill/stream/fold.hpp>
 #include <rill/stream/frame.hpp>
@@ -65,8 +65,9 @@
 #include <rill/compress/top_k.hpp>
 #include <rill/compress/values.hpp>
 
-#include <rill/aggregate/extremum.hpp>
+#include <rill/aggregate/max.hpp>
 #include <rill/aggregate/mean.hpp>
+#include <rill/aggregate/min.hpp>
 #include <rill/aggregate/sum.hpp>
 
 #include <rill/collective/all_gather.hpp>

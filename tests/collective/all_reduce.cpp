@@ -1,5 +1,6 @@
-#include <rill/aggregate/extremum.hpp>
+#include <rill/aggregate/max.hpp>
 #include <rill/aggregate/mean.hpp>
+#include <rill/aggregate/min.hpp>
 #include <rill/collective/all_reduce.hpp>
 
 #include "cases.hpp"

@@ -1,4 +1,4 @@
-#include <rill/aggregate/extremum.hpp>
+#include <rill/aggregate/max.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/barrier.hpp>
 #include <rill/collective/broadcast.hpp>
