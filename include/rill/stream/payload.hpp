@@ -4,10 +4,12 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/kernel/bf16.hpp>
 #include <rill/kernel/index_coding.hpp>
+#include <rill/kernel/magnitude.hpp>
 #include <rill/kernel/quantize.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -18,6 +20,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 
 namespace rill::inline RILL_ABI::detail {
 
@@ -30,7 +33,8 @@ void describe(wire::header& head, const stream_view<T, Index>& view) {
     head.count = view.count();
 }
 
-/// Whether the values precede the indices: always, but where raw indices are wider, so that raw arrays are aligned.
+/// Whether the values precede the indices: always, but where both are raw and the indices wider, so that arrays that
+/// are read in place are aligned.
 template <Element T, IndexType Index>
 constexpr bool values_first(const coding& codes) {
     return !(codes.values == value_coding::raw && codes.indices == index_coding::raw && sizeof(Index) > sizeof(T));
@@ -68,6 +72,16 @@ std::size_t value_length(const coding& codes, std::size_t count) {
            kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
 }
 
+/// Throws `invalid_value` naming the coordinate of the first entry that is not finite.
+template <Element T, IndexType Index>
+void require_finite(const stream_view<T, Index>& view) {
+    const auto bad = kernel::find_non_finite(view.values());
+    if (!bad) return;
+    const std::size_t coordinate =
+        view.is_dense() ? view.range().begin + *bad : static_cast<std::size_t>(view.indices()[*bad]);
+    throw invalid_value("coordinate " + std::to_string(coordinate) + " is not finite and cannot be rounded");
+}
+
 /// Writes values, raw or rounded; `out` has their length and is aligned. `first` numbers the random bits.
 template <Element T>
 void encode_values(std::span<const T> values, const coding& codes, random_key key, std::uint64_t first, byte_span out) {
@@ -100,11 +114,12 @@ void require_ascending(std::span<const Index> indices, segment range) {
     wire::detail::require(ascending, "indices are not ascending");
 }
 
-/// The indices of a frame: its own bytes where they are raw, else decoded into `room`. Validated.
+/// The indices of a frame: its own bytes where all of it is raw, else decoded into `room`: behind coded values raw
+/// indices may lie at any address. Validated.
 template <IndexType Index>
 std::span<const Index> decode_indices(const wire::header& head, byte_view bytes, aligned_vector<Index>& room) {
     const auto count = static_cast<std::size_t>(head.count);
-    if (head.codes.indices == index_coding::raw) {
+    if (head.codes.is_view()) {
         wire::detail::require(bytes.size() / sizeof(Index) == count && bytes.size() % sizeof(Index) == 0,
                               "as many indices as entries are due");
         const std::span<const Index> indices = elements_of<Index>(bytes);
