@@ -80,6 +80,7 @@ class stream {
         return {indices_, values_};
     }
     void shrink(std::size_t count) {
+        RILL_EXPECTS(!dense_ && count <= values_.size(), "shrink keeps the first entries of sparse content");
         indices_.resize(count);
         values_.resize(count);
     }

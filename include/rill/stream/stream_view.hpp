@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/types.hpp>
@@ -33,6 +34,7 @@ class stream_view {
 
     /// The part of this view in `part`, which must lie in `range()`.
     constexpr stream_view slice(segment part) const {
+        RILL_EXPECTS(range_.contains(part), "a slice must lie in the range of its stream");
         if (dense_) return {part, values_.subspan(part.begin - range_.begin, part.size())};
         const std::size_t first = position(part.begin);
         const std::size_t last = part.end == range_.end ? indices_.size() : position(part.end);
