@@ -6,10 +6,56 @@
 #include <compare>
 #include <cstdint>
 #include <limits>
+#include <numeric>
+#include <type_traits>
 
 namespace rill::inline RILL_ABI {
 
-/// A span of time in nanoseconds. Converts from anything shaped like `std::chrono::duration`.
+namespace detail {
+
+constexpr std::int64_t least_ns = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t most_ns = std::numeric_limits<std::int64_t>::max();
+
+constexpr std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
+    if (b > 0 && a > most_ns - b) return most_ns;
+    if (b < 0 && a < least_ns - b) return least_ns;
+    return a + b;
+}
+constexpr std::int64_t saturated_difference(std::int64_t a, std::int64_t b) {
+    if (b < 0 && a > most_ns + b) return most_ns;
+    if (b > 0 && a < least_ns + b) return least_ns;
+    return a - b;
+}
+constexpr std::int64_t saturated_product(std::int64_t a, std::int64_t b) {
+    if (a == 0 || b == 0) return 0;
+    const bool negative = (a < 0) != (b < 0);
+    const auto magnitude = [](std::int64_t x) {
+        return x < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(x) : static_cast<std::uint64_t>(x);
+    };
+    const std::uint64_t most = static_cast<std::uint64_t>(most_ns) + (negative ? 1U : 0U);
+    if (magnitude(a) > most / magnitude(b)) return negative ? least_ns : most_ns;
+    const std::uint64_t product = magnitude(a) * magnitude(b);
+    return static_cast<std::int64_t>(negative ? std::uint64_t{0} - product : product);
+}
+
+/// `count` periods of num / den seconds in nanoseconds, towards zero.
+template <std::int64_t num, std::int64_t den, class Count>
+constexpr std::int64_t to_nanoseconds(Count count) {
+    constexpr std::int64_t per_second = 1'000'000'000;
+    if constexpr (std::is_integral_v<Count>) {
+        constexpr std::int64_t common = std::gcd(num * per_second, den);
+        return saturated_product(count, num * per_second / common) / (den / common);
+    } else {
+        const long double ns = static_cast<long double>(count) * num * per_second / den;
+        if (ns >= 0x1p63L) return most_ns;
+        return ns > -0x1p63L ? static_cast<std::int64_t>(ns) : least_ns;
+    }
+}
+
+}  // namespace detail
+
+/// A span of time in nanoseconds. Converts from anything shaped like `std::chrono::duration`. Arithmetic stops at the
+/// ends of the range, some 292 years.
 struct duration {
     std::int64_t ns = 0;
 
@@ -22,33 +68,34 @@ struct duration {
             D::period::num;
             D::period::den;
         }
-    constexpr duration(const D& d)  // NOLINT(google-explicit-constructor): a lossless view of the same quantity
-        : ns(static_cast<std::int64_t>(static_cast<long double>(d.count()) * 1e9L * D::period::num / D::period::den)) {}
+    constexpr duration(const D& d)  // NOLINT(google-explicit-constructor): a view of the same quantity
+        : ns(detail::to_nanoseconds<D::period::num, D::period::den>(d.count())) {}
 
     constexpr double seconds() const { return static_cast<double>(ns) * 1e-9; }
 
     friend constexpr auto operator<=>(duration, duration) = default;
-    friend constexpr duration operator+(duration a, duration b) { return duration(a.ns + b.ns); }
-    friend constexpr duration operator-(duration a, duration b) { return duration(a.ns - b.ns); }
-    friend constexpr duration operator*(duration a, std::int64_t k) { return duration(a.ns * k); }
+    friend constexpr duration operator+(duration a, duration b) { return duration(detail::saturated_sum(a.ns, b.ns)); }
+    friend constexpr duration operator-(duration a, duration b) {
+        return duration(detail::saturated_difference(a.ns, b.ns));
+    }
+    friend constexpr duration operator*(duration a, std::int64_t k) {
+        return duration(detail::saturated_product(a.ns, k));
+    }
     friend constexpr duration operator/(duration a, std::int64_t k) { return duration(a.ns / k); }
 };
 
 constexpr duration nanoseconds(std::int64_t n) { return duration(n); }
-constexpr duration microseconds(std::int64_t n) { return duration(n * 1'000); }
-constexpr duration milliseconds(std::int64_t n) { return duration(n * 1'000'000); }
-constexpr duration seconds(std::int64_t n) { return duration(n * 1'000'000'000); }
+constexpr duration microseconds(std::int64_t n) { return duration(1'000) * n; }
+constexpr duration milliseconds(std::int64_t n) { return duration(1'000'000) * n; }
+constexpr duration seconds(std::int64_t n) { return duration(1'000'000'000) * n; }
 
 /// An instant on a transport's clock. Instants of different transports do not compare.
 struct time_point {
     std::int64_t ns = 0;
 
     friend constexpr auto operator<=>(time_point, time_point) = default;
-    friend constexpr duration operator-(time_point a, time_point b) { return duration(a.ns - b.ns); }
-    friend constexpr time_point operator+(time_point t, duration d) {
-        constexpr auto most = std::numeric_limits<std::int64_t>::max();
-        return {d.ns > 0 && t.ns > most - d.ns ? most : t.ns + d.ns};
-    }
+    friend constexpr duration operator-(time_point a, time_point b) { return duration(a.ns) - duration(b.ns); }
+    friend constexpr time_point operator+(time_point t, duration d) { return {detail::saturated_sum(t.ns, d.ns)}; }
 };
 
 /// When a wait gives up. A passed deadline is a value (an empty result), never an exception of the transport.
