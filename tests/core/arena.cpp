@@ -1,0 +1,54 @@
+#include <rill/core/arena.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+using namespace rill;
+
+namespace {
+constexpr std::size_t sizes[] = {0, 1, 64, 65, 40000, 30000, 100, 200000, 3, 65536, 65535};
+
+std::vector<byte_span> take_all(arena& memory) {
+    std::vector<byte_span> taken;
+    for (std::size_t size : sizes) taken.push_back(memory.take(size));
+    return taken;
+}
+}  // namespace
+
+TEST_CASE("what an arena gives stays where it is, on cache lines and apart") {
+    arena memory;
+    const auto taken = take_all(memory);
+    for (std::size_t i = 0; i < taken.size(); ++i) {
+        CHECK(taken[i].size() == sizes[i]);
+        CHECK(reinterpret_cast<std::uintptr_t>(taken[i].data()) % 64 == 0);
+        std::fill(taken[i].begin(), taken[i].end(), static_cast<std::byte>(i + 1));
+    }
+    for (std::size_t i = 0; i < taken.size(); ++i)
+        CHECK(std::all_of(taken[i].begin(), taken[i].end(), [&](std::byte b) { return b == std::byte(i + 1); }));
+}
+
+TEST_CASE("a pattern of use that repeats finds the same memory") {
+    arena memory;
+    const auto first = take_all(memory);
+    for (int i = 0; i < 3; ++i) {
+        memory.reset();
+        const auto again = take_all(memory);
+        for (std::size_t j = 0; j < first.size(); ++j) CHECK(again[j].data() == first[j].data());
+    }
+}
+
+TEST_CASE("what was taken last can be shrunk") {
+    arena memory;
+    const byte_span before = memory.take(10);
+    const byte_span large = memory.take(50000);
+    memory.shrink_last(100);
+    const byte_span after = memory.take(40000);
+    CHECK(large.data() == before.data() + 64);
+    CHECK(after.data() == large.data() + 128);
+    memory.shrink_last(0);
+    CHECK(memory.take(1).data() == after.data());
+}
