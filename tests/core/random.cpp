@@ -10,7 +10,7 @@
 using namespace rill;
 
 TEST_CASE("golden numbers of mix64, which is splitmix64") {
-    CHECK(mix64(0) == 0xE434A8397B1DCDAFU);
+    CHECK(mix64(0) == 0xE220A8397B1DCDAFU);
     CHECK(mix64(1) == 0x910A2DEC89025CC1U);
     CHECK(mix64(~std::uint64_t{0}) == 0xE4D971771B652C20U);
     CHECK(mix64(1, 2) == 0xBCD9DBB49673066BU);
@@ -35,7 +35,7 @@ TEST_CASE("golden numbers of a sequence, and its resumption") {
     random_sequence random(random_key{42});
     CHECK(random.bits() == 0x172733C2U);
     CHECK(random.bits() == 0x2FCDC9EDU);
-    CHECK(random.uniform() == 0x1.c2c9480000000p-3F);
+    CHECK(random.uniform() == 0x1.c2c948p-3F);
     random_sequence resumed(random_key{42}, random.position());
     CHECK(random.below(1000) == 434);
     CHECK(random.below(std::uint64_t{1} << 40) == 230967352405U);
