@@ -12,6 +12,10 @@ target_link_libraries(rill_own_code INTERFACE rill::rill)
 target_compile_options(rill_own_code INTERFACE -Wall -Wextra -Wconversion -Wshadow -Werror)
 if(RILL_ARCH)
     target_compile_options(rill_own_code INTERFACE -march=${RILL_ARCH})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        # False alarms of g++ 12 in Eigen's products with wide vectors.
+        target_compile_options(rill_own_code INTERFACE -Wno-maybe-uninitialized)
+    endif()
 endif()
 if(RILL_SANITIZE)
     target_compile_options(rill_own_code INTERFACE -fsanitize=${RILL_SANITIZE} -fno-sanitize-recover=all
