@@ -58,4 +58,19 @@ struct clip_value {
     friend constexpr bool operator==(const clip_value&, const clip_value&) = default;
 };
 
+/// Leaves a gradient as it is.
+struct no_clip {
+    template <std::floating_point T>
+    constexpr void apply(std::span<T>) const {}
+    friend constexpr bool operator==(no_clip, no_clip) = default;
+};
+
+/// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
+template <class C>
+concept Clipping = std::regular<C> && requires(const C& clip, std::span<float> gradient) { clip.apply(gradient); };
+
+static_assert(Clipping<clip_norm>);
+static_assert(Clipping<clip_value>);
+static_assert(Clipping<no_clip>);
+
 }  // namespace rill::inline RILL_ABI::train

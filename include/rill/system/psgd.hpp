@@ -1,0 +1,18 @@
+#pragma once
+
+#include <rill/topology/ring.hpp>
+#include <rill/train/bsp.hpp>
+
+namespace rill::inline RILL_ABI::system {
+
+/// Parallel SGD over a ring all-reduce (Patarasuk and Yuan 2009; Horovod): the dense baseline.
+template <class Optimizer, class Rate, class Clip = train::no_clip>
+using psgd_strategy = train::bsp<topology::ring, Optimizer, Rate, Clip>;
+
+template <class Optimizer, class Rate, class Clip = train::no_clip>
+constexpr psgd_strategy<Optimizer, Rate, Clip> psgd(const Optimizer& optimizer, const Rate& rate,
+                                                    const Clip& clip = {}) {
+    return {{}, optimizer, rate, clip};
+}
+
+}  // namespace rill::inline RILL_ABI::system

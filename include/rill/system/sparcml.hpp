@@ -1,0 +1,34 @@
+#pragma once
+
+#include <rill/compress/coded.hpp>
+#include <rill/compress/error_feedback.hpp>
+#include <rill/compress/indices.hpp>
+#include <rill/compress/top_k.hpp>
+#include <rill/compress/values.hpp>
+#include <rill/topology/split_allgather.hpp>
+#include <rill/train/compressed_bsp.hpp>
+
+namespace rill::inline RILL_ABI::system {
+
+/// What a rank of SparCML sends: its largest entries as they are; folded parts with quantised values.
+using sparcml_codec =
+    compress::error_feedback<compress::coded<compress::top_k, compress::raw, compress::packed_gaps, compress::qsgd>>;
+
+/// Quantised top-k SGD with error feedback (Renggli et al., SparCML, SC 2019, Algorithm 1) over SSAR_Split_allgather.
+/// Deviations: indices are packed; quantised is what the owner of a part has folded, once, and not each contribution.
+template <class Optimizer, class Rate, class Clip = train::no_clip>
+using sparcml_strategy = train::compressed_bsp<topology::split_allgather, sparcml_codec, Optimizer, Rate, Clip>;
+
+/// `density` of what each rank sends, in (0, 1]; `bits` of a value in the second phase: 2, 4 or 8.
+struct sparcml_options {
+    double density = 0.01;
+    int bits = 4;
+};
+
+template <class Optimizer, class Rate, class Clip = train::no_clip>
+constexpr sparcml_strategy<Optimizer, Rate, Clip> sparcml(const sparcml_options& chosen, const Optimizer& optimizer,
+                                                          const Rate& rate, const Clip& clip = {}) {
+    return {{}, {{{.density = chosen.density}, {}, {}, {.bits = chosen.bits}}}, optimizer, rate, clip};
+}
+
+}  // namespace rill::inline RILL_ABI::system

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/train/checkpoint.hpp>
+#include <rill/train/dataset.hpp>
+#include <rill/train/sampler.hpp>
+
+#include <concepts>
+#include <string_view>
+
+namespace rill::inline RILL_ABI::train {
+
+/// What a rank works on, step by step; its position can be saved.
+template <class B, class Batch>
+concept BatchSource = std::copyable<B> && Persistent<B> && requires(B& source) {
+    { source.next() } -> std::convertible_to<Batch>;
+};
+
+/// The batches of a dataset in the order of a `sampler`. The dataset must outlive them.
+class minibatches {
+  public:
+    /// `order.rows` may be left 0: all rows of the dataset.
+    minibatches(const dataset& data, sampler::options order) : data_(&data), sampler_(complete(order, data)) {}
+
+    const train::sampler& order() const { return sampler_; }
+
+    /// Valid until the next call.
+    batch next() { return {*data_, sampler_.next()}; }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        sampler_.save(out, prefix);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        sampler_.restore(in, prefix);
+    }
+
+  private:
+    static sampler::options complete(sampler::options order, const dataset& data) {
+        if (order.rows == 0) order.rows = data.rows;
+        RILL_EXPECTS(order.rows <= data.rows, "minibatches: rows of the dataset");
+        return order;
+    }
+
+    const dataset* data_;
+    train::sampler sampler_;
+};
+
+static_assert(BatchSource<minibatches, batch>);
+
+}  // namespace rill::inline RILL_ABI::train

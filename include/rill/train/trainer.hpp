@@ -1,0 +1,149 @@
+#pragma once
+
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/concept/objective.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/magnitude.hpp>
+#include <rill/train/checkpoint.hpp>
+#include <rill/train/data_error.hpp>
+#include <rill/train/minibatches.hpp>
+#include <rill/train/step_record.hpp>
+#include <rill/train/strategy.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::train {
+
+struct trainer_options {
+    random_key initial{};   ///< of the first parameters, the same on all ranks
+    group_options group{};  ///< timeout of each exchange, seed of what the codecs draw
+};
+
+/// One rank of data-parallel training, with its replica of the model. Making one is collective, and so is each step.
+///
+/// The parameters are bit for bit the same on all ranks at all times: each rank derives the first ones from the key,
+/// and every step moves all of them alike. A step in which any rank's gradient holds a NaN or an infinity moves none:
+/// that rank contributes with weight 0, by which all ranks see it at no cost; only then do they tell each other where.
+/// After an exception of a step the group has ended: restore a checkpoint into a new trainer.
+/// Memory: parameters and gradient, besides what model, batches and strategy hold. A step that is not skipped allocates
+/// nothing once the first ones are done.
+template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan>
+class trainer {
+  public:
+    using scalar = typename Model::scalar;
+    using group_type = group<Net, decltype(Plan::topology)>;
+
+    trainer(Net& net, Model model, Batches batches, const Plan& strategy, const trainer_options& options = {})
+        : workers_(net, strategy.topology, options.group),
+          model_(std::move(model)),
+          batches_(std::move(batches)),
+          strategy_(strategy.template bind<scalar>(model_.dimension())),
+          parameters_(model_.dimension()),
+          gradient_(model_.dimension()) {
+        model_.initialise(parameters_, options.initial);
+    }
+
+    group_type& workers() { return workers_; }
+    Model& model() { return model_; }
+    const Batches& batches() const { return batches_; }
+    std::span<const scalar> parameters() const { return parameters_; }
+    /// Of the next step: how many there were, skipped ones included.
+    std::uint64_t step_number() const { return step_; }
+
+    /// The gradient of the next batch, exchanged with those of all ranks, and the step that follows from them.
+    step_record step() {
+        step_record record{.step = step_};
+        record.loss = model_.gradient(parameters_, batches_.next(), gradient_);
+        const auto bad = kernel::find_non_finite(std::span<const scalar>(gradient_));
+        record.exchange = strategy_.step(workers_, std::span(parameters_), std::span(gradient_), step_,
+                                         contribution{.weight = bad ? 0.0 : 1.0});
+        if (record.exchange.contributors < workers_.size()) explain_skip(bad, record);
+        ++step_;
+        return record;
+    }
+
+    /// Everything that the next step depends on, on this rank: each rank writes a file of its own.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        out.add(std::string(prefix) + "trainer", state());
+        out.add(std::string(prefix) + "parameters", parameters_);
+        batches_.save(out, prefix);
+        strategy_.save(out, prefix);
+    }
+
+    /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks and this seed.
+    /// Throws `data_error`, and changes nothing, where the file does not fit. Ranks that restore different steps get a
+    /// `mismatch` from the next one.
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        const saved_state saved = read_state(in, std::string(prefix) + "trainer");
+        auto parameters = parameters_;
+        auto batches = batches_;
+        auto strategy = strategy_;
+        in.read(std::string(prefix) + "parameters", parameters);
+        batches.restore(in, prefix);
+        strategy.restore(in, prefix);
+        parameters_.swap(parameters);
+        batches_ = std::move(batches);
+        strategy_ = std::move(strategy);
+        step_ = saved[3];
+        workers_.resume_at(saved[4]);
+    }
+
+  private:
+    using bound_strategy = decltype(std::declval<const Plan&>().template bind<scalar>(std::size_t{}));
+    static_assert(Strategy<Plan, scalar> && BoundStrategy<bound_strategy, group_type, scalar>,
+                  "rill::train::trainer: the strategy does not model Strategy for this scalar and transport; see "
+                  "rill/train/strategy.hpp");
+
+    using saved_state = std::array<std::uint64_t, 5>;
+    saved_state state() const {
+        return {static_cast<std::uint64_t>(workers_.rank()), static_cast<std::uint64_t>(workers_.size()),
+                workers_.options().seed, step_, workers_.operation_number()};
+    }
+
+    template <class Reader>
+    saved_state read_state(const Reader& in, const std::string& name) const {
+        saved_state saved{};
+        in.read(name, saved);
+        const saved_state own = state();
+        constexpr const char* what[] = {"rank", "number of ranks", "seed of the group"};
+        for (std::size_t i = 0; i < 3; ++i)
+            if (saved[i] != own[i])
+                throw data_error(in.path(), "section \"" + name + "\", " + what[i], std::to_string(own[i]),
+                                 std::to_string(saved[i]));
+        return saved;
+    }
+
+    /// Every rank learns whose gradients cannot be used: coordinate + 1 at the place of each such rank.
+    void explain_skip(std::optional<std::size_t> bad, step_record& record) {
+        std::vector<std::int64_t> places(static_cast<std::size_t>(workers_.size()));
+        if (bad) places[static_cast<std::size_t>(workers_.rank())] = static_cast<std::int64_t>(*bad) + 1;
+        record.exchange.wire += all_reduce(workers_, places, places).wire;
+        for (std::size_t rank = 0; rank < places.size(); ++rank)
+            if (places[rank] != 0)
+                record.invalid.push_back({static_cast<rank_t>(rank), static_cast<std::size_t>(places[rank] - 1)});
+    }
+
+    group_type workers_;
+    Model model_;
+    Batches batches_;
+    bound_strategy strategy_;
+    aligned_vector<scalar> parameters_;
+    aligned_vector<scalar> gradient_;
+    std::uint64_t step_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::train
