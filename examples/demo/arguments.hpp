@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace demo {
+
+struct arguments {
+    int ranks = 8;
+    std::size_t batch = 32;
+    std::uint64_t epochs = 5;
+    double density = 0.01;
+    int bits = 4;
+    std::uint64_t seed = 1;
+    std::string transport = "in_process";
+    std::string data = "/usr/share/datasets/fashion-mnist";
+    std::string json = "build/demo/demo.json";
+    std::string picture = "build/demo/demo.svg";
+    bool quick = false;
+};
+
+/// Reads the command line. Prints the help, or what is wrong, and ends the program where there is nothing to run.
+arguments read_arguments(int argc, char** argv);
+
+}  // namespace demo

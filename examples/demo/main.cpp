@@ -1,0 +1,47 @@
+// Trains one model twice on the same data, with dense and with sparse gradients, and compares accuracy and traffic.
+#include "arguments.hpp"
+#include "images.hpp"
+#include "picture.hpp"
+#include "report.hpp"
+#include "training.hpp"
+
+#include <rill/train/data_error.hpp>
+
+#include <cstdio>
+#include <exception>
+
+namespace {
+
+constexpr double has_learnt = 0.75;  // of `--quick`, whose runs reach 83 % and more
+
+int run(const demo::arguments& chosen) {
+    const demo::images data = demo::read_images(chosen.data);
+    const demo::outcome dense = demo::train_dense(chosen, data);
+    const demo::outcome sparse = demo::train_sparse(chosen, data);
+    demo::print_table(dense, sparse);
+    demo::write_text(chosen.json, demo::to_json(chosen, dense, sparse));
+    demo::write_text(chosen.picture, demo::draw({dense, sparse}));
+    std::printf("figures: %s\npicture: %s\n", chosen.json.c_str(), chosen.picture.c_str());
+    if (chosen.quick && (dense.accuracy() < has_learnt || sparse.accuracy() < has_learnt)) {
+        std::fprintf(stderr, "rill_demo: expected both accuracies to be above %.0f %%\n", 100 * has_learnt);
+        return 1;
+    }
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const demo::arguments chosen = demo::read_arguments(argc, argv);
+    try {
+        return run(chosen);
+    } catch (const rill::train::data_error& problem) {
+        std::fprintf(stderr,
+                     "rill_demo: %s\n(the Debian package dataset-fashion-mnist brings the data; --data, --json "
+                     "and --picture name other places)\n",
+                     problem.what());
+    } catch (const std::exception& problem) {
+        std::fprintf(stderr, "rill_demo: %s\n", problem.what());
+    }
+    return 1;
+}

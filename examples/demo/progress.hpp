@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace demo {
+
+/// How far a run is: one line that is rewritten on a terminal, now and then a line elsewhere.
+class progress {
+  public:
+    progress(std::string name, std::uint64_t steps);
+
+    void step(std::uint64_t done, double loss);
+    void evaluated(std::uint64_t done, double accuracy, double megabytes);
+    /// A line of its own, which stays.
+    void note(const std::string& text);
+    void finish();
+
+  private:
+    void show();
+
+    std::string name_;
+    std::uint64_t steps_;
+    std::uint64_t done_ = 0;
+    double loss_ = 0;  // smoothed
+    double accuracy_ = 0;
+    double megabytes_ = 0;
+    bool is_terminal_;
+};
+
+}  // namespace demo

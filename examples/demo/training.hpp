@@ -1,0 +1,15 @@
+#pragma once
+
+#include "arguments.hpp"
+#include "images.hpp"
+#include "outcome.hpp"
+
+namespace demo {
+
+/// The gradients in full, around a ring.
+outcome train_dense(const arguments& chosen, const images& data);
+
+/// SparCML's quantised top-k SGD.
+outcome train_sparse(const arguments& chosen, const images& data);
+
+}  // namespace demo
