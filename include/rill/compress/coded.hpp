@@ -7,9 +7,11 @@
 #include <rill/stream/stream_codings.hpp>
 #include <rill/stream/stream_view.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace rill::inline RILL_ABI::compress {
 
@@ -47,6 +49,16 @@ class codec {
     void commit() { selector_.next_step(); }
     void rollback() { selector_.next_step(); }
 
+    /// Stores the position of a selector that has one, as a section of `to`, a `train::checkpoint_writer` or alike.
+    template <class Writer>
+    void save(Writer& to, const std::string& name) const {
+        if constexpr (requires { selector_.save(to, name); }) selector_.save(to, name);
+    }
+    template <class Reader>
+    void restore(const Reader& from, const std::string& name) {
+        if constexpr (requires { selector_.restore(from, name); }) selector_.restore(from, name);
+    }
+
   private:
     selector selector_;
     stream_codings codings_;
@@ -66,6 +78,9 @@ struct coded {
 
     template <Element T = float, IndexType Index = std::uint32_t>
     codec<Sparsifier, Values, Indices, CopyValues, T, Index> bind(std::size_t dimension) const {
+        static_assert(std::floating_point<T> || (Values::is_lossless && CopyValues::is_lossless),
+                      "rill::compress::coded: lossy values need floating-point elements; use compress::raw, or float "
+                      "or double");
         return {sparsifier, dimension, codings()};
     }
 

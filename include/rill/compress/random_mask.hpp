@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace rill::inline RILL_ABI::compress {
 
@@ -54,6 +55,16 @@ struct random_mask {
         }
         void next_step() {
             ++step_;
+            choose();
+        }
+
+        template <class Writer>
+        void save(Writer& to, const std::string& name) const {
+            to.add(name + ".step", std::span<const std::uint64_t>(&step_, 1));
+        }
+        template <class Reader>
+        void restore(const Reader& from, const std::string& name) {
+            from.read(name + ".step", std::span<std::uint64_t>(&step_, 1));
             choose();
         }
 

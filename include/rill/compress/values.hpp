@@ -1,7 +1,7 @@
 #pragma once
 
-#include <rill/core/contract.hpp>
 #include <rill/core/coding.hpp>
+#include <rill/core/contract.hpp>
 
 #include <cstdint>
 

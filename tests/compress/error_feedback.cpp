@@ -1,0 +1,147 @@
+#include <rill/compress/error_feedback.hpp>
+
+#include <rill/compress/bucket_top_k.hpp>
+#include <rill/compress/keep_all.hpp>
+#include <rill/compress/random_mask.hpp>
+#include <rill/compress/threshold.hpp>
+#include <rill/compress/top_k.hpp>
+
+#include "samples.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+using namespace rill;
+using namespace rill::compress_tests;
+
+namespace {
+
+constexpr std::size_t n = 300;
+
+template <class T, class Codec>
+std::vector<T> residual_of(const Codec& codec) {
+    return {codec.residual().begin(), codec.residual().end()};
+}
+
+/// What a view contributes, as a dense vector, and which coordinates it holds.
+template <class T>
+struct contribution_of {
+    std::vector<T> values = std::vector<T>(n, T{0});
+    std::vector<bool> sent = std::vector<bool>(n, false);
+
+    template <class Codec, class View>
+    contribution_of(Codec& codec, const View& view) {
+        if constexpr (Codec::is_coordinatewise) {
+            for (std::size_t j = 0; j < view.count(); ++j) {
+                const std::size_t i = view.is_dense() ? j : static_cast<std::size_t>(view.indices()[j]);
+                values[i] = view.values()[j];
+                sent[i] = true;
+            }
+        } else {
+            std::vector<T> ones(view.count(), T{1}), mask(n);
+            codec.decode(ones, mask);
+            codec.decode(view.values(), values);
+            for (std::size_t i = 0; i < n; ++i) sent[i] = mask[i] != T{0};
+        }
+    }
+};
+
+/// Thirty steps, every third of which fails: nothing is lost, bit for bit.
+template <class T, class Policy>
+void check_mass(const Policy& policy) {
+    auto codec = compress::error_feedback{policy}.template bind<T>(n);
+    CHECK(residual_of<T>(codec) == std::vector<T>(n, T{0}));
+    for (std::uint64_t step = 0; step < 30; ++step) {
+        CAPTURE(step);
+        const auto input = gradient<T>(n, step);
+        const auto unchanged = input;
+        const auto before = residual_of<T>(codec);
+        std::vector<T> sum(n);
+        for (std::size_t i = 0; i < n; ++i) sum[i] = static_cast<T>(before[i] + input[i]);
+        const contribution_of<T> given(codec, codec.encode(input));
+        CHECK(input == unchanged);
+        CHECK(residual_of<T>(codec) == before);
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < n; ++i)
+            if (given.sent[i] && !same_bits<T>({&given.values[i], 1}, {&sum[i], 1})) ++wrong;
+        CHECK(wrong == 0);
+        if (step % 3 == 2) {
+            codec.rollback();
+            CHECK(same_bits<T>(codec.residual(), sum));
+            continue;
+        }
+        codec.commit();
+        for (std::size_t i = 0; i < n; ++i)
+            if (given.sent[i]) sum[i] = T{0};
+        CHECK(same_bits<T>(codec.residual(), sum));
+    }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("sent plus residual is input plus residual before, bit for bit", T, float, double, std::int32_t) {
+    check_mass<T>(compress::top_k{.density = 0.05});
+    check_mass<T>(compress::top_k{.count = n});
+    check_mass<T>(compress::bucket_top_k{.count = 2, .bucket = 64});
+    check_mass<T>(compress::threshold{.limit = 0.5});
+    check_mass<T>(compress::random_mask{.density = 0.1});
+    check_mass<T>(compress::keep_all{});
+    check_mass<T>(compress::coded{compress::top_k{.density = 0.05}, compress::raw{}, compress::packed_gaps{}});
+    if constexpr (std::floating_point<T>)
+        check_mass<T>(compress::coded{compress::top_k{.density = 0.05}, compress::qsgd{}, compress::packed_gaps{}});
+}
+
+TEST_CASE("a step without a contribution leaves the residual") {
+    auto codec = compress::error_feedback{compress::top_k{.count = 3}}.bind(n);
+    codec.encode(gradient<float>(n, 1));
+    codec.commit();
+    const auto before = residual_of<float>(codec);
+    codec.commit();
+    CHECK(residual_of<float>(codec) == before);
+    codec.rollback();
+    CHECK(residual_of<float>(codec) == before);
+}
+
+TEST_CASE("what is not finite is refused by its coordinate and leaves the residual") {
+    for (float bad : {NAN, INFINITY, -INFINITY}) {
+        auto codec = compress::error_feedback{compress::top_k{.count = 3}}.bind(n);
+        codec.encode(gradient<float>(n, 1));
+        codec.commit();
+        const auto before = residual_of<float>(codec);
+        auto input = gradient<float>(n, 2);
+        input[217] = bad;
+        CHECK_THROWS_WITH_AS(codec.encode(input), "rill: the gradient is not finite at coordinate 217", invalid_value);
+        codec.rollback();
+        CHECK(residual_of<float>(codec) == before);
+    }
+    auto codec = compress::error_feedback{compress::top_k{.count = 1}}.bind(2);
+    CHECK_THROWS_AS(codec.encode(std::vector<float>(3)), contract_violation);
+}
+
+TEST_CASE("a restored codec goes on with the same bits") {
+    const auto go_on = [](auto policy) {
+        auto codec = compress::error_feedback{policy}.bind(n);
+        for (std::uint64_t step = 0; step < 5; ++step) {
+            codec.encode(gradient<float>(n, step));
+            codec.commit();
+        }
+        memory_checkpoint file;
+        codec.save(file, "codec");
+        auto restored = compress::error_feedback{policy}.bind(n);
+        restored.encode(gradient<float>(n, 99));  // whose contribution the restored state does not know
+        restored.restore(file, "codec");
+        CHECK(residual_of<float>(restored) == residual_of<float>(codec));
+        restored.commit();
+        codec.commit();
+        CHECK(residual_of<float>(restored) == residual_of<float>(codec));
+        const auto input = gradient<float>(n, 6);
+        const contribution_of<float> expected(codec, codec.encode(input)), given(restored, restored.encode(input));
+        CHECK(given.values == expected.values);
+        CHECK(given.sent == expected.sent);
+    };
+    go_on(compress::top_k{.count = 5});
+    go_on(compress::random_mask{.density = 0.1});
+}
