@@ -2,6 +2,7 @@
 #include <rill/aggregate/mean.hpp>
 #include <rill/aggregate/min.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/compress/keep_all.hpp>
 
 #include "cases.hpp"
 
@@ -130,13 +131,23 @@ TEST_CASE("all ranks and both transports get the same bits") {
     CHECK(results.size() == 7 * std::size(rank_counts));
 }
 
+TEST_CASE("in place with a codec that sends its input from where it lies") {
+    CHECK(on_every_group([](auto& workers, auto fail) {
+              const std::size_t n = 1000;
+              std::vector<float> data = dense_input<float>(workers.rank(), n);
+              auto codec = rill::compress::keep_all{}.bind(n);
+              rill::all_reduce(workers, data, data, codec);
+              if (data != oracle<float>(workers.size(), n, rill::aggregate::sum{})) fail("a wrong sum");
+          }) == "");
+}
+
 TEST_CASE("a rank of weight zero contributes nothing, and the mean knows it") {
     CHECK(on_every_group([](auto& workers, auto fail) {
               if (workers.size() < 2) return;
               const std::size_t n = 65;
               const bool silent = workers.rank() == 1;
               std::vector<double> input(silent ? 0 : n, 6.0), output(n);
-              const rill::contribution own{.weight = silent ? 0.0 : 1.0, .age = silent ? 0U : 3U};
+              const rill::contribution own{.weight = silent ? 0.0 : 1.0, .age = silent ? 9U : 3U};
               const auto receipt = rill::all_reduce(workers, input, output, rill::aggregate::mean{}, own);
               if (output != std::vector<double>(n, 6.0)) fail("the mean counted a silent rank");
               if (receipt.contributors != workers.size() - 1) fail("the receipt counted a silent rank");

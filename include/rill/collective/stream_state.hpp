@@ -22,8 +22,8 @@
 namespace rill::inline RILL_ABI {
 
 /// The data of a collective on sparse or adaptive streams: consecutive blocks of parts, each a view of the input, of a
-/// folded stream, or of a message that is kept until the end. Blocks are never overwritten, so no send is waited for
-/// before the exchange ends.
+/// folded stream, or of a message that is kept until the end. Blocks are not overwritten before the result is, so no
+/// send is waited for before the last round.
 ///
 /// A message is a sequence of frames, one for each block it touches; a lone frame in raw coding is sent from where it
 /// lies. In copy rounds a frame is made once, by the owner, and forwarded verbatim; where a coding is lossy, each part
@@ -77,8 +77,9 @@ class stream_state {
 
     tally total(int part) const { return block_at(part).what; }
 
-    /// The content of `parts`, finished, as a dense vector.
-    void finish(part_range parts, std::span<T> output) const {
+    /// The content of `parts`, finished, as a dense vector. It may replace the input, once nobody reads that.
+    void finish(part_range parts, std::span<T> output) {
+        call_->await_readers(std::as_bytes(output));
         const std::size_t first = range(parts).begin;
         for_each_piece(parts, [&](const view& piece) {
             copy_dense(piece, output.subspan(piece.range().begin - first, piece.range().size()),
@@ -88,7 +89,7 @@ class stream_state {
     }
 
     /// The content of `parts`, finished, as a stream: dense if a block of it is.
-    void finish(part_range parts, stream<T, Index>& output) const {
+    void finish(part_range parts, stream<T, Index>& output) {
         std::size_t count = 0;
         bool dense = false;
         for_each_piece(parts, [&](const view& piece) {

@@ -1,0 +1,289 @@
+// Random steps under random schedules: each run mixes collectives, sizes and folds, then one or two ranks fail.
+// Whatever happens, all ranks end, blame the same rank, keep their inputs, and the others go on without it.
+#include <rill/collective/all_gather.hpp>
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/barrier.hpp>
+#include <rill/collective/broadcast.hpp>
+#include <rill/collective/reduce.hpp>
+#include <rill/collective/reduce_scatter.hpp>
+#include <rill/compress/coded.hpp>
+#include <rill/compress/error_feedback.hpp>
+#include <rill/compress/keep_all.hpp>
+#include <rill/compress/top_k.hpp>
+#include <rill/transport/subgroup.hpp>
+
+#include "cases.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace cases;
+
+namespace {
+
+/// More runs find rarer schedules: RILL_STRESS=20 runs twenty times as many.
+const int factor = std::getenv("RILL_STRESS") == nullptr ? 1 : std::atoi(std::getenv("RILL_STRESS"));
+const auto simulated_runs = static_cast<std::uint64_t>(300 * factor);
+const auto thread_runs = static_cast<std::uint64_t>(40 * factor);
+
+enum class trouble { none, fold_throws, not_a_number, absent, wrong_size, number_of };
+
+/// Throws on the ranks that are told to.
+struct fragile_sum : rill::aggregate::sum {
+    static constexpr const char* name = "fragile_sum";
+    bool breaks = false;
+
+    template <class T>
+    T fold(T a, T b) const {
+        if (breaks) throw std::domain_error("this fold is broken");
+        return a + b;
+    }
+    constexpr std::uint64_t fingerprint() const { return 1; }
+    friend bool operator==(const fragile_sum&, const fragile_sum&) = default;
+};
+
+/// What one run does: the same on all ranks.
+struct scenario {
+    std::uint64_t seed;
+    int ranks;
+    int steps;
+    trouble kind;
+    std::vector<int> culprits;
+
+    explicit scenario(std::uint64_t number) : seed(number) {
+        rill::random_sequence draw(rill::random_key{number});
+        const auto below = [&](int n) { return static_cast<int>(draw.below(static_cast<std::uint64_t>(n))); };
+        ranks = 2 + below(15);
+        steps = 1 + below(12);
+        kind = static_cast<trouble>(below(static_cast<int>(trouble::number_of)));
+        if (kind == trouble::none) return;
+        culprits.push_back(ranks == 2 && kind == trouble::wrong_size ? 1 : below(ranks));  // of two, the second is odd
+        if (ranks > 3 && kind != trouble::wrong_size && below(3) == 0)
+            culprits.push_back((culprits[0] + 1 + below(ranks - 1)) % ranks);
+    }
+    bool is_culprit(int rank) const { return std::find(culprits.begin(), culprits.end(), rank) != culprits.end(); }
+    std::string text() const {
+        return "scenario " + std::to_string(seed) + " (trouble " + std::to_string(static_cast<int>(kind)) +
+               ", P=" + std::to_string(ranks) + ")";
+    }
+};
+
+/// One rank of a scenario.
+template <class Group>
+class actor {
+  public:
+    actor(Group& workers, const scenario& story, failures& all)
+        : workers_(workers), story_(story), all_(all), draw_(rill::random_key{story.seed}.derive(1)) {}
+
+    void fail(const std::string& what) {
+        all_.add(story_.text() + " " + Group::topology_type::name + " rank " + std::to_string(workers_.rank()) + ": " +
+                 what);
+    }
+
+    /// A collective of any kind that works; its result is checked.
+    void step() {
+        const auto kind = draw_.below(9);
+        const std::size_t n = pick_size();
+        const int root = static_cast<int>(draw_.below(static_cast<std::uint64_t>(workers_.size())));
+        const auto before = workers_.net().counted();
+        const rill::receipt done = play(kind, n, root);
+        if (workers_.net().counted() - before != done.wire) fail("the receipt counts other bytes than the transport");
+    }
+
+    /// The collective that goes wrong: throws on every rank, and no input has changed.
+    void failing_step() {
+        const std::size_t n = 64 + pick_size();
+        const bool mine = story_.is_culprit(workers_.rank());
+        std::vector<float> input = dense_input<float>(workers_.rank(), n);
+        if (story_.kind == trouble::wrong_size && mine) input.push_back(1);
+        if (story_.kind == trouble::not_a_number && mine) input[17] = std::numeric_limits<float>::quiet_NaN();
+        const std::vector<float> copy = input;
+        std::vector<float> output(input.size());
+        struct compare {
+            actor& of;
+            const std::vector<float>&a, &b;
+            ~compare() {
+                if (std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) != 0) of.fail("an input has changed");
+            }
+        } const unchanged{*this, input, copy};
+        if (story_.kind == trouble::not_a_number) {
+            auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 0.1}}.bind(n);
+            rill::all_reduce(workers_, input, output, codec);
+        } else {
+            fragile_sum fold;
+            fold.breaks = story_.kind == trouble::fold_throws && mine;
+            rill::all_reduce(workers_, input, output, fold);
+        }
+    }
+
+  private:
+    std::size_t pick_size() {
+        static constexpr std::size_t sizes[] = {0, 1, 5, 64, 333, 3000};
+        return sizes[draw_.below(std::size(sizes))];
+    }
+
+    rill::receipt play(std::uint64_t kind, std::size_t n, int root) {
+        const int self = workers_.rank();
+        std::vector<float> input = dense_input<float>(self, n);
+        const std::vector<float> sum = oracle<float>(workers_.size(), n, rill::aggregate::sum{});
+        const auto expect = [&](const std::vector<float>& given, const std::vector<float>& due, const char* what) {
+            if (given != due) fail(std::string("a wrong result of ") + what);
+        };
+        const rill::segment own =
+            rill::split(n, static_cast<std::size_t>(workers_.size()), static_cast<std::size_t>(self));
+        const auto part_of = [&](const std::vector<float>& all) {
+            return std::vector<float>(all.begin() + static_cast<std::ptrdiff_t>(own.begin),
+                                      all.begin() + static_cast<std::ptrdiff_t>(own.end));
+        };
+        rill::receipt done;
+        std::vector<float> output(n, -1);
+        switch (kind) {
+            case 0:
+                done = rill::all_reduce(workers_, input, output);
+                expect(output, sum, "all_reduce");
+                break;
+            case 1:
+                done = rill::all_reduce(workers_, input, input);
+                expect(input, sum, "all_reduce in place");
+                break;
+            case 2: {
+                auto codec = rill::compress::keep_all{}.bind(n);
+                done = rill::all_reduce(workers_, input, input, codec);
+                expect(input, sum, "all_reduce in place with a codec");
+                break;
+            }
+            case 3: {
+                const auto mine = sparse_input<float, std::uint32_t>(self, n, 7);
+                rill::stream<float, std::uint32_t> all(n);
+                done = rill::all_reduce(workers_, mine, all);
+                expect(dense_copy(all, 0.0F), oracle<float>(workers_.size(), n, rill::aggregate::sum{}, 7), "streams");
+                break;
+            }
+            case 4:
+                output.resize(own.size());
+                done = rill::reduce_scatter(workers_, input, output);
+                expect(output, part_of(sum), "reduce_scatter");
+                break;
+            case 5:
+                done = rill::all_gather(workers_, part_of(sum), output);
+                expect(output, sum, "all_gather");
+                break;
+            case 6:
+                done = rill::broadcast(workers_, input, root);
+                expect(input, dense_input<float>(root, n), "broadcast");
+                break;
+            case 7:
+                done = rill::reduce(workers_, input, output, root);
+                if (self == root) expect(output, sum, "reduce");
+                break;
+            default: done = rill::barrier(workers_);
+        }
+        return done;
+    }
+
+    Group& workers_;
+    const scenario& story_;
+    failures& all_;
+    rill::random_sequence draw_;
+};
+
+/// Whom each rank blames.
+struct verdicts {
+    explicit verdicts(int ranks) : blamed(static_cast<std::size_t>(ranks), rill::no_rank), said(blamed.size()) {}
+    std::vector<rill::rank_t> blamed;
+    std::vector<std::string> said;
+
+    void check(const scenario& story, failures& all) const {
+        const int first = story.is_culprit(0) && story.kind == trouble::absent
+                              ? static_cast<int>(std::find_if(blamed.begin(), blamed.end(),
+                                                              [](int r) { return r != rill::no_rank; }) -
+                                                 blamed.begin())
+                              : 0;
+        const auto at = [](int r) { return static_cast<std::size_t>(r); };
+        for (int r = 0; r < story.ranks; ++r) {
+            if (story.kind == trouble::absent && story.is_culprit(r)) continue;
+            const bool none = story.kind == trouble::fold_throws && blamed[at(r)] == rill::no_rank;
+            if (blamed[at(r)] != blamed[at(first)] || !(none || story.is_culprit(blamed[at(r)])))
+                all.add(story.text() + ": rank " + std::to_string(r) + " blames " + std::to_string(blamed[at(r)]) +
+                        " for " + said[at(r)] + "; rank " + std::to_string(first) + " blames " +
+                        std::to_string(blamed[at(first)]));
+        }
+    }
+};
+
+template <class Shape>
+auto body_of(const scenario& story, Shape shape, verdicts& verdict, failures& all) {
+    return [&, shape](auto& net) {
+        const rill::duration patience = rill::milliseconds(story.kind == trouble::absent ? 100 : 20'000);
+        const auto self = static_cast<std::size_t>(net.rank());
+        {
+            rill::group workers(net, shape, {.timeout = patience});
+            actor player(workers, story, all);
+            // A rank may still be in an earlier step when another fails.
+            try {
+                for (int i = 0; i < story.steps; ++i) player.step();
+                if (story.kind == trouble::none) return;
+                if (story.kind == trouble::absent && story.is_culprit(net.rank())) return;
+                player.failing_step();
+                // A leaf folds nothing; and who was through before another's fold broke learns it in the next call.
+                if (story.kind != trouble::fold_throws) player.fail("nothing is thrown");
+                rill::barrier(workers);
+            } catch (const rill::error& e) {
+                verdict.blamed[self] = e.culprit();
+                verdict.said[self] = e.what();
+            } catch (const std::domain_error&) {
+                verdict.blamed[self] = net.rank();
+            }
+        }
+        if (story.is_culprit(net.rank())) return;
+        std::vector<rill::rank_t> alive;
+        for (int r = 0; r < net.size(); ++r)
+            if (!story.is_culprit(r)) alive.push_back(r);
+        rill::subgroup survivors(net, alive);
+        rill::group workers(survivors, shape);
+        actor player(workers, story, all);
+        for (int i = 0; i < 3; ++i) player.step();
+    };
+}
+
+/// Plays scenario `number` on one of the topologies; `run(ranks, body)` chooses the transport.
+template <class Run>
+void play(std::uint64_t number, failures& all, Run run) {
+    const scenario story(number);
+    verdicts verdict(story.ranks);
+    const auto on = [&](auto shape) { run(story, body_of(story, shape, verdict, all)); };
+    switch (number % 5) {
+        case 0: on(rill::topology::ring{}); break;
+        case 1: on(rill::topology::split_allgather{}); break;
+        case 2: on(rill::topology::halving_doubling{}); break;
+        case 3: on(rill::topology::tree{}); break;
+        default: on(rill::topology::recursive_doubling{});
+    }
+    if (story.kind != trouble::none) verdict.check(story, all);
+}
+
+}  // namespace
+
+TEST_CASE("any mixture of steps and failures ends alike on every rank, in simulated networks") {
+    failures all;
+    for (std::uint64_t number = 0; number < simulated_runs; ++number)
+        play(number, all, [&](const scenario& story, auto body) {
+            rill::simulated::run(story.ranks, {.jitter = rill::microseconds(50), .seed = number}, body);
+        });
+    CHECK(all.text() == "");
+}
+
+TEST_CASE("any mixture of steps and failures ends alike on every rank, on threads") {
+    failures all;
+    for (std::uint64_t number = 0; number < thread_runs; ++number)
+        play(number + 1'000'000, all,
+             [](const scenario& story, auto body) { rill::in_process::run(story.ranks, body); });
+    CHECK(all.text() == "");
+}
