@@ -22,7 +22,7 @@ struct tally {
     std::uint32_t contributors = 1;
     std::uint32_t age = 0;
 
-    static tally of(const contribution& own) { return {own.weight, own.weight > 0 ? 1U : 0U, own.age}; }
+    static tally of(const contribution& own) { return own.weight > 0 ? tally{own.weight, 1, own.age} : tally{0, 0, 0}; }
     static tally of(const wire::header& head) { return {head.weight, head.contributors, head.age}; }
 
     void describe(wire::header& head) const {
