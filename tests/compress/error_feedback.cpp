@@ -61,6 +61,7 @@ void check_mass(const Policy& policy) {
         const auto before = residual_of<T>(codec);
         std::vector<T> sum(n);
         for (std::size_t i = 0; i < n; ++i) sum[i] = static_cast<T>(before[i] + input[i]);
+        codec.begin(step);
         const contribution_of<T> given(codec, codec.encode(input));
         CHECK(input == unchanged);
         CHECK(residual_of<T>(codec) == before);

@@ -123,6 +123,7 @@ receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, co
     RILL_EXPECTS(gradient.size() == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
     RILL_EXPECTS(result.size() == gradient.size(), "all_reduce: input and output must be of one size");
     detail::transaction attempt(codec);
+    codec.begin(group.operation_number() + 1);
     const std::size_t dimension = codec.coded_dimension();
     const auto contribute = [&] { return codec.encode(gradient); };
     receipt done;

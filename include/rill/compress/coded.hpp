@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 namespace rill::inline RILL_ABI::compress {
 
@@ -32,6 +31,7 @@ class codec {
         : selector_(sparsifier, dimension), codings_(codings) {}
 
     std::size_t dimension() const { return selector_.dimension(); }
+    void begin(std::uint64_t number) { selector_.begin(number); }
     std::size_t coded_dimension() { return selector_.coded_dimension(); }
     const stream_codings& codings() const { return codings_; }
 
@@ -46,18 +46,8 @@ class codec {
         selector_.expand(folded, output);
     }
     void erase_sent(std::span<T> values) const { selector_.erase_sent(values); }
-    void commit() { selector_.next_step(); }
-    void rollback() { selector_.next_step(); }
-
-    /// Stores the position of a selector that has one, as a section of `to`, a `train::checkpoint_writer` or alike.
-    template <class Writer>
-    void save(Writer& to, const std::string& name) const {
-        if constexpr (requires { selector_.save(to, name); }) selector_.save(to, name);
-    }
-    template <class Reader>
-    void restore(const Reader& from, const std::string& name) {
-        if constexpr (requires { selector_.restore(from, name); }) selector_.restore(from, name);
-    }
+    void commit() {}
+    void rollback() {}
 
   private:
     selector selector_;

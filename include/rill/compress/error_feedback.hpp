@@ -31,6 +31,7 @@ class error_feedback_codec {
         : inner_(std::move(inner)), residual_(inner_.dimension(), T{}), sum_(inner_.dimension()) {}
 
     std::size_t dimension() const { return inner_.dimension(); }
+    void begin(std::uint64_t number) { inner_.begin(number); }
     std::size_t coded_dimension() { return inner_.coded_dimension(); }
     decltype(auto) codings() const { return inner_.codings(); }
 
@@ -71,16 +72,14 @@ class error_feedback_codec {
         inner_.rollback();
     }
 
-    /// Stores the residual, and what the compressor keeps, as sections of `to`, a `train::checkpoint_writer` or alike.
+    /// Stores the residual as a section of `to`, a `train::checkpoint_writer` or alike.
     template <class Writer>
     void save(Writer& to, const std::string& name) const {
         to.add(name + ".residual", std::span<const T>(residual_));
-        if constexpr (requires { inner_.save(to, name); }) inner_.save(to, name);
     }
     template <class Reader>
     void restore(const Reader& from, const std::string& name) {
         from.read(name + ".residual", std::span<T>(residual_));
-        if constexpr (requires { inner_.restore(from, name); }) inner_.restore(from, name);
         pending_ = false;
     }
 

@@ -29,7 +29,7 @@ struct keep_all {
         std::size_t coded_dimension() const { return dimension_; }
         stream_view<T, Index> select(std::span<const T> input) { return {{0, input.size()}, input}; }
         void erase_sent(std::span<T> values) const { std::fill(values.begin(), values.end(), T{}); }
-        void next_step() {}
+        void begin(std::uint64_t) {}
 
       private:
         std::size_t dimension_;

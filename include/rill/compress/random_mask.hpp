@@ -12,13 +12,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 namespace rill::inline RILL_ABI::compress {
 
-/// Each entry with probability `density`, the same on all ranks by a shared seed, a new choice every step: only
-/// values travel, as a dense stream of the chosen entries (SAPS-PSGD, section 3.2). Entries that are not chosen come
-/// out as zero.
+/// Each entry with probability `density`, the same on all ranks by a shared seed, a new choice for every operation of a
+/// group (`group::resume_at` resumes them): only values travel, as a dense stream of the chosen entries (SAPS-PSGD,
+/// section 3.2). Entries that are not chosen come out as zero.
 struct random_mask {
     double density = 0.01;
     std::uint64_t seed = 0;
@@ -53,31 +52,22 @@ struct random_mask {
         void erase_sent(std::span<T> values) const {
             for (Index i : mask_) values[i] = T{};
         }
-        void next_step() {
-            ++step_;
-            choose();
-        }
-
-        template <class Writer>
-        void save(Writer& to, const std::string& name) const {
-            to.add(name + ".step", std::span<const std::uint64_t>(&step_, 1));
-        }
-        template <class Reader>
-        void restore(const Reader& from, const std::string& name) {
-            from.read(name + ".step", std::span<std::uint64_t>(&step_, 1));
+        void begin(std::uint64_t number) {
+            if (number == number_) return;
+            number_ = number;
             choose();
         }
 
       private:
         void choose() {
             mask_.clear();
-            kernel::random_mask(random_key{seed_}.derive(step_), skips_, {0, dimension_}, mask_);
+            kernel::random_mask(random_key{seed_}.derive(number_), skips_, {0, dimension_}, mask_);
         }
 
         kernel::geometric_skips skips_;
         std::uint64_t seed_;
         std::size_t dimension_;
-        std::uint64_t step_ = 0;
+        std::uint64_t number_ = 0;
         aligned_vector<Index> mask_;
         aligned_vector<T> values_;
     };

@@ -6,6 +6,7 @@
 #include <rill/stream/stream_view.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace rill::inline RILL_ABI::compress {
@@ -23,7 +24,7 @@ class selection {
     void erase_sent(std::span<T> values) const {
         for (Index i : chosen_.indices()) values[i] = T{};
     }
-    void next_step() {}
+    void begin(std::uint64_t) {}
 
   protected:
     std::span<Index> room(std::size_t most) { return chosen_.make_sparse({0, dimension_}, most).indices; }

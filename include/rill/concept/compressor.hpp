@@ -4,12 +4,15 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace rill::inline RILL_ABI {
 
 /// What of a worker's contribution is sent, and how: a policy bound to one worker and one dimension.
 ///
+/// - `begin(number)` comes first: the number of the operation, the same on all ranks, from which they draw what they
+///   must choose alike (a mask).
 /// - `encode(input)` gives a view of what is contributed (a `stream_view` over `[0, coded_dimension())`), valid until
 /// the
 ///   next call. The input is not changed. Throws `invalid_value` where an entry cannot be sent (a NaN), naming it.
@@ -24,19 +27,20 @@ namespace rill::inline RILL_ABI {
 ///   `is_contractive`: what is left out is smaller than the input by a constant factor, as error feedback needs;
 ///   `has_lossless_copy`: the copy phase sends the fold as it is.
 template <class C, class T>
-concept Compressor =
-    Element<T> && IndexType<typename C::index_type> && requires(C& codec, const C& constant, std::span<const T> input) {
-        { constant.dimension() } -> std::same_as<std::size_t>;
-        { codec.coded_dimension() } -> std::same_as<std::size_t>;
-        { codec.encode(input).range() };
-        { codec.commit() };
-        { codec.rollback() };
-        { constant.codings() };
-        { C::is_coordinatewise } -> std::convertible_to<bool>;
-        { C::is_lossless } -> std::convertible_to<bool>;
-        { C::is_unbiased } -> std::convertible_to<bool>;
-        { C::is_contractive } -> std::convertible_to<bool>;
-        { C::has_lossless_copy } -> std::convertible_to<bool>;
-    };
+concept Compressor = Element<T> && IndexType<typename C::index_type> &&
+                     requires(C& codec, const C& constant, std::span<const T> input, std::uint64_t number) {
+                         { constant.dimension() } -> std::same_as<std::size_t>;
+                         { codec.begin(number) };
+                         { codec.coded_dimension() } -> std::same_as<std::size_t>;
+                         { codec.encode(input).range() };
+                         { codec.commit() };
+                         { codec.rollback() };
+                         { constant.codings() };
+                         { C::is_coordinatewise } -> std::convertible_to<bool>;
+                         { C::is_lossless } -> std::convertible_to<bool>;
+                         { C::is_unbiased } -> std::convertible_to<bool>;
+                         { C::is_contractive } -> std::convertible_to<bool>;
+                         { C::has_lossless_copy } -> std::convertible_to<bool>;
+                     };
 
 }  // namespace rill::inline RILL_ABI
