@@ -84,8 +84,8 @@ class trainer {
     }
 
     /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks and this seed.
-    /// Throws `data_error`, and changes nothing, where the file does not fit. Ranks that restore different steps get a
-    /// `mismatch` from the next one.
+    /// Collective: throws `data_error`, and changes nothing, where this rank's file does not fit, and on all ranks
+    /// where their files hold different steps or parameters.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         const saved_state saved = read_state(in, std::string(prefix) + "trainer");
@@ -95,6 +95,7 @@ class trainer {
         in.read(std::string(prefix) + "parameters", parameters);
         batches.restore(in, prefix);
         strategy.restore(in, prefix);
+        require_agreement(in.path(), saved[3], parameters);
         parameters_.swap(parameters);
         batches_ = std::move(batches);
         strategy_ = std::move(strategy);
@@ -125,6 +126,24 @@ class trainer {
                 throw data_error(in.path(), "section \"" + name + "\", " + what[i], std::to_string(own[i]),
                                  std::to_string(saved[i]));
         return saved;
+    }
+
+    void require_agreement(const std::string& path, std::uint64_t step, std::span<const scalar> parameters) {
+        const auto size = static_cast<std::size_t>(workers_.size()), rank = static_cast<std::size_t>(workers_.rank());
+        const std::uint64_t sum = detail::checksum(std::as_bytes(parameters));
+        std::vector<std::int64_t> steps(size), sums(size);
+        steps[rank] = static_cast<std::int64_t>(step);
+        sums[rank] = static_cast<std::int64_t>(sum);
+        all_reduce(workers_, steps, steps);
+        all_reduce(workers_, sums, sums);
+        for (std::size_t other = 1; other < size; ++other) {
+            const std::string where = "beside the file of rank " + std::to_string(other);
+            if (steps[other] != steps[0])
+                throw data_error(path, where, "step " + std::to_string(steps[0]) + " as on rank 0",
+                                 std::to_string(steps[other]));
+            if (sums[other] != sums[0])
+                throw data_error(path, where, "the parameters that rank 0 has, the same on all ranks", "others");
+        }
     }
 
     /// Every rank learns whose gradients cannot be used: coordinate + 1 at the place of each such rank.

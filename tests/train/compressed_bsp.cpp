@@ -1,0 +1,75 @@
+#include <rill/train/compressed_bsp.hpp>
+
+#include "jobs.hpp"
+
+#include <rill/compress/keep_all.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+using namespace rill;
+using namespace jobs;
+
+namespace {
+const train::compressed_bsp one_of_three{topology::split_allgather{},
+                                         compress::error_feedback{compress::top_k{.count = 1}}, train::sgd{},
+                                         train::step_decay{.initial = 1, .factor = 0.5}};
+using vectors = std::vector<std::vector<float>>;
+}  // namespace
+
+TEST_CASE("compressed_bsp: a codec that leaves nothing out gives what dense exchange gives") {
+    const train::compressed_bsp everything{topology::ring{}, compress::keep_all{}, descent, train::constant_rate{0.1}};
+    const train::bsp dense{topology::ring{}, descent, train::constant_rate{0.1}};
+    vectors results(2);
+    const auto trained_with = [&](const auto& plan, std::vector<float>& result) {
+        in_process::run(3, [&](auto& net) {
+            auto trainer = make_trainer(net, plan);
+            while (trainer.step_number() < 10) trainer.step();
+            if (net.rank() == 0) result = copy_of_parameters(trainer);
+        });
+    };
+    trained_with(everything, results[0]);
+    trained_with(dense, results[1]);
+    for (std::size_t i = 0; i < results[0].size(); ++i)
+        CHECK(results[0][i] == doctest::Approx(results[1][i]).epsilon(1e-4));
+}
+
+TEST_CASE("compressed_bsp: what is left out is a step at the rate of its own time, and comes later") {
+    vectors moved(2), residuals(2);
+    on_transports(2, [&](auto& net) {
+        group workers{net, one_of_three.topology};
+        auto bound = one_of_three.bind(3);
+        const auto rank = static_cast<std::size_t>(net.rank());
+        std::vector<float> parameters(3), gradient{3, 2, 1};
+        bound.step(workers, std::span(parameters), std::span(gradient), 0, {});
+        CHECK(parameters == std::vector<float>{-3, 0, 0});
+        gradient = {0, 0, 2};
+        bound.step(workers, std::span(parameters), std::span(gradient), 1, {});  // rate 1/2
+        moved[rank] = parameters;
+        residuals[rank].assign(bound.codec().residual().begin(), bound.codec().residual().end());
+    });
+    // Residual (0, 2, 1) and half of (0, 0, 2) make (0, 2, 2): the lower coordinate goes first.
+    CHECK(moved == vectors(2, {-3, -2, 0}));
+    CHECK(residuals == vectors(2, {0, 0, 2}));
+}
+
+TEST_CASE("compressed_bsp: of a skipped step the other ranks keep what they contributed") {
+    vectors moved(2), residuals(2);
+    on_transports(2, [&](auto& net) {
+        group workers{net, one_of_three.topology};
+        auto bound = one_of_three.bind(3);
+        const auto rank = static_cast<std::size_t>(net.rank());
+        std::vector<float> parameters(3), gradient{3, 2, 1};
+        bound.step(workers, std::span(parameters), std::span(gradient), 0, {});
+        gradient = {4, 4, 4};
+        const receipt done = bound.step(workers, std::span(parameters), std::span(gradient), 0,
+                                        contribution{.weight = net.rank() == 0 ? 0.0 : 1.0});
+        CHECK(done.contributors == 1);
+        moved[rank] = parameters;
+        residuals[rank].assign(bound.codec().residual().begin(), bound.codec().residual().end());
+    });
+    CHECK(moved == vectors(2, {-3, 0, 0}));
+    CHECK(residuals == vectors{{0, 2, 1}, {4, 6, 5}});
+}

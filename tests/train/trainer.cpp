@@ -1,0 +1,248 @@
+#include <rill/train/trainer.hpp>
+
+#include "allocations.hpp"
+#include "jobs.hpp"
+#include "scratch.hpp"
+
+#include <rill/collective/barrier.hpp>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace rill;
+using namespace jobs;
+
+namespace {
+
+constexpr int ranks = 4;
+using parameters_of_ranks = std::vector<std::vector<float>>;
+
+/// What every rank has after each of `steps` steps.
+template <class Plan>
+std::vector<std::vector<parameters_of_ranks>> trace(const Plan& plan, int steps, const std::vector<fault>& faults) {
+    std::vector<std::vector<parameters_of_ranks>> runs;
+    const auto body = [&](auto& net) {
+        auto trainer = make_trainer(net, plan, faults);
+        for (auto& step : runs.back()) {
+            step[static_cast<std::size_t>(net.rank())] = copy_of_parameters(trainer);
+            trainer.step();
+        }
+    };
+    const auto empty = std::vector(static_cast<std::size_t>(steps), parameters_of_ranks(ranks));
+    runs.push_back(empty);
+    in_process::run(ranks, body);
+    runs.push_back(empty);
+    simulated::run(ranks, {}, body);
+    return runs;
+}
+
+}  // namespace
+
+TEST_CASE("trainer: parameters are the same bits on all ranks after every step, on either transport") {
+    for_each_plan([](const auto& plan) {
+        const auto runs = trace(plan, 12, {{.rank = 2, .step = 5, .coordinate = 4}});
+        CHECK(runs[0] == runs[1]);
+        for (std::size_t step = 0; step < runs[0].size(); ++step) {
+            for (const auto& parameters : runs[0][step]) CHECK(parameters == runs[0][step][0]);
+            if (step == 0) continue;
+            const bool skipped = step == 6;
+            CHECK((runs[0][step] == runs[0][step - 1]) == skipped);
+        }
+    });
+}
+
+TEST_CASE("trainer: the loss falls") {
+    for_each_plan([](const auto& plan) {
+        std::vector<double> first(ranks), last(ranks);
+        in_process::run(ranks, [&](auto& net) {
+            auto trainer = make_trainer(net, plan);
+            const auto rank = static_cast<std::size_t>(net.rank());
+            for (int step = 0; step < 40; ++step) {
+                const double loss = trainer.step().loss;
+                (step < 5 ? first : last)[rank] += step < 5 || step >= 35 ? loss : 0;
+            }
+        });
+        for (std::size_t rank = 0; rank < ranks; ++rank) CHECK(last[rank] < 0.75 * first[rank]);
+    });
+}
+
+TEST_CASE("trainer: all ranks skip a step in which any gradient is not finite, and know whose it was") {
+    const float infinity = std::numeric_limits<float>::infinity();
+    const std::vector<fault> faults{{.rank = 1, .step = 2, .coordinate = 50},
+                                    {.rank = 1, .step = 2, .coordinate = 7},
+                                    {.rank = 0, .step = 4, .coordinate = 0, .value = -infinity},
+                                    {.rank = 3, .step = 4, .coordinate = 146, .value = infinity}};
+    for_each_plan([&](const auto& plan) {
+        std::vector<std::vector<train::step_record>> records(ranks);
+        on_transports(ranks, [&](auto& net) {
+            auto& own = records[static_cast<std::size_t>(net.rank())];
+            own.clear();
+            auto trainer = make_trainer(net, plan, faults);
+            while (trainer.step_number() < 6) own.push_back(trainer.step());
+        });
+        for (const auto& own : records) {
+            for (std::size_t step : {0, 1, 3, 5}) CHECK_FALSE(own[step].skipped());
+            CHECK(own[2].invalid == std::vector<train::invalid_gradient>{{1, 7}});
+            CHECK(own[2].exchange.contributors == 3);
+            CHECK(own[4].invalid == std::vector<train::invalid_gradient>{{0, 0}, {3, 146}});
+            CHECK(own[4].step == 4);
+        }
+    });
+}
+
+TEST_CASE("trainer: goes on when no rank has a finite gradient, and alone") {
+    for_each_plan([](const auto& plan) {
+        for (int size : {1, 2}) {
+            std::vector<int> skipped(static_cast<std::size_t>(size));
+            on_transports(size, [&](auto& net) {
+                auto trainer = make_trainer(net, plan, {{.rank = 0, .step = 1}, {.rank = 1, .step = 1}});
+                int count = 0;
+                while (trainer.step_number() < 3) count += trainer.step().skipped() ? 1 : 0;
+                skipped[static_cast<std::size_t>(net.rank())] = count;
+            });
+            CHECK(skipped == std::vector<int>(skipped.size(), 1));
+        }
+    });
+}
+
+TEST_CASE("trainer: the record's bytes are those that the transport counts") {
+    for_each_plan([](const auto& plan) {
+        std::vector<int> agree(ranks);
+        on_transports(ranks, [&](auto& net) {
+            auto trainer = make_trainer(net, plan, {{.rank = 2, .step = 1}});
+            bool same = true;
+            for (int step = 0; step < 4; ++step) {
+                const traffic before = net.counted();
+                const traffic recorded = trainer.step().exchange.wire;
+                same = recorded == net.counted() - before && same;
+            }
+            agree[static_cast<std::size_t>(net.rank())] = same ? 1 : 0;
+        });
+        CHECK(agree == std::vector<int>(ranks, 1));
+    });
+}
+
+TEST_CASE("trainer: resumes from a checkpoint bit for bit") {
+    const scratch_directory directory;
+    const auto path = [&](rank_t rank) { return directory / ("rank-" + std::to_string(rank)).c_str(); };
+    const std::vector<fault> faults{{.rank = 1, .step = 9, .coordinate = 3}};
+    for_each_plan([&](const auto& plan) {
+        parameters_of_ranks through(ranks), resumed(ranks);
+        // Epochs of 7 steps end before and after the checkpoint.
+        const auto whole = [&](auto& net) {
+            auto trainer = make_trainer(net, plan, faults);
+            while (trainer.step_number() < 30) {
+                if (trainer.step_number() == 15) {
+                    train::checkpoint::writer out;
+                    trainer.save(out, "job.");
+                    out.save(path(net.rank()));
+                }
+                trainer.step();
+            }
+            through[static_cast<std::size_t>(net.rank())] = copy_of_parameters(trainer);
+        };
+        const auto second_half = [&](auto& net) {
+            auto trainer = make_trainer(net, plan);
+            trainer.restore(train::checkpoint::load(path(net.rank())), "job.");
+            while (trainer.step_number() < 30) trainer.step();
+            resumed[static_cast<std::size_t>(net.rank())] = copy_of_parameters(trainer);
+        };
+        in_process::run(ranks, whole);
+        in_process::run(ranks, second_half);
+        CHECK(resumed == through);
+        simulated::run(ranks, {}, whole);
+        simulated::run(ranks, {}, second_half);
+        CHECK(resumed == through);
+    });
+}
+
+TEST_CASE("trainer: refuses a checkpoint that does not fit, and stays as it was") {
+    const scratch_directory directory;
+    const std::string path = directory / "saved";
+    in_process::run(1, [&](auto& net) {
+        auto saved = make_trainer(net, sparse_plan, {}, 8);
+        saved.step();
+        train::checkpoint::writer out;
+        saved.save(out, "");
+        out.save(path);
+        const auto file = train::checkpoint::load(path);
+
+        auto other_seed = make_trainer(net, sparse_plan, {}, 9);
+        const auto before = copy_of_parameters(other_seed);
+        CHECK(has(message_of<train::data_error>([&] { other_seed.restore(file, ""); }),
+                  "seed of the group: expected 9, found 8"));
+        CHECK(copy_of_parameters(other_seed) == before);
+        CHECK(other_seed.step_number() == 0);
+
+        train::checkpoint::writer dense;
+        make_trainer(net, dense_plan, {}, 9).save(dense, "");
+        dense.save(path);
+        CHECK(has(message_of<train::data_error>([&] { other_seed.restore(train::checkpoint::load(path), ""); }),
+                  "no such section"));
+        CHECK(copy_of_parameters(other_seed) == before);
+    });
+    std::vector<std::string> messages(2);
+    in_process::run(2, [&](auto& net) {
+        auto trainer = make_trainer(net, dense_plan, {}, 9);
+        const auto file = train::checkpoint::load(path);
+        messages[static_cast<std::size_t>(net.rank())] =
+            message_of<train::data_error>([&] { trainer.restore(file, ""); });
+    });
+    CHECK(has(messages[0], "number of ranks: expected 2, found 1"));
+    CHECK(has(messages[1], "rank: expected 1, found 0"));
+}
+
+TEST_CASE("trainer: files that do not belong together are refused on all ranks") {
+    const scratch_directory directory;
+    const auto path = [&](const char* what, rank_t rank) { return directory / (what + std::to_string(rank)).c_str(); };
+    const auto run_and_save = [&](const char* what, std::uint64_t steps, std::vector<fault> faults) {
+        in_process::run(3, [&](auto& net) {
+            auto trainer = make_trainer(net, dense_plan, faults);
+            while (trainer.step_number() < steps) trainer.step();
+            train::checkpoint::writer out;
+            trainer.save(out, "");
+            out.save(path(what, net.rank()));
+        });
+    };
+    run_and_save("usual", 2, {});
+    run_and_save("early", 1, {});
+    run_and_save("skipped", 2, {{.rank = 0, .step = 1}});
+    const auto messages_with = [&](const char* odd) {
+        std::vector<std::string> messages(3);
+        in_process::run(3, [&](auto& net) {
+            auto trainer = make_trainer(net, dense_plan);
+            const auto file = train::checkpoint::load(path(net.rank() == 2 ? odd : "usual", net.rank()));
+            messages[static_cast<std::size_t>(net.rank())] =
+                message_of<train::data_error>([&] { trainer.restore(file, ""); });
+            trainer.step();  // the group goes on
+        });
+        return messages;
+    };
+    for (const auto& message : messages_with("early"))
+        CHECK(has(message, "beside the file of rank 2: expected step 2 as on rank 0, found 1"));
+    for (const auto& message : messages_with("skipped"))
+        CHECK(has(message, "beside the file of rank 2: expected the parameters that rank 0 has"));
+    for (const auto& message : messages_with("usual")) CHECK(message.empty());
+}
+
+TEST_CASE("trainer: a step allocates nothing once the first ones are done") {
+    for_each_plan([](const auto& plan) {
+        unsigned long count = 0;  // of all ranks: they share a thread
+        simulated::run(ranks, {}, [&](auto& net) {
+            auto trainer = make_trainer(net, plan);
+            // Mailboxes and streams fill differently from step to step: it takes some to see their largest use.
+            while (trainer.step_number() < 300) trainer.step();
+            barrier(trainer.workers());
+            const unsigned long before = allocations();
+            barrier(trainer.workers());
+            while (trainer.step_number() < 310) trainer.step();
+            barrier(trainer.workers());
+            if (net.rank() == 0) count = allocations() - before;
+            barrier(trainer.workers());
+        });
+        CHECK(count == 0);
+    });
+}
