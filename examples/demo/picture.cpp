@@ -76,7 +76,8 @@ void draw_run(std::ostream& out, const axes& on, const outcome& run, const char*
             << "\" r=\"3.5\" fill=\"" << colour << "\"><title>step " << at.step << ": " << number(100 * at.accuracy, 2)
             << " % after " << number(at.megabytes, 1) << " MB</title></circle>\n";
     const milestone& end = run.curve.back();
-    const std::string style = std::string("fill=\"") + colour + "\" font-weight=\"bold\"";
+    const std::string style = std::string("fill=\"") + colour +
+                              "\" font-weight=\"bold\" stroke=\"white\" stroke-width=\"5\" paint-order=\"stroke\"";
     text(out, on.x(end.megabytes), on.y(end.accuracy) - 12, "end",
          run.name + ": " + number(100 * end.accuracy, 2) + " %, " + number(end.megabytes, 0) + " MB", style.c_str());
 }
