@@ -2,6 +2,8 @@
 #pragma once
 
 #include <rill/core/contract.hpp>
+#include <rill/kernel/little_endian.hpp>
+#include <rill/kernel/loop.hpp>
 #include <rill/kernel/select.hpp>
 
 #include <algorithm>
@@ -47,6 +49,24 @@ cut<Key> cut_by_bisection(const Key* keys, std::size_t count, std::size_t k, Key
     return {low, k - above};
 }
 
+/// Writes the coordinates of the `k` keys above the cut, and of its first ties. Keys are padded to whole blocks.
+template <class Key, IndexType Index>
+void emit_above(const Key* keys, std::size_t first, std::size_t k, cut<Key> at, Index* out) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; count < k; i += block) {
+        alignas(64) std::uint8_t hits[block];  // one byte each: comparing and narrowing vectorises
+        for (std::size_t j = 0; j < block; ++j) hits[j] = keys[i + j] >= at.key ? 1 : 0;
+        for (std::size_t j = 0; j < block; j += 8)
+            for (auto eight = load_little<std::uint64_t>(hits + j); eight != 0; eight &= eight - 1) {
+                const std::size_t hit = i + j + static_cast<std::size_t>(std::countr_zero(eight)) / 8;
+                const bool tie = keys[hit] == at.key;
+                if (tie && at.ties == 0) continue;
+                at.ties -= tie ? 1U : 0U;
+                out[count++] = static_cast<Index>(first + hit);
+            }
+    }
+}
+
 /// As `select_largest`, for buckets that stay in cache.
 template <Element T, IndexType Index>
 std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_t k, Index* out,
@@ -61,14 +81,7 @@ std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_
         for (std::size_t j = 0; j < block; ++j) largest = keys[i + j] > largest ? keys[i + j] : largest;
     if (largest > largest_magnitude<T>) refuse_nan(x, first);
 
-    auto at = cut_by_bisection(keys, padded, k, largest);
-    std::size_t count = 0;
-    for (std::size_t i = 0; count < k; ++i) {
-        const bool tie = keys[i] == at.key && at.ties > 0;
-        at.ties -= tie ? 1U : 0U;
-        out[count] = static_cast<Index>(first + i);
-        count += keys[i] > at.key || tie ? 1U : 0U;
-    }
+    emit_above(keys, first, k, cut_by_bisection(keys, padded, k, largest), out);
     return k;
 }
 
