@@ -166,3 +166,18 @@ TEST_CASE("perceptron: what does not fit breaks the contract") {
     CHECK_THROWS_AS(perceptron<float>({5}), contract_violation);
     CHECK_THROWS_AS(perceptron<float>({5, 0, 2}), contract_violation);
 }
+
+TEST_CASE("perceptron: the bits do not depend on where the memory lies") {
+    const dataset data = random_dataset(64, 33, 5);
+    perceptron<float> model({33, 17, 5});
+    const std::size_t n = model.dimension();
+    const auto rows = first_rows(31);
+    const auto gradient_at = [&](std::size_t offset) {
+        aligned_vector<float> parameters(n + offset), gradient(n + offset);
+        model.initialise(std::span(parameters).subspan(offset), random_key{3});
+        model.gradient(std::span(parameters).subspan(offset), {data, rows}, std::span(gradient).subspan(offset));
+        return std::vector<float>(gradient.begin() + static_cast<std::ptrdiff_t>(offset), gradient.end());
+    };
+    const auto expected = gradient_at(0);
+    for (std::size_t offset = 1; offset < 16; ++offset) CHECK(gradient_at(offset) == expected);
+}

@@ -84,7 +84,7 @@ TEST_CASE("trainer: all ranks skip a step in which any gradient is not finite, a
             while (trainer.step_number() < 6) own.push_back(trainer.step());
         });
         for (const auto& own : records) {
-            for (std::size_t step : {0, 1, 3, 5}) CHECK_FALSE(own[step].skipped());
+            for (std::size_t step = 0; step < 6; ++step) CHECK(own[step].skipped() == (step == 2 || step == 4));
             CHECK(own[2].invalid == std::vector<train::invalid_gradient>{{1, 7}});
             CHECK(own[2].exchange.contributors == 3);
             CHECK(own[4].invalid == std::vector<train::invalid_gradient>{{0, 0}, {3, 146}});
