@@ -18,7 +18,7 @@ namespace rill::inline RILL_ABI {
 template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out>
 receipt all_gather(Group& group, const In& input, Out&& output) {
     using T = detail::element_of<Out>;
-    detail::require_foldable<T, aggregate::sum, typename Group::topology_type>();
+    static_cast<void>(detail::require_foldable<T, aggregate::sum, typename Group::topology_type>());
     const std::span<const T> mine(input);
     const std::span<T> all(output);
     const segment place =

@@ -13,7 +13,6 @@ namespace detail {
 template <class Group, class T, class Fold>
 receipt all_reduce_dense(Group& group, std::span<const T> input, std::span<T> output, const Fold& fold,
                          const contribution& own) {
-    require_foldable<T, Fold, typename Group::topology_type>();
     require_weight(own);
     RILL_EXPECTS(input.size() == output.size() || own.weight == 0, "all_reduce: input and output must be of one size");
     auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
@@ -31,7 +30,6 @@ receipt all_reduce_dense(Group& group, std::span<const T> input, std::span<T> ou
 template <IndexType Index, class T, class Group, class Contribute, class Output, class Fold>
 receipt all_reduce_stream(Group& group, std::size_t dimension, Contribute&& contribute, Output&& output,
                           const Fold& fold, const stream_codings& codings, const contribution& own) {
-    require_foldable<T, Fold, typename Group::topology_type>();
     require_weight(own);
     auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, Fold>>();
     const auto plan = group.shape().all_reduce(group.size(), group.rank());
@@ -69,6 +67,30 @@ class transaction {
     Codec& codec_;
     bool committed_ = false;
 };
+
+template <class Group, class T, class Codec, class Fold, class Accept>
+receipt all_reduce_coded(Group& group, std::span<const T> gradient, std::span<T> result, Codec& codec, const Fold& fold,
+                         const contribution& own, const Accept& accept) {
+    using Index = typename Codec::index_type;
+    RILL_EXPECTS(gradient.size() == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
+    RILL_EXPECTS(result.size() == gradient.size(), "all_reduce: input and output must be of one size");
+    transaction attempt(codec);
+    codec.begin(group.operation_number() + 1);
+    const std::size_t dimension = codec.coded_dimension();
+    const auto contribute = [&] { return codec.encode(gradient); };
+    receipt done;
+    if constexpr (Codec::is_coordinatewise) {
+        done = all_reduce_stream<Index, T>(group, dimension, contribute, result, fold, codec.codings(), own);
+    } else {
+        auto& folded = group.template workspace<aligned_vector<T>>();
+        folded.resize(dimension);
+        done =
+            all_reduce_stream<Index, T>(group, dimension, contribute, std::span<T>(folded), fold, codec.codings(), own);
+        codec.decode(std::span<const T>(folded), result);
+    }
+    if (accept(done)) attempt.commit();
+    return done;
+}
 }  // namespace detail
 
 /// Folds the contributions of all ranks, coordinate by coordinate, and gives every rank the result, bit for bit the
@@ -82,7 +104,10 @@ template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, 
     requires(!Compressor<Fold, detail::element_of<Out>>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
     using T = detail::element_of<Out>;
-    return detail::all_reduce_dense(group, std::span<const T>(input), std::span<T>(output), fold, own);
+    if constexpr (detail::require_foldable<T, Fold, typename Group::topology_type>())
+        return detail::all_reduce_dense(group, std::span<const T>(input), std::span<T>(output), fold, own);
+    else
+        return {};
 }
 
 /// The same on streams: the result is sparse until a fold finds the dense form to be the smaller one (`codings.when`).
@@ -95,8 +120,11 @@ receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>
     RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
     RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
                  "all_reduce: this topology has no copy phase, so nothing can be coded there");
-    return detail::all_reduce_stream<Index, T>(
-        group, input.dimension(), [&] { return input.view(); }, output, fold, codings, own);
+    if constexpr (detail::require_foldable<T, Fold, typename Group::topology_type>())
+        return detail::all_reduce_stream<Index, T>(
+            group, input.dimension(), [&] { return input.view(); }, output, fold, codings, own);
+    else
+        return {};
 }
 
 /// Takes every result.
@@ -114,30 +142,12 @@ template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, 
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, const Fold& fold = {},
                    const contribution& own = {}, const Accept& accept = {}) {
     using T = detail::element_of<Out>;
-    using Index = typename Codec::index_type;
-    static_assert(Codec::has_lossless_copy || Group::topology_type::has_copy_phase,
-                  "rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use "
-                  "topology::split_allgather, topology::ring, topology::tree or drop the copy coding");
-    const std::span<const T> gradient(input);
-    const std::span<T> result(output);
-    RILL_EXPECTS(gradient.size() == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
-    RILL_EXPECTS(result.size() == gradient.size(), "all_reduce: input and output must be of one size");
-    detail::transaction attempt(codec);
-    codec.begin(group.operation_number() + 1);
-    const std::size_t dimension = codec.coded_dimension();
-    const auto contribute = [&] { return codec.encode(gradient); };
-    receipt done;
-    if constexpr (Codec::is_coordinatewise) {
-        done = detail::all_reduce_stream<Index, T>(group, dimension, contribute, result, fold, codec.codings(), own);
-    } else {
-        auto& folded = group.template workspace<aligned_vector<T>>();
-        folded.resize(dimension);
-        done = detail::all_reduce_stream<Index, T>(group, dimension, contribute, std::span<T>(folded), fold,
-                                                   codec.codings(), own);
-        codec.decode(std::span<const T>(folded), result);
-    }
-    if (accept(done)) attempt.commit();
-    return done;
+    using Shape = typename Group::topology_type;
+    if constexpr (detail::require_foldable<T, Fold, Shape>() && detail::require_copy_phase<Codec, Shape>())
+        return detail::all_reduce_coded(group, std::span<const T>(input), std::span<T>(output), codec, fold, own,
+                                        accept);
+    else
+        return {};
 }
 
 }  // namespace rill::inline RILL_ABI

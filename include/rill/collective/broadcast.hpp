@@ -16,7 +16,7 @@ namespace rill::inline RILL_ABI {
 template <class Group, detail::ContiguousRange Data>
 receipt broadcast(Group& group, Data&& data, rank_t root) {
     using T = detail::element_of<Data>;
-    detail::require_foldable<T, aggregate::sum, typename Group::topology_type>();
+    static_cast<void>(detail::require_foldable<T, aggregate::sum, typename Group::topology_type>());
     detail::require_root(group, root);
     const std::span<T> values(data);
     auto& state = group.template workspace<dense_state<typename Group::transport_type, T, aggregate::sum>>();

@@ -24,19 +24,33 @@ concept ContiguousRange = requires(Range& range) { std::span(range); };
 template <class Range>
 using element_of = typename decltype(std::span(std::declval<Range&>()))::value_type;
 
-/// The ladder that every front door calls: names the first requirement that is not met.
+/// The ladder that every front door calls before anything else: names the first requirement that is not met, and says
+/// whether all are. Evaluated where it is called, so that its message comes first.
 template <class T, class Fold, class Shape>
-constexpr void require_foldable() {
+consteval bool require_foldable() {
     static_assert(Element<T>,
                   "rill::collective: this element type cannot travel; use float, double, std::int32_t or std::int64_t");
-    static_assert(
-        Aggregator<Fold, T>,
-        "rill::collective: the aggregator does not model Aggregator for this element type (a mean of integers?); "
-        "see rill/concept/aggregator.hpp");
-    if constexpr (Aggregator<Fold, T> && Topology<Shape>)
-        static_assert(Fold::is_commutative || Shape::preserves_rank_order,
-                      "rill::collective: the aggregator does not commute and the topology reorders ranks; use "
-                      "topology::recursive_doubling, topology::split_allgather, topology::tree or topology::star");
+    if constexpr (Element<T>) {
+        static_assert(Aggregator<Fold, T>,
+                      "rill::collective: the aggregator does not model Aggregator for this element type (a mean of "
+                      "integers?); see rill/concept/aggregator.hpp");
+        if constexpr (Aggregator<Fold, T> && Topology<Shape>)
+            static_assert(Fold::is_commutative || Shape::preserves_rank_order,
+                          "rill::collective: the aggregator does not commute and the topology reorders ranks; use "
+                          "topology::recursive_doubling, topology::split_allgather, topology::tree or topology::star");
+        return Aggregator<Fold, T>;
+    }
+    return false;
+}
+
+/// What `all_reduce` with a compressor asks besides.
+template <class Codec, class Shape>
+consteval bool require_copy_phase() {
+    constexpr bool met = Codec::has_lossless_copy || Shape::has_copy_phase;
+    static_assert(met,
+                  "rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use "
+                  "topology::split_allgather, topology::ring, topology::tree or drop the copy coding");
+    return met;
 }
 
 /// What stands behind a result to which every rank of the group contributes once.

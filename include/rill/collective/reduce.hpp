@@ -19,7 +19,7 @@ template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, 
 receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
     using T = detail::element_of<Out>;
     const auto shape = detail::rooted(group.shape());
-    detail::require_foldable<T, Fold, decltype(detail::rooted(group.shape()))>();
+    static_cast<void>(detail::require_foldable<T, Fold, decltype(detail::rooted(group.shape()))>());
     detail::require_root(group, root);
     const std::span<const T> mine(input);
     const bool is_root = group.rank() == root;
@@ -48,7 +48,7 @@ template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
                const Fold& fold = {}, const stream_codings& codings = {}) {
     const auto shape = detail::rooted(group.shape());
-    detail::require_foldable<T, Fold, decltype(detail::rooted(group.shape()))>();
+    static_cast<void>(detail::require_foldable<T, Fold, decltype(detail::rooted(group.shape()))>());
     detail::require_root(group, root);
     RILL_EXPECTS(&input != &output, "reduce: a stream cannot be its own output");
     RILL_EXPECTS(codings.copy.is_lossless(), "reduce: nothing is copied, so nothing can be coded there");

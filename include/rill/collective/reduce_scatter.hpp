@@ -17,7 +17,7 @@ namespace rill::inline RILL_ABI {
 template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
 receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
     using T = detail::element_of<Out>;
-    detail::require_foldable<T, Fold, typename Group::topology_type>();
+    static_cast<void>(detail::require_foldable<T, Fold, typename Group::topology_type>());
     const std::span<const T> all(input);
     const std::span<T> mine(output);
     const auto rank = static_cast<std::size_t>(group.rank());
@@ -44,7 +44,7 @@ receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& 
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 receipt reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                        const stream_codings& codings = {}) {
-    detail::require_foldable<T, Fold, typename Group::topology_type>();
+    static_cast<void>(detail::require_foldable<T, Fold, typename Group::topology_type>());
     RILL_EXPECTS(codings.copy.is_lossless(), "reduce_scatter: nothing is copied, so nothing can be coded there");
     RILL_EXPECTS(&input != &output, "reduce_scatter: a stream cannot be its own output");
     auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, Fold>>();
