@@ -4,6 +4,7 @@
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -49,7 +50,8 @@ class exchange {
     void send(rank_t peer, const byte_pieces& pieces) {
         ++counted_.messages_sent;
         counted_.bytes_sent += pieces.size_bytes();
-        sent_.push_back({net_->post(peer, on_, pieces), peer, pieces, round_});
+        sent_.push_back({{}, peer, pieces, round_});  // before the post: what a peer may read must be settled
+        sent_.back().handle = net_->post(peer, on_, pieces);
     }
 
     message receive(rank_t peer) {
@@ -62,7 +64,10 @@ class exchange {
 
     void next_round() {
         ++round_;
-        while (oldest_ < sent_.size() && sent_[oldest_].handle.done()) ++oldest_;
+        if (sent_.size() - oldest_ < many) return;
+        // Looking in vain costs time in a simulated network: what the last round sent is seldom done.
+        const auto looks_done = [&](sent& s) { return s.round + 1 < round_ && s.handle.done(); };
+        while (oldest_ < sent_.size() && looks_done(sent_[oldest_])) ++oldest_;
     }
 
     /// Whether a message of the present round is being sent from `memory`.
@@ -110,8 +115,8 @@ class exchange {
     duration elapsed() const { return net_->now() - start_; }
 
     /// A frame of another call arrived: finds the rank whose call differs from the others' and throws `mismatch`.
-    [[noreturn]] void disagree(rank_t source) {
-        blame_odd_one();
+    [[noreturn]] void disagree(rank_t source) const {
+        blame_odd_one(entrants(false));
         fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
     }
 
@@ -130,6 +135,8 @@ class exchange {
     }
 
   private:
+    static constexpr std::size_t many = 16;
+
     struct sent {
         typename Net::sending handle;
         rank_t peer;
@@ -154,38 +161,44 @@ class exchange {
         round_ = 0;
     }
 
-    std::vector<call_signature> entered_by_all() const {
+    struct entrant {
+        rank_t rank;
+        call_signature call;
+    };
+
+    /// What the ranks have entered. Whoever is already in the next operation has agreed with this one. Where it
+    /// matters, a rank that has not come is an error.
+    std::vector<entrant> entrants(bool all_must_have_come) const {
         const time_point until = net_->now() + patience_ / 8;
-        std::vector<call_signature> calls;
+        std::vector<entrant> come;
         for (rank_t r = 0; r < net_->size(); ++r) {
             const auto entered = net_->inquire(r, on_.context, signature_.number, until);
-            if (!entered)
+            if (entered)
+                come.push_back({r, entered->number == signature_.number + 1 ? signature_ : *entered});
+            else if (all_must_have_come)
                 fail(failure::timeout, r, no_rank,
                      "rank " + std::to_string(r) + " has not entered the operation within " +
                          std::to_string(patience_.seconds()) + " s");
-            calls.push_back(*entered);
         }
-        return calls;
+        return come;
     }
 
     /// The odd one is the lowest rank outside the largest set of equal calls (of equally large sets: the one with the
     /// lowest rank).
-    void blame_odd_one() const {
-        const std::vector<call_signature> calls = entered_by_all();
-        std::size_t usual = 0;
-        std::size_t most = 0;
-        for (std::size_t i = 0; i < calls.size(); ++i) {
-            std::size_t equal = 0;
-            for (const auto& other : calls) equal += other == calls[i] ? 1U : 0U;
-            if (equal > most) {
-                most = equal;
-                usual = i;
-            }
+    void blame_odd_one(const std::vector<entrant>& come) const {
+        std::ptrdiff_t most = 0;
+        call_signature usual{};
+        for (const entrant& each : come) {
+            const auto equal =
+                std::count_if(come.begin(), come.end(), [&](const entrant& other) { return other.call == each.call; });
+            if (equal <= most) continue;
+            most = equal;
+            usual = each.call;
         }
-        for (std::size_t i = 0; i < calls.size(); ++i)
-            if (calls[i] != calls[usual])
-                fail(failure::mismatch, static_cast<rank_t>(i), no_rank,
-                     "rank " + std::to_string(i) + " " + difference(calls[i], calls[usual]));
+        for (const entrant& each : come)
+            if (each.call != usual)
+                fail(failure::mismatch, each.rank, no_rank,
+                     "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
     }
 
     static std::string difference(const call_signature& odd, const call_signature& usual) {
@@ -205,7 +218,7 @@ class exchange {
     }
 
     [[noreturn]] void nothing_came_from(rank_t peer) const {
-        blame_odd_one();
+        blame_odd_one(entrants(true));
         fail(failure::timeout, peer, net_->rank(),
              "rank " + std::to_string(net_->rank()) + " waited " + std::to_string(patience_.seconds()) +
                  " s for rank " + std::to_string(peer) +
