@@ -54,6 +54,13 @@ std::string on_some_groups(Attempt attempt, rill::group_options options = {}) {
     return all.text();
 }
 
+/// Waits until all ranks have entered the operation under way.
+template <class Group>
+void await_all(Group& workers) {
+    for (int r = 0; r < workers.size(); ++r)
+        workers.net().inquire(r, workers.context(), workers.operation_number(), rill::deadline::never);
+}
+
 struct explosive_sum : rill::aggregate::sum {
     static constexpr const char* name = "explosive_sum";
     template <class T>
@@ -144,6 +151,65 @@ TEST_CASE("groups that were made differently do not come about") {
     rill::in_process::run(5, body);
     rill::simulated::run(5, {}, body);
     CHECK(all.text() == "");
+}
+
+TEST_CASE("a group that does not come about closes its context") {
+    failures all;
+    const auto body = [&](auto& net) {
+        std::uint64_t context = 0;
+        try {
+            rill::group workers(net, rill::topology::ring{}, {.seed = net.rank() == 1 ? 1U : 0U});
+        } catch (const rill::mismatch& e) {
+            context = e.notice().context;
+        }
+        // What is handed over to an open context fills the mailbox.
+        for (int i = 0; i < 2; ++i)
+            if (!net.post(net.rank(), {context, 9}, rill::buffer(100))) all.add("the context is open");
+    };
+    rill::in_process::run(3, body, {.mailbox_bytes = 50});
+    rill::simulated::run(3, {.mailbox_bytes = 50}, body);
+    CHECK(all.text() == "");
+}
+
+TEST_CASE("an error of another group is this rank's failure") {
+    CHECK(on_some_groups([](auto& workers, auto fail) {
+              const rill::abort_notice foreign{
+                  .context = 5, .kind = rill::failure::timeout, .culprit = 7, .reason = "late"};
+              const auto call = [&] {
+                  workers.run({.kind = rill::operation::barrier}, [&](auto& current) -> rill::receipt {
+                      await_all(workers);
+                      if (workers.rank() == 1) throw rill::timeout(foreign);
+                      current.receive(1);
+                      return {};
+                  });
+              };
+              if (workers.rank() == 1)
+                  expect_error<rill::timeout>(call, 7, "late", fail);
+              else
+                  expect_error<rill::peer_failure>(call, 1, "barrier (operation 1): rank 1: rill: late", fail);
+          }) == "");
+}
+
+TEST_CASE("bytes that are no frame are the failure of who sent them") {
+    CHECK(on_some_groups(
+              [](auto& workers, auto fail) {
+                  std::vector<float> data(64, 1);
+                  const auto send_rubbish = [&](auto& current) {
+                      await_all(workers);
+                      for (int r = 0; r < workers.size(); ++r)
+                          if (r != 1) current.send(r, std::as_bytes(std::span(data)));
+                      for (;;) current.receive(0);
+                      return rill::receipt{};
+                  };
+                  const auto call = [&] {
+                      if (workers.rank() == 1)
+                          workers.run({.kind = rill::operation::all_reduce}, send_rubbish);
+                      else
+                          rill::all_reduce(workers, data, data);
+                  };
+                  expect_error<rill::protocol_error>(call, 1, "rank 1 sent bytes that are no valid frame", fail);
+              },
+              {.timeout = rill::seconds(5)}) == "");
 }
 
 TEST_CASE("a rank that never comes is named by a timeout, and later calls fail alike") {

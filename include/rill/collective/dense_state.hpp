@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace rill::inline RILL_ABI {
@@ -63,13 +64,12 @@ class dense_state {
     void copy(std::span<arrival<message>> arrivals) {
         for (auto& a : arrivals) {
             const part_range parts = a.from.parts;
-            const frame f = expect_dense(a);
+            const values_from given = expect_dense(a);
             if (parts.count() == 0) continue;
             const std::span<T> target = output_.subspan(range(parts).begin, range(parts).size());
             call_->await_readers(std::as_bytes(target));
-            const std::span<const T> values = content_of(f, unused_).values();
-            std::copy(values.begin(), values.end(), target.begin());
-            set(parts, place::output, tally::of(f.head));
+            std::copy(given.values.begin(), given.values.end(), target.begin());
+            set(parts, place::output, given.what);
         }
     }
 
@@ -162,8 +162,8 @@ class dense_state {
                 add(at(from, parts), tally_of(parts));
                 own_added = true;
             }
-            const frame f = expect_dense(a);
-            add(content_of(f, unused_).values(), tally::of(f.head));
+            const values_from given = expect_dense(a);
+            add(given.values, given.what);
         }
         if (!own_added) add(at(from, parts), tally_of(parts));
         const place to = target_of_fold(from, parts);
@@ -174,8 +174,20 @@ class dense_state {
         set(parts, to, total);
     }
 
-    frame expect_dense(arrival<message>& a) {
-        return only_frame<T, std::uint32_t>(*call_, a.from.peer, a.message.pieces(), range(a.from.parts));
+    struct values_from {
+        std::span<const T> values;
+        tally what;
+    };
+
+    values_from expect_dense(const arrival<message>& a) {
+        const rank_t source = a.from.peer;
+        const segment due = range(a.from.parts);
+        const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due);
+        const auto content = read_from(*call_, source, [&] { return content_of(f, unused_); });
+        if (!content.is_dense() && !due.empty())
+            call_->fail(failure::protocol, source, no_rank,
+                        "rank " + std::to_string(source) + " sent a sparse stream where a dense one was due");
+        return {content.values(), tally::of(f.head)};
     }
 
     exchange<Net>* call_ = nullptr;

@@ -9,13 +9,27 @@
 
 namespace rill::inline RILL_ABI {
 
+/// Runs `read()`, which reads what `source` sent: what is wrong there is that rank's failure.
+template <class Net, class Read>
+auto read_from(const exchange<Net>& call, rank_t source, Read&& read) {
+    try {
+        return read();
+    } catch (const protocol_error& e) {
+        if (e.culprit() != no_rank) throw;
+        call.fail(failure::protocol, source, no_rank,
+                  "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
+    }
+}
+
 /// The next frame of a message from `source`, which must belong to the call under way; else every rank learns which
 /// rank calls something else.
 template <Element T, IndexType Index, class Net>
 frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader) {
-    const wire::header head = reader.peek();
-    if (head.context != call.context() || head.call != call.signature().hash()) call.disagree(source);
-    return reader.next<T, Index>();
+    return read_from(call, source, [&] {
+        const wire::header head = reader.peek();
+        if (head.context != call.context() || head.call != call.signature().hash()) call.disagree(source);
+        return reader.next<T, Index>();
+    });
 }
 
 template <class Net>

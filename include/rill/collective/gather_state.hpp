@@ -81,7 +81,8 @@ class gather_state {
     byte_pieces& frame_at(rank_t rank) { return frames_[static_cast<std::size_t>(rank)]; }
 
     void take(rank_t rank, const frame& f) {
-        const view content = content_of(f, decoded_[static_cast<std::size_t>(rank)]);
+        const view content =
+            read_from(*call_, rank, [&] { return content_of(f, decoded_[static_cast<std::size_t>(rank)]); });
         if (content.is_dense())
             call_->fail(failure::protocol, rank, no_rank,
                         "rank " + std::to_string(rank) + " contributed a dense stream");

@@ -40,19 +40,18 @@ class group {
     using topology_type = Shape;
 
     explicit group(Net& net, Shape shape = {}, group_options options = {})
-        : net_(net), shape_(shape), options_(options), context_(net.next_context(0)), exchange_(net, context_) {
+        : shape_(shape), options_(options), context_(net), exchange_(net, context_.number) {
         shake_hands();
     }
     group(const group&) = delete;
     group& operator=(const group&) = delete;
-    ~group() { net_.close(context_); }
 
-    Net& net() const { return net_; }
+    Net& net() const { return context_.net; }
     const Shape& shape() const { return shape_; }
     const group_options& options() const { return options_; }
-    rank_t rank() const { return net_.rank(); }
-    int size() const { return net_.size(); }
-    std::uint64_t context() const { return context_; }
+    rank_t rank() const { return net().rank(); }
+    int size() const { return net().size(); }
+    std::uint64_t context() const { return context_.number; }
 
     /// How many operations have been called. Random numbers are derived from it: to resume bit for bit, save it and set
     /// it on all ranks alike before the first operation.
@@ -66,7 +65,7 @@ class group {
     /// culprit (or with the one whose failure came first), and this and every later call throws.
     template <class Body>
     receipt run(call_signature signature, Body&& body) {
-        if (const auto notice = net_.aborted(context_)) throw_error(*notice);
+        if (const auto notice = net().aborted(context())) throw_error(*notice);
         signature.number = ++number_;
         return guarded(signature, std::forward<Body>(body));
     }
@@ -89,8 +88,26 @@ class group {
     template <class State>
     static constexpr char type_tag = 0;
 
+    /// Closed last, also when the handshake throws.
+    struct open_context {
+        explicit open_context(Net& of) : net(of), number(of.next_context(0)) {}
+        open_context(const open_context&) = delete;
+        open_context& operator=(const open_context&) = delete;
+        ~open_context() { net.close(number); }
+
+        Net& net;
+        std::uint64_t number;
+    };
+
+    /// Leaves nothing behind that a peer reads: on an error after all ranks have been told, even if that fails too.
+    struct settlement {
+        exchange<Net>& call;
+        ~settlement() { call.settle(); }
+    };
+
     template <class Body>
     receipt guarded(const call_signature& signature, Body&& body) {
+        const settlement last{exchange_};
         try {
             exchange_.begin(signature, options_.timeout);
             receipt result = body(exchange_);
@@ -100,29 +117,31 @@ class group {
             result.elapsed = exchange_.elapsed();
             return result;
         } catch (const error& e) {
-            fail(signature, e.notice());
+            fail(signature, is_foreign(e.notice()) ? abort_notice{.reason = e.what()} : e.notice());
             throw;
         } catch (const std::exception& e) {
-            fail(signature, {.reason = exchange_.describe() + ": rank " + std::to_string(rank()) + ": " + e.what()});
+            fail(signature, {.reason = e.what()});
             throw;
         } catch (...) {
-            fail(signature, {.reason = exchange_.describe() + ": rank " + std::to_string(rank()) +
-                                       " threw an exception of unknown type"});
+            fail(signature, {.reason = "an exception of unknown type"});
             throw;
         }
     }
 
-    /// Tells all ranks; returns only when this rank's own failure is the one that counts.
+    /// Whether it comes from another group, whose ranks are numbered otherwise.
+    bool is_foreign(const abort_notice& notice) const {
+        return notice.culprit != no_rank && notice.context != context() && notice.context != every_context;
+    }
+
+    /// Tells all ranks; returns only when this rank's own failure is the one that counts. Who has no culprit is it.
     void fail(const call_signature& signature, abort_notice notice) {
-        notice.context = context_;
+        notice.context = context();
         notice.operation = signature.number;
-        if (notice.culprit == no_rank) {
+        if (notice.culprit == no_rank && notice.kind != failure::deadlock) {
             notice.culprit = rank();
-            if (notice.kind == failure::invalid_value || notice.kind == failure::protocol)
-                notice.reason = exchange_.describe() + ": rank " + std::to_string(rank()) + ": " + notice.reason;
+            notice.reason = exchange_.describe() + ": rank " + std::to_string(rank()) + ": " + notice.reason;
         }
-        const abort_notice first = net_.abort(notice);
-        exchange_.settle();
+        const abort_notice first = net().abort(notice);
         if (first != notice || notice.kind != failure::exception) throw_error(first);
     }
 
@@ -138,10 +157,9 @@ class group {
 
     static std::uint64_t fingerprint_of(const Shape& shape) { return rill::fingerprint(shape); }
 
-    Net& net_;
     Shape shape_;
     group_options options_;
-    std::uint64_t context_;
+    open_context context_;
     std::uint64_t number_ = 0;
     exchange<Net> exchange_;
     std::vector<slot> workspaces_;

@@ -215,7 +215,7 @@ class stream_state {
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
             if (p < end)
                 take(block{.parts = parts,
-                           .content = content_of(f, fresh_room()),
+                           .content = read_from(*call_, a.from.peer, [&] { return content_of(f, fresh_room()); }),
                            .what = tally::of(f.head),
                            .frame = f.bytes});
             p = parts.last;
