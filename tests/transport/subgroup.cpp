@@ -122,6 +122,30 @@ TEST_CASE("ranks are numbered by their place among the members") {
     });
 }
 
+TEST_CASE("an error that leaves the scope of a subgroup blames the same rank in the ranks of all") {
+    const auto body = [](std::vector<rank_t>& blamed) {
+        return [&blamed](auto& net) {
+            const auto self = static_cast<std::size_t>(net.rank());
+            if (self < 2) {
+                try {
+                    net.receive(3, on, deadline::never);
+                } catch (const rill::error& thrown) {
+                    blamed[self] = thrown.culprit();
+                }
+                return;
+            }
+            const rank_t members[] = {2, 3};
+            rill::subgroup group{net, members};
+            throw_error(group.abort({.context = 9, .operation = 4, .culprit = 1, .reason = "rank 1 has had enough"}));
+        };
+    };
+    std::vector<rank_t> simulated_ones(2, rill::no_rank), threads(2, rill::no_rank);
+    CHECK_THROWS_AS(simulate(4, body(simulated_ones)), rill::peer_failure);
+    CHECK_THROWS_AS(use_threads(4, body(threads)), rill::peer_failure);
+    CHECK(simulated_ones == std::vector<rank_t>{3, 3});
+    CHECK(threads == std::vector<rank_t>{3, 3});
+}
+
 TEST_CASE("groups of overlapping and of equal members do not collide") {
     simulate(3, [](auto& net) {
         const rank_t all[] = {0, 1, 2};

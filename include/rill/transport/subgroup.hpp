@@ -29,8 +29,8 @@ namespace rill::inline RILL_ABI {
 ///
 /// Every member makes it with the same list; groups never collide, not even those of equal members. Errors name ranks
 /// of the subgroup in `culprit()` and `notice().other` (`no_rank` for a rank outside); their text stays as it was
-/// written. `outward` gives such a notice in ranks of the parent, for an error that shall leave the subgroup's scope.
-/// What is counted is the subgroup's own traffic. An abort of every context is one of the whole parent.
+/// written. `outward` gives such a notice in ranks of the parent; for an error that leaves the body of a run, the run
+/// does. What is counted is the subgroup's own traffic. An abort of every context is one of the whole parent.
 ///
 /// Throws `contract_violation` when a member is out of range or named twice, or when this rank is not a member. It must
 /// outlive its messages and sendings. Memory: two numbers per member.

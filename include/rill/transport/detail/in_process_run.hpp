@@ -45,13 +45,14 @@ class rank_threads {
         try {
             body(context, world_, rank);
         } catch (const error& caught) {
-            abort_notice notice = caught.notice();
+            abort_notice notice = world_.origin_of(caught.notice()).value_or(caught.notice());
             if (notice.culprit == no_rank) notice.culprit = rank;
             fail(rank, std::move(notice));
         } catch (const std::exception& caught) {
-            fail(rank, {.culprit = rank, .reason = caught.what()});
+            fail(rank, {.culprit = rank, .reason = "rank " + std::to_string(rank) + " failed: " + caught.what()});
         } catch (...) {
-            fail(rank, {.culprit = rank, .reason = "an exception that is no std::exception"});
+            fail(rank, {.culprit = rank,
+                        .reason = "rank " + std::to_string(rank) + " failed: an exception that is no std::exception"});
         }
     }
 

@@ -11,6 +11,7 @@
 #include <rill/transport/detail/in_process_bell.hpp>
 #include <rill/transport/detail/in_process_calls.hpp>
 #include <rill/transport/detail/in_process_mailbox.hpp>
+#include <rill/transport/detail/same_failure.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -194,6 +195,14 @@ class world {
         }
         ring_all();
         return notice;
+    }
+
+    /// What has ended a context, in ranks of this world, where an error in ranks of a subgroup tells of it.
+    std::optional<abort_notice> origin_of(const abort_notice& told) {
+        const std::lock_guard lock(notices_mutex_);
+        for (const auto& [context, notice] : notices_)
+            if (rill::detail::same_failure(notice, told)) return notice;
+        return std::nullopt;
     }
 
     std::optional<abort_notice> aborted(std::uint64_t context) {

@@ -4,10 +4,12 @@
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/same_failure.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/detail/simulated_scheduler.hpp>
 #include <rill/transport/detail/simulated_who_waits.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -125,12 +127,16 @@ class control {
         return of_all;
     }
 
-    static abort_notice notice_of_current(rank_t rank) {
+    /// In ranks of this world, also where the error tells of a failure in ranks of a subgroup.
+    abort_notice notice_of_current(rank_t rank) const {
         abort_notice notice{.context = every_context, .culprit = rank, .reason = {}};
         try {
             throw;
         } catch (const error& caught) {
-            notice = caught.notice();
+            const auto origin = std::find_if(notices_.begin(), notices_.end(), [&](const abort_notice& each) {
+                return rill::detail::same_failure(each, caught.notice());
+            });
+            notice = origin == notices_.end() ? caught.notice() : *origin;
             notice.context = every_context;
             if (notice.culprit == no_rank && notice.kind != failure::deadlock) notice.culprit = rank;
         } catch (const std::exception& caught) {
