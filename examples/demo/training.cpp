@@ -17,6 +17,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
 namespace demo {
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/dataset.hpp>
 #include <rill/train/sampler.hpp>

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 namespace rill::inline RILL_ABI::train {
 
