@@ -1,4 +1,4 @@
-// expect: (?s)(?=.*qsgd[^\n]*topology::recursive_doubling).*rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use
+// expect: (?s)(?=.*qsgd[^\n]*topology::recursive_doubling).*and the topology has no copy phase; use
 #include <rill/collective/all_reduce.hpp>
 #include <rill/compress/keep_all.hpp>
 #include <rill/topology/recursive_doubling.hpp>

@@ -1,4 +1,4 @@
-// expect: (?s)(?=.*first_rank[^\n]*topology::ring).*rill::collective: the aggregator does not commute and the topology reorders ranks; use
+// expect: (?s)(?=.*first_rank[^\n]*topology::ring).*does not commute and the topology reorders ranks; use
 #include <rill/collective/all_reduce.hpp>
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
