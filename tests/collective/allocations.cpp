@@ -1,4 +1,6 @@
 // A steady-state step allocates nothing, on any rank.
+#include "../support/allocations.hpp"
+
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/barrier.hpp>
 #include <rill/compress/bucket_top_k.hpp>
@@ -8,31 +10,8 @@
 
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <string>
 #include <vector>
-
-namespace {
-std::atomic<long> allocations{0};
-
-void* counted_allocation(std::size_t size, std::size_t alignment) {
-    ++allocations;
-    void* memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
-    if (memory == nullptr) throw std::bad_alloc();
-    return memory;
-}
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t size) { return counted_allocation(size, alignof(std::max_align_t)); }
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-    return counted_allocation(size, static_cast<std::size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 using namespace cases;
 
@@ -54,11 +33,11 @@ long steady_allocations(Shape shape, Run run) {
         // Mailboxes fill differently from step to step: the pools need some steps to see their largest use.
         for (int i = 0; i < 300; ++i) step();
         rill::barrier(workers);
-        const long before = allocations;
+        const unsigned long before = all_allocations();
         rill::barrier(workers);
         for (int i = 0; i < 10; ++i) step();
         rill::barrier(workers);
-        if (net.rank() == 0) counted = allocations - before;
+        if (net.rank() == 0) counted = static_cast<long>(all_allocations() - before);
         rill::barrier(workers);
     });
     return counted;

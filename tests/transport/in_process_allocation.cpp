@@ -1,4 +1,4 @@
-#include "allocations.hpp"
+#include "../support/allocations.hpp"
 
 #ifndef RILL_TEST_SANITIZED
 
@@ -6,43 +6,15 @@
 
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
 #include <span>
 #include <utility>
 #include <vector>
 
 using namespace rill;
 
-std::atomic<std::uint64_t> allocations{0};
-
-namespace {
-
-void* counted_allocation(std::size_t size, std::size_t alignment) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-    void* const p =
-        std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment + (size == 0 ? alignment : 0));
-    if (p == nullptr) throw std::bad_alloc();
-    return p;
-}
-
-}  // namespace
-
-// Not inlined, or GCC 12 warns of new that meets free.
-[[gnu::noinline]] void* operator new(std::size_t size) { return counted_allocation(size, alignof(std::max_align_t)); }
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-    return counted_allocation(size, static_cast<std::size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
-
 TEST_CASE("in_process: a steady state allocates nothing") {
-    std::uint64_t before = 0, after = 0;
+    unsigned long before = 0, after = 0;
     in_process::run(3, [&](in_process::endpoint& net) {
         const channel on{.context = 1, .tag = 1};
         const int ranks = net.size();
@@ -71,11 +43,11 @@ TEST_CASE("in_process: a steady state allocates nothing") {
         };
         for (std::uint64_t i = 0; i < 20; ++i) step(i);
         meet();
-        if (net.rank() == 0) before = allocations;
+        if (net.rank() == 0) before = all_allocations();
         meet();
         for (std::uint64_t i = 20; i < 120; ++i) step(i);
         meet();
-        if (net.rank() == 0) after = allocations;
+        if (net.rank() == 0) after = all_allocations();
     });
     CHECK(before > 0);
     CHECK(after == before);

@@ -1,4 +1,4 @@
-#include "allocations.hpp"
+#include "../support/allocations.hpp"
 
 #ifndef RILL_TEST_SANITIZED
 
@@ -40,16 +40,16 @@ void take_step(Net& net, std::uint32_t step, typename Net::event& event, typenam
 
 /// Allocations of some later steps.
 template <class Net>
-std::uint64_t steady_allocations(Net& net) {
+unsigned long steady_allocations(Net& net) {
     typename Net::event event{net};
     typename Net::template queue<int> queue{net};
     const rill::buffer lent(100);
     const std::vector<rill::rank_t> all{0, 1, 2, 3};
     std::uint32_t step = 0;
     for (; step < 30; ++step) take_step(net, step, event, queue, lent, all);
-    const std::uint64_t before = allocations;
+    const unsigned long before = allocations();
     for (; step < 60; ++step) take_step(net, step, event, queue, lent, all);
-    return allocations - before;
+    return allocations() - before;
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ TEST_CASE("simulated, subgroup and traced: a steady state allocates nothing") {
         rill::traced traced{inner, logs[static_cast<std::size_t>(inner.rank())]};
         const rill::rank_t members[] = {3, 1, 2, 0};
         rill::subgroup group{traced, members};
-        const std::uint64_t allocated = steady_allocations(group);
+        const unsigned long allocated = steady_allocations(group);
         CHECK(allocated == 0);
     });
 }
