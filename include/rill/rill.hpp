@@ -26,6 +26,7 @@
 
 #include <rill/kernel/bf16.hpp>
 #include <rill/kernel/bucket_select.hpp>
+#include <rill/kernel/copy.hpp>
 #include <rill/kernel/fold.hpp>
 #include <rill/kernel/index_bitmap.hpp>
 #include <rill/kernel/index_coding.hpp>

@@ -6,6 +6,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/kernel/copy.hpp>
 #include <rill/kernel/fold.hpp>
 #include <rill/stream/frame.hpp>
 
@@ -68,7 +69,7 @@ class dense_state {
             if (parts.count() == 0) continue;
             const std::span<T> target = output_.subspan(range(parts).begin, range(parts).size());
             call_->await_readers(std::as_bytes(target));
-            std::copy(given.values.begin(), given.values.end(), target.begin());
+            kernel::copy<T>(given.values, target);
             set(parts, place::output, given.what);
         }
     }
@@ -123,7 +124,7 @@ class dense_state {
         const std::span<const T> source = at(place_of(parts), parts);
         const std::span<T> target = writable(place::output, parts);
         call_->await_readers(std::as_bytes(target));
-        std::copy(source.begin(), source.end(), target.begin());
+        kernel::copy<T>(source, target);
         set(parts, place::output, tally_of(parts));
     }
 

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// From this many bytes on a copy goes past the caches: a target that no cache holds would only be read to be
+/// overwritten, and drive out what others still need.
+inline constexpr std::size_t least_streamed_copy = std::size_t{1} << 19;
+
+#if defined(__SSE2__)
+/// Copies whole lines to `target`, which lies on one, without reading it.
+inline void stream_lines(const unsigned char* source, unsigned char* target, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; i += 64) {
+        const auto* const from = reinterpret_cast<const __m128i*>(source + i);
+        auto* const to = reinterpret_cast<__m128i*>(target + i);
+        const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
+        const __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
+        _mm_stream_si128(to, a);
+        _mm_stream_si128(to + 1, b);
+        _mm_stream_si128(to + 2, c);
+        _mm_stream_si128(to + 3, d);
+    }
+    _mm_sfence();  // such stores are not ordered by what publishes them to other threads
+}
+#endif
+
+}  // namespace detail
+
+/// Copies `source` to `target`, which is as long and does not overlap it.
+template <Element T>
+void copy(std::span<const T> source, std::span<T> target) {
+    RILL_EXPECTS(source.size() == target.size(), "copy: source and target differ in length");
+    std::size_t first = 0, last = 0;
+#if defined(__SSE2__)
+    constexpr std::size_t line = 64;
+    if (target.size_bytes() >= detail::least_streamed_copy) {
+        first = (line - reinterpret_cast<std::uintptr_t>(target.data()) % line) % line / sizeof(T);
+        last = first + (target.size() - first) * sizeof(T) / line * line / sizeof(T);
+        const auto bytes = std::as_bytes(source.subspan(first, last - first));
+        detail::stream_lines(reinterpret_cast<const unsigned char*>(bytes.data()),
+                             reinterpret_cast<unsigned char*>(target.data() + first), bytes.size());
+    }
+#endif
+    std::copy_n(source.begin(), first, target.begin());
+    std::copy(source.begin() + static_cast<std::ptrdiff_t>(last), source.end(),
+              target.begin() + static_cast<std::ptrdiff_t>(last));
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
