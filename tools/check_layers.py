@@ -33,7 +33,7 @@ THREADING = {"thread", "mutex", "shared_mutex", "condition_variable", "chrono", 
              "stop_token"}
 MAY_THREAD = {"transport", "adapt"}
 MAY_USE_THIRD_PARTIES = {"transport", "coding", "train", "system", "adapt", "testing"}
-INTRINSICS = {"immintrin.h", "arm_neon.h"}
+INTRINSICS = {"emmintrin.h", "immintrin.h", "arm_neon.h"}
 
 # The umbrella reaches every header outside these folders and outside detail/ that brings neither threads nor a third
 # party.
