@@ -27,6 +27,7 @@
 #endif
 #endif
 #ifdef RILL_DETAIL_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #ifdef RILL_DETAIL_TSAN
@@ -57,6 +58,8 @@ class stack_annotation {
     void leave_for(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(&fake_, bottom, size); }
     void leave_for_ever(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(nullptr, bottom, size); }
     void arrive(const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(fake_, bottom, size); }
+    /// Frames that never returned have left their marks: whoever gets the memory next must not trip over them.
+    static void forget(const void* bottom, std::size_t size) { __asan_unpoison_memory_region(bottom, size); }
 
   private:
     void* fake_ = nullptr;
@@ -64,6 +67,7 @@ class stack_annotation {
     void leave_for(const void*, std::size_t) {}
     void leave_for_ever(const void*, std::size_t) {}
     void arrive(const void**, std::size_t*) {}
+    static void forget(const void*, std::size_t) {}
 #endif
 };
 
@@ -104,13 +108,16 @@ class fiber {
     }
     fiber(const fiber&) = delete;
     fiber& operator=(const fiber&) = delete;
-    ~fiber() { stacks_.deallocate(stack_); }
+    ~fiber() {
+        stack_annotation::forget(bottom(), stack_.size);
+        stacks_.deallocate(stack_);
+    }
 
     /// Runs it until it suspends or returns.
     RILL_DETAIL_SWITCHES void resume() {
         exceptions_ = exception_state::exchange(exceptions_);
         stack_annotation host;
-        host.leave_for(static_cast<const char*>(stack_.sp) - stack_.size, stack_.size);
+        host.leave_for(bottom(), stack_.size);
         race_.enter();
         context_ = boost::context::detail::jump_fcontext(context_, this).fctx;
         host.arrive(nullptr, nullptr);
@@ -126,6 +133,8 @@ class fiber {
     }
 
   private:
+    const void* bottom() const { return static_cast<const char*>(stack_.sp) - stack_.size; }
+
     RILL_DETAIL_SWITCHES static void start(boost::context::detail::transfer_t from) noexcept {
         fiber& own = *static_cast<fiber*>(from.data);
         own.host_ = from.fctx;
