@@ -17,7 +17,7 @@ class arena {
             ++block_;
             used_ = 0;
         }
-        if (block_ == blocks_.size()) blocks_.emplace_back(size > least_block ? size : least_block);
+        if (block_ == blocks_.size()) add_block(size);
         const byte_span taken = byte_span(blocks_[block_]).subspan(used_, size);
         last_ = used_;
         advance(size);
@@ -33,6 +33,12 @@ class arena {
   private:
     static constexpr std::size_t least_block = std::size_t{1} << 16;
     static constexpr std::size_t line = 64;
+
+    /// Each block is twice as long as the one before, so that a use that varies a little soon fits.
+    void add_block(std::size_t size) {
+        const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size();
+        blocks_.emplace_back(size > usual ? size : usual);
+    }
 
     void advance(std::size_t size) {
         const std::size_t end = used_ + (size + line - 1) / line * line;
