@@ -66,7 +66,6 @@ TEST_CASE("all_reduce of dense vectors equals the oracle") {
               check_dense<std::int64_t>(workers, fail, rill::aggregate::sum{});
           }) == "");
     CHECK(on_every_group([](auto& workers, auto fail) {
-              check_dense<double>(workers, fail, rill::aggregate::max{});
               check_dense<std::int32_t>(workers, fail, rill::aggregate::min{});
               check_dense<double>(workers, fail, rill::aggregate::mean{});
           }) == "");
@@ -75,11 +74,7 @@ TEST_CASE("all_reduce of dense vectors equals the oracle") {
 TEST_CASE("all_reduce of sparse streams equals the oracle") {
     CHECK(on_every_group([](auto& workers, auto fail) {
               check_sparse<float, std::uint32_t>(workers, fail, rill::aggregate::sum{});
-              check_sparse<std::int32_t, std::uint64_t>(workers, fail, rill::aggregate::sum{});
-          }) == "");
-    CHECK(on_every_group([](auto& workers, auto fail) {
-              check_sparse<double, std::uint64_t>(workers, fail, rill::aggregate::min{});
-              check_sparse<std::int64_t, std::uint32_t>(workers, fail, rill::aggregate::max{});
+              check_sparse<std::int32_t, std::uint64_t>(workers, fail, rill::aggregate::max{});
           }) == "");
 }
 
