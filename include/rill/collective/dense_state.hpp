@@ -53,13 +53,34 @@ class dense_state {
         return view_frame(head_, stream_view<T>(head_.range, values), headers_.take(wire::header_bytes).data());
     }
 
+    /// One k-way fold: the operands in ascending order of ranks, this rank's own value among them.
     void fold(std::span<arrival<message>> arrivals) {
-        for (std::size_t first = 0; first < arrivals.size();) {
-            std::size_t last = first + 1;
-            while (last < arrivals.size() && arrivals[last].from.parts == arrivals[first].from.parts) ++last;
-            fold_range(arrivals.subspan(first, last - first));
-            first = last;
+        const part_range parts = arrivals.front().from.parts;
+        unite(parts);
+        const place from = place_of(parts);
+        const rank_t self = call_->net().rank();
+        tally total{0, 0, 0};
+        operands_.clear();
+        const auto add = [&](std::span<const T> values, tally what) {
+            operands_.push_back(values);
+            total = total + what;
+        };
+        bool own_added = false;
+        for (auto& a : arrivals) {
+            if (!own_added && self < a.from.peer) {
+                add(at(from, parts), tally_of(parts));
+                own_added = true;
+            }
+            const values_from given = expect_dense(a);
+            add(given.values, given.what);
         }
+        if (!own_added) add(at(from, parts), tally_of(parts));
+        const place to = target_of_fold(from, parts);
+        const std::span<T> target = writable(to, parts);
+        call_->await_readers(std::as_bytes(target));
+        kernel::fold_dense_k(std::span<const std::span<const T>>(operands_), target,
+                             [this](T a, T b) { return fold_.fold(a, b); });
+        set(parts, to, total);
     }
 
     void copy(std::span<arrival<message>> arrivals) {
@@ -143,36 +164,6 @@ class dense_state {
         if (from == place::input) return place::output;
         if (!call_->sends_this_round(std::as_bytes(at(from, parts)))) return from;
         return from == place::output ? place::scratch : place::output;
-    }
-
-    /// One k-way fold: the operands in ascending order of ranks, this rank's own value among them.
-    void fold_range(std::span<arrival<message>> arrivals) {
-        const part_range parts = arrivals.front().from.parts;
-        unite(parts);
-        const place from = place_of(parts);
-        const rank_t self = call_->net().rank();
-        tally total{0, 0, 0};
-        operands_.clear();
-        const auto add = [&](std::span<const T> values, tally what) {
-            operands_.push_back(values);
-            total = total + what;
-        };
-        bool own_added = false;
-        for (auto& a : arrivals) {
-            if (!own_added && self < a.from.peer) {
-                add(at(from, parts), tally_of(parts));
-                own_added = true;
-            }
-            const values_from given = expect_dense(a);
-            add(given.values, given.what);
-        }
-        if (!own_added) add(at(from, parts), tally_of(parts));
-        const place to = target_of_fold(from, parts);
-        const std::span<T> target = writable(to, parts);
-        call_->await_readers(std::as_bytes(target));
-        kernel::fold_dense_k(std::span<const std::span<const T>>(operands_), target,
-                             [this](T a, T b) { return fold_.fold(a, b); });
-        set(parts, to, total);
     }
 
     struct values_from {

@@ -59,13 +59,14 @@ class stream_state {
         return joined_frames(parts, kind);
     }
 
+    /// A k-way fold: whole where all operands are one block each, else part by part.
     void fold(std::span<arrival<message>> arrivals) {
-        for (std::size_t first = 0; first < arrivals.size();) {
-            std::size_t last = first + 1;
-            while (last < arrivals.size() && arrivals[last].from.parts == arrivals[first].from.parts) ++last;
-            fold_range(arrivals.subspan(first, last - first));
-            first = last;
-        }
+        const part_range parts = arrivals.front().from.parts;
+        collect_operands(arrivals, parts);
+        const bool whole =
+            std::all_of(operands_.begin(), operands_.end(), [&](const block& b) { return b.parts == parts; });
+        if (whole) return fold_operands(parts);
+        for (int p = parts.first; p < parts.last; ++p) fold_operands({p, p + 1});
     }
 
     void copy(std::span<arrival<message>> arrivals) {
@@ -230,16 +231,6 @@ class stream_state {
         int last = due.first + 1;
         while (last < due.last && range({due.first, last}).end < given.end) ++last;
         return {due.first, last};
-    }
-
-    /// A k-way fold: whole where all operands are one block each, else part by part.
-    void fold_range(std::span<arrival<message>> arrivals) {
-        const part_range parts = arrivals.front().from.parts;
-        collect_operands(arrivals, parts);
-        const bool whole =
-            std::all_of(operands_.begin(), operands_.end(), [&](const block& b) { return b.parts == parts; });
-        if (whole) return fold_operands(parts);
-        for (int p = parts.first; p < parts.last; ++p) fold_operands({p, p + 1});
     }
 
     /// The blocks to be folded in ascending order of ranks, this rank's own among them.
