@@ -1,40 +1,10 @@
-#include "allocations.hpp"
+#include "../support/allocations.hpp"
 
 #include <doctest/doctest.h>
 
-#include <cstddef>
 #include <memory>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define RILL_TEST_SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RILL_TEST_SANITIZED
-#endif
-
-namespace {
-thread_local unsigned long count = 0;
-}
-
-unsigned long allocations() { return count; }
-
 #ifndef RILL_TEST_SANITIZED
-
-extern "C" {
-void* __libc_malloc(std::size_t);                 // NOLINT(bugprone-reserved-identifier): glibc's own names
-void* __libc_memalign(std::size_t, std::size_t);  // NOLINT(bugprone-reserved-identifier)
-
-void* malloc(std::size_t size) {
-    ++count;
-    return __libc_malloc(size);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
-    ++count;
-    return __libc_memalign(alignment, size);
-}
-}
 
 TEST_CASE("allocations: the count sees new, aligned new and malloc") {
     struct alignas(64) wide {

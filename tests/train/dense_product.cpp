@@ -1,7 +1,7 @@
 #include <rill/core/random.hpp>
 #include <rill/train/dense_product.hpp>
 
-#include "allocations.hpp"
+#include "../support/allocations.hpp"
 
 #include <doctest/doctest.h>
 

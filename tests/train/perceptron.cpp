@@ -1,6 +1,6 @@
 #include <rill/train/perceptron.hpp>
 
-#include "allocations.hpp"
+#include "../support/allocations.hpp"
 #include "samples.hpp"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 #include <rill/train/trainer.hpp>
 
-#include "allocations.hpp"
+#include "../support/allocations.hpp"
 #include "jobs.hpp"
 #include "scratch.hpp"
 
