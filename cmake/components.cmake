@@ -1,43 +1,84 @@
 # The library's targets. rill::rill needs the standard library alone; each component adds the headers that need somebody
-# else's library, and exists only where that library was found.
+# else's library, which it only names: rill_<component> exists and is installed wherever the headers do, so that what is
+# installed does not depend on the machine. The alias rill::<component> exists where all that it needs was found.
+
+include(cmake/dependencies.cmake)
+
+set(RILL_COMPONENTS "" CACHE STRING "The components to look for, a list; empty for all whose libraries are found")
+
+# A project that adds this folder links rill's components from its own folders: they have to see what was found here.
+set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
+
+set(rill_wanted ${rill_known_components})
+if(RILL_COMPONENTS)
+    set(rill_wanted ${RILL_COMPONENTS})
+endif()
+if("mpi" IN_LIST rill_wanted)
+    rill_enable_c_for_mpi()
+endif()
 
 file(GLOB_RECURSE rill_unclaimed_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/rill/*.hpp)
-set(rill_components "")
+set(rill_components "")            # targets of components, all of them
+set(rill_available_components "")  # those whose libraries were found
 
-# rill_component(<name> HEADERS <path prefixes below include/rill>... LINKS <targets>...)
+# rill_headers(<target> <headers>...): the target's header set.
+function(rill_headers target)
+    target_sources(${target} INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${ARGN})
+endfunction()
+
+# rill_component(<name> <path prefixes below include/rill>...)
 function(rill_component name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;LINKS")
-    list(JOIN arg_HEADERS "|" prefixes)
+    list(JOIN ARGN "|" prefixes)
     set(headers ${rill_unclaimed_headers})
     list(FILTER headers INCLUDE REGEX "/include/rill/(${prefixes})")
-    list(FILTER rill_unclaimed_headers EXCLUDE REGEX "/include/rill/(${prefixes})")
+    if(NOT headers)
+        return()
+    endif()
+    list(REMOVE_ITEM rill_unclaimed_headers ${headers})
     set(rill_unclaimed_headers ${rill_unclaimed_headers} PARENT_SCOPE)
-    foreach(dependency IN LISTS arg_LINKS)
-        if(NOT TARGET ${dependency})
-            message(STATUS "rill::${name} left out: no ${dependency}")
-            return()
-        endif()
-    endforeach()
+
+    # No aliases here: an alias that is not there would be exported otherwise than one that is.
+    list(TRANSFORM rill_${name}_needs PREPEND rill_ OUTPUT_VARIABLE below)
     add_library(rill_${name} INTERFACE)
-    add_library(rill::${name} ALIAS rill_${name})
     set_target_properties(rill_${name} PROPERTIES EXPORT_NAME ${name})
-    target_link_libraries(rill_${name} INTERFACE rill::rill ${arg_LINKS})
-    target_sources(rill_${name} INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${headers})
+    target_link_libraries(rill_${name} INTERFACE rill ${below} ${rill_${name}_links})
+    rill_headers(rill_${name} ${headers})
     set(rill_components ${rill_components} rill_${name} PARENT_SCOPE)
+
+    set(trouble "not in RILL_COMPONENTS")
+    if(name IN_LIST rill_wanted)
+        rill_find_dependencies(${name})
+        set(trouble "${rill_${name}_trouble}")
+    endif()
+    if(NOT trouble)
+        add_library(rill::${name} ALIAS rill_${name})
+        set(rill_available_components ${rill_available_components} rill_${name} PARENT_SCOPE)
+    elseif(RILL_COMPONENTS AND name IN_LIST rill_wanted)
+        message(FATAL_ERROR "rill: no component ${name}, which RILL_COMPONENTS asks for: ${trouble}")
+    else()
+        set_target_properties(rill_${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS OFF)
+        message(STATUS "rill::${name} left out: ${trouble}")
+    endif()
 endfunction()
 
 add_library(rill INTERFACE)
 add_library(rill::rill ALIAS rill)
 target_compile_features(rill INTERFACE cxx_std_20)
 
-find_package(Threads QUIET)
-find_package(Boost QUIET COMPONENTS context)
-find_package(Eigen3 QUIET NO_MODULE)
-find_package(ZLIB QUIET)
+rill_component(threads transport/in_process transport/detail/in_process)
+rill_component(simulated transport/simulated transport/detail/simulated transport/detail/fiber)
+rill_component(mpi transport/mpi transport/detail/mpi)
+rill_component(train train/ system/)
+rill_component(eigen adapt/eigen adapt/detail/eigen)
+rill_component(xtensor adapt/xtensor adapt/detail/xtensor)
+rill_component(tbb adapt/tbb adapt/detail/tbb)
+rill_component(testing testing/)
+rill_headers(rill ${rill_unclaimed_headers})
 
-rill_component(threads HEADERS transport/in_process transport/detail/in_process LINKS Threads::Threads)
-rill_component(simulated HEADERS transport/simulated transport/detail/simulated transport/detail/fiber LINKS Boost::context)
-rill_component(train HEADERS train/ system/ LINKS Eigen3::Eigen ZLIB::ZLIB)
-rill_component(testing HEADERS testing/ LINKS rill::threads rill::simulated)
-
-target_sources(rill INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${rill_unclaimed_headers})
+foreach(name IN LISTS RILL_COMPONENTS)
+    if(NOT "rill_${name}" IN_LIST rill_components)
+        list(TRANSFORM rill_components REPLACE "^rill_" "" OUTPUT_VARIABLE names)
+        list(JOIN names ", " names)
+        message(FATAL_ERROR "rill: RILL_COMPONENTS asks for ${name}, which is none of rill's components: ${names}")
+    endif()
+endforeach()

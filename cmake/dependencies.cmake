@@ -1,0 +1,80 @@
+# Which library each component of rill needs, and how it is found: read by rill's own build and, installed, by
+# find_package(rill). Whoever includes this file has a project; nothing is found until it asks.
+
+if(POLICY CMP0167)
+    cmake_policy(SET CMP0167 NEW)  # Boost by its own configuration
+endif()
+
+# The components, each behind those that it needs, and the targets of others that each of them links.
+set(rill_known_components threads simulated mpi train eigen xtensor tbb testing)
+set(rill_threads_links Threads::Threads)
+set(rill_simulated_links Boost::context)
+set(rill_mpi_links MPI::MPI_C)
+set(rill_train_links Eigen3::Eigen ZLIB::ZLIB)
+set(rill_eigen_links Eigen3::Eigen)
+set(rill_xtensor_links xtensor)
+set(rill_tbb_links TBB::tbb)
+set(rill_testing_needs threads simulated)
+
+# A target of others: the arguments of find_package that bring it, the least version, and what Debian calls it. Versions
+# are compared here, because Eigen 5 refuses to be asked for 3.4.
+set(rill_find_Threads::Threads Threads)
+set(rill_find_Boost::context Boost COMPONENTS context)
+set(rill_find_MPI::MPI_C MPI COMPONENTS C)
+set(rill_find_Eigen3::Eigen Eigen3 NO_MODULE)
+set(rill_find_ZLIB::ZLIB ZLIB)
+set(rill_find_xtensor xtensor)
+set(rill_find_TBB::tbb TBB)
+set(rill_least_Eigen3::Eigen 3.4)
+set(rill_debian_Threads::Threads libc6-dev)
+set(rill_debian_Boost::context libboost-context-dev)
+set(rill_debian_MPI::MPI_C libopenmpi-dev or libmpich-dev)
+set(rill_debian_Eigen3::Eigen libeigen3-dev)
+set(rill_debian_ZLIB::ZLIB zlib1g-dev)
+set(rill_debian_xtensor libxtensor-dev)
+set(rill_debian_TBB::tbb libtbb-dev)
+
+# CMake finds MPI::MPI_C only where C is enabled, and C can be enabled only outside functions.
+macro(rill_enable_c_for_mpi)
+    if(NOT CMAKE_C_COMPILER_LOADED AND NOT TARGET MPI::MPI_C AND NOT CMAKE_CURRENT_FUNCTION)
+        include(CheckLanguage)
+        check_language(C)
+        if(CMAKE_C_COMPILER)
+            enable_language(C)
+        endif()
+    endif()
+endmacro()
+
+# rill_find_target(<target> <variable>): finds a target of others; why not goes to <variable>, nothing if it is there.
+function(rill_find_target target trouble)
+    set(${trouble} "" PARENT_SCOPE)
+    if(TARGET ${target})
+        return()
+    endif()
+    list(GET rill_find_${target} 0 package)
+    set(least "${rill_least_${target}}")
+    list(JOIN rill_find_${target} " " how)
+    list(JOIN rill_debian_${target} " " debian)
+    find_package(${rill_find_${target}} QUIET)
+    if(NOT TARGET ${target})
+        set(${trouble} "${target} was not found by find_package(${how}), on Debian it is in ${debian}" PARENT_SCOPE)
+    elseif(least AND ${package}_VERSION AND ${package}_VERSION VERSION_LESS least)
+        set(${trouble} "${target} is ${${package}_VERSION}, older than ${least}" PARENT_SCOPE)
+    endif()
+endfunction()
+
+# rill_find_dependencies(<component>): finds what a component and the components below it link. What is missing goes to
+# rill_<component>_trouble, nothing if all is there.
+function(rill_find_dependencies component)
+    set(found "")
+    foreach(target IN LISTS rill_${component}_links)
+        rill_find_target(${target} trouble)
+        list(APPEND found ${trouble})
+    endforeach()
+    foreach(other IN LISTS rill_${component}_needs)
+        rill_find_dependencies(${other})
+        list(APPEND found ${rill_${other}_trouble})
+    endforeach()
+    list(JOIN found ", " found)
+    set(rill_${component}_trouble "${found}" PARENT_SCOPE)
+endfunction()
