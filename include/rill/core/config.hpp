@@ -1,6 +1,10 @@
 // Version, contract levels and the inline namespace that keeps differently compiled translation units apart.
 #pragma once
 
+#ifdef RILL_SINGLE_HEADER
+#error "rill: rill.hpp of single_include/ stands before a header of include/; use one of the two folders"
+#endif
+
 #define RILL_VERSION_MAJOR 0
 #define RILL_VERSION_MINOR 1
 #define RILL_VERSION_PATCH 0

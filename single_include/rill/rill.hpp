@@ -1,0 +1,6944 @@
+// rill 0.1.0: <rill/rill.hpp> in one file. Gradient aggregation for distributed learning, C++20.
+// SPDX-License-Identifier: Apache-2.0
+// Made of the headers below include/ by tools/single_header.py: change those and make it anew.
+#ifndef RILL_SINGLE_RILL_HPP
+#define RILL_SINGLE_RILL_HPP
+
+#if defined(RILL_VERSION_MAJOR)
+#error "rill: a header of include/ stands before rill.hpp of single_include/; use one of the two folders"
+#endif
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <new>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// ===== rill/core/config.hpp
+
+// Version, contract levels and the inline namespace that keeps differently compiled translation units apart.
+
+#ifdef RILL_SINGLE_HEADER
+#error "rill: rill.hpp of single_include/ stands before a header of include/; use one of the two folders"
+#endif
+
+#define RILL_VERSION_MAJOR 0
+#define RILL_VERSION_MINOR 1
+#define RILL_VERSION_PATCH 0
+
+/// Contract levels, chosen by `-DRILL_CONTRACTS=<level>` (default `RILL_CONTRACTS_FAST`). A broken precondition throws
+/// `rill::contract_violation` before anything has been changed or sent.
+#define RILL_CONTRACTS_OFF 0    // nothing is checked
+#define RILL_CONTRACTS_FAST 1   // checks of constant cost
+#define RILL_CONTRACTS_DEBUG 2  // also checks that read whole inputs
+
+#ifndef RILL_CONTRACTS
+#define RILL_CONTRACTS RILL_CONTRACTS_FAST
+#endif
+
+#if defined(__AVX512F__)
+#define RILL_DETAIL_ISA v4
+#elif defined(__AVX2__)
+#define RILL_DETAIL_ISA v3
+#else
+#define RILL_DETAIL_ISA v2
+#endif
+
+#define RILL_DETAIL_JOIN_(a, b, c) a##b##_##c
+#define RILL_DETAIL_JOIN(a, b, c) RILL_DETAIL_JOIN_(a, b, c)
+
+/// Everything lives in `namespace rill::inline RILL_ABI`: its name carries the contract level and the instruction set.
+#define RILL_ABI RILL_DETAIL_JOIN(contracts_, RILL_CONTRACTS, RILL_DETAIL_ISA)
+
+// ===== rill/core/bytes.hpp
+
+namespace rill::inline RILL_ABI {
+
+using byte_view = std::span<const std::byte>;
+using byte_span = std::span<std::byte>;
+
+/// Allocates on cache lines and leaves new elements of trivial types uninitialised: growing a scratch buffer must not
+/// touch its memory twice.
+template <class T>
+struct aligned_allocator {
+    using value_type = T;
+    static constexpr std::size_t alignment = alignof(T) > 64 ? alignof(T) : 64;
+
+    aligned_allocator() = default;
+    template <class U>
+    aligned_allocator(const aligned_allocator<U>&) noexcept {}
+
+    T* allocate(std::size_t n) {
+        if (n > static_cast<std::size_t>(-1) / sizeof(T)) throw std::bad_array_new_length();
+        return static_cast<T*>(::operator new(n * sizeof(T), std::align_val_t(alignment)));
+    }
+    void deallocate(T* p, std::size_t) noexcept { ::operator delete(p, std::align_val_t(alignment)); }
+
+    template <class U, class... Args>
+    void construct(U* p, Args&&... args) {
+        if constexpr (sizeof...(Args) == 0 && std::is_trivially_default_constructible_v<U>)
+            ::new (static_cast<void*>(p)) U;
+        else
+            ::new (static_cast<void*>(p)) U(static_cast<Args&&>(args)...);
+    }
+
+    friend bool operator==(const aligned_allocator&, const aligned_allocator&) { return true; }
+};
+
+template <class T>
+using aligned_vector = std::vector<T, aligned_allocator<T>>;
+
+/// An owned message.
+using buffer = aligned_vector<std::byte>;
+
+/// A message as its parts, in order. The parts of a frame (header, indices, values) are sent from where they lie.
+class byte_pieces {
+  public:
+    static constexpr std::size_t most = 4;
+
+    constexpr byte_pieces() = default;
+    constexpr byte_pieces(byte_view only) { push(only); }  // NOLINT(google-explicit-constructor)
+
+    constexpr void push(byte_view piece) { pieces_[count_++] = piece; }
+    constexpr std::size_t count() const { return count_; }
+    constexpr byte_view operator[](std::size_t i) const { return pieces_[i]; }
+    constexpr const byte_view* begin() const { return pieces_; }
+    constexpr const byte_view* end() const { return pieces_ + count_; }
+    constexpr std::size_t size_bytes() const {
+        std::size_t sum = 0;
+        for (byte_view piece : *this) sum += piece.size();
+        return sum;
+    }
+
+  private:
+    byte_view pieces_[most]{};
+    std::size_t count_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/core/arena.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Bytes whose addresses stay valid until `reset`. Blocks are kept, so that a repeated pattern of use allocates
+/// nothing.
+class arena {
+  public:
+    /// `size` uninitialised bytes on a cache line.
+    byte_span take(std::size_t size) {
+        while (block_ < blocks_.size() && blocks_[block_].size() - used_ < size) {
+            ++block_;
+            used_ = 0;
+        }
+        if (block_ == blocks_.size()) add_block(size);
+        const byte_span taken = byte_span(blocks_[block_]).subspan(used_, size);
+        last_ = used_;
+        advance(size);
+        return taken;
+    }
+    /// Keeps only the first `size` bytes of what was taken last.
+    void shrink_last(std::size_t size) {
+        used_ = last_;
+        advance(size);
+    }
+    void reset() { block_ = used_ = last_ = 0; }
+
+  private:
+    static constexpr std::size_t least_block = std::size_t{1} << 16;
+    static constexpr std::size_t line = 64;
+
+    /// Each block is twice as long as the one before, so that a use that varies a little soon fits.
+    void add_block(std::size_t size) {
+        const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size();
+        blocks_.emplace_back(size > usual ? size : usual);
+    }
+
+    void advance(std::size_t size) {
+        const std::size_t end = used_ + (size + line - 1) / line * line;
+        const std::size_t most = blocks_[block_].size();
+        used_ = end < most ? end : most;
+    }
+
+    std::vector<buffer> blocks_;
+    std::size_t block_ = 0;
+    std::size_t used_ = 0;
+    std::size_t last_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/core/random.hpp
+
+// Counter-based random numbers: a pure function of (key, index), so that the result depends on no thread, no order of
+// arrival and no standard library.
+
+namespace rill::inline RILL_ABI {
+
+/// Finaliser of splitmix64: a bijection of 64 bits that mixes well.
+constexpr std::uint64_t mix64(std::uint64_t x) {
+    x += 0x9E3779B97F4A7C15U;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBU;
+    return x ^ (x >> 31);
+}
+
+/// Hash of a sequence of integers; the order matters.
+template <std::convertible_to<std::uint64_t>... Parts>
+constexpr std::uint64_t mix64(std::uint64_t first, std::uint64_t second, Parts... rest) {
+    const std::uint64_t joined = mix64(mix64(first) ^ second);
+    if constexpr (sizeof...(rest) == 0)
+        return joined;
+    else
+        return mix64(joined, static_cast<std::uint64_t>(rest)...);
+}
+
+/// The upper half of the product.
+constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
+    const std::uint64_t a0 = a & 0xFFFFFFFFU, a1 = a >> 32, b0 = b & 0xFFFFFFFFU, b1 = b >> 32;
+    const std::uint64_t middle = a1 * b0 + ((a0 * b0) >> 32);
+    const std::uint64_t cross = a0 * b1 + (middle & 0xFFFFFFFFU);
+    return a1 * b1 + (middle >> 32) + (cross >> 32);
+}
+
+/// The key of a family of random numbers, derived from what identifies it: seed, step, operation, owner, ….
+struct random_key {
+    std::uint64_t value = 0;
+
+    template <std::convertible_to<std::uint64_t>... Parts>
+    constexpr random_key derive(Parts... parts) const {
+        return {mix64(value, static_cast<std::uint64_t>(parts)...)};
+    }
+    friend constexpr bool operator==(random_key, random_key) = default;
+};
+
+/// 32 random bits for `index` under a key of two words. Three multiplications: vectorises.
+constexpr std::uint32_t counter_bits(std::uint32_t key_low, std::uint32_t key_high, std::uint32_t index) {
+    std::uint32_t h = (index * 0x9E3779B1U) ^ key_low;
+    h ^= h >> 16;
+    h *= 0x7FEB352DU;
+    h ^= h >> 15;
+    h += key_high;
+    h *= 0x846CA68BU;
+    return h ^ (h >> 16);
+}
+
+/// The random bits of one key. Index words above 2^32 select a derived key.
+class counter_rng {
+  public:
+    constexpr explicit counter_rng(random_key key) : key_(key) {}
+
+    /// The key word that all indices with the same upper half share: loops hoist it.
+    constexpr std::uint64_t word(std::uint64_t index) const {
+        return (index >> 32) == 0 ? key_.value : mix64(key_.value, index >> 32);
+    }
+    constexpr std::uint32_t bits(std::uint64_t index) const {
+        const std::uint64_t k = word(index);
+        return counter_bits(static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32),
+                            static_cast<std::uint32_t>(index));
+    }
+    /// Uniform in [0, 1), a multiple of 2^-24.
+    constexpr float uniform(std::uint64_t index) const { return static_cast<float>(bits(index) >> 8) * 0x1p-24F; }
+
+  private:
+    random_key key_;
+};
+
+/// A sequence of random numbers: a counter and its key, both of which can be saved and restored.
+class random_sequence {
+  public:
+    constexpr explicit random_sequence(random_key key, std::uint64_t position = 0) : rng_(key), position_(position) {}
+
+    constexpr std::uint64_t position() const { return position_; }
+    constexpr std::uint32_t bits() { return rng_.bits(position_++); }
+    constexpr float uniform() { return rng_.uniform(position_++); }
+    /// Uniform in `[0, bound)`; bound > 0. The bias is below bound / 2^64.
+    constexpr std::uint64_t below(std::uint64_t bound) {
+        const std::uint64_t high = bits();
+        const std::uint64_t word = (high << 32) | bits();
+        return multiply_high(word, bound);
+    }
+
+  private:
+    counter_rng rng_;
+    std::uint64_t position_;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/core/types.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A position in a group of ranks, `0 … size-1`.
+using rank_t = int;
+
+inline constexpr rank_t no_rank = -1;
+
+/// The element types that travel; the numbers are part of the wire format.
+enum class element_type : std::uint8_t { none = 0, float32 = 1, float64 = 2, int32 = 3, int64 = 4 };
+
+template <class T>
+inline constexpr element_type element_type_of = element_type::none;
+template <>
+inline constexpr element_type element_type_of<float> = element_type::float32;
+template <>
+inline constexpr element_type element_type_of<double> = element_type::float64;
+template <>
+inline constexpr element_type element_type_of<std::int32_t> = element_type::int32;
+template <>
+inline constexpr element_type element_type_of<std::int64_t> = element_type::int64;
+
+constexpr const char* name(element_type type) {
+    switch (type) {
+        case element_type::float32: return "float32";
+        case element_type::float64: return "float64";
+        case element_type::int32: return "int32";
+        case element_type::int64: return "int64";
+        case element_type::none: break;
+    }
+    return "none";
+}
+
+/// A type whose streams can be folded and sent.
+template <class T>
+concept Element = element_type_of<T> != element_type::none;
+
+/// A type that numbers the coordinates of a sparse stream.
+template <class I>
+concept IndexType = std::same_as<I, std::uint32_t> || std::same_as<I, std::uint64_t>;
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/core/call.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// The collective operations; the numbers are part of the wire format.
+enum class operation : std::uint8_t {
+    none = 0,
+    handshake = 1,
+    all_reduce = 2,
+    reduce_scatter = 3,
+    all_gather = 4,
+    reduce = 5,
+    broadcast = 6,
+    barrier = 7
+};
+
+constexpr const char* name(operation op) {
+    switch (op) {
+        case operation::handshake: return "handshake";
+        case operation::all_reduce: return "all_reduce";
+        case operation::reduce_scatter: return "reduce_scatter";
+        case operation::all_gather: return "all_gather";
+        case operation::reduce: return "reduce";
+        case operation::broadcast: return "broadcast";
+        case operation::barrier: return "barrier";
+        case operation::none: break;
+    }
+    return "none";
+}
+
+/// What a rank calls: it must be the same on all ranks of a group, and is compared in every frame by its hash.
+struct call_signature {
+    std::uint64_t number = 0;  ///< how many operations this group has run before, plus one
+    operation kind = operation::none;
+    element_type element = element_type::none;
+    std::uint8_t index_bytes = 0;  ///< 0 for dense streams
+    std::uint64_t dimension = 0;
+    std::uint64_t options = 0;  ///< hash of everything else: fold, codings, root
+
+    constexpr std::uint32_t hash() const {
+        return static_cast<std::uint32_t>(mix64(number, static_cast<std::uint64_t>(kind),
+                                                static_cast<std::uint64_t>(element), std::uint64_t{index_bytes},
+                                                dimension, options));
+    }
+    friend constexpr bool operator==(const call_signature&, const call_signature&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/core/channel.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// What separates messages between the same two ranks: the group they belong to, and the operation inside it.
+struct channel {
+    std::uint64_t context = 0;
+    std::uint32_t tag = 0;
+
+    friend constexpr auto operator<=>(const channel&, const channel&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/core/coding.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// How the values of a frame are written; the numbers are part of the wire format.
+enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8 };
+
+/// How the indices of a frame are written; the numbers are part of the wire format. `smallest` chooses among the others
+/// for every message and never appears in a frame; `dense` is the absence of indices.
+enum class index_coding : std::uint8_t { dense = 0, raw = 1, packed_gaps = 2, bitmap = 3, smallest = 255 };
+
+constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }
+
+constexpr bool is_qsgd(value_coding coding) {
+    return coding == value_coding::qsgd2 || coding == value_coding::qsgd4 || coding == value_coding::qsgd8;
+}
+
+/// Bits per value of a QSGD coding.
+constexpr int qsgd_bits(value_coding coding) { return static_cast<int>(coding); }
+
+/// How a stream is written into a frame.
+struct coding {
+    value_coding values = value_coding::raw;
+    index_coding indices = index_coding::raw;
+    std::uint32_t bucket = 1024;  ///< consecutive entries that share a scale; QSGD only
+
+    /// A frame of this coding is a view of the stream: nothing is written anew.
+    constexpr bool is_view() const { return values == value_coding::raw && indices == index_coding::raw; }
+    constexpr bool is_lossless() const { return rill::is_lossless(values); }
+    constexpr std::uint64_t fingerprint() const {
+        return (static_cast<std::uint64_t>(values) << 40) | (static_cast<std::uint64_t>(indices) << 32) | bucket;
+    }
+    friend constexpr bool operator==(const coding&, const coding&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/core/contract.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// The caller broke a precondition. Nothing has been changed or sent.
+class contract_violation : public std::logic_error {
+  public:
+    using std::logic_error::logic_error;
+};
+
+namespace detail {
+[[noreturn]] inline void contract_failed(const char* condition, const char* message, const char* file, int line) {
+    throw contract_violation(std::string("rill: ") + message + " (expected: " + condition + ") at " + file + ":" +
+                             std::to_string(line));
+}
+}  // namespace detail
+}  // namespace rill::inline RILL_ABI
+
+#define RILL_DETAIL_CHECK(condition, message) \
+    ((condition) ? static_cast<void>(0) : ::rill::detail::contract_failed(#condition, message, __FILE__, __LINE__))
+
+/// A precondition of constant cost.
+#if RILL_CONTRACTS >= RILL_CONTRACTS_FAST
+#define RILL_EXPECTS(condition, message) RILL_DETAIL_CHECK(condition, message)
+#else
+#define RILL_EXPECTS(condition, message) static_cast<void>(0)
+#endif
+
+/// A precondition whose check reads whole inputs.
+#if RILL_CONTRACTS >= RILL_CONTRACTS_DEBUG
+#define RILL_EXPECTS_DEBUG(condition, message) RILL_DETAIL_CHECK(condition, message)
+#else
+#define RILL_EXPECTS_DEBUG(condition, message) static_cast<void>(0)
+#endif
+
+// ===== rill/core/error.hpp
+
+// Exceptions of the environment: they name the operation, the rank that failed, and the rank that reports it.
+
+namespace rill::inline RILL_ABI {
+
+enum class failure : std::uint8_t { exception, mismatch, timeout, protocol, invalid_value, deadlock };
+
+/// Why an operation ended, as it travels on the control channel: every rank of the context gets the same notice.
+struct abort_notice {
+    std::uint64_t context = 0;
+    std::uint64_t operation = 0;
+    failure kind = failure::exception;
+    rank_t culprit = no_rank;  ///< the rank that failed, or that neither entered nor answered
+    rank_t other = no_rank;    ///< the second end, where a link is at fault
+    std::string reason;        ///< complete in itself: names what, where and which rank
+
+    friend bool operator==(const abort_notice&, const abort_notice&) = default;
+};
+
+/// Matches every context: the whole group of ranks ends.
+inline constexpr std::uint64_t every_context = ~std::uint64_t{0};
+
+/// Base of all errors of the environment.
+class error : public std::runtime_error {
+  public:
+    explicit error(abort_notice notice) : std::runtime_error("rill: " + notice.reason), notice_(std::move(notice)) {}
+
+    const abort_notice& notice() const noexcept { return notice_; }
+    rank_t culprit() const noexcept { return notice_.culprit; }
+
+  private:
+    abort_notice notice_;
+};
+
+/// Another rank failed while this one took part; `culprit()` says which, `what()` why.
+class peer_failure : public error {
+  public:
+    using error::error;
+};
+
+/// The ranks called different operations, or the same one with different types, dimensions or options.
+class mismatch : public error {
+  public:
+    using error::error;
+};
+
+/// A rank did not come, or did not answer, within the deadline of the operation.
+class timeout : public error {
+  public:
+    using error::error;
+};
+
+/// Bytes that are no valid frame.
+class protocol_error : public error {
+  public:
+    using error::error;
+    explicit protocol_error(std::string reason)
+        : error(abort_notice{.kind = failure::protocol, .reason = std::move(reason)}) {}
+};
+
+/// A value that cannot be aggregated (a NaN); the message names the coordinate.
+class invalid_value : public error {
+  public:
+    using error::error;
+    explicit invalid_value(std::string reason)
+        : error(abort_notice{.kind = failure::invalid_value, .reason = std::move(reason)}) {}
+};
+
+/// Nothing can ever happen again: every rank waits. Only the simulator can know; the message says who waits for whom.
+class deadlock : public error {
+  public:
+    using error::error;
+};
+
+/// Throws the exception that belongs to a notice.
+[[noreturn]] inline void throw_error(const abort_notice& notice) {
+    switch (notice.kind) {
+        case failure::mismatch: throw mismatch(notice);
+        case failure::timeout: throw timeout(notice);
+        case failure::protocol: throw protocol_error(notice);
+        case failure::invalid_value: throw invalid_value(notice);
+        case failure::deadlock: throw deadlock(notice);
+        case failure::exception: break;
+    }
+    throw peer_failure(notice);
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/core/fingerprint.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Hash of a policy's name; FNV-1a.
+constexpr std::uint64_t fingerprint(const char* text) {
+    std::uint64_t hash = 0xCBF29CE484222325U;
+    for (; *text != '\0'; ++text) hash = (hash ^ static_cast<unsigned char>(*text)) * 0x100000001B3U;
+    return hash;
+}
+
+/// Hash of a policy, by which ranks compare theirs: its name and, where it has options, those that
+/// `visit_options(visit(name, number))` shows.
+template <class Policy>
+    requires requires { Policy::name; }
+constexpr std::uint64_t fingerprint(const Policy& policy) {
+    std::uint64_t hash = fingerprint(Policy::name);
+    if constexpr (requires { policy.visit_options([](const char*, int) {}); })
+        policy.visit_options([&](const char*, auto value) {
+            if constexpr (std::is_floating_point_v<decltype(value)>)
+                hash = mix64(hash, std::bit_cast<std::uint64_t>(static_cast<double>(value)));
+            else
+                hash = mix64(hash, static_cast<std::uint64_t>(value));
+        });
+    return hash;
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/core/time.hpp
+
+// rill's own time: integer nanoseconds, because <chrono> costs more to include than the whole core.
+
+namespace rill::inline RILL_ABI {
+
+namespace detail {
+
+constexpr std::int64_t least_ns = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t most_ns = std::numeric_limits<std::int64_t>::max();
+
+constexpr std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
+    if (b > 0 && a > most_ns - b) return most_ns;
+    if (b < 0 && a < least_ns - b) return least_ns;
+    return a + b;
+}
+constexpr std::int64_t saturated_difference(std::int64_t a, std::int64_t b) {
+    if (b < 0 && a > most_ns + b) return most_ns;
+    if (b > 0 && a < least_ns + b) return least_ns;
+    return a - b;
+}
+constexpr std::int64_t saturated_product(std::int64_t a, std::int64_t b) {
+    if (a == 0 || b == 0) return 0;
+    const bool negative = (a < 0) != (b < 0);
+    const auto magnitude = [](std::int64_t x) {
+        return x < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(x) : static_cast<std::uint64_t>(x);
+    };
+    const std::uint64_t most = static_cast<std::uint64_t>(most_ns) + (negative ? 1U : 0U);
+    if (magnitude(a) > most / magnitude(b)) return negative ? least_ns : most_ns;
+    const std::uint64_t product = magnitude(a) * magnitude(b);
+    return static_cast<std::int64_t>(negative ? std::uint64_t{0} - product : product);
+}
+
+/// `count` periods of num / den seconds in nanoseconds, towards zero.
+template <std::int64_t num, std::int64_t den, class Count>
+constexpr std::int64_t to_nanoseconds(Count count) {
+    constexpr std::int64_t per_second = 1'000'000'000;
+    if constexpr (std::is_integral_v<Count>) {
+        constexpr std::int64_t common = std::gcd(num * per_second, den);
+        return saturated_product(count, num * per_second / common) / (den / common);
+    } else {
+        const long double ns = static_cast<long double>(count) * num * per_second / den;
+        if (ns >= 0x1p63L) return most_ns;
+        return ns > -0x1p63L ? static_cast<std::int64_t>(ns) : least_ns;
+    }
+}
+
+}  // namespace detail
+
+/// A span of time in nanoseconds. Converts from anything shaped like `std::chrono::duration`. Arithmetic stops at the
+/// ends of the range, some 292 years.
+struct duration {
+    std::int64_t ns = 0;
+
+    constexpr duration() = default;
+    constexpr explicit duration(std::int64_t nanoseconds) : ns(nanoseconds) {}
+
+    template <class D>
+        requires requires(const D& d) {
+            d.count();
+            D::period::num;
+            D::period::den;
+        }
+    constexpr duration(const D& d)  // NOLINT(google-explicit-constructor): a view of the same quantity
+        : ns(detail::to_nanoseconds<D::period::num, D::period::den>(d.count())) {}
+
+    constexpr double seconds() const { return static_cast<double>(ns) * 1e-9; }
+
+    friend constexpr auto operator<=>(duration, duration) = default;
+    friend constexpr duration operator+(duration a, duration b) { return duration(detail::saturated_sum(a.ns, b.ns)); }
+    friend constexpr duration operator-(duration a, duration b) {
+        return duration(detail::saturated_difference(a.ns, b.ns));
+    }
+    friend constexpr duration operator*(duration a, std::int64_t k) {
+        return duration(detail::saturated_product(a.ns, k));
+    }
+    friend constexpr duration operator/(duration a, std::int64_t k) { return duration(a.ns / k); }
+};
+
+constexpr duration nanoseconds(std::int64_t n) { return duration(n); }
+constexpr duration microseconds(std::int64_t n) { return duration(1'000) * n; }
+constexpr duration milliseconds(std::int64_t n) { return duration(1'000'000) * n; }
+constexpr duration seconds(std::int64_t n) { return duration(1'000'000'000) * n; }
+
+/// An instant on a transport's clock. Instants of different transports do not compare.
+struct time_point {
+    std::int64_t ns = 0;
+
+    friend constexpr auto operator<=>(time_point, time_point) = default;
+    friend constexpr duration operator-(time_point a, time_point b) { return duration(a.ns) - duration(b.ns); }
+    friend constexpr time_point operator+(time_point t, duration d) { return {detail::saturated_sum(t.ns, d.ns)}; }
+};
+
+/// When a wait gives up. A passed deadline is a value (an empty result), never an exception of the transport.
+struct deadline {
+    time_point at{};
+
+    constexpr deadline() = default;
+    constexpr deadline(time_point instant) : at(instant) {}  // NOLINT(google-explicit-constructor)
+
+    /// Waits for ever.
+    static const deadline never;
+    /// Does not wait: takes what is there.
+    static const deadline immediate;
+
+    constexpr bool is_never() const { return at.ns == std::numeric_limits<std::int64_t>::max(); }
+    constexpr bool is_immediate() const { return at.ns == std::numeric_limits<std::int64_t>::min(); }
+    friend constexpr auto operator<=>(deadline, deadline) = default;
+};
+
+inline constexpr deadline deadline::never{time_point{std::numeric_limits<std::int64_t>::max()}};
+inline constexpr deadline deadline::immediate{time_point{std::numeric_limits<std::int64_t>::min()}};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/core/receipt.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Messages and bytes of one rank, as its transport counts them: payload and rill's headers, not what lies below.
+struct traffic {
+    std::uint64_t messages_sent = 0;
+    std::uint64_t bytes_sent = 0;
+    std::uint64_t messages_received = 0;
+    std::uint64_t bytes_received = 0;
+
+    friend constexpr bool operator==(const traffic&, const traffic&) = default;
+    friend constexpr traffic operator-(const traffic& a, const traffic& b) {
+        return {a.messages_sent - b.messages_sent, a.bytes_sent - b.bytes_sent,
+                a.messages_received - b.messages_received, a.bytes_received - b.bytes_received};
+    }
+    constexpr traffic& operator+=(const traffic& b) {
+        messages_sent += b.messages_sent;
+        bytes_sent += b.bytes_sent;
+        messages_received += b.messages_received;
+        bytes_received += b.bytes_received;
+        return *this;
+    }
+};
+
+/// What a collective did, on this rank.
+struct receipt {
+    std::uint64_t operation_number = 0;
+    int contributors = 0;   ///< ranks whose contribution is in the result
+    double weight = 0;      ///< sum of their weights
+    std::uint32_t age = 0;  ///< age of the oldest contribution, in steps
+    int rounds = 0;
+    traffic wire{};      ///< of this operation alone
+    duration elapsed{};  ///< on the transport's clock
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/core/segment.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A half-open range `[begin, end)` of coordinates.
+struct segment {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+
+    constexpr std::size_t size() const { return end - begin; }
+    constexpr bool empty() const { return begin == end; }
+    constexpr bool contains(std::size_t i) const { return begin <= i && i < end; }
+    constexpr bool contains(segment other) const { return begin <= other.begin && other.end <= end; }
+    constexpr bool overlaps(segment other) const { return begin < other.end && other.begin < end; }
+    friend constexpr bool operator==(segment, segment) = default;
+};
+
+/// Part `i` of `parts` nearly equal consecutive parts of `[0, n)`; the first `n % parts` are one longer. Any `n`.
+constexpr segment split(std::size_t n, std::size_t parts, std::size_t i) {
+    const std::size_t each = n / parts;
+    const std::size_t longer = n % parts;
+    const std::size_t begin = i * each + (i < longer ? i : longer);
+    return {begin, begin + each + (i < longer ? 1U : 0U)};
+}
+
+/// Parts `[first, last)` of `split(n, parts, ·)` as one segment.
+constexpr segment split(std::size_t n, std::size_t parts, std::size_t first, std::size_t last) {
+    if (first == last) return {split(n, parts, first).begin, split(n, parts, first).begin};
+    return {split(n, parts, first).begin, split(n, parts, last - 1).end};
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/core/sparse_view.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A read-only sparse vector: strictly ascending indices and, in the same order, their values.
+template <Element T, IndexType Index>
+struct sparse_view {
+    std::span<const Index> indices{};
+    std::span<const T> values{};
+
+    constexpr std::size_t count() const { return indices.size(); }
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/concept/aggregator.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// How contributions are folded, coordinate by coordinate.
+///
+/// Laws: `fold` is associative (floating-point rounding aside), `fold(identity, x) == x`, `is_commutative` says whether
+/// `fold(x, y)` is always `fold(y, x)`; schedules that reorder ranks refuse folds that do not commute. `finish` is
+/// applied once, on every rank alike, to the complete fold, whose contributions had the given sum of weights; where
+/// `finish_is_trivial` it does nothing and is not called.
+template <class A, class T>
+concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregator, T x, T y, std::span<T> values) {
+    { aggregator.template identity<T>() } -> std::same_as<T>;
+    { aggregator.fold(x, y) } -> std::same_as<T>;
+    { aggregator.finish(values, 1.0) };
+    { A::is_commutative } -> std::convertible_to<bool>;
+    { A::finish_is_trivial } -> std::convertible_to<bool>;
+    { A::name } -> std::convertible_to<const char*>;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/concept/compressor.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// What of a worker's contribution is sent, and how: a policy bound to one worker and one dimension.
+///
+/// - `begin(number)` comes first: the number of the operation, the same on all ranks, from which they draw what they
+///   must choose alike (a mask).
+/// - `encode(input)` gives a view of what is contributed (a `stream_view` over `[0, coded_dimension())`), valid until
+/// the
+///   next call. The input is not changed. Throws `invalid_value` where an entry cannot be sent (a NaN), naming it.
+/// - Where `is_coordinatewise`, coordinates of the view are coordinates of the input, and `coded_dimension()` is
+///   `dimension()`; else `decode(folded, output)` makes the output from the fold of the views. Both dimensions must be
+///   the same on all ranks.
+/// - After each `encode` comes either `commit()`, when the contribution is in the result, or `rollback()`, when it is
+/// not:
+///   then nothing must be lost. Both may also come without an `encode`, on a rank that contributes nothing.
+/// - `codings()` gives the codings of frames (`stream_codings`).
+/// - Flags: `is_lossless`: nothing is left out or rounded; `is_unbiased`: the expectation of what is sent is the input;
+///   `is_contractive`: what is left out is smaller than the input by a constant factor, as error feedback needs;
+///   `has_lossless_copy`: the copy phase sends the fold as it is.
+template <class C, class T>
+concept Compressor = Element<T> && IndexType<typename C::index_type> &&
+                     requires(C& codec, const C& constant, std::span<const T> input, std::uint64_t number) {
+                         { constant.dimension() } -> std::same_as<std::size_t>;
+                         { codec.begin(number) };
+                         { codec.coded_dimension() } -> std::same_as<std::size_t>;
+                         { codec.encode(input).range() };
+                         { codec.commit() };
+                         { codec.rollback() };
+                         { constant.codings() };
+                         { C::is_coordinatewise } -> std::convertible_to<bool>;
+                         { C::is_lossless } -> std::convertible_to<bool>;
+                         { C::is_unbiased } -> std::convertible_to<bool>;
+                         { C::is_contractive } -> std::convertible_to<bool>;
+                         { C::has_lossless_copy } -> std::convertible_to<bool>;
+                     };
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/concept/objective.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A named, consecutive part of a flat parameter vector, in the order of the forward pass.
+struct layer {
+    std::string name;
+    segment part{};
+
+    friend bool operator==(const layer&, const layer&) = default;
+};
+
+/// A function to minimise: the mean loss of a model over the samples of a `batch`.
+///
+/// Parameters and gradient are flat vectors of `dimension()` scalars that the caller owns; `layers()` divides them
+/// without gaps. An objective owns its scratch memory: one object per rank, no sharing between threads. After the first
+/// call with a batch size, `gradient` allocates nothing.
+/// Laws: `initialise` is a pure function of the key; `gradient` and `loss` are pure functions of parameters and batch,
+/// bit for bit within one binary; `gradient` returns what `loss` returns and overwrites all of its output.
+template <class O>
+concept Objective =
+    std::floating_point<typename O::scalar> && std::movable<O> &&
+    requires(O& objective, const O& constant, std::span<typename O::scalar> output,
+             std::span<const typename O::scalar> parameters, const typename O::batch& samples, random_key key) {
+        { constant.dimension() } -> std::same_as<std::size_t>;
+        { constant.layers() } -> std::same_as<std::span<const layer>>;
+        { constant.initialise(output, key) };
+        { objective.loss(parameters, samples) } -> std::same_as<double>;
+        { objective.gradient(parameters, samples, output) } -> std::same_as<double>;
+    };
+
+/// An objective whose model tells classes apart: `predict` writes one class per sample.
+template <class O>
+concept Classifier = Objective<O> && requires(O& objective, std::span<const typename O::scalar> parameters,
+                                              const typename O::batch& samples, std::span<std::int32_t> classes) {
+    { objective.predict(parameters, samples, classes) };
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/concept/topology.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Consecutive parts `[first, last)` of the `parts()` of a schedule.
+struct part_range {
+    int first = 0;
+    int last = 0;
+
+    constexpr int count() const { return last - first; }
+    constexpr bool contains(int part) const { return first <= part && part < last; }
+    friend constexpr bool operator==(part_range, part_range) = default;
+};
+
+/// One message of a round: to or from `peer`, carrying `parts`.
+struct transfer {
+    rank_t peer = no_rank;
+    part_range parts{};
+
+    friend constexpr bool operator==(transfer, transfer) = default;
+};
+
+/// What a rank does with what it receives in a round: fold it into the part it has, or replace that part by it.
+enum class action : unsigned char { fold, copy };
+
+/// One rank's view of a collective, computed on demand with O(1) state.
+///
+/// `[0, N)` is divided into `parts()` nearly equal parts. In round `k` a rank sends `send(k, 0 … sends(k)-1)`, all as
+/// they were before the round, and receives `receive(k, 0 … receives(k)-1)`, in ascending order of peers. Rounds are
+/// numbered alike on all ranks: what is sent in round k is received in round k. The parts that are received in one
+/// round are either all the same range (a k-way fold) or disjoint. A fold round never follows a copy round of the same
+/// part.
+template <class S>
+concept Schedule = std::regular<S> && requires(const S& schedule, int round, int i) {
+    { schedule.parts() } -> std::same_as<int>;
+    { schedule.rounds() } -> std::same_as<int>;
+    { schedule.kind(round) } -> std::same_as<action>;
+    { schedule.sends(round) } -> std::same_as<int>;
+    { schedule.send(round, i) } -> std::same_as<transfer>;
+    { schedule.receives(round) } -> std::same_as<int>;
+    { schedule.receive(round, i) } -> std::same_as<transfer>;
+};
+
+/// Who talks to whom: a value that gives each rank of a group of `size` its schedule.
+///
+/// - `all_reduce`: every rank ends with every contribution exactly once in every part.
+/// - `reduce_scatter`: `parts() == size`; rank r ends with every contribution in part r.
+/// - `all_gather`: `parts() == size`; rank r starts with part r alone, every rank ends with all.
+///
+/// `topology/proof.hpp` checks each of these, at compile time for small groups.
+/// `preserves_rank_order`: folds combine contributions in ascending order of ranks, as non-commutative folds need.
+/// `has_copy_phase`: in `all_reduce` a finished part is copied from one owner, so that it can be coded once.
+template <class T>
+concept Topology = std::regular<T> && requires(const T& topology, int size, rank_t rank) {
+    { topology.all_reduce(size, rank) } -> Schedule;
+    { topology.reduce_scatter(size, rank) } -> Schedule;
+    { topology.all_gather(size, rank) } -> Schedule;
+    { T::preserves_rank_order } -> std::convertible_to<bool>;
+    { T::has_copy_phase } -> std::convertible_to<bool>;
+    { T::name } -> std::convertible_to<const char*>;
+};
+
+/// A topology with a root: `reduce` leaves every contribution at `root` and then tells all ranks that it did (copy
+/// rounds of no parts); `broadcast` first tells the root that all ranks have entered (copy rounds of no parts), then
+/// copies from it. Hence no rank returns before all have entered the same call.
+template <class T>
+concept RootedTopology = Topology<T> && requires(const T& topology, int size, rank_t rank, rank_t root) {
+    { topology.reduce(size, rank, root) } -> Schedule;
+    { topology.broadcast(size, rank, root) } -> Schedule;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/concept/transport.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A received message: it keeps the bytes alive (in one address space: the sender's own) until it is destroyed.
+template <class M>
+concept Message = std::movable<M> && requires(const M& message) {
+    { message.source() } -> std::same_as<rank_t>;
+    /// In the order sent; a transport may have joined the parts into one.
+    { message.pieces() } -> std::same_as<byte_pieces>;
+};
+
+/// A borrowed send under way. Its bytes must stay valid and unchanged until it is done. Destroying it earlier withdraws
+/// a message that nobody has taken yet, and never waits.
+template <class S>
+concept Sending = std::movable<S> && std::default_initializable<S> && requires(S& sending, deadline until) {
+    { sending.done() } -> std::same_as<bool>;
+    /// True when done, false when `until` has passed; throws what ended the context. A default-constructed one is done.
+    { sending.wait(until) } -> std::same_as<bool>;
+    /// Waits, whatever has ended, only while a receiver reads: withdraws what nobody has taken. For unwinding.
+    { sending.settle() } noexcept;
+};
+
+/// One rank's end of a group of ranks.
+///
+/// Laws (testing/transport_laws.hpp runs them over every model):
+/// - Messages of one (sender, receiver, channel) arrive in the order sent. Channels never meet.
+/// - Posting never waits for the receiver, so post-then-receive cannot deadlock at any message size. A rank may post to
+///   itself. Messages may be empty.
+/// - `post(peer, on, pieces)` borrows; allowed only where a receiver is certain.
+/// - `post(peer, on, buffer&&, until)` hands over. Mailboxes are bounded in bytes: where the receiver's is full it
+/// waits
+///   for room until `until`, then returns false with the buffer untouched; by default it does not wait. A message
+///   larger than the bound is taken by an empty mailbox.
+/// - A receive returns an empty result when its deadline has passed. `deadline::immediate` takes what is there.
+/// - Every wait also watches the control channel: after `abort` on a context (or on `every_context`) waits on it throw
+///   the error of the notice on every rank. The first notice of a context wins; `abort` returns the one that won.
+/// - `announce` publishes which call this rank has entered in a context; `inquire` waits until `peer` has entered call
+///   `number` (or a later one) and returns what it entered, or nothing when the deadline has passed.
+/// - `next_context(key)`: a fresh context, the same on all ranks that have made the same calls with the same key.
+/// - `close(context)` forgets a context: its undelivered messages are dropped.
+template <class N>
+concept Transport =
+    Message<typename N::message> && Sending<typename N::sending> &&
+    requires(N& net, const N& constant, rank_t peer, std::span<const rank_t> peers, channel on, byte_pieces view,
+             buffer&& bytes, std::span<const byte_span> targets, deadline until, time_point instant,
+             const call_signature& call, const abort_notice& notice, std::uint64_t context, std::uint64_t number) {
+        { constant.rank() } -> std::same_as<rank_t>;
+        { constant.size() } -> std::same_as<int>;
+        { constant.now() } -> std::same_as<time_point>;
+        { net.sleep_until(instant) };
+        { constant.counted() } -> std::same_as<traffic>;
+
+        { net.post(peer, on, view) } -> std::same_as<typename N::sending>;
+        { net.post(peer, on, std::move(bytes), until) } -> std::same_as<bool>;
+        { net.post(peer, on, std::move(bytes)) } -> std::same_as<bool>;
+        { net.receive(peer, on, until) } -> std::same_as<std::optional<typename N::message>>;
+        /// The earliest arrival from any of `peers`.
+        { net.receive(peers, on, until) } -> std::same_as<std::optional<typename N::message>>;
+        /// The newest message from any of `peers`; older ones of that channel and those peers are dropped.
+        { net.receive_latest(peers, on, until) } -> std::same_as<std::optional<typename N::message>>;
+        /// Into consecutive `targets`, whose sizes must add up to the message's (else `protocol_error`, message lost).
+        { net.receive_into(peer, on, targets, until) } -> std::same_as<bool>;
+
+        { net.announce(context, call) };
+        { net.inquire(peer, context, number, until) } -> std::same_as<std::optional<call_signature>>;
+        { net.abort(notice) } -> std::same_as<abort_notice>;
+        { net.aborted(context) } -> std::same_as<std::optional<abort_notice>>;
+        { net.next_context(context) } -> std::same_as<std::uint64_t>;
+        { net.close(context) };
+    };
+
+/// A transport on which one rank may run several activities at once; everything above may then be called by any of
+/// them. `spawn` starts an activity; its handle's `join()` waits and rethrows what it threw, its destructor joins.
+/// `event` (set, reset, wait until) and `queue<T>` (push, pop until, close) are the means by which activities meet.
+/// They are made from the endpoint (`typename N::event e{net}`), so that a wait can switch fibers and watch aborts.
+template <class N>
+concept ConcurrentTransport =
+    Transport<N> && requires(N& net, void (*body)(), typename N::event& event, typename N::template queue<int>& queue,
+                             typename N::activity& activity, deadline until) {
+        { net.spawn(body) } -> std::same_as<typename N::activity>;
+        { activity.join() };
+        { event.set() };
+        { event.reset() };
+        { event.wait(until) } -> std::same_as<bool>;
+        { queue.push(1) };
+        { queue.pop(until) } -> std::same_as<std::optional<int>>;
+        { queue.close() };
+    };
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/kernel/little_endian.hpp
+
+namespace rill::inline RILL_ABI::kernel::detail {
+
+template <std::unsigned_integral U>
+constexpr U little_endian(U value) {
+    if constexpr (std::endian::native == std::endian::little || sizeof(U) == 1) return value;
+    U swapped = 0;
+    for (std::size_t i = 0; i < sizeof(U); ++i)
+        swapped = static_cast<U>(swapped | (((value >> (8 * i)) & 0xFFU) << (8 * (sizeof(U) - 1 - i))));
+    return swapped;
+}
+
+/// Reads an integer whose first byte counts least.
+template <std::unsigned_integral U>
+U load_little(const void* from) {
+    U value;
+    std::memcpy(&value, from, sizeof value);
+    return little_endian(value);
+}
+
+/// Writes an integer, the byte that counts least first.
+template <std::unsigned_integral U>
+void store_little(void* to, U value) {
+    value = little_endian(value);
+    std::memcpy(to, &value, sizeof value);
+}
+
+}  // namespace rill::inline RILL_ABI::kernel::detail
+
+// ===== rill/kernel/loop.hpp
+
+namespace rill::inline RILL_ABI::kernel::detail {
+
+/// Trip count of inner loops: a constant, because compilers vectorise no other at -O2.
+inline constexpr std::size_t block = 64;
+
+/// Asks for the cache line of `address` ahead of its use.
+inline void prefetch_for_write(const void* address) {
+#if defined(__GNUC__)
+    __builtin_prefetch(address, 1);
+#else
+    static_cast<void>(address);
+#endif
+}
+
+/// Ends what the optimiser knows about the values: a product that passes through here is rounded, and never becomes
+/// half of a fused multiply-add.
+template <class T, std::size_t Count>
+void round_here(T (&values)[Count]) {
+#if defined(__GNUC__)
+    asm volatile("" : "+m"(values));  // an operand, not a clobber: the array must not count as escaped
+#else
+    static_cast<void>(values);
+#endif
+}
+
+}  // namespace rill::inline RILL_ABI::kernel::detail
+
+// ===== rill/kernel/bf16.hpp
+
+// bfloat16: the upper half of a float.
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// Rounds to nearest, ties to even; a NaN stays one.
+constexpr std::uint16_t to_bf16(float x) {
+    const auto bits = std::bit_cast<std::uint32_t>(x);
+    const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+    const std::uint32_t quiet = (bits >> 16) | 0x40U;
+    return static_cast<std::uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet : rounded);
+}
+
+constexpr float from_bf16(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t{half} << 16); }
+
+/// Writes `x` as little-endian bfloat16, 2 bytes each. A double is rounded to float first.
+template <std::floating_point T>
+void encode_bf16(std::span<const T> x, byte_span out) {
+    using detail::block;
+    RILL_EXPECTS(out.size() == 2 * x.size(), "encode_bf16: two bytes for each value");
+    std::uint16_t halves[block];
+    std::size_t i = 0;
+    for (; i + block <= x.size(); i += block) {
+        for (std::size_t j = 0; j < block; ++j)
+            halves[j] = detail::little_endian(to_bf16(static_cast<float>(x[i + j])));
+        std::memcpy(out.data() + 2 * i, halves, sizeof halves);
+    }
+    for (; i < x.size(); ++i) detail::store_little(out.data() + 2 * i, to_bf16(static_cast<float>(x[i])));
+}
+
+/// Reads what `encode_bf16` wrote. Any bytes are valid.
+template <std::floating_point T>
+void decode_bf16(byte_view bytes, std::span<T> out) {
+    using detail::block;
+    RILL_EXPECTS(bytes.size() == 2 * out.size(), "decode_bf16: two bytes for each value");
+    const auto value = [&](std::size_t i) {
+        return static_cast<T>(from_bf16(detail::load_little<std::uint16_t>(bytes.data() + 2 * i)));
+    };
+    std::size_t i = 0;
+    for (; i + block <= out.size(); i += block)
+        for (std::size_t j = 0; j < block; ++j) out[i + j] = value(i + j);
+    for (; i < out.size(); ++i) out[i] = value(i);
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/magnitude.hpp
+
+// Magnitudes as unsigned integers: they order all element types alike, INT_MIN and NaN included.
+
+namespace rill::inline RILL_ABI::kernel {
+
+template <Element T>
+using magnitude_key = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
+/// |x| as an integer of the same order; a NaN is above infinity.
+template <Element T>
+constexpr magnitude_key<T> magnitude(T x) {
+    using key = magnitude_key<T>;
+    if constexpr (std::floating_point<T>)
+        return std::bit_cast<key>(x) & (static_cast<key>(-1) >> 1);
+    else
+        return x < 0 ? key{0} - static_cast<key>(x) : static_cast<key>(x);
+}
+
+/// The largest magnitude that is no NaN.
+template <Element T>
+inline constexpr magnitude_key<T> largest_magnitude =
+    std::floating_point<T> ? magnitude(std::numeric_limits<T>::infinity()) : magnitude(std::numeric_limits<T>::min());
+
+namespace detail {
+
+/// Whether any of `Count` magnitudes reaches `bound`.
+template <std::size_t Count, Element T>
+bool any_at_least(const T* x, magnitude_key<T> bound) {
+    using key = magnitude_key<T>;
+    key found = 0;
+    for (std::size_t j = 0; j < Count; ++j) found |= magnitude(x[j]) >= bound ? key{1} : key{0};
+    return found != 0;
+}
+
+/// The first coordinate whose magnitude reaches `bound`.
+template <Element T>
+std::optional<std::size_t> find_at_least(std::span<const T> x, magnitude_key<T> bound) {
+    std::size_t i = 0;
+    while (i + block <= x.size() && !any_at_least<block>(x.data() + i, bound)) i += block;
+    for (; i < x.size(); ++i)
+        if (magnitude(x[i]) >= bound) return i;
+    return std::nullopt;
+}
+
+}  // namespace detail
+
+/// The first coordinate that is infinite or NaN.
+template <Element T>
+std::optional<std::size_t> find_non_finite(std::span<const T> x) {
+    if constexpr (std::floating_point<T>)
+        return detail::find_at_least(x, largest_magnitude<T>);
+    else
+        return std::nullopt;
+}
+
+/// The first coordinate that is NaN.
+template <Element T>
+std::optional<std::size_t> find_nan(std::span<const T> x) {
+    if constexpr (std::floating_point<T>)
+        return detail::find_at_least(x, largest_magnitude<T> + 1);
+    else
+        return std::nullopt;
+}
+
+/// Throws `invalid_value` naming the lowest NaN, if there is one. `first` is the coordinate of `x[0]`.
+template <Element T>
+void refuse_nan(std::span<const T> x, std::size_t first = 0) {
+    if (const auto i = find_nan(x)) throw invalid_value("coordinate " + std::to_string(first + *i) + " is NaN");
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/collect.hpp
+
+// One pass that keeps the few coordinates above a bound: the inner step of every selection.
+
+namespace rill::inline RILL_ABI::kernel::detail {
+
+/// Coordinates in ascending order, with their magnitudes. The arrays end `block` entries behind `capacity`, so that
+/// appending needs no branch.
+template <Element T, IndexType Index>
+struct candidates {
+    Index* indices = nullptr;
+    magnitude_key<T>* keys = nullptr;
+    std::size_t capacity = 0;
+    std::size_t count = 0;
+};
+
+/// The first coordinates whose magnitude equals a bound; same room behind `capacity`.
+template <IndexType Index>
+struct tied {
+    Index* indices = nullptr;
+    std::size_t capacity = 0;
+    std::size_t count = 0;
+
+    bool wanted() const { return count < capacity; }
+};
+
+template <Element T, IndexType Index>
+void append(magnitude_key<T> key, std::size_t i, magnitude_key<T> bound, candidates<T, Index>& above,
+            tied<Index>& ties) {
+    if (key > bound) {
+        above.indices[above.count] = static_cast<Index>(i);
+        above.keys[above.count++] = key;
+    } else if (key == bound && ties.wanted()) {
+        ties.indices[ties.count++] = static_cast<Index>(i);
+    }
+}
+
+template <Element T, IndexType Index>
+void collect_block(const T* x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& above,
+                   tied<Index>& ties) {
+    const magnitude_key<T> reach = ties.wanted() ? bound : bound + 1;
+    if (!any_at_least<block>(x, reach)) return;
+    alignas(64) std::uint8_t hits[block];  // one byte each: comparing and narrowing vectorises, gathering bits does not
+    for (std::size_t j = 0; j < block; ++j) hits[j] = magnitude(x[j]) >= reach ? 1 : 0;
+    for (std::size_t j = 0; j < block; j += 8) {
+        for (auto eight = load_little<std::uint64_t>(hits + j); eight != 0; eight &= eight - 1) {
+            const std::size_t i = j + static_cast<std::size_t>(std::countr_zero(eight)) / 8;
+            append(magnitude(x[i]), first + i, bound, above, ties);
+        }
+    }
+}
+
+/// Collects the coordinates of `x` above `bound` and the first ties with it. False when `above` has no room for them.
+template <Element T, IndexType Index>
+bool collect(std::span<const T> x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& above,
+             tied<Index>& ties) {
+    std::size_t i = 0;
+    for (; i + block <= x.size(); i += block) {
+        collect_block(x.data() + i, first + i, bound, above, ties);
+        if (above.count > above.capacity) return false;
+    }
+    for (; i < x.size(); ++i) append(magnitude(x[i]), first + i, bound, above, ties);
+    return above.count <= above.capacity;
+}
+
+}  // namespace rill::inline RILL_ABI::kernel::detail
+
+// ===== rill/kernel/scratch.hpp
+
+namespace rill::inline RILL_ABI::kernel::detail {
+
+/// Room for `count` uninitialised elements in a reusable buffer; what the buffer held before is lost.
+template <class T>
+T* room(buffer& memory, std::size_t count) {
+    if (memory.size() / sizeof(T) < count) {
+        memory.clear();  // growing must not copy what nobody will read
+        memory.resize(count * sizeof(T));
+    }
+    T* first = reinterpret_cast<T*>(memory.data());
+    std::uninitialized_default_construct_n(first, count);
+    return first;
+}
+
+}  // namespace rill::inline RILL_ABI::kernel::detail
+
+// ===== rill/kernel/select.hpp
+
+// Exact selection of the k largest magnitudes.
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// Working memory of the selections; its size depends on the lengths of the input and the output only.
+struct select_scratch {
+    buffer indices;
+    buffer keys;
+    buffer middle;
+    buffer ties;
+};
+
+namespace detail {
+
+/// The selection as a cut: everything above `key`, and the first `ties` coordinates that equal it.
+template <class Key>
+struct cut {
+    Key key = 0;
+    std::size_t ties = 0;
+};
+
+/// The cut behind the `k` largest of `count` keys, 0 < k <= count. Reorders them.
+template <class Key>
+cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
+    std::nth_element(keys, keys + (k - 1), keys + count, [](Key a, Key b) { return a > b; });
+    const Key key = keys[k - 1];
+    std::size_t above = 0;
+    for (std::size_t i = 0; i < k; ++i) above += keys[i] > key ? 1U : 0U;
+    return {key, k - above};
+}
+
+/// The cut behind the `k` largest magnitudes, 0 < k <= n, digit by digit. No input is bad for it: a pass per 11 bits.
+template <Element T>
+cut<magnitude_key<T>> cut_by_digits(std::span<const T> x, std::size_t k) {
+    using key = magnitude_key<T>;
+    constexpr int digit = 11;
+    constexpr int bits = sizeof(key) * 8;
+    key prefix = 0;
+    for (int high = bits; high > 0; high -= digit) {  // the bits from `high` upwards are known
+        const int low = high > digit ? high - digit : 0;
+        std::array<std::size_t, 1U << digit> histogram{};
+        const key known = high == bits ? key{0} : static_cast<key>(~key{0} << high);
+        for (const T value : x) {
+            const key m = magnitude(value);
+            if ((m & known) == prefix) ++histogram[static_cast<std::size_t>((m & ~known) >> low)];
+        }
+        std::size_t d = histogram.size() - 1;
+        for (; histogram[d] < k; --d) k -= histogram[d];
+        prefix |= static_cast<key>(d) << low;
+    }
+    return {prefix, k};
+}
+
+template <Element T, IndexType Index>
+candidates<T, Index> room_for_candidates(select_scratch& scratch, std::size_t capacity) {
+    return {.indices = room<Index>(scratch.indices, capacity + block),
+            .keys = room<magnitude_key<T>>(scratch.keys, capacity + block),
+            .capacity = capacity};
+}
+
+template <IndexType Index>
+tied<Index> room_for_ties(select_scratch& scratch, std::size_t capacity) {
+    return {.indices = room<Index>(scratch.ties, capacity + block), .capacity = capacity};
+}
+
+template <Element T, IndexType Index>
+bool has_nan(const candidates<T, Index>& above) {
+    bool found = false;
+    for (std::size_t i = 0; i < above.count; ++i) found |= above.keys[i] > largest_magnitude<T>;
+    return found;
+}
+
+/// Writes the coordinates that a cut selects; they are known to be `k`.
+template <Element T, IndexType Index>
+void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at, std::size_t k, Index* out,
+              select_scratch& scratch) {
+    auto above = room_for_candidates<T, Index>(scratch, k);
+    auto ties = room_for_ties<Index>(scratch, at.ties);
+    collect(x, first, at.key, above, ties);
+    if (at.key > largest_magnitude<T> || has_nan(above)) refuse_nan(x, first);
+    std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + ties.count, out);
+}
+
+/// Bounds between which the k-th largest magnitude lies almost surely.
+template <class Key>
+struct bounds {
+    Key low = 0;
+    Key high = 0;
+    std::size_t capacity = 0;  ///< more magnitudes above `low` than this are most unlikely
+};
+
+/// Bounds from a random sample; none when k is so close to n that they would exclude nothing.
+template <Element T>
+std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std::size_t k, select_scratch& scratch) {
+    using key = magnitude_key<T>;
+    const std::size_t n = x.size();
+    const std::size_t count = std::min<std::size_t>(64 + n / 128, 16384);
+    const double rank = static_cast<double>(k) * static_cast<double>(count) / static_cast<double>(n);
+    const double spread = 4 * std::sqrt(rank) + 4;
+    const auto low = static_cast<std::size_t>(rank + spread);
+    if (low >= count) return std::nullopt;
+
+    key* sample = room<key>(scratch.middle, count);
+    random_sequence random(random_key{0x73656C656374U});
+    for (std::size_t i = 0; i < count; ++i) sample[i] = magnitude(x[static_cast<std::size_t>(random.below(n))]);
+
+    const auto greater = [](key a, key b) { return a > b; };
+    bounds<key> result{.high = static_cast<key>(-1)};
+    std::nth_element(sample, sample + low, sample + count, greater);
+    result.low = sample[low];
+    if (rank > spread) {
+        const auto high = static_cast<std::size_t>(rank - spread);
+        std::nth_element(sample, sample + high, sample + low, greater);
+        result.high = sample[high];
+    }
+    const double most =
+        (static_cast<double>(low) + 4 * std::sqrt(static_cast<double>(low)) + 8) / static_cast<double>(count);
+    result.capacity = most < 1 ? static_cast<std::size_t>(most * static_cast<double>(n)) : n;
+    return result;
+}
+
+/// The cut behind the `k` largest candidates; only those up to `high` take part in the search.
+template <Element T, IndexType Index>
+cut<magnitude_key<T>> cut_candidates(const candidates<T, Index>& above, std::size_t k, magnitude_key<T> high,
+                                     select_scratch& scratch) {
+    auto* middle = room<magnitude_key<T>>(scratch.middle, above.capacity + block);
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < above.count; ++i) {
+        middle[count] = above.keys[i];
+        count += above.keys[i] <= high ? 1U : 0U;
+    }
+    const std::size_t sure = above.count - count;
+    if (sure < k) return cut_keys(middle, count, k - sure);
+    std::copy_n(above.keys, above.count, middle);
+    return cut_keys(middle, above.count, k);
+}
+
+/// Keeps the candidates that a cut selects.
+template <Element T, IndexType Index>
+void filter(candidates<T, Index>& above, cut<magnitude_key<T>> at) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < above.count; ++i) {
+        const bool tie = above.keys[i] == at.key && at.ties > 0;
+        at.ties -= tie ? 1U : 0U;
+        above.indices[count] = above.indices[i];
+        count += above.keys[i] > at.key || tie ? 1U : 0U;
+    }
+    above.count = count;
+}
+
+/// Selects in little more than one pass; false, and nothing written, when the sample misled.
+template <Element T, IndexType Index>
+bool select_by_sample(std::span<const T> x, std::size_t first, std::size_t k, Index* out, select_scratch& scratch) {
+    const auto guess = sample_bounds(x, k, scratch);
+    if (!guess) return false;
+    auto above = room_for_candidates<T, Index>(scratch, std::max(guess->capacity, k));
+    auto ties = room_for_ties<Index>(scratch, k);
+    if (!collect(x, first, guess->low, above, ties)) return false;
+    if (guess->low > largest_magnitude<T> || has_nan(above)) refuse_nan(x, first);
+    if (above.count >= k) {
+        filter(above, cut_candidates(above, k, guess->high, scratch));
+        std::copy_n(above.indices, k, out);
+        return true;
+    }
+    if (above.count + ties.count < k) return false;
+    std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + (k - above.count), out);
+    return true;
+}
+
+/// The `k` largest magnitudes of `x`, whose first coordinate is `first`; min(k, n) indices are written.
+template <Element T, IndexType Index>
+std::size_t select_largest(std::span<const T> x, std::size_t first, std::size_t k, Index* out,
+                           select_scratch& scratch) {
+    constexpr std::size_t small = 2048;  // below, sampling costs more than it saves
+    if (k == 0 || k >= x.size()) {
+        refuse_nan(x, first);
+        const std::size_t count = std::min(k, x.size());
+        for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<Index>(first + i);
+        return count;
+    }
+    if (x.size() < small) {
+        auto* keys = room<magnitude_key<T>>(scratch.middle, x.size());
+        for (std::size_t i = 0; i < x.size(); ++i) keys[i] = magnitude(x[i]);
+        emit_cut(x, first, cut_keys(keys, x.size(), k), k, out, scratch);
+    } else if (!select_by_sample(x, first, k, out, scratch)) {
+        emit_cut(x, first, cut_by_digits(x, k), k, out, scratch);
+    }
+    return k;
+}
+
+template <IndexType Index>
+constexpr bool fits(std::size_t dimension) {
+    return dimension == 0 || dimension - 1 <= static_cast<Index>(-1);
+}
+
+}  // namespace detail
+
+/// Writes the coordinates of the k largest magnitudes in ascending order, ties by the lower coordinate, and returns
+/// their number min(k, n).
+///
+/// `indices` holds at least min(k, n). Cost: one pass over `x` and about twice the output, whatever the distribution;
+/// a few passes when a sample misleads or k is close to n. The result is exact and depends on `x` and `k` alone.
+/// Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
+template <Element T, IndexType Index>
+std::size_t top_k(std::span<const T> x, std::size_t k, std::span<Index> indices, select_scratch& scratch) {
+    RILL_EXPECTS(detail::fits<Index>(x.size()), "top_k: the index type cannot number every coordinate");
+    RILL_EXPECTS(indices.size() >= std::min(k, x.size()), "top_k: too few indices for the result");
+    return detail::select_largest(x, 0, k, indices.data(), scratch);
+}
+
+/// values[i] = x[indices[i]].
+template <Element T, IndexType Index>
+void gather(std::span<const T> x, std::span<const Index> indices, std::span<T> values) {
+    RILL_EXPECTS(values.size() >= indices.size(), "gather: too few values for the indices");
+    RILL_EXPECTS_DEBUG(std::all_of(indices.begin(), indices.end(), [&](Index i) { return i < x.size(); }),
+                       "gather: an index is outside of the vector");
+    for (std::size_t i = 0; i < indices.size(); ++i) values[i] = x[static_cast<std::size_t>(indices[i])];
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/bucket_select.hpp
+
+// Selection of the k largest magnitudes of every bucket.
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// How many of `count` keys reach `bound`; `count` is a multiple of `block`.
+template <class Key>
+std::size_t count_at_least(const Key* keys, std::size_t count, Key bound) {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < count; i += block) {
+        std::uint32_t reached = 0;
+        for (std::size_t j = 0; j < block; ++j) reached += keys[i + j] >= bound ? 1U : 0U;
+        sum += reached;
+    }
+    return sum;
+}
+
+/// The cut behind the `k` largest keys by bisection over their values: as many counting passes as keys have bits at
+/// most, but they vectorise and leave the keys where they are. `count` is a multiple of `block`.
+template <class Key>
+cut<Key> cut_by_bisection(const Key* keys, std::size_t count, std::size_t k, Key largest) {
+    Key low = 0;
+    Key high = largest + 1;  // at least k keys reach `low`, fewer reach `high`
+    std::size_t above = 0;
+    while (high - low > 1) {
+        const Key middle = low + (high - low) / 2;
+        const std::size_t reached = count_at_least(keys, count, middle);
+        if (reached == k) return {middle - 1, 0};
+        if (reached > k) {
+            low = middle;
+        } else {
+            high = middle;
+            above = reached;
+        }
+    }
+    return {low, k - above};
+}
+
+/// Writes the coordinates of the `k` keys above the cut, and of its first ties. Keys are padded to whole blocks.
+template <class Key, IndexType Index>
+void emit_above(const Key* keys, std::size_t first, std::size_t k, cut<Key> at, Index* out) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; count < k; i += block) {
+        alignas(64) std::uint8_t hits[block];  // one byte each: comparing and narrowing vectorises
+        for (std::size_t j = 0; j < block; ++j) hits[j] = keys[i + j] >= at.key ? 1 : 0;
+        for (std::size_t j = 0; j < block; j += 8)
+            for (auto eight = load_little<std::uint64_t>(hits + j); eight != 0; eight &= eight - 1) {
+                const std::size_t hit = i + j + static_cast<std::size_t>(std::countr_zero(eight)) / 8;
+                const bool tie = keys[hit] == at.key;
+                if (tie && at.ties == 0) continue;
+                at.ties -= tie ? 1U : 0U;
+                out[count++] = static_cast<Index>(first + hit);
+            }
+    }
+}
+
+/// As `select_largest`, for buckets that stay in cache.
+template <Element T, IndexType Index>
+std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_t k, Index* out,
+                             select_scratch& scratch) {
+    using key = magnitude_key<T>;
+    const std::size_t padded = (x.size() + block - 1) / block * block;
+    key* keys = room<key>(scratch.middle, padded);
+    key largest = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) keys[i] = magnitude(x[i]);
+    for (std::size_t i = x.size(); i < padded; ++i) keys[i] = 0;  // counted by no bound above zero
+    for (std::size_t i = 0; i < padded; i += block)
+        for (std::size_t j = 0; j < block; ++j) largest = keys[i + j] > largest ? keys[i + j] : largest;
+    if (largest > largest_magnitude<T>) refuse_nan(x, first);
+
+    emit_above(keys, first, k, cut_by_bisection(keys, padded, k, largest), out);
+    return k;
+}
+
+}  // namespace detail
+
+/// The number of entries that `bucket_top_k` selects of `n`.
+constexpr std::size_t bucket_top_k_count(std::size_t n, std::size_t bucket, std::size_t k) {
+    return n / bucket * std::min(k, bucket) + std::min(k, n % bucket);
+}
+
+/// Writes the coordinates of the k largest magnitudes of each `bucket` consecutive entries, in ascending order, ties by
+/// the lower coordinate, and returns their number. Of a bucket of k entries or fewer (the last one may be shorter) all
+/// are selected.
+///
+/// `indices` holds at least `bucket_top_k_count(n, bucket, k)`. Throws `invalid_value` naming the lowest coordinate
+/// that is NaN; `indices` is then unspecified.
+template <Element T, IndexType Index>
+std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k, std::span<Index> indices,
+                         select_scratch& scratch) {
+    constexpr std::size_t in_cache = 8192;
+    RILL_EXPECTS(bucket > 0, "bucket_top_k: a bucket holds at least one entry");
+    RILL_EXPECTS(detail::fits<Index>(x.size()), "bucket_top_k: the index type cannot number every coordinate");
+    RILL_EXPECTS(indices.size() >= bucket_top_k_count(x.size(), bucket, k),
+                 "bucket_top_k: too few indices for the result");
+    std::size_t count = 0;
+    for (std::size_t first = 0; first < x.size(); first += std::min(bucket, x.size() - first)) {
+        const auto part = x.subspan(first, std::min(bucket, x.size() - first));
+        const bool bisect = k > 0 && k < part.size() && part.size() <= in_cache;
+        count += bisect ? detail::select_in_bucket(part, first, k, indices.data() + count, scratch)
+                        : detail::select_largest(part, first, k, indices.data() + count, scratch);
+    }
+    return count;
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/copy.hpp
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// From this many bytes on a copy goes past the caches: a target that no cache holds would only be read to be
+/// overwritten, and drive out what others still need.
+inline constexpr std::size_t least_streamed_copy = std::size_t{1} << 19;
+
+#if defined(__SSE2__)
+/// Copies whole lines to `target`, which lies on one, without reading it.
+inline void stream_lines(const unsigned char* source, unsigned char* target, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; i += 64) {
+        const auto* const from = reinterpret_cast<const __m128i*>(source + i);
+        auto* const to = reinterpret_cast<__m128i*>(target + i);
+        const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
+        const __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
+        _mm_stream_si128(to, a);
+        _mm_stream_si128(to + 1, b);
+        _mm_stream_si128(to + 2, c);
+        _mm_stream_si128(to + 3, d);
+    }
+    _mm_sfence();  // such stores are not ordered by what publishes them to other threads
+}
+#endif
+
+}  // namespace detail
+
+/// Copies `source` to `target`, which is as long and does not overlap it.
+template <Element T>
+void copy(std::span<const T> source, std::span<T> target) {
+    RILL_EXPECTS(source.size() == target.size(), "copy: source and target differ in length");
+    std::size_t first = 0, last = 0;
+#if defined(__SSE2__)
+    constexpr std::size_t line = 64;
+    if (target.size_bytes() >= detail::least_streamed_copy) {
+        first = (line - reinterpret_cast<std::uintptr_t>(target.data()) % line) % line / sizeof(T);
+        last = first + (target.size() - first) * sizeof(T) / line * line / sizeof(T);
+        const auto bytes = std::as_bytes(source.subspan(first, last - first));
+        detail::stream_lines(reinterpret_cast<const unsigned char*>(bytes.data()),
+                             reinterpret_cast<unsigned char*>(target.data() + first), bytes.size());
+    }
+#endif
+    std::copy_n(source.begin(), first, target.begin());
+    std::copy(source.begin() + static_cast<std::ptrdiff_t>(last), source.end(),
+              target.begin() + static_cast<std::ptrdiff_t>(last));
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/fold.hpp
+
+// Folds of dense vectors.
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// Entries folded at a time: few enough to stay in the first cache, enough to hide the change from input to input.
+inline constexpr std::size_t fold_block = 256;
+
+template <Element T, class Fold>
+void fold_into(T* acc, const T* x, Fold& fold) {
+    for (std::size_t i = 0; i < fold_block; i += block)
+        for (std::size_t j = 0; j < block; ++j) acc[i + j] = fold(acc[i + j], x[i + j]);
+}
+
+}  // namespace detail
+
+/// Sets every entry.
+template <Element T>
+void fill(std::span<T> x, T value) {
+    using detail::block;
+    std::size_t i = 0;
+    for (; i + block <= x.size(); i += block)
+        for (std::size_t j = 0; j < block; ++j) x[i + j] = value;
+    for (; i < x.size(); ++i) x[i] = value;
+}
+
+/// out[i] = the left fold of the inputs' entries i, in the order of the inputs. One input is copied, none is refused.
+///
+/// All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one otherwise. Cost: one pass
+/// over the inputs and the output.
+template <Element T, class Fold>
+void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold) {
+    using detail::fold_block;
+    RILL_EXPECTS(!inputs.empty(), "fold_dense_k: there is nothing to fold");
+    for ([[maybe_unused]] const auto& input : inputs)
+        RILL_EXPECTS(input.size() == out.size(), "fold_dense_k: an input differs in length from the output");
+    alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
+    std::size_t i = 0;
+    for (; i + fold_block <= out.size(); i += fold_block) {
+        std::copy_n(inputs[0].data() + i, fold_block, acc);
+        for (std::size_t k = 1; k < inputs.size(); ++k) detail::fold_into(acc, inputs[k].data() + i, fold);
+        std::copy_n(acc, fold_block, out.data() + i);
+    }
+    for (; i < out.size(); ++i) {
+        T value = inputs[0][i];
+        for (std::size_t k = 1; k < inputs.size(); ++k) value = fold(value, inputs[k][i]);
+        out[i] = value;
+    }
+}
+
+/// acc[i] = fold(acc[i], x[i]). The two are equally long and do not overlap, or are the same.
+template <Element T, class Fold>
+void fold_dense(std::span<T> acc, std::span<const T> x, Fold&& fold) {
+    const std::span<const T> inputs[] = {acc, x};
+    fold_dense_k<T>(inputs, acc, fold);
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/index_check.hpp
+
+// What all index codings check alike.
+
+namespace rill::inline RILL_ABI::kernel::detail {
+
+[[noreturn]] inline void bad_indices(const char* coding, const std::string& what) {
+    throw protocol_error(std::string(coding) + " indices: " + what);
+}
+
+[[noreturn]] inline void bad_index(const char* coding, std::size_t position, std::size_t index, std::size_t lowest,
+                                   std::size_t end) {
+    bad_indices(coding, "number " + std::to_string(position) + " is " + std::to_string(index) + ", expected one of [" +
+                            std::to_string(lowest) + ", " + std::to_string(end) + ")");
+}
+
+inline void check_count_in_universe(std::size_t count, segment universe) {
+    if (count > universe.size())
+        throw protocol_error(std::to_string(count) + " indices are announced for " + std::to_string(universe.size()) +
+                             " coordinates");
+}
+
+template <IndexType Index>
+void expect_encodable([[maybe_unused]] std::span<const Index> indices, [[maybe_unused]] segment universe) {
+    RILL_EXPECTS(indices.empty() || (universe.contains(static_cast<std::size_t>(indices.front())) &&
+                                     universe.contains(static_cast<std::size_t>(indices.back()))),
+                 "index coding: an index lies outside of the universe");
+    RILL_EXPECTS_DEBUG(
+        std::adjacent_find(indices.begin(), indices.end(), [](Index a, Index b) { return a >= b; }) == indices.end(),
+        "index coding: the indices do not ascend");
+}
+
+/// The count is a stranger's, so that the check of the room is no contract that can be switched off.
+template <IndexType Index>
+void expect_decodable(std::size_t count, [[maybe_unused]] segment universe, std::size_t room) {
+    RILL_EXPECTS(universe.empty() || universe.end - 1 <= static_cast<Index>(-1),
+                 "index coding: the index type cannot number the universe");
+    if (count > room)
+        throw protocol_error(std::to_string(count) + " indices are announced, with room for " + std::to_string(room));
+}
+
+}  // namespace rill::inline RILL_ABI::kernel::detail
+
+// ===== rill/kernel/index_bitmap.hpp
+
+// Indices as a bitmap over their universe: bit j % 8 of byte j / 8 stands for the coordinate universe.begin + j.
+
+namespace rill::inline RILL_ABI::kernel {
+
+struct index_bitmap {
+    template <IndexType Index>
+    static std::size_t encoded_size(std::span<const Index>, segment universe) {
+        return bytes_of(universe);
+    }
+
+    template <IndexType Index>
+    static std::size_t encode(std::span<const Index> indices, segment universe, byte_span out) {
+        detail::expect_encodable(indices, universe);
+        RILL_EXPECTS(out.size() >= bytes_of(universe), "index_bitmap: too little room for the bitmap");
+        std::fill_n(out.begin(), bytes_of(universe), std::byte{0});
+        for (const Index index : indices) {
+            const std::size_t j = static_cast<std::size_t>(index) - universe.begin;
+            out[j / 8] |= static_cast<std::byte>(1U << (j % 8));
+        }
+        return bytes_of(universe);
+    }
+
+    /// Throws `protocol_error` unless `bytes` hold `count` indices; to be called before room for them is made.
+    template <IndexType Index>
+    static void check_count(byte_view bytes, std::size_t count, segment universe) {
+        detail::check_count_in_universe(count, universe);
+        if (bytes.size() != bytes_of(universe))
+            detail::bad_indices(
+                "bitmap", std::to_string(bytes.size()) + " bytes, expected " + std::to_string(bytes_of(universe)));
+        const std::size_t used = universe.size() % 8;
+        if (used != 0 && (std::to_integer<unsigned>(bytes.back()) >> used) != 0)
+            detail::bad_indices("bitmap", "a bit behind the last coordinate is set");
+        std::size_t ones = 0;
+        for (std::size_t i = 0; i < bytes.size(); i += 8)
+            ones += static_cast<std::size_t>(std::popcount(word(bytes, i)));
+        if (ones != count)
+            detail::bad_indices("bitmap", std::to_string(ones) + " bits are set, expected " + std::to_string(count));
+    }
+
+    /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.
+    template <IndexType Index>
+    static void decode(byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
+        detail::expect_decodable<Index>(count, universe, out.size());
+        check_count<Index>(bytes, count, universe);
+        std::size_t at = 0;
+        for (std::size_t i = 0; i < bytes.size(); i += 8)
+            for (std::uint64_t rest = word(bytes, i); rest != 0; rest &= rest - 1)
+                out[at++] =
+                    static_cast<Index>(universe.begin + i * 8 + static_cast<std::size_t>(std::countr_zero(rest)));
+    }
+
+  private:
+    static std::size_t bytes_of(segment universe) { return universe.size() / 8 + (universe.size() % 8 != 0 ? 1U : 0U); }
+
+    /// Up to eight bytes from `at` on.
+    static std::uint64_t word(byte_view bytes, std::size_t at) {
+        if (bytes.size() - at >= 8) return detail::load_little<std::uint64_t>(bytes.data() + at);
+        std::byte padded[8] = {};
+        std::memcpy(padded, bytes.data() + at, bytes.size() - at);
+        return detail::load_little<std::uint64_t>(padded);
+    }
+};
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/index_gaps.hpp
+
+// Indices as bit-packed gaps (frame of reference).
+//
+// The gap of an index is the number of coordinates skipped since the previous one, or since universe.begin. 128 gaps
+// form a block: a byte with the width w that its largest gap needs, then the gaps with w bits each, low bits first,
+// filled up with zero bits to a whole byte. The last block may be shorter.
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+inline constexpr std::size_t gap_block = 128;
+inline constexpr std::size_t gap_padding = 16;  // so that the words that hold the last gap can be read and written
+
+constexpr std::size_t gap_bytes(std::size_t count, unsigned width) { return (count * width + 7) / 8; }
+
+/// The gaps of up to 128 indices, and the bits that the widest of them needs.
+template <IndexType Index>
+unsigned make_gaps(std::span<const Index> indices, Index lowest, Index* gaps) {
+    gaps[0] = static_cast<Index>(indices[0] - lowest);
+    Index all = gaps[0];
+    if (indices.size() == gap_block)
+        for (std::size_t i = 1; i < gap_block; ++i)
+            all |= gaps[i] = static_cast<Index>(indices[i] - indices[i - 1] - 1);
+    else
+        for (std::size_t i = 1; i < indices.size(); ++i)
+            all |= gaps[i] = static_cast<Index>(indices[i] - indices[i - 1] - 1);
+    return static_cast<unsigned>(std::bit_width(all));
+}
+
+/// Writes `count` gaps of `width` bits; `out` is padded.
+template <IndexType Index>
+void pack(const Index* gaps, std::size_t count, unsigned width, std::byte* out) {
+    std::uint64_t word = 0;
+    unsigned filled = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t gap = gaps[i];
+        word |= gap << filled;
+        filled += width;
+        if (filled < 64) continue;
+        store_little(out, word);
+        out += 8;
+        filled -= 64;
+        word = filled == 0 ? 0 : gap >> (width - filled);
+    }
+    store_little(out, word);
+}
+
+/// The gap number `i` of `width` bits; `packed` is padded.
+inline std::uint64_t unpack(const std::byte* packed, std::size_t i, unsigned width) {
+    const std::size_t bit = i * width;
+    const std::byte* at = packed + bit / 8;
+    const unsigned shift = bit % 8;
+    std::uint64_t word = load_little<std::uint64_t>(at) >> shift;
+    if (width + shift > 64) word |= load_little<std::uint64_t>(at + 8) << (64 - shift);
+    return width == 64 ? word : word & ((std::uint64_t{1} << width) - 1);
+}
+
+}  // namespace detail
+
+struct packed_gaps {
+    /// Exact; costs a pass over the indices.
+    template <IndexType Index>
+    static std::size_t encoded_size(std::span<const Index> indices, segment universe) {
+        Index gaps[detail::gap_block];
+        std::size_t size = 0;
+        for_each_block(indices, universe, [&](auto part, Index lowest) {
+            size += 1 + detail::gap_bytes(part.size(), detail::make_gaps(part, lowest, gaps));
+        });
+        return size;
+    }
+
+    template <IndexType Index>
+    static std::size_t encode(std::span<const Index> indices, segment universe, byte_span out) {
+        detail::expect_encodable(indices, universe);
+        Index gaps[detail::gap_block];
+        std::byte packed[detail::gap_block * 8 + detail::gap_padding];
+        std::size_t size = 0;
+        for_each_block(indices, universe, [&](auto part, Index lowest) {
+            const unsigned width = detail::make_gaps(part, lowest, gaps);
+            const std::size_t bytes = detail::gap_bytes(part.size(), width);
+            RILL_EXPECTS(out.size() - size > bytes, "packed_gaps: too little room for the indices");
+            detail::pack(gaps, part.size(), width, packed);
+            out[size] = static_cast<std::byte>(width);
+            std::memcpy(out.data() + size + 1, packed, bytes);
+            size += 1 + bytes;
+        });
+        return size;
+    }
+
+    /// Throws `protocol_error` unless `bytes` can hold `count` indices; to be called before room for them is made.
+    template <IndexType Index>
+    static void check_count(byte_view bytes, std::size_t count, segment universe) {
+        detail::check_count_in_universe(count, universe);
+        const std::size_t blocks = count / detail::gap_block + (count % detail::gap_block != 0 ? 1U : 0U);
+        if (bytes.size() < blocks)
+            detail::bad_indices("packed-gap",
+                                std::to_string(bytes.size()) + " bytes cannot hold " + std::to_string(count));
+    }
+
+    /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.
+    template <IndexType Index>
+    static void decode(byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
+        detail::expect_decodable<Index>(count, universe, out.size());
+        check_count<Index>(bytes, count, universe);
+        std::size_t lowest = universe.begin;
+        for (std::size_t first = 0; first < count; first += detail::gap_block) {
+            const std::size_t part = std::min(detail::gap_block, count - first);
+            bytes = decode_block(bytes, first, out.subspan(first, part), lowest, universe.end);
+        }
+        if (!bytes.empty()) detail::bad_indices("packed-gap", std::to_string(bytes.size()) + " bytes too many");
+    }
+
+  private:
+    /// Calls visit(up to 128 indices, the lowest value that the first of them could have).
+    template <IndexType Index, class Visit>
+    static void for_each_block(std::span<const Index> indices, segment universe, Visit visit) {
+        Index lowest = static_cast<Index>(universe.begin);
+        for (std::size_t first = 0; first < indices.size(); first += detail::gap_block) {
+            const auto part = indices.subspan(first, std::min(detail::gap_block, indices.size() - first));
+            visit(part, lowest);
+            lowest = static_cast<Index>(part.back() + 1);
+        }
+    }
+
+    /// Decodes one block; returns the bytes behind it and advances `lowest` past its last index.
+    template <IndexType Index>
+    static byte_view decode_block(byte_view bytes, std::size_t first, std::span<Index> out, std::size_t& lowest,
+                                  std::size_t end) {
+        if (bytes.empty()) detail::bad_indices("packed-gap", "no bytes left for number " + std::to_string(first));
+        const unsigned width = std::to_integer<unsigned>(bytes[0]);
+        if (width > sizeof(Index) * 8)
+            detail::bad_indices("packed-gap",
+                                "a width of " + std::to_string(width) + " bits at number " + std::to_string(first));
+        const std::size_t size = detail::gap_bytes(out.size(), width);
+        if (bytes.size() - 1 < size)
+            detail::bad_indices("packed-gap", "the block at number " + std::to_string(first) + " is cut off");
+
+        std::byte packed[detail::gap_block * 8 + detail::gap_padding];
+        std::memcpy(packed, bytes.data() + 1, size);
+        std::memset(packed + size, 0, detail::gap_padding);
+        const std::size_t used = out.size() * width % 8;
+        if (used != 0 && (std::to_integer<unsigned>(packed[size - 1]) >> used) != 0)
+            detail::bad_indices("packed-gap", "a bit behind the block at number " + std::to_string(first) + " is set");
+        std::size_t next = lowest;
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            const std::uint64_t gap = detail::unpack(packed, i, width);
+            if (gap >= end - next)
+                detail::bad_indices("packed-gap", "number " + std::to_string(first + i) + " lies behind the universe");
+            out[i] = static_cast<Index>(next + gap);
+            next += static_cast<std::size_t>(gap) + 1;
+        }
+        lowest = next;
+        return bytes.subspan(1 + size);
+    }
+};
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/index_raw.hpp
+
+// Indices as they are: little-endian, in the width of the index type.
+
+namespace rill::inline RILL_ABI::kernel {
+
+struct raw_indices {
+    template <IndexType Index>
+    static std::size_t encoded_size(std::span<const Index> indices, segment) {
+        return indices.size() * sizeof(Index);
+    }
+
+    template <IndexType Index>
+    static std::size_t encode(std::span<const Index> indices, segment universe, byte_span out) {
+        detail::expect_encodable(indices, universe);
+        RILL_EXPECTS(out.size() >= encoded_size(indices, universe), "raw_indices: too little room for the indices");
+        for (std::size_t i = 0; i < indices.size(); ++i)
+            detail::store_little(out.data() + i * sizeof(Index), indices[i]);
+        return encoded_size(indices, universe);
+    }
+
+    /// Throws `protocol_error` unless `bytes` can hold `count` indices; to be called before room for them is made.
+    template <IndexType Index>
+    static void check_count(byte_view bytes, std::size_t count, segment universe) {
+        detail::check_count_in_universe(count, universe);
+        if (bytes.size() % sizeof(Index) != 0 || bytes.size() / sizeof(Index) != count)
+            detail::bad_indices("raw", std::to_string(bytes.size()) + " bytes cannot hold " + std::to_string(count));
+    }
+
+    /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.
+    template <IndexType Index>
+    static void decode(byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
+        detail::expect_decodable<Index>(count, universe, out.size());
+        check_count<Index>(bytes, count, universe);
+        std::size_t lowest = universe.begin;  // that the next index may have
+        for (std::size_t i = 0; i < count; ++i) {
+            const Index index = detail::load_little<Index>(bytes.data() + i * sizeof(Index));
+            if (index < lowest || index >= universe.end) detail::bad_index("raw", i, index, lowest, universe.end);
+            out[i] = index;
+            lowest = static_cast<std::size_t>(index) + 1;
+        }
+    }
+};
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/index_coding.hpp
+
+// The index codings by number, as a message names them.
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// Calls visit with the coding as a type; throws `protocol_error` for one that writes no indices.
+template <class Visit>
+auto with_coding(index_coding coding, Visit visit) {
+    switch (coding) {
+        case index_coding::raw: return visit(raw_indices{});
+        case index_coding::packed_gaps: return visit(kernel::packed_gaps{});
+        case index_coding::bitmap: return visit(index_bitmap{});
+        case index_coding::dense:
+        case index_coding::smallest: break;
+    }
+    throw protocol_error("number " + std::to_string(static_cast<unsigned>(coding)) + " is no coding of indices");
+}
+
+}  // namespace detail
+
+/// The bytes that `encode_indices` writes. Packed gaps cost a pass over the indices.
+template <IndexType Index>
+std::size_t encoded_index_bytes(index_coding coding, std::span<const Index> indices, segment universe) {
+    return detail::with_coding(coding, [&](auto c) { return c.encoded_size(indices, universe); });
+}
+
+/// Writes strictly ascending indices inside `universe`; returns the bytes written.
+template <IndexType Index>
+std::size_t encode_indices(index_coding coding, std::span<const Index> indices, segment universe, byte_span out) {
+    return detail::with_coding(coding, [&](auto c) { return c.encode(indices, universe, out); });
+}
+
+/// Throws `protocol_error` when `bytes` cannot hold `count` indices. A receiver calls it before it makes room for them:
+/// what passes needs no more than 128 indices for each byte.
+template <IndexType Index>
+void check_index_count(index_coding coding, byte_view bytes, std::size_t count, segment universe) {
+    detail::with_coding(coding, [&](auto c) { c.template check_count<Index>(bytes, count, universe); });
+}
+
+/// Reads `count` indices into the front of `out`. All of `bytes` is validated: afterwards the indices ascend strictly
+/// and lie inside `universe`, or `protocol_error` names what is wrong and `out` is unspecified. Allocates nothing.
+template <IndexType Index>
+void decode_indices(index_coding coding, byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
+    detail::with_coding(coding, [&](auto c) { c.decode(bytes, count, universe, out); });
+}
+
+/// The coding that needs the fewest bytes; among equals the one that decodes fastest.
+template <IndexType Index>
+index_coding smallest_index_coding(std::span<const Index> indices, segment universe) {
+    index_coding best = index_coding::raw;
+    std::size_t least = encoded_index_bytes(best, indices, universe);
+    for (const auto coding : {index_coding::bitmap, index_coding::packed_gaps}) {
+        const std::size_t size = encoded_index_bytes(coding, indices, universe);
+        if (size >= least) continue;
+        best = coding;
+        least = size;
+    }
+    return best;
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/mask.hpp
+
+// Random masks that need no indices on the wire: every rank derives the same one from a shared key.
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// Draws how many coordinates to skip before the next selected one, when each is selected with the same chance.
+///
+/// The geometric distribution is inverted by table, in integers only: the same skips on every machine. Skips beyond the
+/// table are drawn piece by piece, which the distribution permits: it has no memory. 6 KiB.
+class geometric_skips {
+  public:
+    static constexpr std::size_t table = 1024;
+
+    constexpr explicit geometric_skips(double density) : density_(density) {
+        RILL_EXPECTS(density >= 0 && density <= 1, "geometric_skips: the density is a probability");
+        if (density <= 0 || density >= 1) return;
+        const std::uint64_t miss = ~static_cast<std::uint64_t>(density * 0x1p64) + 1;  // 2^64 (1 - density)
+        std::uint64_t misses = miss;                                                   // 2^64 (1 - density)^(g + 1)
+        for (std::size_t g = 0; g < table; ++g) {
+            reached_[g] = static_cast<std::uint32_t>((~misses + 1) >> 32);
+            misses = multiply_high(misses, miss);
+        }
+        std::size_t g = 0;
+        for (std::size_t top = 0; top < guide_size; ++top) {
+            while (g < table && reached_[g] <= top << guide_shift) ++g;
+            guide_[top] = static_cast<std::uint16_t>(g);
+        }
+    }
+
+    constexpr double density() const { return density_; }
+
+    /// The skip that belongs to 32 random bits; `table` means: skip as many, and draw again.
+    constexpr std::size_t skip(std::uint32_t bits) const {
+        std::size_t g = guide_[bits >> guide_shift];
+        while (g < table && reached_[g] <= bits) ++g;
+        return g;
+    }
+
+  private:
+    static constexpr unsigned guide_shift = 22;
+    static constexpr std::size_t guide_size = std::size_t{1} << (32 - guide_shift);
+
+    double density_;
+    std::array<std::uint32_t, table> reached_{};  ///< 2^32 times the chance that a skip is at most g
+    std::array<std::uint16_t, guide_size> guide_{};
+};
+
+namespace detail {
+
+/// Coordinates that share a chain of skips. Chains start anew at fixed coordinates, so that the mask of a segment is
+/// the mask of the whole, restricted.
+inline constexpr std::size_t mask_block = std::size_t{1} << 16;
+
+/// Appends what is selected of the part of a mask block that lies in `[begin, end)`; `out` has room for all of it.
+template <IndexType Index>
+std::size_t mask_in_block(random_key key, const geometric_skips& skips, std::size_t block_begin, segment part,
+                          Index* out) {
+    random_sequence random(key.derive(block_begin / mask_block));
+    std::size_t count = 0;
+    for (std::size_t at = block_begin; at < part.end;) {
+        const std::size_t skip = skips.skip(random.bits());
+        at += skip;
+        if (skip == geometric_skips::table) continue;
+        if (at >= part.begin && at < part.end) out[count++] = static_cast<Index>(at);
+        ++at;
+    }
+    return count;
+}
+
+}  // namespace detail
+
+/// Appends to `indices` the coordinates of `universe` that the mask of this key selects, in ascending order, and
+/// returns their number. Each coordinate is selected with the chance `skips.density()`, independently.
+///
+/// A function of key, density and coordinate alone: the mask of a segment is that of the whole, restricted. Costs a
+/// draw for each selected coordinate, and one for every 1024 skipped.
+template <IndexType Index>
+std::size_t random_mask(random_key key, const geometric_skips& skips, segment universe,
+                        aligned_vector<Index>& indices) {
+    using detail::mask_block;
+    RILL_EXPECTS(universe.empty() || universe.end - 1 <= static_cast<Index>(-1),
+                 "random_mask: the index type cannot number the universe");
+    const std::size_t before = indices.size();
+    if (skips.density() <= 0) return 0;
+    std::size_t count = before;
+    for (std::size_t begin = universe.begin; begin < universe.end;) {
+        const std::size_t block_begin = begin / mask_block * mask_block;
+        const std::size_t end = universe.end - block_begin > mask_block ? block_begin + mask_block : universe.end;
+        if (indices.size() - count < end - begin) indices.resize(std::max(2 * count, count + (end - begin)));
+        if (skips.density() >= 1)
+            for (std::size_t i = begin; i < end; ++i) indices[count++] = static_cast<Index>(i);
+        else
+            count += detail::mask_in_block(key, skips, block_begin, {begin, end}, indices.data() + count);
+        begin = end;
+    }
+    indices.resize(count);
+    return count - before;
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/merge.hpp
+
+// Merging two sparse vectors.
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// Where a merge writes.
+template <Element T, IndexType Index>
+struct sparse_sink {
+    Index* indices = nullptr;
+    T* values = nullptr;
+    std::size_t count = 0;
+
+    void push(Index i, T value) {
+        indices[count] = i;
+        values[count++] = value;
+    }
+    void append(sparse_view<T, Index> x, std::size_t first, std::size_t last) {
+        std::copy(x.indices.begin() + static_cast<std::ptrdiff_t>(first),
+                  x.indices.begin() + static_cast<std::ptrdiff_t>(last), indices + count);
+        std::copy(x.values.begin() + static_cast<std::ptrdiff_t>(first),
+                  x.values.begin() + static_cast<std::ptrdiff_t>(last), values + count);
+        count += last - first;
+    }
+};
+
+/// The first position from `from` on whose index is not below `bound`: doubling steps, then bisection.
+template <IndexType Index>
+std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound) {
+    std::size_t step = 1;
+    while (from + step < indices.size() && indices[from + step] < bound) step *= 2;
+    const auto first = indices.begin() + static_cast<std::ptrdiff_t>(from);
+    const auto last = indices.begin() + static_cast<std::ptrdiff_t>(std::min(from + step, indices.size()));
+    return static_cast<std::size_t>(std::lower_bound(first, last, bound) - indices.begin());
+}
+
+/// Merges a short vector into a much longer one by copying the stretches between its entries.
+template <Element T, IndexType Index, class Pair>
+void merge_into_long(sparse_view<T, Index> few, sparse_view<T, Index> many, sparse_sink<T, Index>& out, Pair pair) {
+    std::size_t j = 0;
+    for (std::size_t i = 0; i < few.count(); ++i) {
+        const std::size_t next = gallop(many.indices, j, few.indices[i]);
+        out.append(many, j, next);
+        j = next;
+        if (j < many.count() && many.indices[j] == few.indices[i]) {
+            out.push(few.indices[i], pair(few.values[i], many.values[j]));
+            ++j;
+        } else {
+            out.push(few.indices[i], few.values[i]);
+        }
+    }
+    out.append(many, j, many.count());
+}
+
+/// Merges vectors of similar length. Which of two different indices comes first is unpredictable: no branch depends on
+/// it.
+template <Element T, IndexType Index, class Fold>
+void merge_evenly(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold) {
+    std::size_t i = 0, j = 0;
+    const Index* ai = a.indices.data();
+    const Index* bi = b.indices.data();
+    while (i < a.count() && j < b.count()) {
+        const Index left = ai[i], right = bi[j];
+        if (left == right) {
+            out.push(left, fold(a.values[i++], b.values[j++]));
+            continue;
+        }
+        const bool take_left = left < right;
+        const T* value = take_left ? &a.values[i] : &b.values[j];
+        out.push(take_left ? left : right, *value);
+        i += take_left ? 1U : 0U;
+        j += take_left ? 0U : 1U;
+    }
+    out.append(a, i, a.count());
+    out.append(b, j, b.count());
+}
+
+template <Element T, IndexType Index, class Fold>
+std::size_t merge_to(sparse_view<T, Index> a, sparse_view<T, Index> b, Index* indices, T* values, Fold& fold) {
+    constexpr std::size_t much_longer = 32;
+    sparse_sink<T, Index> out{.indices = indices, .values = values};
+    if (a.count() == 0 || b.count() == 0 || a.indices.back() < b.indices.front()) {
+        out.append(a, 0, a.count());
+        out.append(b, 0, b.count());
+    } else if (b.indices.back() < a.indices.front()) {
+        out.append(b, 0, b.count());
+        out.append(a, 0, a.count());
+    } else if (a.count() < b.count() / much_longer) {
+        merge_into_long(a, b, out, [&](T few, T many) { return fold(few, many); });
+    } else if (b.count() < a.count() / much_longer) {
+        merge_into_long(b, a, out, [&](T few, T many) { return fold(many, few); });
+    } else {
+        merge_evenly(a, b, out, fold);
+    }
+    return out.count;
+}
+
+}  // namespace detail
+
+/// Writes the union of two sparse vectors and returns its size. Where both have an entry it is fold(a's, b's); other
+/// entries are copied, and `fold` is not called for them.
+///
+/// `indices` and `values` hold at least a.count() + b.count() and overlap no input. Cost: one pass; disjoint ranges are
+/// concatenated, very unequal lengths copied in stretches.
+template <Element T, IndexType Index, class Fold>
+std::size_t merge(sparse_view<T, Index> a, sparse_view<T, Index> b, std::span<Index> indices, std::span<T> values,
+                  Fold&& fold) {
+    RILL_EXPECTS(a.indices.size() == a.values.size() && b.indices.size() == b.values.size(),
+                 "merge: each index has one value");
+    RILL_EXPECTS(indices.size() >= a.count() + b.count() && values.size() >= a.count() + b.count(),
+                 "merge: too little room for the result");
+    return detail::merge_to(a, b, indices.data(), values.data(), fold);
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/merge_k.hpp
+
+// Merging any number of sparse vectors.
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// Working memory of `merge_k`; its size depends on the number of inputs and the sum of their lengths only.
+struct merge_scratch {
+    buffer indices;
+    buffer values;
+    buffer cursors;
+    buffer tile;
+};
+
+namespace detail {
+
+/// Coordinates that are folded together: their values fit the second cache.
+inline constexpr std::size_t merge_tile = 16384;
+
+/// A stretch of coordinates as a dense array and a bitmap of what is present.
+template <Element T>
+struct tile {
+    T* values = nullptr;
+    std::uint64_t present[merge_tile / 64] = {};
+
+    template <class Fold>
+    void put(std::size_t at, T value, Fold& fold) {
+        const std::uint64_t bit = std::uint64_t{1} << (at % 64);
+        std::uint64_t& word = present[at / 64];
+        values[at] = (word & bit) != 0 ? fold(values[at], value) : value;
+        word |= bit;
+    }
+
+    /// Moves what is present to `out`, and is empty afterwards.
+    template <IndexType Index>
+    void drain(Index base, sparse_sink<T, Index>& out) {
+        for (std::size_t w = 0; w < merge_tile / 64; ++w) {
+            for (std::uint64_t word = present[w]; word != 0; word &= word - 1) {
+                const std::size_t at = w * 64 + static_cast<std::size_t>(std::countr_zero(word));
+                out.push(static_cast<Index>(base + at), values[at]);
+            }
+            present[w] = 0;
+        }
+    }
+};
+
+/// The lowest index that no cursor has passed; `any` is false when all inputs are used up.
+template <Element T, IndexType Index>
+Index lowest_index(std::span<const sparse_view<T, Index>> inputs, const std::size_t* cursors, bool& any) {
+    Index lowest = static_cast<Index>(-1);
+    any = false;
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        if (cursors[k] == inputs[k].count()) continue;
+        any = true;
+        lowest = std::min(lowest, inputs[k].indices[cursors[k]]);
+    }
+    return lowest;
+}
+
+/// Scatters input after input into a tile of coordinates at a time.
+template <Element T, IndexType Index, class Fold>
+std::size_t merge_tiles(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
+                        merge_scratch& scratch) {
+    sparse_sink<T, Index> out{.indices = indices, .values = values};
+    tile<T> dense{.values = room<T>(scratch.tile, merge_tile)};
+    std::size_t* cursors = room<std::size_t>(scratch.cursors, inputs.size());
+    std::fill_n(cursors, inputs.size(), std::size_t{0});
+    bool any = false;
+    for (Index base = lowest_index(inputs, cursors, any); any; base = lowest_index(inputs, cursors, any)) {
+        for (std::size_t k = 0; k < inputs.size(); ++k) {
+            const auto& in = inputs[k];
+            std::size_t j = cursors[k];
+            for (; j < in.count() && in.indices[j] - base < merge_tile; ++j)
+                dense.put(static_cast<std::size_t>(in.indices[j] - base), in.values[j], fold);
+            cursors[k] = j;
+        }
+        dense.drain(base, out);
+    }
+    return out.count;
+}
+
+/// Merges the first two inputs, the result with the third, and so on; results alternate between `out` and scratch, so
+/// that the last one lands in `out`.
+template <Element T, IndexType Index, class Fold>
+std::size_t merge_in_turn(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
+                          merge_scratch& scratch) {
+    std::size_t most = 0;
+    for (const auto& input : inputs) most += input.count();
+    Index* other_indices = room<Index>(scratch.indices, most);
+    T* other_values = room<T>(scratch.values, most);
+    sparse_view<T, Index> acc = inputs.empty() ? sparse_view<T, Index>{} : inputs[0];
+    if (inputs.size() <= 1) return merge_to(acc, {}, indices, values, fold);
+    for (std::size_t k = 1; k < inputs.size(); ++k) {
+        const bool to_out = (inputs.size() - k) % 2 == 1;
+        Index* i = to_out ? indices : other_indices;
+        T* v = to_out ? values : other_values;
+        const std::size_t count = merge_to(acc, inputs[k], i, v, fold);
+        acc = {.indices = {i, count}, .values = {v, count}};
+    }
+    return acc.count();
+}
+
+/// Tiles cost a scan of the bitmap of the range, merging in turn moves early entries again and again.
+template <Element T, IndexType Index>
+bool tiles_pay(std::span<const sparse_view<T, Index>> inputs) {
+    if (inputs.size() < 2) return false;
+    const std::size_t sparse = 32 * (inputs.size() - 1);  // coordinates per entry from which the scan costs more
+    std::size_t entries = 0;
+    Index first = static_cast<Index>(-1), last = 0;
+    for (const auto& input : inputs) {
+        if (input.count() == 0) continue;
+        entries += input.count();
+        first = std::min(first, input.indices.front());
+        last = std::max(last, input.indices.back());
+    }
+    return entries > 0 && (last - first) / sparse < entries;
+}
+
+}  // namespace detail
+
+/// Writes the union of sparse vectors and returns its size. An entry is the left fold of the values that are present at
+/// its coordinate, in the order of the inputs: the bits do not depend on how the inputs are spread.
+///
+/// `indices` and `values` hold at least the sum of the inputs' counts and overlap no input. A single value is copied;
+/// `fold` sees present values only.
+template <Element T, IndexType Index, class Fold>
+std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Index> indices, std::span<T> values,
+                    Fold&& fold, merge_scratch& scratch) {
+    std::size_t most = 0;
+    for (const auto& input : inputs) {
+        RILL_EXPECTS(input.indices.size() == input.values.size(), "merge_k: each index has one value");
+        most += input.count();
+    }
+    RILL_EXPECTS(indices.size() >= most && values.size() >= most, "merge_k: too little room for the result");
+    return detail::tiles_pay(inputs) ? detail::merge_tiles(inputs, indices.data(), values.data(), fold, scratch)
+                                     : detail::merge_in_turn(inputs, indices.data(), values.data(), fold, scratch);
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/quantize.hpp
+
+// QSGD: stochastic quantisation to 2, 4 or 8 bits (Alistarh et al., 2017), with the max norm of a bucket as its scale.
+//
+// A code is level + levels, level in [-levels, levels], levels = 2^(bits-1) - 1. The codes of a bucket of n entries
+// fill b = ceil(n * bits / 8) bytes plane by plane: entry p * b + j is in bits [p * bits, (p + 1) * bits) of byte j,
+// which packs whole blocks with the same shift. Bits behind the last entry are zero.
+
+namespace rill::inline RILL_ABI::kernel {
+
+inline constexpr std::size_t quantize_bucket = 1024;
+
+constexpr bool is_quantize_width(unsigned bits) { return bits == 2 || bits == 4 || bits == 8; }
+
+/// The levels on each side of zero.
+constexpr std::uint32_t quantize_levels(unsigned bits) { return (1U << (bits - 1)) - 1; }
+
+/// The number of buckets, and of scales, of `count` entries.
+constexpr std::size_t quantize_buckets(std::size_t count, std::size_t bucket) {
+    return count / bucket + (count % bucket != 0 ? 1U : 0U);
+}
+
+/// The bytes of the codes of `count` entries: each bucket is filled up to a whole byte.
+constexpr std::size_t quantized_bytes(std::size_t count, unsigned bits, std::size_t bucket) {
+    const std::size_t per_byte = 8 / bits;
+    const auto bytes = [&](std::size_t n) { return n / per_byte + (n % per_byte != 0 ? 1U : 0U); };
+    return count / bucket * bytes(bucket) + bytes(count % bucket);
+}
+
+namespace detail {
+
+/// Random bits for `block` consecutive indices.
+inline void random_block(const counter_rng& random, std::uint64_t first, std::uint32_t* bits) {
+    if ((first >> 32) != ((first + block - 1) >> 32)) {
+        for (std::size_t j = 0; j < block; ++j) bits[j] = random.bits(first + j);
+        return;
+    }
+    const std::uint64_t key = random.word(first);
+    const auto low = static_cast<std::uint32_t>(key), high = static_cast<std::uint32_t>(key >> 32);
+    const auto index = static_cast<std::uint32_t>(first);
+    for (std::size_t j = 0; j < block; ++j) bits[j] = counter_bits(low, high, index + static_cast<std::uint32_t>(j));
+}
+
+/// The code of `x`, |x| <= scale: the level in fixed point with 24 fractional bits, plus a random fraction, cut off. No
+/// sum is in floating point, so that no compiler can contract it; x = ±scale and x = 0 give their levels exactly.
+template <unsigned Bits, std::floating_point T>
+std::uint32_t code_of(T x, T scale, std::uint32_t random) {
+    constexpr std::uint32_t levels = quantize_levels(Bits);
+    constexpr auto unit = static_cast<float>(levels << 24);
+    const auto fixed = static_cast<std::int32_t>(static_cast<float>(x / scale) * unit);
+    return (static_cast<std::uint32_t>(fixed) + (levels << 24) + (random >> 8)) >> 24;
+}
+
+/// The value of a code, at most `scale` in magnitude.
+template <unsigned Bits, std::floating_point T>
+T value_of(std::uint32_t code, T scale) {
+    constexpr auto levels = static_cast<std::int32_t>(quantize_levels(Bits));
+    constexpr T step = T{1} / static_cast<T>(levels);
+    static_assert(step * static_cast<T>(levels) == T{1}, "the largest entry of a bucket would not be exact");
+    const auto offset = static_cast<std::int32_t>(code);
+    const std::int32_t level = (offset < 2 * levels ? offset : 2 * levels) - levels;
+    return static_cast<T>(level) * step * scale;
+}
+
+template <std::floating_point T>
+T max_norm(std::span<const T> x, std::size_t first) {
+    magnitude_key<T> largest = 0;
+    std::size_t i = 0;
+    for (; i + block <= x.size(); i += block)
+        for (std::size_t j = 0; j < block; ++j) largest = std::max(largest, magnitude(x[i + j]));
+    for (; i < x.size(); ++i) largest = std::max(largest, magnitude(x[i]));
+    if (largest >= largest_magnitude<T>)
+        throw invalid_value("coordinate " + std::to_string(first + *find_non_finite(x)) +
+                            " is not finite and cannot be quantised");
+    return std::bit_cast<T>(largest);
+}
+
+/// One bucket; all of its codes are written.
+template <unsigned Bits, std::floating_point T>
+void quantize_one(std::span<const T> x, T scale, const counter_rng& random, std::uint64_t first, byte_span codes) {
+    constexpr std::size_t planes = 8 / Bits;
+    const T divisor = scale > T{0} ? scale : T{1};
+    const std::size_t stride = codes.size();
+    std::uint32_t bits[block];
+    std::size_t j = 0;
+    for (; j + block <= stride && (planes - 1) * stride + j + block <= x.size(); j += block) {
+        std::uint32_t packed[block] = {};
+        for (std::size_t p = 0; p < planes; ++p) {
+            const T* in = x.data() + p * stride + j;
+            random_block(random, first + p * stride + j, bits);
+            for (std::size_t i = 0; i < block; ++i) packed[i] |= code_of<Bits>(in[i], divisor, bits[i]) << (p * Bits);
+        }
+        for (std::size_t i = 0; i < block; ++i) codes[j + i] = static_cast<std::byte>(packed[i]);
+    }
+    for (; j < stride; ++j) {
+        std::uint32_t packed = 0;
+        for (std::size_t p = 0, i = j; p < planes && i < x.size(); ++p, i += stride)
+            packed |= code_of<Bits>(x[i], divisor, random.bits(first + i)) << (p * Bits);
+        codes[j] = static_cast<std::byte>(packed);
+    }
+}
+
+/// put(to[i], value of the code in bits [shift, shift + Bits) of byte i) for `Count` bytes.
+template <unsigned Bits, std::size_t Count, std::floating_point T, class Put>
+void dequantize_bytes(const std::byte* codes, std::size_t shift, T scale, T* to, Put& put) {
+    constexpr std::uint32_t mask = (1U << Bits) - 1;
+    std::uint8_t bytes[Count];  // a copy that nothing can alias, or the loop would not vectorise
+    std::memcpy(bytes, codes, Count);
+    T values[Count];
+    for (std::size_t i = 0; i < Count; ++i)
+        values[i] = value_of<Bits>((std::uint32_t{bytes[i]} >> shift) & mask, scale);
+    round_here(values);
+    for (std::size_t i = 0; i < Count; ++i) put(to[i], values[i]);
+}
+
+/// One bucket: put(out[i], value of code i).
+template <unsigned Bits, std::floating_point T, class Put>
+void dequantize_one(byte_view codes, T scale, std::span<T> out, Put& put) {
+    const std::size_t stride = codes.size();
+    for (std::size_t p = 0; p * stride < out.size(); ++p) {
+        const auto plane = out.subspan(p * stride, std::min(stride, out.size() - p * stride));
+        std::size_t j = 0;
+        for (; j + block <= plane.size(); j += block)
+            dequantize_bytes<Bits, block>(&codes[j], p * Bits, scale, &plane[j], put);
+        for (; j < plane.size(); ++j) dequantize_bytes<Bits, 1>(&codes[j], p * Bits, scale, &plane[j], put);
+    }
+}
+
+/// Calls visit(bucket number, first entry, entries, first byte, bytes) for every bucket.
+template <class Visit>
+void for_each_bucket(std::size_t count, unsigned bits, std::size_t bucket, Visit visit) {
+    std::size_t byte = 0;
+    for (std::size_t b = 0, first = 0; first < count; ++b) {
+        const std::size_t entries = std::min(bucket, count - first);
+        const std::size_t bytes = quantized_bytes(entries, bits, entries);
+        visit(b, first, entries, byte, bytes);
+        byte += bytes;
+        first += entries;
+    }
+}
+
+/// Calls visit with the width as a constant.
+template <class Visit>
+void with_width(unsigned bits, Visit visit) {
+    switch (bits) {
+        case 2: return visit.template operator()<2>();
+        case 4: return visit.template operator()<4>();
+        default: return visit.template operator()<8>();
+    }
+}
+
+template <std::floating_point T, class Put>
+void dequantize_each(byte_view codes, std::span<const T> scales, unsigned width, std::size_t bucket, std::span<T> out,
+                     Put put) {
+    RILL_EXPECTS(is_quantize_width(width) && bucket > 0, "dequantize: 2, 4 or 8 bits in buckets of at least one entry");
+    RILL_EXPECTS(scales.size() == quantize_buckets(out.size(), bucket), "dequantize: one scale for each bucket");
+    RILL_EXPECTS(codes.size() == quantized_bytes(out.size(), width, bucket), "dequantize: the codes have another size");
+    with_width(width, [&]<unsigned Bits>() {
+        for_each_bucket(out.size(), Bits, bucket, [&](auto b, auto first, auto entries, auto byte, auto bytes) {
+            dequantize_one<Bits>(codes.subspan(byte, bytes), scales[b], out.subspan(first, entries), put);
+        });
+    });
+}
+
+}  // namespace detail
+
+/// Quantises `x` without bias: the expected value of what `dequantize` returns is `x` (up to 2^-24 of a level, the
+/// resolution of the random numbers).
+///
+/// `scales` holds `quantize_buckets(n, bucket)`, `codes` `quantized_bytes(n, bits, bucket)`. An entry errs by less than
+/// scale / levels; zero and the largest magnitude of each bucket are exact. `first_index` is the global index of x[0]:
+/// entry j uses the random number (key, first_index + j), and the bytes are the same for every compiler and instruction
+/// set. Throws `invalid_value` naming the coordinate (its global index) that is infinite or NaN; `scales` and `codes`
+/// are then unspecified.
+template <std::floating_point T>
+void quantize(std::span<const T> x, unsigned bits, std::size_t bucket, random_key key, std::uint64_t first_index,
+              std::span<T> scales, byte_span codes) {
+    RILL_EXPECTS(is_quantize_width(bits) && bucket > 0, "quantize: 2, 4 or 8 bits in buckets of at least one entry");
+    RILL_EXPECTS(scales.size() == quantize_buckets(x.size(), bucket), "quantize: one scale for each bucket");
+    RILL_EXPECTS(codes.size() == quantized_bytes(x.size(), bits, bucket), "quantize: the codes have another size");
+    const counter_rng random(key);
+    detail::with_width(bits, [&]<unsigned Bits>() {
+        detail::for_each_bucket(x.size(), Bits, bucket, [&](auto b, auto first, auto entries, auto byte, auto bytes) {
+            const auto part = x.subspan(first, entries);
+            const std::uint64_t index = first_index + first;
+            scales[b] = detail::max_norm(part, static_cast<std::size_t>(index));
+            detail::quantize_one<Bits>(part, scales[b], random, index, codes.subspan(byte, bytes));
+        });
+    });
+}
+
+/// out[i] = fold(out[i], value of entry i). Any codes are valid: the unused one counts as the highest level. The bits
+/// do not depend on the compiler: the value is rounded before it is folded.
+template <std::floating_point T, class Fold>
+void dequantize_fold(byte_view codes, std::span<const T> scales, unsigned bits, std::size_t bucket, std::span<T> out,
+                     Fold&& fold) {
+    detail::dequantize_each(codes, scales, bits, bucket, out, [&](T& to, T value) { to = fold(to, value); });
+}
+
+/// out[i] = the value of entry i.
+template <std::floating_point T>
+void dequantize(byte_view codes, std::span<const T> scales, unsigned bits, std::size_t bucket, std::span<T> out) {
+    detail::dequantize_each(codes, scales, bits, bucket, out, [](T& to, T value) { to = value; });
+}
+
+/// Throws `protocol_error` naming the first bucket whose scale is no finite number of at least zero.
+template <std::floating_point T>
+void check_scales(std::span<const T> scales) {
+    for (std::size_t b = 0; b < scales.size(); ++b)
+        if (!(scales[b] >= T{0}) || magnitude(scales[b]) >= largest_magnitude<T>)
+            throw protocol_error("the scale of bucket " + std::to_string(b) + " is negative or not finite");
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/scatter.hpp
+
+// From a sparse vector into a dense one.
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// Calls visit(dense element, value) for every entry. Prefetches where entries are so far apart that the hardware does
+/// not foresee the next line, in vectors that do not fit the cache.
+template <Element T, IndexType Index, class Visit>
+void scatter(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, Visit visit) {
+    RILL_EXPECTS(x.indices.size() == x.values.size(), "scatter: each index has one value");
+    RILL_EXPECTS(x.count() == 0 || (x.indices.front() >= offset && x.indices.back() - offset < dense.size()),
+                 "scatter: an index lies outside of the dense vector");
+    constexpr std::size_t ahead = 32, cache_bytes = std::size_t{1} << 20, line = 64;
+    const bool far_apart = dense.size_bytes() > cache_bytes && dense.size_bytes() / line > x.count();
+    const auto at = [&](std::size_t j) { return static_cast<std::size_t>(x.indices[j]) - offset; };
+    std::size_t j = 0;
+    if (far_apart) {
+        for (; j + ahead < x.count(); ++j) {
+            prefetch_for_write(&dense[at(j + ahead)]);
+            visit(dense[at(j)], x.values[j]);
+        }
+    }
+    for (; j < x.count(); ++j) visit(dense[at(j)], x.values[j]);
+}
+
+}  // namespace detail
+
+/// dense[i - offset] = v for every entry (i, v); the other elements keep their values. Every index lies within
+/// `[offset, offset + dense.size())`.
+template <Element T, IndexType Index>
+void scatter_assign(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense) {
+    detail::scatter(x, offset, dense, [](T& element, T value) { element = value; });
+}
+
+/// dense[i - offset] = fold(dense[i - offset], v) for every entry (i, v). Every index lies within
+/// `[offset, offset + dense.size())`.
+template <Element T, IndexType Index, class Fold>
+void scatter_fold(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, Fold&& fold) {
+    detail::scatter(x, offset, dense, [&](T& element, T value) { element = fold(element, value); });
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/threshold.hpp
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// Writes the coordinates of up to 64 entries that reach `bound`; returns their number.
+template <Element T, IndexType Index>
+std::size_t write_at_least(std::span<const T> x, std::size_t first, magnitude_key<T> bound, Index* out) {
+    std::size_t count = 0;
+    for (std::size_t j = 0; j < x.size(); ++j) {
+        out[count] = static_cast<Index>(first + j);
+        count += magnitude(x[j]) >= bound ? 1U : 0U;
+    }
+    return count;
+}
+
+}  // namespace detail
+
+/// Fills `indices` with the coordinates whose magnitude is at least `limit`, in ascending order, and returns their
+/// number.
+///
+/// One pass; `indices` grows as needed and keeps its capacity. Throws `invalid_value` naming the lowest coordinate that
+/// is NaN; `indices` is then unspecified.
+template <Element T, IndexType Index>
+std::size_t threshold(std::span<const T> x, T limit, aligned_vector<Index>& indices) {
+    using detail::block;
+    RILL_EXPECTS(limit >= T{0}, "threshold: the limit is a magnitude");
+    RILL_EXPECTS(detail::fits<Index>(x.size()), "threshold: the index type cannot number every coordinate");
+    const auto bound = magnitude(limit);
+    std::size_t count = 0;
+    bool nan = false;
+    for (std::size_t i = 0; i < x.size(); i += block) {
+        const auto part = x.subspan(i, std::min(block, x.size() - i));
+        if (part.size() == block && !detail::any_at_least<block>(part.data(), bound)) continue;
+        if (indices.size() < count + block) indices.resize(std::max(2 * indices.size(), count + block));
+        nan |= find_nan(part).has_value();
+        count += detail::write_at_least(part, i, bound, indices.data() + count);
+    }
+    indices.resize(count);
+    if (nan) refuse_nan(x);
+    return count;
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/stream/dense_switch.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// When a fold gives up sparsity: beyond δ = factor · N · sizeof(T) / (sizeof(Index) + sizeof(T)) entries the dense
+/// form is the smaller one. Judged, as in SparCML (section 5.1), by the sum of the counts that go into a fold: an upper
+/// bound of the union, known before the work is done. A factor of 0 always switches, a very large one never.
+struct dense_switch {
+    double factor = 1.0;
+
+    template <class T, class Index>
+    constexpr bool wants_dense(std::size_t count, std::size_t dimension) const {
+        const double delta =
+            factor * static_cast<double>(dimension) * static_cast<double>(sizeof(T)) / (sizeof(Index) + sizeof(T));
+        return static_cast<double>(count) > delta;
+    }
+    friend constexpr bool operator==(dense_switch, dense_switch) = default;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/stream/stream_view.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A read-only stream over the coordinates `range`: dense (one value per coordinate) or sparse (absolute indices, all
+/// in `range`). A slice of a view is a view; slicing a sparse one costs two binary searches.
+template <Element T, IndexType Index = std::uint32_t>
+class stream_view {
+  public:
+    constexpr stream_view() = default;
+    /// Dense: `values.size() == range.size()`.
+    constexpr stream_view(segment range, std::span<const T> values) : range_(range), values_(values), dense_(true) {}
+    /// Sparse: strictly ascending indices in `range`.
+    constexpr stream_view(segment range, sparse_view<T, Index> pairs)
+        : range_(range), indices_(pairs.indices), values_(pairs.values) {}
+
+    constexpr bool is_dense() const { return dense_; }
+    constexpr segment range() const { return range_; }
+    /// Entries present: `range().size()` when dense.
+    constexpr std::size_t count() const { return values_.size(); }
+    constexpr std::span<const T> values() const { return values_; }
+    /// Empty when dense.
+    constexpr std::span<const Index> indices() const { return indices_; }
+    constexpr sparse_view<T, Index> pairs() const { return {indices_, values_}; }
+
+    /// The part of this view in `part`, which must lie in `range()`.
+    constexpr stream_view slice(segment part) const {
+        RILL_EXPECTS(range_.contains(part), "a slice must lie in the range of its stream");
+        if (dense_) return {part, values_.subspan(part.begin - range_.begin, part.size())};
+        const std::size_t first = position(part.begin);
+        const std::size_t last = part.end == range_.end ? indices_.size() : position(part.end);
+        return {part,
+                sparse_view<T, Index>{indices_.subspan(first, last - first), values_.subspan(first, last - first)}};
+    }
+
+  private:
+    constexpr std::size_t position(std::size_t coordinate) const {
+        const auto found = std::lower_bound(indices_.begin(), indices_.end(), coordinate,
+                                            [](Index index, std::size_t c) { return index < c; });
+        return static_cast<std::size_t>(found - indices_.begin());
+    }
+
+    segment range_{};
+    std::span<const Index> indices_{};
+    std::span<const T> values_{};
+    bool dense_ = false;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/stream/stream.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A vector over `range()`, held sparse (sorted unique indices and their values, structure of arrays) or dense. An
+/// absent coordinate stands for the neutral element of whatever operation folds it. Memory only grows: a stream that is
+/// reused allocates nothing once it has seen its largest content.
+template <Element T, IndexType Index = std::uint32_t>
+class stream {
+  public:
+    using value_type = T;
+    using index_type = Index;
+
+    stream() = default;
+    /// Empty and sparse over `[0, dimension)`.
+    explicit stream(std::size_t dimension) { clear({0, dimension}); }
+
+    bool is_dense() const { return dense_; }
+    segment range() const { return range_; }
+    std::size_t dimension() const { return range_.size(); }
+    std::size_t count() const { return values_.size(); }
+    std::span<const T> values() const { return values_; }
+    std::span<T> values() { return values_; }
+    std::span<const Index> indices() const { return indices_; }
+
+    stream_view<T, Index> view() const {
+        if (dense_) return {range_, std::span<const T>(values_)};
+        return {range_, sparse_view<T, Index>{indices_, values_}};
+    }
+    stream_view<T, Index> view(segment part) const { return view().slice(part); }
+
+    /// Empty and sparse over `range`.
+    void clear(segment range) {
+        RILL_EXPECTS(range.end == 0 || range.end - 1 <= std::numeric_limits<Index>::max(),
+                     "a stream's coordinates must fit its index type");
+        range_ = range;
+        dense_ = false;
+        indices_.clear();
+        values_.clear();
+    }
+
+    /// Copies `source`, range and form included.
+    void assign(const stream_view<T, Index>& source) {
+        clear(source.range());
+        dense_ = source.is_dense();
+        indices_.assign(source.indices().begin(), source.indices().end());
+        values_.assign(source.values().begin(), source.values().end());
+    }
+
+    /// Adds an entry behind all others; sparse streams only.
+    void push_back(std::size_t coordinate, T value) {
+        RILL_EXPECTS(!dense_, "a dense stream has all its coordinates");
+        RILL_EXPECTS(range_.contains(coordinate), "a coordinate must lie in the stream's range");
+        RILL_EXPECTS(indices_.empty() || indices_.back() < coordinate, "coordinates must be pushed in ascending order");
+        indices_.push_back(static_cast<Index>(coordinate));
+        values_.push_back(value);
+    }
+
+    /// Makes room for sparse content of up to `count` entries, to be written through the spans; `shrink` ends it.
+    struct sparse_room {
+        std::span<Index> indices;
+        std::span<T> values;
+    };
+    sparse_room make_sparse(segment range, std::size_t count) {
+        clear(range);
+        indices_.resize(count);
+        values_.resize(count);
+        return {indices_, values_};
+    }
+    void shrink(std::size_t count) {
+        RILL_EXPECTS(!dense_ && count <= values_.size(), "shrink keeps the first entries of sparse content");
+        indices_.resize(count);
+        values_.resize(count);
+    }
+
+    /// Dense over `range`, values uninitialised.
+    std::span<T> make_dense(segment range) {
+        clear(range);
+        dense_ = true;
+        values_.resize(range.size());
+        return values_;
+    }
+
+    friend bool operator==(const stream& a, const stream& b) {
+        return a.range_ == b.range_ && a.dense_ == b.dense_ && a.indices_ == b.indices_ && a.values_ == b.values_;
+    }
+
+  private:
+    segment range_{};
+    aligned_vector<Index> indices_;
+    aligned_vector<T> values_;
+    bool dense_ = false;
+};
+
+/// Writes `source` into `target` (`target.size() == source.range().size()`), absent coordinates as `neutral`.
+template <Element T, IndexType Index>
+void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neutral) {
+    RILL_EXPECTS(target.size() == source.range().size(), "the target of copy_dense must have the size of the range");
+    if (source.is_dense()) {
+        std::copy(source.values().begin(), source.values().end(), target.begin());
+        return;
+    }
+    std::fill(target.begin(), target.end(), neutral);
+    const std::size_t first = source.range().begin;
+    for (std::size_t i = 0; i < source.count(); ++i) target[source.indices()[i] - first] = source.values()[i];
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/stream/fold.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Scratch of `fold_streams`, reused between calls: it grows once.
+template <Element T, IndexType Index>
+struct fold_scratch {
+    aligned_vector<sparse_view<T, Index>> sparse;
+    aligned_vector<std::span<const T>> dense;
+    kernel::merge_scratch merge;
+};
+
+namespace detail {
+template <Element T, IndexType Index, class Fold>
+void fold_one(std::span<T> target, const stream_view<T, Index>& operand, const Fold& fold) {
+    if (operand.is_dense())
+        kernel::fold_dense(target, operand.values(), fold);
+    else
+        kernel::scatter_fold(operand.pairs(), operand.range().begin, target, fold);
+}
+
+template <Element T, IndexType Index, class Fold>
+bool fold_all_dense(std::span<const stream_view<T, Index>> operands, std::span<T> target, const Fold& fold,
+                    fold_scratch<T, Index>& scratch) {
+    scratch.dense.clear();
+    for (const auto& operand : operands) {
+        if (!operand.is_dense()) return false;
+        scratch.dense.push_back(operand.values());
+    }
+    kernel::fold_dense_k(std::span<const std::span<const T>>(scratch.dense), target, fold);
+    return true;
+}
+}  // namespace detail
+
+/// Folds streams of one range into a dense `target` of its size: per coordinate the left fold of what is present, in
+/// the order of `operands`, starting from `neutral` where the first operand is sparse.
+template <Element T, IndexType Index, class Fold>
+void fold_into_dense(std::span<const stream_view<T, Index>> operands, std::span<T> target, const Fold& fold, T neutral,
+                     fold_scratch<T, Index>& scratch) {
+    RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
+    if (detail::fold_all_dense(operands, target, fold, scratch)) return;
+    copy_dense(operands.front(), target, neutral);
+    for (const auto& operand : operands.subspan(1)) detail::fold_one(target, operand, fold);
+}
+
+/// Folds streams of one range into `result`: per coordinate the left fold of the values that are present, in the order
+/// of `operands`. The five cases of SparCML (section 5.1): sparse with sparse (overlapping, or disjoint:
+/// concatenation), sparse with dense either way, dense with dense. The result is dense when an operand is, or when
+/// `when` says that the sum of the counts has become too large; hence it depends on the operands alone. `neutral` must
+/// be the fold's neutral element. `result` must not be the source of an operand.
+template <Element T, IndexType Index, class Fold>
+void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Index>& result, const Fold& fold,
+                  T neutral, dense_switch when, fold_scratch<T, Index>& scratch) {
+    RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
+    const segment range = operands.front().range();
+    std::size_t total = 0;
+    bool dense = false;
+    scratch.sparse.clear();
+    for (const auto& operand : operands) {
+        RILL_EXPECTS(operand.range() == range, "the operands of a fold must have one range");
+        total += operand.count();
+        dense = dense || operand.is_dense();
+        scratch.sparse.push_back(operand.pairs());
+    }
+    if (dense || when.wants_dense<T, Index>(total, range.size())) {
+        fold_into_dense(operands, result.make_dense(range), fold, neutral, scratch);
+        return;
+    }
+    const auto room = result.make_sparse(range, total);
+    result.shrink(kernel::merge_k(std::span<const sparse_view<T, Index>>(scratch.sparse), room.indices, room.values,
+                                  fold, scratch.merge));
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/stream/wire.hpp
+
+// The bytes of a frame: the only place that knows them. All numbers are little-endian.
+
+namespace rill::inline RILL_ABI::wire {
+
+static_assert(std::endian::native == std::endian::little,
+              "rill: frames are views of memory; big-endian hosts need swaps");
+
+inline constexpr std::uint32_t magic = 0x6C6C6972U;  // "rill"
+inline constexpr std::uint8_t version = 1;
+inline constexpr std::size_t header_bytes = 96;
+
+/// What a frame says about itself: the entries of `range` that one rank, or a fold of several, contributes.
+struct header {
+    operation kind = operation::none;
+    element_type element = element_type::none;
+    std::uint8_t index_bytes = 0;  ///< width of the stream's index type, 4 or 8; also given when dense
+    coding codes{};                ///< `indices` is `dense` for dense content
+    std::uint32_t epoch = 0;
+    std::uint64_t context = 0;
+    std::uint64_t number = 0;  ///< of the operation within its context
+    std::uint32_t call = 0;    ///< hash of the call's signature
+    std::uint32_t age = 0;     ///< of the oldest contribution, in steps
+    std::uint64_t dimension = 0;
+    segment range{};
+    std::uint64_t count = 0;         ///< entries
+    std::uint64_t index_length = 0;  ///< bytes of the coded indices
+    double weight = 0;               ///< sum of the weights of the contributions
+    std::uint32_t contributors = 0;  ///< how many there are
+
+    friend bool operator==(const header&, const header&) = default;
+};
+
+using header_block = std::array<std::byte, header_bytes>;
+
+namespace detail {
+template <class N>
+void put(std::byte* block, std::size_t at, N number) {
+    std::memcpy(block + at, &number, sizeof(N));
+}
+
+template <class N>
+N get(const std::byte* block, std::size_t at) {
+    N number;
+    std::memcpy(&number, block + at, sizeof(N));
+    return number;
+}
+}  // namespace detail
+
+inline void encode(const header& h, std::byte* block) {
+    using detail::put;
+    put(block, 0, magic);
+    put(block, 4, version);
+    put(block, 5, static_cast<std::uint8_t>(h.kind));
+    put(block, 6, static_cast<std::uint8_t>(h.element));
+    put(block, 7, h.index_bytes);
+    put(block, 8, static_cast<std::uint8_t>(h.codes.values));
+    put(block, 9, static_cast<std::uint8_t>(h.codes.indices));
+    put(block, 10, std::uint16_t{0});
+    put(block, 12, h.epoch);
+    put(block, 16, h.context);
+    put(block, 24, h.number);
+    put(block, 32, h.call);
+    put(block, 36, h.age);
+    put(block, 40, h.dimension);
+    put(block, 48, std::uint64_t{h.range.begin});
+    put(block, 56, std::uint64_t{h.range.end});
+    put(block, 64, h.count);
+    put(block, 72, h.index_length);
+    put(block, 80, h.weight);
+    put(block, 88, h.contributors);
+    put(block, 92, h.codes.bucket);
+}
+
+namespace detail {
+inline void require(bool holds, const char* what) {
+    if (!holds) throw protocol_error(std::string("invalid frame: ") + what);
+}
+
+constexpr bool is_known(value_coding coding) { return coding <= value_coding::bf16 || is_qsgd(coding); }
+constexpr bool is_known(index_coding coding) { return coding <= index_coding::bitmap; }
+
+inline std::size_t element_bytes(element_type type) {
+    return type == element_type::float32 || type == element_type::int32 ? 4 : 8;
+}
+
+inline void validate(const header& h) {
+    require(h.kind > operation::none && h.kind <= operation::barrier, "unknown operation");
+    require(h.element > element_type::none && h.element <= element_type::int64, "unknown element type");
+    require(h.index_bytes == 4 || h.index_bytes == 8, "unknown index width");
+    require(is_known(h.codes.values), "unknown value coding");
+    require(is_known(h.codes.indices), "unknown index coding");
+    require(h.codes.bucket > 0, "empty quantiser buckets");
+    const bool floating = h.element == element_type::float32 || h.element == element_type::float64;
+    require(floating || h.codes.is_lossless(), "lossy coding of integers");
+    require(h.range.begin <= h.range.end && h.range.end <= h.dimension, "range outside the dimension");
+    require(h.index_bytes == 8 || h.dimension <= std::uint64_t{1} << 32, "dimension beyond the index type");
+    if (h.codes.indices == index_coding::dense)
+        require(h.count == h.range.size() && h.index_length == 0, "a dense frame has every coordinate and no index");
+    else
+        require(h.count <= h.range.size(), "more entries than coordinates");
+    require(h.weight >= 0 && h.weight <= 1e300, "weight is not a finite non-negative number");
+}
+}  // namespace detail
+
+/// Reads and validates a header; `block` has `header_bytes`.
+inline header decode(const std::byte* block) {
+    using detail::get;
+    detail::require(get<std::uint32_t>(block, 0) == magic, "wrong magic number");
+    detail::require(get<std::uint8_t>(block, 4) == version, "unknown version");
+    detail::require(get<std::uint16_t>(block, 10) == 0, "reserved bytes are not zero");
+    header h;
+    h.kind = static_cast<operation>(get<std::uint8_t>(block, 5));
+    h.element = static_cast<element_type>(get<std::uint8_t>(block, 6));
+    h.index_bytes = get<std::uint8_t>(block, 7);
+    h.codes.values = static_cast<value_coding>(get<std::uint8_t>(block, 8));
+    h.codes.indices = static_cast<index_coding>(get<std::uint8_t>(block, 9));
+    h.epoch = get<std::uint32_t>(block, 12);
+    h.context = get<std::uint64_t>(block, 16);
+    h.number = get<std::uint64_t>(block, 24);
+    h.call = get<std::uint32_t>(block, 32);
+    h.age = get<std::uint32_t>(block, 36);
+    h.dimension = get<std::uint64_t>(block, 40);
+    h.range = {get<std::uint64_t>(block, 48), get<std::uint64_t>(block, 56)};
+    h.count = get<std::uint64_t>(block, 64);
+    h.index_length = get<std::uint64_t>(block, 72);
+    h.weight = get<double>(block, 80);
+    h.contributors = get<std::uint32_t>(block, 88);
+    h.codes.bucket = get<std::uint32_t>(block, 92);
+    detail::validate(h);
+    return h;
+}
+
+}  // namespace rill::inline RILL_ABI::wire
+
+// ===== rill/stream/payload.hpp
+
+// The payload of a frame: indices and values in their codings. Frames are written and read through stream/frame.hpp.
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Fills in what a header says about a stream.
+template <Element T, IndexType Index>
+void describe(wire::header& head, const stream_view<T, Index>& view) {
+    head.element = element_type_of<T>;
+    head.index_bytes = sizeof(Index);
+    head.range = view.range();
+    head.count = view.count();
+}
+
+/// Whether the values precede the indices: always, but where both are raw and the indices wider, so that arrays that
+/// are read in place are aligned.
+template <Element T, IndexType Index>
+constexpr bool values_first(const coding& codes) {
+    return !(codes.values == value_coding::raw && codes.indices == index_coding::raw && sizeof(Index) > sizeof(T));
+}
+
+template <Element T, IndexType Index>
+void require_types(const wire::header& head) {
+    wire::detail::require(head.element == element_type_of<T>, "another element type than was due");
+    wire::detail::require(head.index_bytes == sizeof(Index), "another index width than was due");
+}
+
+/// The coding as it appears in the header of a frame of `view`.
+template <Element T, IndexType Index>
+coding resolve(coding codes, const stream_view<T, Index>& view) {
+    RILL_EXPECTS(std::floating_point<T> || codes.is_lossless(), "lossy codings need floating-point values");
+    if (view.is_dense())
+        codes.indices = index_coding::dense;
+    else if (codes.indices == index_coding::smallest)
+        codes.indices = kernel::smallest_index_coding(view.indices(), view.range());
+    return codes;
+}
+
+template <IndexType Index>
+std::size_t index_length(index_coding codes, std::span<const Index> indices, segment range) {
+    if (codes == index_coding::dense) return 0;
+    return kernel::encoded_index_bytes(codes, indices, range);
+}
+
+/// The bytes of `count` values.
+template <Element T>
+std::size_t value_length(const coding& codes, std::size_t count) {
+    if (codes.values == value_coding::raw) return count * sizeof(T);
+    if (codes.values == value_coding::bf16) return count * 2;
+    return kernel::quantize_buckets(count, codes.bucket) * sizeof(T) +
+           kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
+}
+
+/// Throws `invalid_value` naming the coordinate of the first entry that is not finite.
+template <Element T, IndexType Index>
+void require_finite(const stream_view<T, Index>& view) {
+    const auto bad = kernel::find_non_finite(view.values());
+    if (!bad) return;
+    const std::size_t coordinate =
+        view.is_dense() ? view.range().begin + *bad : static_cast<std::size_t>(view.indices()[*bad]);
+    throw invalid_value("coordinate " + std::to_string(coordinate) + " is not finite and cannot be rounded");
+}
+
+/// Writes values, raw or rounded; `out` has their length and is aligned. `first` numbers the random bits.
+template <Element T>
+void encode_values(std::span<const T> values, const coding& codes, random_key key, std::uint64_t first, byte_span out) {
+    if (codes.values == value_coding::raw) {
+        if (!values.empty()) std::memcpy(out.data(), values.data(), out.size());
+        return;
+    }
+    if constexpr (std::floating_point<T>) {
+        if (codes.values == value_coding::bf16) return kernel::encode_bf16(values, out);
+        const std::size_t buckets = kernel::quantize_buckets(values.size(), codes.bucket);
+        const std::span<T> scales(reinterpret_cast<T*>(out.data()), buckets);
+        kernel::quantize(values, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket, key, first, scales,
+                         out.subspan(scales.size_bytes()));
+    }
+}
+
+/// The array in some bytes of a frame; a transport delivers frames aligned.
+template <class T>
+std::span<const T> elements_of(byte_view bytes) {
+    wire::detail::require(reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(T) == 0, "misaligned");
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+template <IndexType Index>
+void require_ascending(std::span<const Index> indices, segment range) {
+    if (indices.empty()) return;
+    wire::detail::require(range.begin <= indices.front() && indices.back() < range.end, "index outside the range");
+    bool ascending = true;
+    for (std::size_t i = 1; i < indices.size(); ++i) ascending = (indices[i - 1] < indices[i]) & ascending;
+    wire::detail::require(ascending, "indices are not ascending");
+}
+
+/// The indices of a frame: its own bytes where all of it is raw, else decoded into `room`: behind coded values raw
+/// indices may lie at any address. Validated.
+template <IndexType Index>
+std::span<const Index> decode_indices(const wire::header& head, byte_view bytes, aligned_vector<Index>& room) {
+    const auto count = static_cast<std::size_t>(head.count);
+    if (head.codes.is_view()) {
+        wire::detail::require(bytes.size() / sizeof(Index) == count && bytes.size() % sizeof(Index) == 0,
+                              "as many indices as entries are due");
+        const std::span<const Index> indices = elements_of<Index>(bytes);
+        require_ascending(indices, head.range);
+        return indices;
+    }
+    kernel::check_index_count<Index>(head.codes.indices, bytes, count, head.range);
+    room.resize(count);
+    kernel::decode_indices(head.codes.indices, bytes, count, head.range, std::span<Index>(room));
+    return room;
+}
+
+/// The values of a frame: its own bytes where they are raw, else decoded into `room`.
+template <Element T>
+std::span<const T> decode_values(const wire::header& head, byte_view bytes, aligned_vector<T>& room) {
+    if (head.codes.values == value_coding::raw) return elements_of<T>(bytes);
+    if constexpr (std::floating_point<T>) {
+        const auto count = static_cast<std::size_t>(head.count);
+        const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
+        room.resize(count);
+        if (head.codes.values == value_coding::bf16) {
+            kernel::decode_bf16(bytes, std::span<T>(room));
+        } else {
+            const std::span<const T> scales = elements_of<T>(bytes.first(buckets * sizeof(T)));
+            kernel::check_scales(scales);
+            kernel::dequantize(bytes.subspan(scales.size_bytes()), scales,
+                               static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket,
+                               std::span<T>(room));
+        }
+    }
+    return room;
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/stream/frame.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Frames begin at multiples of this in a message of several.
+inline constexpr std::size_t frame_alignment = 8;
+
+/// A frame of `view` without copying it: the header is written to `block` (`wire::header_bytes`), the rest are the
+/// stream's own arrays. `head` supplies what a stream does not know (context, operation, weight, …).
+template <Element T, IndexType Index>
+byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std::byte* block) {
+    detail::describe(head, view);
+    head.codes = {.indices = view.is_dense() ? index_coding::dense : index_coding::raw};
+    const byte_view indices = std::as_bytes(view.indices());
+    const byte_view values = std::as_bytes(view.values());
+    head.index_length = indices.size();
+    wire::encode(head, block);
+    byte_pieces pieces{byte_view(block, wire::header_bytes)};
+    const bool values_first = detail::values_first<T, Index>(head.codes);
+    if (const byte_view first = values_first ? values : indices; !first.empty()) pieces.push(first);
+    if (const byte_view second = values_first ? indices : values; !second.empty()) pieces.push(second);
+    return pieces;
+}
+
+/// A frame of `view` in the given coding, written into `memory`; random rounding draws from `key`. Lossy codings throw
+/// `invalid_value` naming the coordinate of an entry that is not finite.
+template <Element T, IndexType Index>
+byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, const coding& codes, random_key key,
+                      arena& memory) {
+    detail::describe(head, view);
+    head.codes = detail::resolve(codes, view);
+    if (!head.codes.is_lossless()) detail::require_finite(view);
+    const std::size_t index_length = detail::index_length(head.codes.indices, view.indices(), view.range());
+    const std::size_t value_length = detail::value_length<T>(head.codes, view.count());
+    head.index_length = index_length;
+    const byte_span out = memory.take(wire::header_bytes + index_length + value_length);
+    wire::encode(head, out.data());
+    const byte_span payload = out.subspan(wire::header_bytes);
+    const bool values_first = detail::values_first<T, Index>(head.codes);
+    detail::encode_values(view.values(), head.codes, key, head.range.begin,
+                          payload.subspan(values_first ? 0 : index_length, value_length));
+    if (!view.is_dense())
+        kernel::encode_indices(head.codes.indices, view.indices(), view.range(),
+                               payload.subspan(values_first ? value_length : 0, index_length));
+    return out;
+}
+
+/// A received frame: a valid header, and the bytes of its payload, not yet looked at.
+struct frame {
+    wire::header head;
+    byte_view indices;
+    byte_view values;
+    byte_pieces bytes;  ///< all of it, for forwarding verbatim
+};
+
+/// Reads the frames of a message one by one. Any bytes give valid frames or throw `protocol_error`.
+class frame_reader {
+  public:
+    explicit frame_reader(const byte_pieces& message) : pieces_(message) { skip_empty(); }
+
+    bool done() const { return piece_ == pieces_.count(); }
+
+    /// The header of the next frame, which stays the next.
+    wire::header peek() const { return wire::decode(frame_reader(*this).take(wire::header_bytes).data()); }
+
+    template <Element T, IndexType Index>
+    frame next() {
+        const byte_view block = take(wire::header_bytes);
+        frame f{wire::decode(block.data()), {}, {}, block};
+        detail::require_types<T, Index>(f.head);
+        wire::detail::require(f.head.count <= 4 * remaining(), "truncated");  // no value takes less than two bits
+        const std::size_t value_length = detail::value_length<T>(f.head.codes, static_cast<std::size_t>(f.head.count));
+        const bool values_first = detail::values_first<T, Index>(f.head.codes);
+        if (values_first) f.bytes.push(f.values = take(value_length));
+        f.bytes.push(f.indices = take(f.head.index_length));
+        if (!values_first) f.bytes.push(f.values = take(value_length));
+        skip_padding(f.bytes.size_bytes());
+        return f;
+    }
+
+  private:
+    std::size_t remaining() const {
+        std::size_t sum = 0;
+        for (std::size_t i = piece_; i < pieces_.count(); ++i) sum += pieces_[i].size();
+        return sum - used_;
+    }
+
+    byte_view take(std::uint64_t size) {
+        if (size == 0) return {};
+        wire::detail::require(!done() && size <= pieces_[piece_].size() - used_, "truncated");
+        const byte_view taken = pieces_[piece_].subspan(used_, static_cast<std::size_t>(size));
+        used_ += static_cast<std::size_t>(size);
+        skip_empty();
+        return taken;
+    }
+
+    void skip_padding(std::size_t frame_size) {
+        if (done()) return;
+        for (std::byte b : take((frame_alignment - frame_size % frame_alignment) % frame_alignment))
+            wire::detail::require(b == std::byte{0}, "padding is not zero");
+        wire::detail::require(!done(), "bytes behind the last frame");
+    }
+
+    void skip_empty() {
+        while (piece_ < pieces_.count() && used_ == pieces_[piece_].size()) {
+            ++piece_;
+            used_ = 0;
+        }
+    }
+
+    byte_pieces pieces_;
+    std::size_t piece_ = 0;
+    std::size_t used_ = 0;
+};
+
+/// Where the content of coded frames is decoded; reused.
+template <Element T, IndexType Index>
+struct frame_scratch {
+    aligned_vector<Index> indices;
+    aligned_vector<T> values;
+};
+
+/// The content of a frame: a view of its own bytes where they are raw (they must outlive it), else decoded into `room`.
+/// Validated completely: indices are strictly ascending and in range, scales are finite. Throws `protocol_error`.
+template <Element T, IndexType Index>
+stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room) {
+    const std::span<const T> values = detail::decode_values(f.head, f.values, room.values);
+    if (f.head.codes.indices == index_coding::dense) return {f.head.range, values};
+    return {f.head.range, sparse_view<T, Index>{detail::decode_indices(f.head, f.indices, room.indices), values}};
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/stream/stream_codings.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// How the frames of a collective on streams are written. All ranks must have the same.
+struct stream_codings {
+    coding contribution{};  ///< once, at the source
+    coding partial{};       ///< of partial sums; lossless
+    coding copy{};          ///< once, by the owner of a folded part, then forwarded verbatim
+    dense_switch when{};
+
+    constexpr std::uint64_t fingerprint() const {
+        return mix64(contribution.fingerprint(), partial.fingerprint(), copy.fingerprint(),
+                     std::bit_cast<std::uint64_t>(when.factor));
+    }
+    friend constexpr bool operator==(const stream_codings&, const stream_codings&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/topology/pairing.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// Makes a power of two of any number of ranks: the first `size - 2^⌊log2 size⌋` adjacent pairs (2i, 2i+1) act as one
+/// member, led by the even rank. Members are numbered in ascending order of their ranks, so ranges of members are
+/// ranges of ranks.
+class pairing {
+  public:
+    constexpr pairing() = default;
+    constexpr explicit pairing(int size)
+        : members_(static_cast<int>(std::bit_floor(static_cast<unsigned>(size)))), pairs_(size - members_) {}
+
+    constexpr int members() const { return members_; }
+    constexpr int levels() const { return std::countr_zero(static_cast<unsigned>(members_)); }
+    constexpr int pairs() const { return pairs_; }
+
+    constexpr bool is_paired(rank_t rank) const { return rank < 2 * pairs_; }
+    constexpr bool leads(rank_t rank) const { return !is_paired(rank) || rank % 2 == 0; }
+    constexpr int member(rank_t rank) const { return is_paired(rank) ? rank / 2 : rank - pairs_; }
+    constexpr rank_t leader(int member) const { return member < pairs_ ? 2 * member : member + pairs_; }
+
+    friend constexpr bool operator==(pairing, pairing) = default;
+
+  private:
+    int members_ = 1;
+    int pairs_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/butterfly.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// What the ranks of a butterfly exchange at each level; the levels are the bits in which two members differ.
+enum class butterfly_plan : unsigned char {
+    exchange,           ///< the whole, lowest bit first
+    halve_then_double,  ///< halves, top bit first, and back
+    halve_far,          ///< halves, top bit first: member i ends with block i
+    halve_near,         ///< halves, lowest bit first: member i ends with block reverse(i), which a last round delivers
+    gather              ///< all they have, lowest bit first
+};
+
+/// One rank's rounds of recursive halving and doubling among 2^L members. A first round folds the second rank of each
+/// pair in, a last one copies out to it.
+class butterfly_schedule {
+  public:
+    constexpr butterfly_schedule() = default;
+    constexpr butterfly_schedule(butterfly_plan plan, int size, rank_t rank)
+        : plan_(plan), size_(size), rank_(rank), pairing_(size) {
+        RILL_EXPECTS(0 <= rank && rank < size, "topology: the rank is outside the group");
+    }
+
+    constexpr int parts() const {
+        if (plan_ == butterfly_plan::exchange) return 1;
+        return plan_ == butterfly_plan::halve_then_double ? pairing_.members() : size_;
+    }
+    constexpr int rounds() const { return in_rounds() + level_rounds() + out_rounds(); }
+    constexpr action kind(int round) const {
+        const bool fold = plan_ != butterfly_plan::gather && !is_out(round) && !doubles(round);
+        return fold ? action::fold : action::copy;
+    }
+
+    constexpr int sends(int round) const {
+        if (is_in(round)) return pairing_.leads(rank_) ? 0 : 1;
+        if (!pairing_.leads(rank_)) return 0;
+        return is_out(round) ? out_sends() : 1;
+    }
+    constexpr transfer send(int round, int i) const {
+        if (is_in(round)) return {rank_ - 1, brought_by(rank_)};
+        if (is_out(round)) return out_send(i);
+        const int peer = peer_member(round);
+        return {pairing_.leader(peer), block(round, doubles(round) ? member() : peer)};
+    }
+
+    constexpr int receives(int round) const {
+        if (is_in(round)) return pairing_.is_paired(rank_) && pairing_.leads(rank_) ? 1 : 0;
+        if (is_out(round)) return out_receives();
+        return pairing_.leads(rank_) ? 1 : 0;
+    }
+    constexpr transfer receive(int round, int i) const {
+        if (is_in(round)) return {rank_ + 1, brought_by(rank_ + 1)};
+        if (is_out(round)) return out_receive(i);
+        const int peer = peer_member(round);
+        return {pairing_.leader(peer), block(round, doubles(round) ? peer : member())};
+    }
+
+    friend constexpr bool operator==(const butterfly_schedule&, const butterfly_schedule&) = default;
+
+  private:
+    constexpr int member() const { return pairing_.member(rank_); }
+    constexpr part_range all() const { return {0, parts()}; }
+
+    constexpr int in_rounds() const { return pairing_.pairs() > 0 ? 1 : 0; }
+    constexpr int level_rounds() const {
+        return pairing_.levels() * (plan_ == butterfly_plan::halve_then_double ? 2 : 1);
+    }
+    constexpr int out_rounds() const {
+        const bool misplaced = plan_ == butterfly_plan::halve_near && pairing_.levels() > 1;
+        return pairing_.pairs() > 0 || misplaced ? 1 : 0;
+    }
+    constexpr bool is_in(int round) const { return round < in_rounds(); }
+    constexpr bool is_out(int round) const { return round >= in_rounds() + level_rounds(); }
+
+    /// Doubling sends what one has, halving what the peer is to have.
+    constexpr bool doubles(int round) const {
+        if (plan_ == butterfly_plan::halve_then_double) return round - in_rounds() >= pairing_.levels();
+        return plan_ == butterfly_plan::gather;
+    }
+    constexpr bool far_first(int round) const {
+        return plan_ == butterfly_plan::halve_far || (plan_ == butterfly_plan::halve_then_double && !doubles(round));
+    }
+    /// The bit in which the two members of a round differ.
+    constexpr int bit(int round) const {
+        const int step = (round - in_rounds()) % pairing_.levels();
+        return far_first(round) ? pairing_.levels() - 1 - step : step;
+    }
+    constexpr int peer_member(int round) const { return member() ^ (1 << bit(round)); }
+
+    /// The parts that belong to `m` in a round: the smaller ones of the two sizes that the round divides or joins.
+    constexpr part_range block(int round, int m) const {
+        if (plan_ == butterfly_plan::exchange) return all();
+        const int b = bit(round);
+        if (plan_ == butterfly_plan::halve_near) {
+            const int count = pairing_.members() >> (b + 1);
+            const int first = reversed(m) & ~(count - 1);
+            return parts_of(first, first + count);
+        }
+        const int first = m & ~((1 << b) - 1);
+        return parts_of(first, first + (1 << b));
+    }
+    constexpr part_range parts_of(int first_member, int last_member) const {
+        if (plan_ == butterfly_plan::halve_then_double) return {first_member, last_member};
+        return {pairing_.leader(first_member), pairing_.leader(last_member)};
+    }
+    constexpr int reversed(int m) const {
+        int result = 0;
+        for (int b = 0; b < pairing_.levels(); ++b) result |= ((m >> b) & 1) << (pairing_.levels() - 1 - b);
+        return result;
+    }
+
+    constexpr part_range brought_by(rank_t rank) const {
+        return plan_ == butterfly_plan::gather ? part_range{rank, rank + 1} : all();
+    }
+
+    constexpr int out_sends() const {
+        if (plan_ == butterfly_plan::halve_near) return held().count() - (held().contains(rank_) ? 1 : 0);
+        if (!pairing_.is_paired(rank_)) return 0;
+        return plan_ == butterfly_plan::gather ? 2 : 1;
+    }
+    constexpr transfer out_send(int i) const {
+        if (plan_ != butterfly_plan::halve_near) return {rank_ + 1, brought_to(rank_ + 1, i)};
+        const int part = held().first + i + (held().contains(rank_) ? 1 : 0);
+        return {part, {part, part + 1}};
+    }
+    constexpr int out_receives() const {
+        if (plan_ == butterfly_plan::halve_near) return holder() == rank_ ? 0 : 1;
+        if (pairing_.leads(rank_)) return 0;
+        return plan_ == butterfly_plan::gather ? 2 : 1;
+    }
+    constexpr transfer out_receive(int i) const {
+        if (plan_ == butterfly_plan::halve_near) return {holder(), {rank_, rank_ + 1}};
+        return {rank_ - 1, brought_to(rank_, i)};
+    }
+    /// What the second rank of a pair still lacks at the end.
+    constexpr part_range brought_to(rank_t rank, int i) const {
+        if (plan_ == butterfly_plan::halve_far) return {rank, rank + 1};
+        if (plan_ == butterfly_plan::gather) return i == 0 ? part_range{0, rank} : part_range{rank + 1, size_};
+        return all();
+    }
+    /// After `halve_near`: the parts that this leader holds, and who holds the part of this rank.
+    constexpr part_range held() const { return parts_of(reversed(member()), reversed(member()) + 1); }
+    constexpr rank_t holder() const { return pairing_.leader(reversed(member())); }
+
+    butterfly_plan plan_ = butterfly_plan::exchange;
+    int size_ = 1;
+    rank_t rank_ = 0;
+    pairing pairing_{};
+};
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/halving_doubling.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// Recursive halving leaves each rank one finished part, recursive doubling spreads the parts.
+///
+/// With L = ⌊log2 P⌋: where P is no power of two, the pairs (2i, 2i+1), i < P - 2^L, act as one, at the cost of one
+/// round before and one after.
+/// Cost: `all_reduce` takes 2L (+2) rounds over 2^L parts and sends 2N(2^L - 1)/2^L per rank; the first rank of a pair
+/// sends N more, the second N alone. `reduce_scatter` takes L (+2) rounds and sends at most N per rank, `all_gather` L
+/// (+2) rounds and less than 4N/3, the first rank of a pair less than N more.
+/// Determinism: the farthest rank is folded first, so contributions are combined in bit-reversed order.
+/// Source: Rabenseifner, Optimization of collective reduction operations, ICCS 2004.
+struct halving_doubling {
+    static constexpr const char* name = "halving_doubling";
+    static constexpr bool preserves_rank_order = false;
+    static constexpr bool has_copy_phase = true;
+
+    constexpr butterfly_schedule all_reduce(int size, rank_t rank) const {
+        return {butterfly_plan::halve_then_double, size, rank};
+    }
+    constexpr butterfly_schedule reduce_scatter(int size, rank_t rank) const {
+        return {butterfly_plan::halve_far, size, rank};
+    }
+    constexpr butterfly_schedule all_gather(int size, rank_t rank) const {
+        return {butterfly_plan::gather, size, rank};
+    }
+
+    friend constexpr bool operator==(halving_doubling, halving_doubling) = default;
+};
+
+static_assert(Topology<halving_doubling>);
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/rank_sets.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// A set of ranks as bits; a word holds 64.
+using rank_set = std::span<std::uint64_t>;
+using rank_set_view = std::span<const std::uint64_t>;
+
+constexpr void insert(rank_set set, rank_t rank) {
+    set[static_cast<std::size_t>(rank / 64)] |= std::uint64_t{1} << (rank % 64);
+}
+
+constexpr bool contains(rank_set_view set, rank_t rank) {
+    return ((set[static_cast<std::size_t>(rank / 64)] >> (rank % 64)) & 1) != 0;
+}
+
+constexpr bool are_disjoint(rank_set_view a, rank_set_view b) {
+    for (std::size_t i = 0; i < a.size(); ++i)
+        if ((a[i] & b[i]) != 0) return false;
+    return true;
+}
+
+/// Whether `more` holds all of `less` and something besides.
+constexpr bool is_larger(rank_set_view more, rank_set_view less) {
+    bool grew = false;
+    for (std::size_t i = 0; i < more.size(); ++i) {
+        if ((less[i] & ~more[i]) != 0) return false;
+        grew = grew || more[i] != less[i];
+    }
+    return grew;
+}
+
+constexpr bool are_equal(rank_set_view a, rank_set_view b) {
+    for (std::size_t i = 0; i < a.size(); ++i)
+        if (a[i] != b[i]) return false;
+    return true;
+}
+
+/// Joins `b` into `a`; false when that adds nothing.
+constexpr bool join(rank_set a, rank_set_view b) {
+    bool grew = false;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        grew = grew || (b[i] & ~a[i]) != 0;
+        a[i] |= b[i];
+    }
+    return grew;
+}
+
+/// The smallest and the largest member of a set that is not empty.
+constexpr rank_t smallest(rank_set_view set) {
+    std::size_t i = 0;
+    while (set[i] == 0) ++i;
+    return static_cast<rank_t>(i) * 64 + std::countr_zero(set[i]);
+}
+constexpr rank_t largest(rank_set_view set) {
+    std::size_t i = set.size() - 1;
+    while (set[i] == 0) --i;
+    return static_cast<rank_t>(i) * 64 + 63 - std::countl_zero(set[i]);
+}
+
+/// Many sets of ranks of a group of `size`, all empty at first.
+class rank_sets {
+  public:
+    constexpr rank_sets() = default;
+    constexpr rank_sets(std::size_t count, int size)
+        : words_(static_cast<std::size_t>(size + 63) / 64), bits_(count * words_, std::uint64_t{0}) {}
+
+    constexpr rank_set operator[](std::size_t i) { return rank_set(bits_).subspan(i * words_, words_); }
+    constexpr rank_set_view operator[](std::size_t i) const { return rank_set_view(bits_).subspan(i * words_, words_); }
+
+    constexpr std::size_t count() const { return bits_.size() / words_; }
+    constexpr void clear() { bits_.clear(); }
+    constexpr void push(rank_set_view set) {
+        for (std::uint64_t word : set) bits_.push_back(word);
+    }
+
+  private:
+    std::size_t words_ = 1;
+    std::vector<std::uint64_t> bits_{};
+};
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/follow.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// What a proof found: nothing, or the first defect.
+struct verdict {
+    bool ok = true;
+    int round = -1;           ///< -1: before the first, or after the last
+    rank_t rank = no_rank;    ///< the rank at which it shows
+    const char* what = "ok";  ///< complete sentence
+
+    constexpr explicit operator bool() const { return ok; }
+};
+
+/// What a topology promises besides the result.
+struct promises {
+    bool rank_order = false;  ///< `preserves_rank_order`
+    bool copy_phase = false;  ///< `has_copy_phase`
+};
+
+/// What must come about: a collective among `size` ranks.
+struct obligation {
+    operation what = operation::all_reduce;
+    int size = 1;
+    rank_t root = 0;
+    promises promised{};
+};
+
+/// Follows every contribution through the schedules of all ranks, in lockstep.
+///
+/// Keeps, for each rank and part, the set of ranks whose contribution is in it: O(P²·parts) bits and time proportional
+/// to the parts that are sent.
+template <Schedule S>
+class follower {
+  public:
+    /// `schedule_of(rank)` gives the schedule of each rank.
+    template <class ScheduleOf>
+    constexpr follower(const obligation& aim, const ScheduleOf& schedule_of) : aim_(aim) {
+        for (rank_t r = 0; r < aim.size; ++r) schedules_.push_back(schedule_of(r));
+    }
+
+    constexpr verdict run() {
+        if (check_shape() && check_parts()) {
+            start();
+            bool sound = true;
+            for (int round = 0; sound && round < schedules_[0].rounds(); ++round) sound = step(round);
+            if (sound) check_end();
+        }
+        return verdict_;
+    }
+
+  private:
+    /// A message on its way: what it carries is the sets `first_set …` of `payload_`, one for each part.
+    struct message {
+        transfer from{};
+        std::size_t first_set = 0;
+    };
+    using messages = std::span<const message>;
+
+    constexpr bool refuse(int round, rank_t rank, const char* what) {
+        verdict_ = {false, round, rank, what};
+        return false;
+    }
+    constexpr std::vector<message>& inbox(rank_t rank) { return inbox_[static_cast<std::size_t>(rank)]; }
+    constexpr rank_set knows(rank_t rank) { return knows_[static_cast<std::size_t>(rank)]; }
+    constexpr const S& schedule(rank_t rank) const { return schedules_[static_cast<std::size_t>(rank)]; }
+    constexpr std::size_t cell(rank_t rank, int part) const {
+        return static_cast<std::size_t>(rank) * static_cast<std::size_t>(parts_) + static_cast<std::size_t>(part);
+    }
+    constexpr bool is_rooted() const { return aim_.what == operation::reduce || aim_.what == operation::broadcast; }
+    constexpr bool only_copies() const {
+        return aim_.what == operation::all_gather || aim_.what == operation::broadcast;
+    }
+
+    // What each rank has at first and must have at last.
+
+    constexpr bool starts_with(rank_t rank, int part) const {
+        if (aim_.what == operation::all_gather) return rank == part;
+        return aim_.what != operation::broadcast || rank == aim_.root;
+    }
+    constexpr bool must_have(rank_t rank, int part) const {
+        if (aim_.what == operation::reduce_scatter) return rank == part;
+        return aim_.what != operation::reduce || rank == aim_.root;
+    }
+    constexpr bool is_complete(rank_set_view set, int part) const {
+        if (!only_copies()) return are_equal(set, everyone_[0]);
+        return contains(set, aim_.what == operation::broadcast ? aim_.root : part);
+    }
+
+    constexpr bool check_shape() {
+        if (aim_.size < 1) return refuse(-1, no_rank, "a group has at least one rank");
+        if (aim_.root < 0 || aim_.root >= aim_.size) return refuse(-1, aim_.root, "the root is outside the group");
+        return true;
+    }
+    constexpr bool check_parts() {
+        parts_ = schedules_[0].parts();
+        const bool by_rank = aim_.what == operation::reduce_scatter || aim_.what == operation::all_gather;
+        if (by_rank && parts_ != aim_.size) return refuse(-1, 0, "there must be one part for each rank");
+        if (parts_ < 1) return refuse(-1, 0, "there must be at least one part");
+        for (rank_t r = 1; r < aim_.size; ++r) {
+            if (schedule(r).parts() != parts_) return refuse(-1, r, "the ranks disagree on the number of parts");
+            if (schedule(r).rounds() != schedules_[0].rounds())
+                return refuse(-1, r, "the ranks disagree on the number of rounds");
+        }
+        return true;
+    }
+
+    constexpr void start() {
+        const std::size_t cells = cell(aim_.size, 0);
+        everyone_ = rank_sets(1, aim_.size);
+        has_ = rank_sets(cells, aim_.size);
+        knows_ = rank_sets(static_cast<std::size_t>(aim_.size), aim_.size);
+        payload_ = rank_sets(0, aim_.size);
+        inbox_ = std::vector<std::vector<message>>(static_cast<std::size_t>(aim_.size));
+        received_in_ = std::vector<int>(cells, -1);
+        was_copied_ = std::vector<char>(cells, char{0});
+        is_unused_ = std::vector<char>(cells, char{0});
+        finished_by_ = std::vector<rank_t>(static_cast<std::size_t>(parts_), no_rank);
+        for (rank_t r = 0; r < aim_.size; ++r) {
+            insert(everyone_[0], r);
+            for (int part = 0; part < parts_; ++part)
+                if (starts_with(r, part)) insert(has_[cell(r, part)], r);
+        }
+        for (rank_t r = 0; r < aim_.size; ++r) learn_own(r);
+    }
+
+    /// All sends are taken as they are before the round; then every rank applies what it receives.
+    constexpr bool step(int round) {
+        payload_.clear();
+        for (auto& arrived : inbox_) arrived.clear();
+        for (rank_t r = 0; r < aim_.size; ++r)
+            if (!post(round, r)) return false;
+        for (rank_t r = 0; r < aim_.size; ++r)
+            if (!check_receives(round, r)) return false;
+        for (rank_t r = 0; r < aim_.size; ++r)
+            if (!apply(round, r)) return false;
+        return true;
+    }
+
+    // The transfers of a round by themselves.
+
+    constexpr bool check_transfer(int round, rank_t rank, transfer t) {
+        if (t.peer < 0 || t.peer >= aim_.size) return refuse(round, rank, "a peer is outside the group");
+        if (t.peer == rank) return refuse(round, rank, "a rank sends to itself");
+        if (t.parts == part_range{}) {
+            const bool notice = is_rooted() && schedule(rank).kind(round) == action::copy;
+            return notice || refuse(round, rank, "a transfer carries no parts, and the operation needs no notice");
+        }
+        if (t.parts.first < 0 || t.parts.last > parts_ || t.parts.count() < 1)
+            return refuse(round, rank, "a range of parts is not inside [0, parts())");
+        return true;
+    }
+    /// Senders post in ascending order, so that every inbox is in the order in which receives must be listed.
+    constexpr bool post(int round, rank_t rank) {
+        for (int i = 0; i < schedule(rank).sends(round); ++i) {
+            const transfer t = schedule(rank).send(round, i);
+            if (!check_transfer(round, rank, t)) return false;
+            inbox(t.peer).push_back({{rank, t.parts}, payload_.count()});
+            payload_.push(knows(rank));
+            for (int part = t.parts.first; part < t.parts.last; ++part) {
+                payload_.push(has_[cell(rank, part)]);
+                is_unused_[cell(rank, part)] = 0;
+            }
+        }
+        return true;
+    }
+    constexpr bool check_receives(int round, rank_t rank) {
+        const S& s = schedule(rank);
+        const auto sent = static_cast<int>(inbox(rank).size());
+        rank_t before = no_rank;
+        for (int i = 0; i < s.receives(round); ++i) {
+            const transfer t = s.receive(round, i);
+            if (!check_transfer(round, rank, t)) return false;
+            if (t.peer < before) return refuse(round, rank, "receives are not in ascending order of peers");
+            before = t.peer;
+            if (!check_pair(round, rank, t, i)) return false;
+        }
+        if (sent > s.receives(round)) return refuse(round, rank, "a send to this rank has no receive in its round");
+        return arrives_whole(round, rank) || refuse(round, rank, "parts received in one round overlap");
+    }
+    /// Receive `i` must be of message `i` in the inbox.
+    constexpr bool check_pair(int round, rank_t rank, transfer t, int i) {
+        const auto at = static_cast<std::size_t>(i);
+        if (at >= inbox(rank).size() || t.peer < inbox(rank)[at].from.peer)
+            return refuse(round, rank, "a receive has no send in its round");
+        const transfer sent = inbox(rank)[at].from;
+        if (sent.peer < t.peer) return refuse(round, rank, "a send to this rank has no receive in its round");
+        if (sent.parts != t.parts) return refuse(round, rank, "a receive expects other parts than are sent");
+        if (schedule(sent.peer).kind(round) != schedule(rank).kind(round))
+            return refuse(round, rank, "one end of a message folds, the other copies");
+        return true;
+    }
+    /// What arrives in one round is the same range from all, to be folded, or disjoint.
+    constexpr bool arrives_whole(int round, rank_t rank) {
+        bool all_same = schedule(rank).kind(round) == action::fold;
+        for (const message& m : inbox(rank)) all_same = all_same && m.from.parts == inbox(rank)[0].from.parts;
+        if (all_same) return true;
+        for (const message& m : inbox(rank))
+            for (int part = m.from.parts.first; part < m.from.parts.last; ++part)
+                if (std::exchange(received_in_[cell(rank, part)], round) == round) return false;
+        return true;
+    }
+
+    // What a rank does with its inbox.
+
+    constexpr rank_set_view carried(const message& m, int part) const {
+        return payload_[m.first_set + 1 + static_cast<std::size_t>(part - m.from.parts.first)];
+    }
+
+    constexpr bool apply(int round, rank_t rank) {
+        const messages all(inbox(rank));
+        if (all.empty()) return true;
+        const bool folds = schedule(rank).kind(round) == action::fold;
+        if (folds && all.back().from.parts == all.front().from.parts) {
+            if (!fold(round, rank, all)) return false;
+        } else {
+            for (std::size_t i = 0; i < all.size(); ++i)
+                if (folds ? !fold(round, rank, all.subspan(i, 1)) : !copy(round, rank, all[i])) return false;
+        }
+        learn_own(rank);
+        return true;
+    }
+
+    /// A k-way fold of the same parts; what is folded has content everywhere from the start.
+    constexpr bool fold(int round, rank_t rank, messages all) {
+        if (only_copies()) return refuse(round, rank, "the operation folds nothing");
+        const part_range range = all.front().from.parts;
+        for (int part = range.first; part < range.last; ++part) {
+            const std::size_t here = cell(rank, part);
+            if (was_copied_[here] != 0) return refuse(round, rank, "a part is folded after it was copied");
+            if (aim_.promised.rank_order && !keeps_order(rank, part, all))
+                return refuse(round, rank, "a fold does not keep the order of ranks");
+            for (const message& m : all) {
+                const rank_set_view more = carried(m, part);
+                if (!are_disjoint(has_[here], more)) return refuse(round, rank, "a contribution is folded twice");
+                join(has_[here], more);
+            }
+            is_unused_[here] = 1;
+            if (!check_owner(round, rank, part)) return false;
+        }
+        return true;
+    }
+    /// All messages in ascending order of ranks, what the rank has itself at its own place.
+    constexpr bool keeps_order(rank_t rank, int part, messages all) const {
+        rank_t last = no_rank;
+        const auto follows = [&](rank_set_view next) { return smallest(next) > std::exchange(last, largest(next)); };
+        std::size_t i = 0;
+        for (; i < all.size() && all[i].from.peer < rank; ++i)
+            if (!follows(carried(all[i], part))) return false;
+        if (!follows(has_[cell(rank, part)])) return false;
+        for (; i < all.size(); ++i)
+            if (!follows(carried(all[i], part))) return false;
+        return true;
+    }
+    /// With a copy phase, one rank alone finishes a part.
+    constexpr bool check_owner(int round, rank_t rank, int part) {
+        if (!aim_.promised.copy_phase || !is_complete(has_[cell(rank, part)], part)) return true;
+        rank_t& owner = finished_by_[static_cast<std::size_t>(part)];
+        if (owner != no_rank) return refuse(round, rank, "two ranks finish a part: there is no copy phase");
+        owner = rank;
+        return true;
+    }
+
+    constexpr bool copy(int round, rank_t rank, const message& m) {
+        if (aim_.what == operation::reduce && m.from.parts.count() > 0)
+            return refuse(round, rank, "a reduction copies no parts");
+        for (int part = m.from.parts.first; part < m.from.parts.last; ++part) {
+            const std::size_t here = cell(rank, part);
+            const rank_set_view more = carried(m, part);
+            if (!is_larger(more, has_[here]))
+                return refuse(round, rank, "a copy brings nothing new, or less than it replaces");
+            if (aim_.promised.copy_phase && !is_complete(more, part))
+                return refuse(round, rank, "a part is copied before it is finished");
+            join(has_[here], more);
+            was_copied_[here] = 1;
+            is_unused_[here] = 1;
+        }
+        const bool news = join(knows(rank), payload_[m.first_set]);
+        return news || m.from.parts.count() > 0 || refuse(round, rank, "a notice tells nothing new");
+    }
+
+    // Rooted operations. Reduction: who knows that the root has finished. Broadcast: who knows which ranks have
+    // entered.
+
+    constexpr void learn_own(rank_t rank) {
+        if (!is_rooted()) return;
+        if (aim_.what == operation::broadcast) {
+            insert(knows(rank), rank);
+            return;
+        }
+        for (int part = 0; part < parts_; ++part)
+            if (!must_have(rank, part) || !is_complete(has_[cell(rank, part)], part)) return;
+        insert(knows(rank), rank);
+    }
+
+    constexpr bool check_end() {
+        for (rank_t r = 0; r < aim_.size; ++r) {
+            for (int part = 0; part < parts_; ++part) {
+                if (must_have(r, part)) {
+                    if (!is_complete(has_[cell(r, part)], part)) return refuse(-1, r, "a contribution is missing");
+                } else if (is_unused_[cell(r, part)] != 0) {
+                    return refuse(-1, r, "a rank receives a part that it neither needs nor sends on");
+                }
+            }
+            if (aim_.what == operation::reduce && !contains(knows(r), aim_.root))
+                return refuse(-1, r, "a rank is not told that the root has finished");
+            if (aim_.what == operation::broadcast && !are_equal(knows(r), everyone_[0]))
+                return refuse(-1, r, "a rank does not learn that all ranks have entered");
+        }
+        return true;
+    }
+
+    obligation aim_;
+    verdict verdict_{};
+    std::vector<S> schedules_{};
+    int parts_ = 0;
+
+    rank_sets everyone_{};                       // one set: all ranks
+    rank_sets has_{};                            // (rank, part): whose contributions are in it
+    rank_sets knows_{};                          // rank: of whom it knows
+    std::vector<int> received_in_{};             // (rank, part): the last round in which it came
+    std::vector<char> was_copied_{};             // (rank, part)
+    std::vector<char> is_unused_{};              // (rank, part): came and was not sent since
+    std::vector<rank_t> finished_by_{};          // part: who folded the last contribution into it
+    std::vector<std::vector<message>> inbox_{};  // rank: the messages of this round, by sender
+    rank_sets payload_{};                        // of each message: what the sender knows, then a set for each part
+};
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/proof.hpp
+
+/// Proves schedules correct, at compile time for small groups: follows every contribution in lockstep. Works on any
+/// model of `Topology`, and on any callable that gives each rank a `Schedule`.
+
+namespace rill::inline RILL_ABI::topology {
+
+/// The first defect of the schedules `schedule_of(0) … schedule_of(aim.size - 1)`, if they have one.
+///
+/// Refused are: a send without its receive in the same round with the same parts, or the reverse; a message to oneself;
+/// receives out of order; ranges outside `[0, parts())` or overlapping in a round; ends that disagree on fold or copy;
+/// a contribution that is folded twice, or is missing at the end; a fold after a copy; a copy that brings nothing new;
+/// a part that is received in vain; a rank that never learns the outcome of a rooted operation; a broken promise. Cost:
+/// memory O(P²·parts/8) bytes; time O(P/64) per part sent.
+template <class ScheduleOf>
+constexpr verdict verify(const obligation& aim, const ScheduleOf& schedule_of) {
+    return follower<std::remove_cvref_t<decltype(schedule_of(rank_t{0}))>>(aim, schedule_of).run();
+}
+
+template <Topology T>
+constexpr promises promises_of(const T&) {
+    return {.rank_order = T::preserves_rank_order, .copy_phase = T::has_copy_phase};
+}
+
+/// Whether every rank ends with every contribution exactly once, in every part.
+template <Topology T>
+constexpr verdict verify_all_reduce(const T& topology, int size) {
+    return verify({operation::all_reduce, size, 0, promises_of(topology)},
+                  [&](rank_t rank) { return topology.all_reduce(size, rank); });
+}
+
+/// Whether rank r ends with every contribution exactly once in part r.
+template <Topology T>
+constexpr verdict verify_reduce_scatter(const T& topology, int size) {
+    return verify({operation::reduce_scatter, size, 0, {.rank_order = T::preserves_rank_order}},
+                  [&](rank_t rank) { return topology.reduce_scatter(size, rank); });
+}
+
+/// Whether part r, which rank r alone has at first, reaches every rank.
+template <Topology T>
+constexpr verdict verify_all_gather(const T& topology, int size) {
+    return verify({operation::all_gather, size}, [&](rank_t rank) { return topology.all_gather(size, rank); });
+}
+
+/// Whether the root ends with every contribution exactly once, and every rank learns that it did.
+template <RootedTopology T>
+constexpr verdict verify_reduce(const T& topology, int size, rank_t root) {
+    return verify({operation::reduce, size, root, {.rank_order = T::preserves_rank_order}},
+                  [&](rank_t rank) { return topology.reduce(size, rank, root); });
+}
+
+/// Whether every rank ends with what the root has, and the root learns that they do.
+template <RootedTopology T>
+constexpr verdict verify_broadcast(const T& topology, int size, rank_t root) {
+    return verify({operation::broadcast, size, root},
+                  [&](rank_t rank) { return topology.broadcast(size, rank, root); });
+}
+
+template <Topology T>
+constexpr bool computes_all_reduce(const T& topology, int size) {
+    return verify_all_reduce(topology, size).ok;
+}
+template <Topology T>
+constexpr bool computes_reduce_scatter(const T& topology, int size) {
+    return verify_reduce_scatter(topology, size).ok;
+}
+template <Topology T>
+constexpr bool computes_all_gather(const T& topology, int size) {
+    return verify_all_gather(topology, size).ok;
+}
+template <RootedTopology T>
+constexpr bool computes_reduce(const T& topology, int size, rank_t root) {
+    return verify_reduce(topology, size, root).ok;
+}
+template <RootedTopology T>
+constexpr bool computes_broadcast(const T& topology, int size, rank_t root) {
+    return verify_broadcast(topology, size, root).ok;
+}
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/recursive_doubling.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// In round k every rank exchanges all that it has with the rank that differs in bit k.
+///
+/// With L = ⌊log2 P⌋: where P is no power of two, the pairs (2i, 2i+1), i < P - 2^L, act as one, at the cost of one
+/// round before and one after.
+/// Cost: `all_reduce` takes L (+2) rounds and sends at most N·(L+1) per rank: the fewest rounds, for small N.
+/// `reduce_scatter` halves, nearest rank first, and then sends each part to its rank: L+1 (+1) rounds, at most N per
+/// rank. `all_gather` doubles: L (+2) rounds, less than 4N/3 per rank and less than N more by the first rank of a pair.
+/// Determinism: ascending order of ranks. Every rank folds for itself, so a result cannot be coded once by an owner:
+/// there is no copy phase.
+/// Source: Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH, IJHPCA 2005,
+/// section 4. `reduce_scatter` deviates: theirs starts with the farthest rank, which costs the order of ranks.
+struct recursive_doubling {
+    static constexpr const char* name = "recursive_doubling";
+    static constexpr bool preserves_rank_order = true;
+    static constexpr bool has_copy_phase = false;
+
+    constexpr butterfly_schedule all_reduce(int size, rank_t rank) const {
+        return {butterfly_plan::exchange, size, rank};
+    }
+    constexpr butterfly_schedule reduce_scatter(int size, rank_t rank) const {
+        return {butterfly_plan::halve_near, size, rank};
+    }
+    constexpr butterfly_schedule all_gather(int size, rank_t rank) const {
+        return {butterfly_plan::gather, size, rank};
+    }
+
+    friend constexpr bool operator==(recursive_doubling, recursive_doubling) = default;
+};
+
+static_assert(Topology<recursive_doubling>);
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/ring.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// One rank's rounds around a ring: each sends one part to the next rank and receives one from the previous.
+class ring_schedule {
+  public:
+    constexpr ring_schedule() = default;
+    constexpr ring_schedule(operation what, int size, rank_t rank) : what_(what), size_(size), rank_(rank) {
+        RILL_EXPECTS(0 <= rank && rank < size, "topology::ring: the rank is outside the group");
+    }
+
+    constexpr int parts() const { return size_; }
+    constexpr int rounds() const { return (size_ - 1) * (what_ == operation::all_reduce ? 2 : 1); }
+    constexpr action kind(int round) const { return round < fold_rounds() ? action::fold : action::copy; }
+    constexpr int sends(int) const { return 1; }
+    constexpr transfer send(int round, int) const { return {at(rank_ + 1), one(sent_by(rank_, round))}; }
+    constexpr int receives(int) const { return 1; }
+    constexpr transfer receive(int round, int) const { return {at(rank_ - 1), one(sent_by(rank_ - 1, round))}; }
+
+    friend constexpr bool operator==(const ring_schedule&, const ring_schedule&) = default;
+
+  private:
+    constexpr int fold_rounds() const { return what_ == operation::all_gather ? 0 : size_ - 1; }
+    constexpr int at(int i) const { return (i + 2 * size_) % size_; }
+    static constexpr part_range one(int part) { return {part, part + 1}; }
+
+    /// Part p starts at rank p+1, so that its last fold is on rank p, which is where its copies start.
+    constexpr int sent_by(rank_t rank, int round) const {
+        return kind(round) == action::fold ? at(rank - 1 - round) : at(rank - (round - fold_rounds()));
+    }
+
+    operation what_ = operation::all_reduce;
+    int size_ = 1;
+    rank_t rank_ = 0;
+};
+
+/// Part p of P travels once around the ring and is folded on the way; then it travels around once more as a copy.
+///
+/// Cost: `all_reduce` takes 2(P-1) rounds and sends 2N(P-1)/P per rank, `reduce_scatter` and `all_gather` half of each:
+/// the least bytes possible, at the most rounds.
+/// Determinism: part p is folded in the order p+1, …, P-1, 0, …, p.
+/// Source: Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 2009.
+struct ring {
+    static constexpr const char* name = "ring";
+    static constexpr bool preserves_rank_order = false;
+    static constexpr bool has_copy_phase = true;
+
+    constexpr ring_schedule all_reduce(int size, rank_t rank) const { return {operation::all_reduce, size, rank}; }
+    constexpr ring_schedule reduce_scatter(int size, rank_t rank) const {
+        return {operation::reduce_scatter, size, rank};
+    }
+    constexpr ring_schedule all_gather(int size, rank_t rank) const { return {operation::all_gather, size, rank}; }
+
+    friend constexpr bool operator==(ring, ring) = default;
+};
+
+static_assert(Topology<ring>);
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/split_allgather.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// One rank's two rounds: part j to rank j, for all j; then the own part to all.
+class split_schedule {
+  public:
+    constexpr split_schedule() = default;
+    constexpr split_schedule(operation what, int size, rank_t rank) : what_(what), size_(size), rank_(rank) {
+        RILL_EXPECTS(0 <= rank && rank < size, "topology::split_allgather: the rank is outside the group");
+    }
+
+    constexpr int parts() const { return size_; }
+    constexpr int rounds() const {
+        if (size_ == 1) return 0;
+        return what_ == operation::all_reduce ? 2 : 1;
+    }
+    constexpr action kind(int round) const {
+        return round == 0 && what_ != operation::all_gather ? action::fold : action::copy;
+    }
+    constexpr int sends(int) const { return size_ - 1; }
+    constexpr transfer send(int round, int i) const {
+        // Each rank begins with the next one, so that no receiver is everyone's first.
+        const rank_t peer = (rank_ + 1 + i) % size_;
+        return {peer, kind(round) == action::fold ? one(peer) : one(rank_)};
+    }
+    constexpr int receives(int) const { return size_ - 1; }
+    constexpr transfer receive(int round, int i) const {
+        const rank_t peer = i < rank_ ? i : i + 1;
+        return {peer, kind(round) == action::fold ? one(rank_) : one(peer)};
+    }
+
+    friend constexpr bool operator==(const split_schedule&, const split_schedule&) = default;
+
+  private:
+    static constexpr part_range one(int part) { return {part, part + 1}; }
+
+    operation what_ = operation::all_reduce;
+    int size_ = 1;
+    rank_t rank_ = 0;
+};
+
+/// Every rank owns one part: it receives that part from all others, folds all of them at once, and sends it to all.
+///
+/// Cost: `all_reduce` takes 2 rounds of P-1 messages and sends 2N(P-1)/P per rank, `reduce_scatter` and `all_gather`
+/// one round and half the bytes each. A sparse stream is merged once, k-way, instead of log P times. Determinism:
+/// ascending order of ranks. Source: Renggli et al., SparCML, SC 2019 (SSAR_Split_allgather).
+struct split_allgather {
+    static constexpr const char* name = "split_allgather";
+    static constexpr bool preserves_rank_order = true;
+    static constexpr bool has_copy_phase = true;
+
+    constexpr split_schedule all_reduce(int size, rank_t rank) const { return {operation::all_reduce, size, rank}; }
+    constexpr split_schedule reduce_scatter(int size, rank_t rank) const {
+        return {operation::reduce_scatter, size, rank};
+    }
+    constexpr split_schedule all_gather(int size, rank_t rank) const { return {operation::all_gather, size, rank}; }
+
+    friend constexpr bool operator==(split_allgather, split_allgather) = default;
+};
+
+static_assert(Topology<split_allgather>);
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/subtree.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// A node of a preorder tree and the ranks below it: the consecutive ranks `[first, last)`, `root` among them.
+///
+/// The ranks on each side of the root are divided into nearly equal consecutive chunks, at most `arity` together (one
+/// per side at least); the first rank of a chunk is a child and the root of its own chunk. So a node folds its children
+/// in ascending order of ranks, with its own contribution at its place.
+struct subtree {
+    rank_t root = 0;
+    rank_t first = 0;
+    rank_t last = 1;
+
+    constexpr int size() const { return last - first; }
+    constexpr bool contains(rank_t rank) const { return first <= rank && rank < last; }
+
+    constexpr int children(int arity) const { return chunks_before(arity) + chunks_after(arity); }
+
+    /// Child `i` of `children(arity)`, in ascending order of ranks.
+    constexpr subtree child(int arity, int i) const {
+        const int before = chunks_before(arity);
+        if (i < before) return chunk(first, root - first, before, i);
+        return chunk(root + 1, last - root - 1, chunks_after(arity), i - before);
+    }
+
+    /// The child whose ranks include `rank`, which is not the root.
+    constexpr subtree child_with(int arity, rank_t rank) const {
+        const int before = chunks_before(arity);
+        if (rank < root) return chunk(first, root - first, before, chunk_of(root - first, before, rank - first));
+        const int n = last - root - 1;
+        const int after = chunks_after(arity);
+        return chunk(root + 1, n, after, chunk_of(n, after, rank - root - 1));
+    }
+
+    /// Edges from the root to the deepest rank.
+    constexpr int depth(int arity) const {
+        if (size() == 1) return 0;
+        const int before = largest(root - first, chunks_before(arity));
+        const int after = largest(last - root - 1, chunks_after(arity));
+        int depth = 1;
+        for (int n = before > after ? before : after; n > 1; n = largest(n - 1, arity)) ++depth;
+        return depth;
+    }
+
+    friend constexpr bool operator==(subtree, subtree) = default;
+
+  private:
+    constexpr int chunks_before(int arity) const {
+        const int before = root - first;
+        if (before == 0 || size() - 1 == before) return smaller(arity, before);
+        const int share = static_cast<int>((2LL * arity * before + size() - 1) / (2LL * (size() - 1)));
+        const int most = arity > 1 ? arity - 1 : 1;
+        return smaller(share < 1 ? 1 : smaller(share, most), before);
+    }
+    constexpr int chunks_after(int arity) const {
+        const int rest = arity - chunks_before(arity);
+        return smaller(rest < 1 ? 1 : rest, last - root - 1);
+    }
+
+    static constexpr int smaller(int a, int b) { return a < b ? a : b; }
+    static constexpr int largest(int n, int chunks) { return n == 0 ? 0 : (n + chunks - 1) / chunks; }
+
+    /// The first `n % chunks` chunks are one longer.
+    static constexpr subtree chunk(rank_t begin, int n, int chunks, int i) {
+        const int lo = begin + i * (n / chunks) + smaller(i, n % chunks);
+        return {lo, lo, lo + n / chunks + (i < n % chunks ? 1 : 0)};
+    }
+    static constexpr int chunk_of(int n, int chunks, int position) {
+        const int each = n / chunks;
+        const int in_longer = (n % chunks) * (each + 1);
+        if (position < in_longer) return position / (each + 1);
+        return n % chunks + (position - in_longer) / each;
+    }
+};
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/tree_schedule.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// One rank's rounds up and down a preorder tree. Rounds are numbered by level, so that all children of a node arrive
+/// in one round. Construction takes O(depth), every query O(1).
+class tree_schedule {
+  public:
+    constexpr tree_schedule() = default;
+    constexpr tree_schedule(operation what, int arity, int size, rank_t rank, rank_t root = 0)
+        : what_(what), arity_(arity), size_(size) {
+        RILL_EXPECTS(arity >= 1, "topology::tree: arity must be at least 1");
+        RILL_EXPECTS(0 <= rank && rank < size, "topology::tree: the rank is outside the group");
+        RILL_EXPECTS(0 <= root && root < size, "topology::tree: the root is outside the group");
+        node_ = {root, 0, size};
+        depth_ = node_.depth(arity);
+        for (; node_.root != rank; ++level_) {
+            parent_ = node_.root;
+            node_ = node_.child_with(arity, rank);
+        }
+    }
+
+    constexpr int parts() const { return by_parts() ? size_ : 1; }
+    constexpr int rounds() const { return 2 * depth_; }
+    constexpr action kind(int round) const {
+        const bool folds = what_ != operation::all_gather && what_ != operation::broadcast;
+        return folds && goes_up(round) ? action::fold : action::copy;
+    }
+
+    constexpr int sends(int round) const { return goes_up(round) ? to_parent(round) : to_children(round); }
+    constexpr transfer send(int round, int i) const {
+        return goes_up(round) ? transfer{parent_, up(node_)} : with_child(round, i);
+    }
+    constexpr int receives(int round) const { return goes_up(round) ? to_children(round) : to_parent(round); }
+    constexpr transfer receive(int round, int i) const {
+        return goes_up(round) ? with_child(round, i) : transfer{parent_, down(node_, i)};
+    }
+
+    constexpr rank_t parent() const { return parent_; }  ///< `no_rank` for the root
+    constexpr int children() const { return node_.children(arity_); }
+    constexpr rank_t child(int i) const { return node_.child(arity_, i).root; }
+    constexpr int level() const { return level_; }
+    constexpr int depth() const { return depth_; }
+
+    friend constexpr bool operator==(const tree_schedule&, const tree_schedule&) = default;
+
+  private:
+    constexpr bool by_parts() const { return what_ == operation::reduce_scatter || what_ == operation::all_gather; }
+    constexpr bool goes_up(int round) const { return round < depth_; }
+    /// The level of the lower ends of a round.
+    constexpr int lower_level(int round) const {
+        const int step = round < depth_ ? round : round - depth_;
+        return goes_up(round) ? depth_ - step : step + 1;
+    }
+
+    /// Transfers of a round between this rank and its parent; between it and its children.
+    constexpr int to_parent(int round) const {
+        if (level_ != lower_level(round)) return 0;
+        return per_edge(round) - (per_edge(round) == 2 && node_.last == size_ ? 1 : 0);
+    }
+    constexpr int to_children(int round) const {
+        if (level_ + 1 != lower_level(round) || children() == 0) return 0;
+        const bool last_has_one = per_edge(round) == 2 && node_.last == size_;
+        return per_edge(round) * children() - (last_has_one ? 1 : 0);
+    }
+    constexpr transfer with_child(int round, int i) const {
+        const subtree below = node_.child(arity_, i / per_edge(round));
+        return {below.root, goes_up(round) ? up(below) : down(below, i % per_edge(round))};
+    }
+    /// What a child lacks in an all-gather lies on both sides of its subtree; only the last one has nothing after it.
+    constexpr int per_edge(int round) const { return what_ == operation::all_gather && !goes_up(round) ? 2 : 1; }
+
+    /// What travels between the root of `below` and its parent.
+    constexpr part_range up(subtree below) const {
+        if (what_ == operation::broadcast) return {};
+        if (what_ == operation::all_gather) return {below.first, below.last};
+        return {0, parts()};
+    }
+    constexpr part_range down(subtree below, int i) const {
+        if (what_ == operation::reduce) return {};
+        if (what_ == operation::reduce_scatter) return {below.first, below.last};
+        if (what_ == operation::all_gather) return i == 0 ? part_range{0, below.first} : part_range{below.last, size_};
+        return {0, 1};
+    }
+
+    operation what_ = operation::all_reduce;
+    int arity_ = 1;
+    int size_ = 1;
+    int depth_ = 0;
+    int level_ = 0;
+    rank_t parent_ = no_rank;
+    subtree node_{};
+};
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/star.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// All ranks send to one, which folds and answers: a tree of depth 1.
+///
+/// Cost: every collective takes 2 rounds. The root (rank 0 where there is no choice) sends `all_reduce` and `broadcast`
+/// N(P-1), `reduce_scatter` N(P-1)/P, `all_gather` N(P-1)²/P; any other rank at most N.
+/// Determinism: ascending order of ranks, for every root.
+struct star {
+    static constexpr const char* name = "star";
+    static constexpr bool preserves_rank_order = true;
+    static constexpr bool has_copy_phase = true;
+
+    constexpr tree_schedule all_reduce(int size, rank_t rank) const {
+        return {operation::all_reduce, arity(size), size, rank};
+    }
+    constexpr tree_schedule reduce_scatter(int size, rank_t rank) const {
+        return {operation::reduce_scatter, arity(size), size, rank};
+    }
+    constexpr tree_schedule all_gather(int size, rank_t rank) const {
+        return {operation::all_gather, arity(size), size, rank};
+    }
+    constexpr tree_schedule reduce(int size, rank_t rank, rank_t root) const {
+        return {operation::reduce, arity(size), size, rank, root};
+    }
+    constexpr tree_schedule broadcast(int size, rank_t rank, rank_t root) const {
+        return {operation::broadcast, arity(size), size, rank, root};
+    }
+
+    friend constexpr bool operator==(star, star) = default;
+
+  private:
+    static constexpr int arity(int size) { return size > 1 ? size - 1 : 1; }
+};
+
+static_assert(RootedTopology<star>);
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/tree.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// Folds up and copies down a preorder tree whose nodes have at most `arity` children (see `subtree`); arity 1 is a
+/// chain. A root between other ranks has at least one child on each side.
+///
+/// Cost, with depth D ≈ log_arity P: every collective takes 2D rounds. A rank sends at most: `all_reduce` N(1 + arity),
+/// `reduce` N, `broadcast` N·arity, and frames without content for the way back; `reduce_scatter` less than 2N,
+/// `all_gather` N(arity + 1/P).
+/// Determinism: ascending order of ranks, for every root.
+struct tree {
+    int arity = 2;
+
+    static constexpr const char* name = "tree";
+    static constexpr bool preserves_rank_order = true;
+    static constexpr bool has_copy_phase = true;
+
+    constexpr tree_schedule all_reduce(int size, rank_t rank) const {
+        return {operation::all_reduce, arity, size, rank};
+    }
+    constexpr tree_schedule reduce_scatter(int size, rank_t rank) const {
+        return {operation::reduce_scatter, arity, size, rank};
+    }
+    constexpr tree_schedule all_gather(int size, rank_t rank) const {
+        return {operation::all_gather, arity, size, rank};
+    }
+    constexpr tree_schedule reduce(int size, rank_t rank, rank_t root) const {
+        return {operation::reduce, arity, size, rank, root};
+    }
+    constexpr tree_schedule broadcast(int size, rank_t rank, rank_t root) const {
+        return {operation::broadcast, arity, size, rank, root};
+    }
+
+    /// Calls `visit(name, value)` for each option: printing and hashing need no more.
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("arity", arity);
+    }
+
+    friend constexpr bool operator==(tree, tree) = default;
+};
+
+static_assert(RootedTopology<tree>);
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/compress/indices.hpp
+
+namespace rill::inline RILL_ABI::compress {
+
+/// Index codings: policies that say how the indices of a sparse frame are written. All are lossless.
+
+/// Four or eight bytes an index; frames are views, nothing is written anew.
+struct raw_indices {
+    static constexpr const char* name = "raw_indices";
+    static constexpr index_coding coding = index_coding::raw;
+    friend constexpr bool operator==(raw_indices, raw_indices) = default;
+};
+
+/// Gaps between indices, bit-packed by blocks: about log2(1/density) + 3 bits an index.
+struct packed_gaps {
+    static constexpr const char* name = "packed_gaps";
+    static constexpr index_coding coding = index_coding::packed_gaps;
+    friend constexpr bool operator==(packed_gaps, packed_gaps) = default;
+};
+
+/// One bit a coordinate.
+struct bitmap {
+    static constexpr const char* name = "bitmap";
+    static constexpr index_coding coding = index_coding::bitmap;
+    friend constexpr bool operator==(bitmap, bitmap) = default;
+};
+
+/// For each message the smallest of the others.
+struct smallest {
+    static constexpr const char* name = "smallest";
+    static constexpr index_coding coding = index_coding::smallest;
+    friend constexpr bool operator==(smallest, smallest) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress
+
+// ===== rill/compress/values.hpp
+
+namespace rill::inline RILL_ABI::compress {
+
+/// Value codings: policies that say how the values of a frame are written. Each gives a `coding()`.
+
+/// Values as they are.
+struct raw {
+    static constexpr const char* name = "raw";
+    static constexpr bool is_lossless = true;
+    static constexpr bool is_unbiased = true;
+
+    static constexpr rill::coding coding() { return {.values = value_coding::raw}; }
+    friend constexpr bool operator==(raw, raw) = default;
+};
+
+/// The upper half of a float: 8 bits of exponent, 7 of mantissa, rounded to nearest even. Two bytes a value.
+struct bf16 {
+    static constexpr const char* name = "bf16";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;
+
+    static constexpr rill::coding coding() { return {.values = value_coding::bf16}; }
+    friend constexpr bool operator==(bf16, bf16) = default;
+};
+
+/// QSGD (Alistarh et al. 2017; SparCML, section 6): buckets of consecutive entries with one full-precision scale each,
+/// and `bits` bits a value by stochastic rounding, unbiased.
+struct qsgd {
+    int bits = 4;                 ///< 2, 4 or 8
+    std::uint32_t bucket = 1024;  ///< entries
+
+    static constexpr const char* name = "qsgd";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = true;
+
+    constexpr rill::coding coding() const {
+        RILL_EXPECTS(bits == 2 || bits == 4 || bits == 8, "qsgd has 2, 4 or 8 bits");
+        RILL_EXPECTS(bucket > 0, "qsgd needs buckets of at least one entry");
+        return {.values = static_cast<value_coding>(bits), .bucket = bucket};
+    }
+    friend constexpr bool operator==(const qsgd&, const qsgd&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress
+
+// ===== rill/compress/coded.hpp
+
+namespace rill::inline RILL_ABI::compress {
+
+/// A sparsifier with the codings of its values and indices, bound to a worker.
+template <class Sparsifier, class Values, class Indices, class CopyValues, Element T, IndexType Index>
+class codec {
+  public:
+    using index_type = Index;
+    using selector = typename Sparsifier::template selector<T, Index>;
+
+    static constexpr bool is_lossless = Sparsifier::is_lossless && Values::is_lossless;
+    static constexpr bool is_unbiased = Sparsifier::is_unbiased && Values::is_unbiased;
+    static constexpr bool is_contractive = Sparsifier::is_contractive;
+    static constexpr bool has_lossless_copy = CopyValues::is_lossless;
+    static constexpr bool is_coordinatewise = selector::is_coordinatewise;
+
+    codec(const Sparsifier& sparsifier, std::size_t dimension, const stream_codings& codings)
+        : selector_(sparsifier, dimension), codings_(codings) {}
+
+    std::size_t dimension() const { return selector_.dimension(); }
+    void begin(std::uint64_t number) { selector_.begin(number); }
+    std::size_t coded_dimension() { return selector_.coded_dimension(); }
+    const stream_codings& codings() const { return codings_; }
+
+    stream_view<T, Index> encode(std::span<const T> input) {
+        RILL_EXPECTS(input.size() == dimension(),
+                     "encode: the input must have the dimension that the codec is bound to");
+        return selector_.select(input);
+    }
+    void decode(std::span<const T> folded, std::span<T> output)
+        requires(!is_coordinatewise)
+    {
+        selector_.expand(folded, output);
+    }
+    void erase_sent(std::span<T> values) const { selector_.erase_sent(values); }
+    void commit() {}
+    void rollback() {}
+
+  private:
+    selector selector_;
+    stream_codings codings_;
+};
+
+/// What is sent, and how: a sparsifier, the coding of its values and indices at the source, and the coding of values in
+/// the copy phase, applied once by the owner of a folded part. Indices are coded alike in all phases; partial sums
+/// travel with their values as they are.
+template <class Sparsifier, class Values = raw, class Indices = raw_indices, class CopyValues = raw>
+struct coded {
+    Sparsifier sparsifier{};
+    Values values{};
+    Indices indices{};
+    CopyValues copy_values{};
+
+    static constexpr const char* name = "coded";
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    codec<Sparsifier, Values, Indices, CopyValues, T, Index> bind(std::size_t dimension) const {
+        static_assert(std::floating_point<T> || (Values::is_lossless && CopyValues::is_lossless),
+                      "rill::compress::coded: lossy values need floating-point elements; use compress::raw, or float "
+                      "or double");
+        return {sparsifier, dimension, codings()};
+    }
+
+    constexpr stream_codings codings() const {
+        return {.contribution = with_indices(values.coding()),
+                .partial = with_indices(raw::coding()),
+                .copy = with_indices(copy_values.coding())};
+    }
+    friend constexpr bool operator==(const coded&, const coded&) = default;
+
+  private:
+    static constexpr rill::coding with_indices(rill::coding codes) {
+        codes.indices = Indices::coding;
+        return codes;
+    }
+};
+
+template <class S>
+coded(S) -> coded<S>;
+template <class S, class V>
+coded(S, V) -> coded<S, V>;
+template <class S, class V, class I>
+coded(S, V, I) -> coded<S, V, I>;
+template <class S, class V, class I, class C>
+coded(S, V, I, C) -> coded<S, V, I, C>;
+
+}  // namespace rill::inline RILL_ABI::compress
+
+// ===== rill/compress/selection.hpp
+
+namespace rill::inline RILL_ABI::compress {
+
+/// The entries that a selector chose of its input. What selectors that choose by looking at the input have in common.
+template <Element T, IndexType Index>
+class selection {
+  public:
+    static constexpr bool is_coordinatewise = true;
+
+    explicit selection(std::size_t dimension) : chosen_(dimension), dimension_(dimension) {}
+
+    std::size_t dimension() const { return dimension_; }
+    std::size_t coded_dimension() const { return dimension_; }
+    void erase_sent(std::span<T> values) const {
+        for (Index i : chosen_.indices()) values[i] = T{};
+    }
+    void begin(std::uint64_t) {}
+
+  protected:
+    std::span<Index> room(std::size_t most) { return chosen_.make_sparse({0, dimension_}, most).indices; }
+
+    stream_view<T, Index> take(std::size_t count, std::span<const T> input) {
+        chosen_.shrink(count);
+        const std::span<T> values = chosen_.values();
+        const std::span<const Index> indices = chosen_.indices();
+        kernel::gather(input, indices, values);
+        return chosen_.view();
+    }
+
+  private:
+    stream<T, Index> chosen_;
+    std::size_t dimension_;
+};
+
+}  // namespace rill::inline RILL_ABI::compress
+
+// ===== rill/compress/bucket_top_k.hpp
+
+namespace rill::inline RILL_ABI::compress {
+
+/// The `count` entries of largest magnitude of each `bucket` consecutive ones, ties by the lower coordinate (SparCML,
+/// section 8: 16 of 512). Every region of the model gets its share. A NaN is an error that names the coordinate.
+struct bucket_top_k {
+    std::size_t count = 0;
+    std::size_t bucket = 512;  ///< entries
+
+    static constexpr const char* name = "bucket_top_k";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;
+    static constexpr bool is_contractive = true;
+
+    template <Element T, IndexType Index>
+    class selector : public selection<T, Index> {
+      public:
+        selector(const bucket_top_k& policy, std::size_t dimension)
+            : selection<T, Index>(dimension), count_(policy.count), bucket_(policy.bucket) {
+            RILL_EXPECTS(policy.bucket > 0, "bucket_top_k needs buckets of at least one entry");
+            RILL_EXPECTS(policy.count > 0, "bucket_top_k needs to choose at least one entry of a bucket");
+        }
+        stream_view<T, Index> select(std::span<const T> input) {
+            const std::size_t most = kernel::bucket_top_k_count(input.size(), bucket_, count_);
+            return this->take(kernel::bucket_top_k(input, bucket_, count_, this->room(most), scratch_), input);
+        }
+
+      private:
+        std::size_t count_;
+        std::size_t bucket_;
+        kernel::select_scratch scratch_;
+    };
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        return coded<bucket_top_k>{*this}.template bind<T, Index>(dimension);
+    }
+    friend constexpr bool operator==(const bucket_top_k&, const bucket_top_k&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress
+
+// ===== rill/compress/error_feedback.hpp
+
+namespace rill::inline RILL_ABI::compress {
+
+/// A codec that adds to every contribution what earlier ones left out.
+template <class Codec, Element T>
+class error_feedback_codec {
+  public:
+    using index_type = typename Codec::index_type;
+
+    static constexpr bool is_lossless = Codec::is_lossless;
+    static constexpr bool is_unbiased = Codec::is_unbiased;
+    static constexpr bool is_contractive = Codec::is_contractive;
+    static constexpr bool has_lossless_copy = Codec::has_lossless_copy;
+    static constexpr bool is_coordinatewise = Codec::is_coordinatewise;
+
+    explicit error_feedback_codec(Codec inner)
+        : inner_(std::move(inner)), residual_(inner_.dimension(), T{}), sum_(inner_.dimension()) {}
+
+    std::size_t dimension() const { return inner_.dimension(); }
+    void begin(std::uint64_t number) { inner_.begin(number); }
+    std::size_t coded_dimension() { return inner_.coded_dimension(); }
+    decltype(auto) codings() const { return inner_.codings(); }
+
+    /// What has been left out so far: N elements.
+    std::span<const T> residual() const { return residual_; }
+
+    auto encode(std::span<const T> input) {
+        RILL_EXPECTS(input.size() == dimension(),
+                     "encode: the input must have the dimension that the codec is bound to");
+        for (std::size_t i = 0; i < input.size(); ++i) sum_[i] = static_cast<T>(residual_[i] + input[i]);
+        if (const auto bad = kernel::find_non_finite(std::span<const T>(sum_)))
+            throw invalid_value("the gradient is not finite at coordinate " + std::to_string(*bad));
+        const auto view = inner_.encode(std::span<const T>(sum_));
+        pending_ = true;
+        return view;
+    }
+
+    void decode(std::span<const T> folded, std::span<T> output)
+        requires(!is_coordinatewise)
+    {
+        inner_.decode(folded, output);
+    }
+
+    /// The contribution is in the result: the residual is what was not sent, before any rounding of values.
+    void commit() {
+        if (pending_) {
+            residual_.swap(sum_);
+            inner_.erase_sent(residual_);
+        }
+        pending_ = false;
+        inner_.commit();
+    }
+
+    /// The contribution is in no result: all of it returns to the residual.
+    void rollback() {
+        if (pending_) residual_.swap(sum_);
+        pending_ = false;
+        inner_.rollback();
+    }
+
+    /// Stores the residual as a section of `to`, a `train::checkpoint_writer` or alike.
+    template <class Writer>
+    void save(Writer& to, const std::string& name) const {
+        to.add(name + ".residual", std::span<const T>(residual_));
+    }
+    template <class Reader>
+    void restore(const Reader& from, const std::string& name) {
+        from.read(name + ".residual", std::span<T>(residual_));
+        pending_ = false;
+    }
+
+  private:
+    Codec inner_;
+    aligned_vector<T> residual_;
+    aligned_vector<T> sum_;
+    bool pending_ = false;
+};
+
+/// Error feedback (SparCML, Algorithm 1): each worker adds to its next contribution what the compressor left out, so
+/// that no gradient mass is lost. Transactional: the residual advances only when the contribution is in the result; a
+/// failed, late or skipped contribution returns to it. Sent plus residual equals input plus residual before, bit for
+/// bit; what quantisation rounds off is not fed back. Memory: 2 N elements.
+template <class Policy>
+struct error_feedback {
+    Policy compressor{};
+
+    static constexpr const char* name = "error_feedback";
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        using inner = decltype(compressor.template bind<T, Index>(dimension));
+        static_assert(inner::is_contractive,
+                      "rill::compress::error_feedback: the compressor is not contractive, so the residual would grow "
+                      "without bound; use top_k, bucket_top_k, threshold or random_mask");
+        return error_feedback_codec<inner, T>(compressor.template bind<T, Index>(dimension));
+    }
+    friend constexpr bool operator==(const error_feedback&, const error_feedback&) = default;
+};
+
+template <class Policy>
+error_feedback(Policy) -> error_feedback<Policy>;
+
+}  // namespace rill::inline RILL_ABI::compress
+
+// ===== rill/compress/keep_all.hpp
+
+namespace rill::inline RILL_ABI::compress {
+
+/// Leaves nothing out: for dense contributions with lossy values (QSGD), or with a coding of the copy phase only.
+struct keep_all {
+    static constexpr const char* name = "keep_all";
+    static constexpr bool is_lossless = true;
+    static constexpr bool is_unbiased = true;
+    static constexpr bool is_contractive = true;
+
+    template <Element T, IndexType Index>
+    class selector {
+      public:
+        static constexpr bool is_coordinatewise = true;
+
+        selector(const keep_all&, std::size_t dimension) : dimension_(dimension) {}
+
+        std::size_t dimension() const { return dimension_; }
+        std::size_t coded_dimension() const { return dimension_; }
+        stream_view<T, Index> select(std::span<const T> input) { return {{0, input.size()}, input}; }
+        void erase_sent(std::span<T> values) const { std::fill(values.begin(), values.end(), T{}); }
+        void begin(std::uint64_t) {}
+
+      private:
+        std::size_t dimension_;
+    };
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        return coded<keep_all>{*this}.template bind<T, Index>(dimension);
+    }
+    friend constexpr bool operator==(keep_all, keep_all) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress
+
+// ===== rill/compress/random_mask.hpp
+
+namespace rill::inline RILL_ABI::compress {
+
+/// Each entry with probability `density`, the same on all ranks by a shared seed, a new choice for every operation of a
+/// group (`group::resume_at` resumes them): only values travel, as a dense stream of the chosen entries (SAPS-PSGD,
+/// section 3.2). Entries that are not chosen come out as zero.
+struct random_mask {
+    double density = 0.01;
+    std::uint64_t seed = 0;
+
+    static constexpr const char* name = "random_mask";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;  // what is sent is not scaled up
+    static constexpr bool is_contractive = true;
+
+    template <Element T, IndexType Index>
+    class selector {
+      public:
+        static constexpr bool is_coordinatewise = false;
+
+        selector(const random_mask& policy, std::size_t dimension)
+            : skips_(policy.density), seed_(policy.seed), dimension_(dimension) {
+            RILL_EXPECTS(policy.density > 0 && policy.density <= 1, "random_mask needs a density in (0, 1]");
+            choose();
+        }
+
+        std::size_t dimension() const { return dimension_; }
+        std::size_t coded_dimension() const { return mask_.size(); }
+        stream_view<T, Index> select(std::span<const T> input) {
+            values_.resize(mask_.size());
+            kernel::gather(input, std::span<const Index>(mask_), std::span<T>(values_));
+            return {{0, values_.size()}, std::span<const T>(values_)};
+        }
+        void expand(std::span<const T> folded, std::span<T> output) const {
+            std::fill(output.begin(), output.end(), T{});
+            for (std::size_t i = 0; i < mask_.size(); ++i) output[mask_[i]] = folded[i];
+        }
+        void erase_sent(std::span<T> values) const {
+            for (Index i : mask_) values[i] = T{};
+        }
+        void begin(std::uint64_t number) {
+            if (number == number_) return;
+            number_ = number;
+            choose();
+        }
+
+      private:
+        void choose() {
+            mask_.clear();
+            kernel::random_mask(random_key{seed_}.derive(number_), skips_, {0, dimension_}, mask_);
+        }
+
+        kernel::geometric_skips skips_;
+        std::uint64_t seed_;
+        std::size_t dimension_;
+        std::uint64_t number_ = 0;
+        aligned_vector<Index> mask_;
+        aligned_vector<T> values_;
+    };
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        return coded<random_mask>{*this}.template bind<T, Index>(dimension);
+    }
+    friend constexpr bool operator==(const random_mask&, const random_mask&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress
+
+// ===== rill/compress/threshold.hpp
+
+namespace rill::inline RILL_ABI::compress {
+
+/// The entries whose magnitude is at least `limit`: as many as there are. One pass. A NaN is an error that names the
+/// coordinate.
+struct threshold {
+    double limit = 0;
+
+    static constexpr const char* name = "threshold";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;
+    static constexpr bool is_contractive = true;  // what stays behind is bounded by the limit
+
+    template <Element T, IndexType Index>
+    class selector : public selection<T, Index> {
+      public:
+        selector(const threshold& policy, std::size_t dimension)
+            : selection<T, Index>(dimension), limit_(static_cast<T>(policy.limit)) {
+            RILL_EXPECTS(std::isfinite(policy.limit) && policy.limit >= 0,
+                         "threshold needs a finite limit, 0 or above");
+        }
+        stream_view<T, Index> select(std::span<const T> input) {
+            const std::size_t count = kernel::threshold(input, limit_, found_);
+            std::copy_n(found_.begin(), count, this->room(count).begin());
+            return this->take(count, input);
+        }
+
+      private:
+        T limit_;
+        aligned_vector<Index> found_;
+    };
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        return coded<threshold>{*this}.template bind<T, Index>(dimension);
+    }
+    friend constexpr bool operator==(const threshold&, const threshold&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress
+
+// ===== rill/compress/top_k.hpp
+
+namespace rill::inline RILL_ABI::compress {
+
+/// The k entries of largest magnitude, ties by the lower coordinate: k = `count`, or ⌈density · N⌉ where that is 0.
+/// Exact and deterministic; one to three passes over the input. A NaN is an error that names the coordinate.
+struct top_k {
+    double density = 0;     ///< in (0, 1]
+    std::size_t count = 0;  ///< entries
+
+    static constexpr const char* name = "top_k";
+    static constexpr bool is_lossless = false;
+    static constexpr bool is_unbiased = false;
+    static constexpr bool is_contractive = true;
+
+    std::size_t entries(std::size_t dimension) const {
+        return count != 0 ? count : static_cast<std::size_t>(std::ceil(density * static_cast<double>(dimension)));
+    }
+
+    template <Element T, IndexType Index>
+    class selector : public selection<T, Index> {
+      public:
+        selector(const top_k& policy, std::size_t dimension)
+            : selection<T, Index>(dimension), count_(policy.entries(dimension)) {
+            RILL_EXPECTS(policy.count != 0 || (policy.density > 0 && policy.density <= 1),
+                         "top_k needs a count, or a density in (0, 1]");
+        }
+        stream_view<T, Index> select(std::span<const T> input) {
+            const std::size_t most = count_ < input.size() ? count_ : input.size();
+            return this->take(kernel::top_k(input, count_, this->room(most), scratch_), input);
+        }
+
+      private:
+        std::size_t count_;
+        kernel::select_scratch scratch_;
+    };
+
+    template <Element T = float, IndexType Index = std::uint32_t>
+    auto bind(std::size_t dimension) const {
+        return coded<top_k>{*this}.template bind<T, Index>(dimension);
+    }
+    friend constexpr bool operator==(const top_k&, const top_k&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::compress
+
+// ===== rill/aggregate/max.hpp
+
+namespace rill::inline RILL_ABI::aggregate {
+
+/// The largest contribution. Of equal ones (+0 and −0) the lower rank's; a NaN never replaces what is there.
+struct max {
+    static constexpr const char* name = "max";
+    static constexpr bool is_commutative = true;
+    static constexpr bool finish_is_trivial = true;
+
+    template <class T>
+    static constexpr T identity() {
+        if constexpr (std::numeric_limits<T>::has_infinity)
+            return -std::numeric_limits<T>::infinity();
+        else
+            return std::numeric_limits<T>::lowest();
+    }
+    template <class T>
+    static constexpr T fold(T a, T b) {
+        return a < b ? b : a;
+    }
+    template <class T>
+    static constexpr void finish(std::span<T>, double) {}
+
+    friend constexpr bool operator==(max, max) = default;
+};
+static_assert(Aggregator<max, float>);
+
+}  // namespace rill::inline RILL_ABI::aggregate
+
+// ===== rill/aggregate/sum.hpp
+
+namespace rill::inline RILL_ABI::aggregate {
+
+/// The sum of the contributions.
+struct sum {
+    static constexpr const char* name = "sum";
+    static constexpr bool is_commutative = true;
+    static constexpr bool finish_is_trivial = true;
+
+    template <class T>
+    static constexpr T identity() {
+        return T{};
+    }
+    template <class T>
+    static constexpr T fold(T a, T b) {
+        return static_cast<T>(a + b);
+    }
+    template <class T>
+    static constexpr void finish(std::span<T>, double) {}
+
+    friend constexpr bool operator==(sum, sum) = default;
+};
+static_assert(Aggregator<sum, float>);
+
+}  // namespace rill::inline RILL_ABI::aggregate
+
+// ===== rill/aggregate/mean.hpp
+
+namespace rill::inline RILL_ABI::aggregate {
+
+/// The sum of the contributions over the sum of their weights; zero where nobody contributed. Floating-point elements
+/// only: an integer mean would lose its remainder silently.
+struct mean {
+    static constexpr const char* name = "mean";
+    static constexpr bool is_commutative = true;
+    static constexpr bool finish_is_trivial = false;
+
+    template <class T>
+    static constexpr T identity() {
+        return T{};
+    }
+    template <class T>
+    static constexpr T fold(T a, T b) {
+        return sum::fold(a, b);
+    }
+    template <std::floating_point T>
+    static constexpr void finish(std::span<T> values, double weight) {
+        if (weight == 0) return;
+        const T divisor = static_cast<T>(weight);
+        for (T& value : values) value /= divisor;
+    }
+
+    friend constexpr bool operator==(mean, mean) = default;
+};
+static_assert(Aggregator<mean, float>);
+
+}  // namespace rill::inline RILL_ABI::aggregate
+
+// ===== rill/aggregate/min.hpp
+
+namespace rill::inline RILL_ABI::aggregate {
+
+/// The smallest contribution; ties and NaN as in `max`.
+struct min {
+    static constexpr const char* name = "min";
+    static constexpr bool is_commutative = true;
+    static constexpr bool finish_is_trivial = true;
+
+    template <class T>
+    static constexpr T identity() {
+        if constexpr (std::numeric_limits<T>::has_infinity)
+            return std::numeric_limits<T>::infinity();
+        else
+            return std::numeric_limits<T>::max();
+    }
+    template <class T>
+    static constexpr T fold(T a, T b) {
+        return b < a ? b : a;
+    }
+    template <class T>
+    static constexpr void finish(std::span<T>, double) {}
+
+    friend constexpr bool operator==(min, min) = default;
+};
+static_assert(Aggregator<min, float>);
+
+}  // namespace rill::inline RILL_ABI::aggregate
+
+// ===== rill/collective/exchange.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A message with the transfer that announced it.
+template <class Message>
+struct arrival {
+    transfer from;
+    Message message;
+};
+
+/// One collective operation under way on one rank: it sends and receives on the operation's channel, remembers which
+/// memory is still being read by others, counts what passes, and finds the culprit when nothing comes.
+template <Transport Net>
+class exchange {
+  public:
+    using message = typename Net::message;
+
+    exchange(Net& net, std::uint64_t context) : net_(&net), on_{context, 0} {}
+    exchange(const exchange&) = delete;
+    exchange& operator=(const exchange&) = delete;
+    ~exchange() { settle(); }
+
+    Net& net() const { return *net_; }
+    const call_signature& signature() const { return signature_; }
+    std::uint64_t context() const { return on_.context; }
+
+    void begin(const call_signature& signature, duration patience) {
+        signature_ = signature;
+        on_.tag = static_cast<std::uint32_t>(signature.number);
+        start_ = net_->now();
+        patience_ = patience;
+        counted_ = {};
+        net_->announce(on_.context, signature);
+    }
+
+    /// Sends from where the pieces lie: they must not change until `await_readers` or `finish` says so.
+    void send(rank_t peer, const byte_pieces& pieces) {
+        ++counted_.messages_sent;
+        counted_.bytes_sent += pieces.size_bytes();
+        sent_.push_back({{}, peer, pieces, round_});  // before the post: what a peer may read must be settled
+        sent_.back().handle = net_->post(peer, on_, pieces);
+    }
+
+    message receive(rank_t peer) {
+        auto received = net_->receive(peer, on_, start_ + patience_);
+        if (!received) nothing_came_from(peer);
+        ++counted_.messages_received;
+        counted_.bytes_received += received->pieces().size_bytes();
+        return std::move(*received);
+    }
+
+    void next_round() {
+        ++round_;
+        if (sent_.size() - oldest_ < many) return;
+        // Looking in vain costs time in a simulated network: what the last round sent is seldom done.
+        const auto looks_done = [&](sent& s) { return s.round + 1 < round_ && s.handle.done(); };
+        while (oldest_ < sent_.size() && looks_done(sent_[oldest_])) ++oldest_;
+    }
+
+    /// Whether a message of the present round is being sent from `memory`.
+    bool sends_this_round(byte_view memory) const {
+        for (std::size_t i = sent_.size(); i-- > oldest_ && sent_[i].round == round_;)
+            if (sent_[i].reads(memory)) return true;
+        return false;
+    }
+
+    /// Waits until no receiver reads from `memory` any more, so that it may be overwritten.
+    void await_readers(byte_view memory) {
+        for (std::size_t i = oldest_; i < sent_.size(); ++i)
+            if (sent_[i].reads(memory)) await(sent_[i]);
+    }
+
+    /// Holds a message until the end: this rank reads from it, or forwards what it holds from where it lies.
+    void keep(message&& m) { kept_.push_back(std::move(m)); }
+
+    /// The messages of the round under way, in ascending order of peers, each with the transfer that announced it.
+    std::vector<arrival<message>>& arrivals() { return arrivals_; }
+
+    /// Gives back what was kept and waits until everything sent has been received.
+    ///
+    /// A kept message can go back only when what this rank forwards of it has been read, while others wait for it:
+    /// giving back the latest first cannot deadlock, because what came in one round is forwarded in later ones.
+    void finish() {
+        for (; !kept_.empty(); kept_.pop_back())
+            for (byte_view piece : kept_.back().pieces()) await_readers(piece);
+        for (std::size_t i = oldest_; i < sent_.size(); ++i) await(sent_[i]);
+        forget();
+    }
+
+    /// The same for unwinding, after all ranks have been told: withdraws what nobody has begun to read.
+    void settle() noexcept {
+        arrivals_.clear();
+        for (; !kept_.empty(); kept_.pop_back())
+            for (byte_view piece : kept_.back().pieces())
+                for (auto& s : sent_)
+                    if (s.reads(piece)) s.handle.settle();
+        for (auto& s : sent_) s.handle.settle();
+        forget();
+    }
+
+    const traffic& counted() const { return counted_; }
+    duration elapsed() const { return net_->now() - start_; }
+
+    /// A frame of another call arrived: finds the rank whose call differs from the others' and throws `mismatch`.
+    [[noreturn]] void disagree(rank_t source) const {
+        blame_odd_one(entrants(false));
+        fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
+    }
+
+    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, std::string what) const {
+        throw_error({.context = on_.context,
+                     .operation = signature_.number,
+                     .kind = kind,
+                     .culprit = culprit,
+                     .other = other,
+                     .reason = describe() + ": " + std::move(what)});
+    }
+
+    /// For messages: "all_reduce (operation 7)".
+    std::string describe() const {
+        return std::string(name(signature_.kind)) + " (operation " + std::to_string(signature_.number) + ")";
+    }
+
+  private:
+    static constexpr std::size_t many = 16;
+
+    struct sent {
+        typename Net::sending handle;
+        rank_t peer;
+        byte_pieces pieces;
+        int round;
+
+        bool reads(byte_view memory) const {
+            for (byte_view piece : pieces)
+                if (piece.data() < memory.data() + memory.size() && memory.data() < piece.data() + piece.size())
+                    return true;
+            return false;
+        }
+    };
+
+    void await(sent& s) {
+        if (!s.handle.wait(start_ + patience_)) nothing_came_from(s.peer);
+    }
+
+    void forget() noexcept {
+        sent_.clear();
+        oldest_ = 0;
+        round_ = 0;
+    }
+
+    struct entrant {
+        rank_t rank;
+        call_signature call;
+    };
+
+    /// What the ranks have entered. Whoever is already in the next operation has agreed with this one. Where it
+    /// matters, a rank that has not come is an error.
+    std::vector<entrant> entrants(bool all_must_have_come) const {
+        const time_point until = net_->now() + patience_ / 8;
+        std::vector<entrant> come;
+        for (rank_t r = 0; r < net_->size(); ++r) {
+            const auto entered = net_->inquire(r, on_.context, signature_.number, until);
+            if (entered)
+                come.push_back({r, entered->number == signature_.number + 1 ? signature_ : *entered});
+            else if (all_must_have_come)
+                fail(failure::timeout, r, no_rank,
+                     "rank " + std::to_string(r) + " has not entered the operation within " +
+                         std::to_string(patience_.seconds()) + " s");
+        }
+        return come;
+    }
+
+    /// The odd one is the lowest rank outside the largest set of equal calls (of equally large sets: the one with the
+    /// lowest rank).
+    void blame_odd_one(const std::vector<entrant>& come) const {
+        std::ptrdiff_t most = 0;
+        call_signature usual{};
+        for (const entrant& each : come) {
+            const auto equal =
+                std::count_if(come.begin(), come.end(), [&](const entrant& other) { return other.call == each.call; });
+            if (equal <= most) continue;
+            most = equal;
+            usual = each.call;
+        }
+        for (const entrant& each : come)
+            if (each.call != usual)
+                fail(failure::mismatch, each.rank, no_rank,
+                     "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
+    }
+
+    static std::string difference(const call_signature& odd, const call_signature& usual) {
+        const auto differs = [](const char* what, const std::string& a, const std::string& b) {
+            return std::string("calls with ") + what + " " + a + " where others have " + b;
+        };
+        if (odd.number != usual.number)
+            return differs("operation number", std::to_string(odd.number), std::to_string(usual.number));
+        if (odd.kind != usual.kind)
+            return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
+        if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
+        if (odd.index_bytes != usual.index_bytes)
+            return differs("index width", std::to_string(odd.index_bytes), std::to_string(usual.index_bytes));
+        if (odd.dimension != usual.dimension)
+            return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
+        return "calls with other options (topology, fold, coding, root) than the others";
+    }
+
+    [[noreturn]] void nothing_came_from(rank_t peer) const {
+        blame_odd_one(entrants(true));
+        fail(failure::timeout, peer, net_->rank(),
+             "rank " + std::to_string(net_->rank()) + " waited " + std::to_string(patience_.seconds()) +
+                 " s for rank " + std::to_string(peer) +
+                 ", which has entered the operation: slow, or the link between them is cut");
+    }
+
+    Net* net_;
+    channel on_;
+    call_signature signature_{};
+    time_point start_{};
+    duration patience_{};
+    traffic counted_{};
+    std::vector<sent> sent_;
+    std::size_t oldest_ = 0;  // all before it are done
+    std::vector<message> kept_;
+    std::vector<arrival<message>> arrivals_;
+    int round_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/executor.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Runs one rank's schedule: in each round posts what it sends, then receives, then folds or copies. `State` holds the
+/// data: `outgoing(parts, action)` gives the pieces of a message, whose memory stays valid until the exchange finishes;
+/// `fold(arrivals)` and `copy(arrivals)` take what a round brought, in ascending order of the peers. It may keep
+/// messages.
+template <class Net, Schedule Plan, class State>
+void execute(exchange<Net>& call, const Plan& plan, State& state) {
+    auto& arrivals = call.arrivals();
+    for (int round = 0; round < plan.rounds(); ++round) {
+        call.next_round();
+        const action kind = plan.kind(round);
+        for (int i = 0; i < plan.sends(round); ++i) {
+            const transfer to = plan.send(round, i);
+            call.send(to.peer, state.outgoing(to.parts, kind));
+        }
+        for (int i = 0; i < plan.receives(round); ++i) {
+            const transfer from = plan.receive(round, i);
+            arrivals.push_back({from, call.receive(from.peer)});
+        }
+        if (arrivals.empty()) continue;
+        if (kind == action::fold)
+            state.fold(arrivals);
+        else
+            state.copy(arrivals);
+        arrivals.clear();
+    }
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/frame_check.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Runs `read()`, which reads what `source` sent: what is wrong there is that rank's failure.
+template <class Net, class Read>
+auto read_from(const exchange<Net>& call, rank_t source, Read&& read) {
+    try {
+        return read();
+    } catch (const protocol_error& e) {
+        if (e.culprit() != no_rank) throw;
+        call.fail(failure::protocol, source, no_rank,
+                  "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
+    }
+}
+
+/// The next frame of a message from `source`, which must belong to the call under way; else every rank learns which
+/// rank calls something else.
+template <Element T, IndexType Index, class Net>
+frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader) {
+    return read_from(call, source, [&] {
+        const wire::header head = reader.peek();
+        if (head.context != call.context() || head.call != call.signature().hash()) call.disagree(source);
+        return reader.next<T, Index>();
+    });
+}
+
+template <class Net>
+void expect_range(const exchange<Net>& call, rank_t source, segment given, segment due) {
+    const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
+    if (given != due)
+        call.fail(failure::protocol, source, no_rank,
+                  "rank " + std::to_string(source) + " sent " + text(given) + " where " + text(due) + " was due");
+}
+
+template <class Net>
+void expect_end(const exchange<Net>& call, rank_t source, const frame_reader& reader) {
+    if (!reader.done())
+        call.fail(failure::protocol, source, no_rank,
+                  "rank " + std::to_string(source) + " sent more frames than were due");
+}
+
+/// The only frame of a message, which must cover `due`.
+template <Element T, IndexType Index, class Net>
+frame only_frame(exchange<Net>& call, rank_t source, const byte_pieces& message, segment due) {
+    frame_reader reader(message);
+    const frame f = next_frame<T, Index>(call, source, reader);
+    expect_range(call, source, f.head.range, due);
+    expect_end(call, source, reader);
+    return f;
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/tally.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// What a rank says about what it contributes. The collective does not multiply by the weight: who wants Σ w·g / Σ w
+/// passes w·g to a `mean`. A rank of weight 0 contributes nothing: its input is not read.
+struct contribution {
+    double weight = 1;
+    std::uint32_t age = 0;  ///< in steps
+
+    friend constexpr bool operator==(const contribution&, const contribution&) = default;
+};
+
+/// What stands behind a value: how many contributions, their weights, the age of the oldest. Folded with the payload.
+struct tally {
+    double weight = 1;
+    std::uint32_t contributors = 1;
+    std::uint32_t age = 0;
+
+    static tally of(const contribution& own) { return own.weight > 0 ? tally{own.weight, 1, own.age} : tally{0, 0, 0}; }
+    static tally of(const wire::header& head) { return {head.weight, head.contributors, head.age}; }
+
+    void describe(wire::header& head) const {
+        head.weight = weight;
+        head.contributors = contributors;
+        head.age = age;
+    }
+    void describe(receipt& result) const {
+        result.weight = weight;
+        result.contributors = static_cast<int>(contributors);
+        result.age = age;
+    }
+    friend constexpr tally operator+(tally a, tally b) {
+        return {a.weight + b.weight, a.contributors + b.contributors, a.age > b.age ? a.age : b.age};
+    }
+    friend constexpr bool operator==(tally, tally) = default;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/dense_state.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// The data of a dense collective. A part lies in the input (until it is first folded), in the output, or, while the
+/// output is being sent in the same round, in scratch. Nothing is copied but what a copy round brings.
+template <Transport Net, Element T, class Fold>
+class dense_state {
+  public:
+    using message = typename Net::message;
+
+    void attach(exchange<Net>& call) { call_ = &call; }
+
+    /// `input` and `output` cover `[0, N)`; they are the same memory or do not overlap. A rank that contributes nothing
+    /// takes part with the neutral element.
+    void begin(const wire::header& head, int parts, std::span<const T> input, std::span<T> output, tally own,
+               const Fold& fold) {
+        head_ = head;
+        fold_ = fold;
+        input_ = input;
+        output_ = output;
+        places_.assign(static_cast<std::size_t>(parts), input.data() == output.data() ? place::output : place::input);
+        tallies_.assign(static_cast<std::size_t>(parts), own);
+        headers_.reset();
+        if (own.contributors == 0) {
+            std::fill(output.begin(), output.end(), fold.template identity<T>());
+            set({0, parts}, place::output, own);
+        }
+    }
+
+    byte_pieces outgoing(part_range parts, action) {
+        unite(parts);
+        head_.range = range(parts);
+        tally_of(parts).describe(head_);
+        const std::span<const T> values = parts.count() == 0 ? std::span<const T>{} : at(place_of(parts), parts);
+        return view_frame(head_, stream_view<T>(head_.range, values), headers_.take(wire::header_bytes).data());
+    }
+
+    void fold(std::span<arrival<message>> arrivals) {
+        for (std::size_t first = 0; first < arrivals.size();) {
+            std::size_t last = first + 1;
+            while (last < arrivals.size() && arrivals[last].from.parts == arrivals[first].from.parts) ++last;
+            fold_range(arrivals.subspan(first, last - first));
+            first = last;
+        }
+    }
+
+    void copy(std::span<arrival<message>> arrivals) {
+        for (auto& a : arrivals) {
+            const part_range parts = a.from.parts;
+            const values_from given = expect_dense(a);
+            if (parts.count() == 0) continue;
+            const std::span<T> target = output_.subspan(range(parts).begin, range(parts).size());
+            call_->await_readers(std::as_bytes(target));
+            kernel::copy<T>(given.values, target);
+            set(parts, place::output, given.what);
+        }
+    }
+
+    /// Brings `parts` into the output, finishes the fold there, and returns that part of the output.
+    std::span<T> finish(part_range parts) {
+        for (int p = parts.first; p < parts.last; ++p) move_to_output({p, p + 1});
+        const std::span<T> values = writable(place::output, parts);
+        if constexpr (!Fold::finish_is_trivial) {
+            call_->await_readers(std::as_bytes(values));
+            fold_.finish(values, total(parts.first).weight);
+        }
+        return values;
+    }
+
+    tally total(int part) const { return tallies_[static_cast<std::size_t>(part)]; }
+
+  private:
+    enum class place : unsigned char { input, output, scratch };
+
+    segment range(part_range parts) const {
+        return split(output_.size(), places_.size(), static_cast<std::size_t>(parts.first),
+                     static_cast<std::size_t>(parts.last));
+    }
+    place place_of(part_range parts) const { return places_[static_cast<std::size_t>(parts.first)]; }
+    tally tally_of(part_range parts) const {
+        return parts.count() == 0 ? tally{0, 0, 0} : tallies_[static_cast<std::size_t>(parts.first)];
+    }
+    void set(part_range parts, place where, tally what) {
+        for (int p = parts.first; p < parts.last; ++p) {
+            places_[static_cast<std::size_t>(p)] = where;
+            tallies_[static_cast<std::size_t>(p)] = what;
+        }
+    }
+
+    std::span<const T> at(place where, part_range parts) const {
+        const segment s = range(parts);
+        if (where == place::input) return input_.subspan(s.begin, s.size());
+        if (where == place::output) return output_.subspan(s.begin, s.size());
+        return std::span<const T>(scratch_).subspan(s.begin, s.size());
+    }
+
+    std::span<T> writable(place where, part_range parts) {
+        const segment s = range(parts);
+        if (where == place::output) return output_.subspan(s.begin, s.size());
+        if (scratch_.size() != output_.size()) scratch_.resize(output_.size());
+        return std::span<T>(scratch_).subspan(s.begin, s.size());
+    }
+
+    void move_to_output(part_range parts) {
+        if (place_of(parts) == place::output) return;
+        const std::span<const T> source = at(place_of(parts), parts);
+        const std::span<T> target = writable(place::output, parts);
+        call_->await_readers(std::as_bytes(target));
+        kernel::copy<T>(source, target);
+        set(parts, place::output, tally_of(parts));
+    }
+
+    /// A message is one frame: all its parts must lie in one place.
+    void unite(part_range parts) {
+        const auto elsewhere = [&](int p) { return place_of({p, p + 1}) != place_of(parts); };
+        for (int p = parts.first; p < parts.last; ++p)
+            if (elsewhere(p)) {
+                for (int q = parts.first; q < parts.last; ++q) move_to_output({q, q + 1});
+                return;
+            }
+    }
+
+    /// Where the fold of what lies in `from` may be written: in place, unless that is being sent in this round.
+    place target_of_fold(place from, part_range parts) const {
+        if (from == place::input) return place::output;
+        if (!call_->sends_this_round(std::as_bytes(at(from, parts)))) return from;
+        return from == place::output ? place::scratch : place::output;
+    }
+
+    /// One k-way fold: the operands in ascending order of ranks, this rank's own value among them.
+    void fold_range(std::span<arrival<message>> arrivals) {
+        const part_range parts = arrivals.front().from.parts;
+        unite(parts);
+        const place from = place_of(parts);
+        const rank_t self = call_->net().rank();
+        tally total{0, 0, 0};
+        operands_.clear();
+        const auto add = [&](std::span<const T> values, tally what) {
+            operands_.push_back(values);
+            total = total + what;
+        };
+        bool own_added = false;
+        for (auto& a : arrivals) {
+            if (!own_added && self < a.from.peer) {
+                add(at(from, parts), tally_of(parts));
+                own_added = true;
+            }
+            const values_from given = expect_dense(a);
+            add(given.values, given.what);
+        }
+        if (!own_added) add(at(from, parts), tally_of(parts));
+        const place to = target_of_fold(from, parts);
+        const std::span<T> target = writable(to, parts);
+        call_->await_readers(std::as_bytes(target));
+        kernel::fold_dense_k(std::span<const std::span<const T>>(operands_), target,
+                             [this](T a, T b) { return fold_.fold(a, b); });
+        set(parts, to, total);
+    }
+
+    struct values_from {
+        std::span<const T> values;
+        tally what;
+    };
+
+    values_from expect_dense(const arrival<message>& a) {
+        const rank_t source = a.from.peer;
+        const segment due = range(a.from.parts);
+        const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due);
+        const auto content = read_from(*call_, source, [&] { return content_of(f, unused_); });
+        if (!content.is_dense() && !due.empty())
+            call_->fail(failure::protocol, source, no_rank,
+                        "rank " + std::to_string(source) + " sent a sparse stream where a dense one was due");
+        return {content.values(), tally::of(f.head)};
+    }
+
+    exchange<Net>* call_ = nullptr;
+    wire::header head_{};
+    Fold fold_{};
+    std::span<const T> input_{};
+    std::span<T> output_{};
+    aligned_vector<T> scratch_;
+    std::vector<place> places_;
+    std::vector<tally> tallies_;
+    std::vector<std::span<const T>> operands_;
+    arena headers_;
+    frame_scratch<T, std::uint32_t> unused_;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/head.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What all frames of the call under way have in common. A call without data travels as empty frames of int32.
+template <class Net>
+wire::header head_of(const exchange<Net>& call) {
+    const call_signature& signature = call.signature();
+    return {.kind = signature.kind,
+            .element = signature.element == element_type::none ? element_type::int32 : signature.element,
+            .index_bytes = signature.index_bytes == 0 ? std::uint8_t{4} : signature.index_bytes,
+            .context = call.context(),
+            .number = signature.number,
+            .call = signature.hash(),
+            .dimension = signature.dimension};
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/synchronise.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+template <class Net>
+using empty_state = dense_state<Net, std::int32_t, aggregate::sum>;
+
+/// Runs a schedule on nothing: no rank gets through before all have come.
+template <class Net, Schedule Plan>
+receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
+    state.attach(call);
+    state.begin(head_of(call), plan.parts(), {}, {}, tally{}, aggregate::sum{});
+    execute(call, plan, state);
+    receipt result{.rounds = plan.rounds()};
+    state.total(0).describe(result);
+    return result;
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/group.hpp
+
+namespace rill::inline RILL_ABI {
+
+struct group_options {
+    duration timeout = seconds(60);  ///< of each blocking call
+    std::uint64_t seed = 0;          ///< of the random numbers that collectives use
+
+    constexpr std::uint64_t fingerprint() const { return mix64(seed, static_cast<std::uint64_t>(timeout.ns)); }
+    friend constexpr bool operator==(const group_options&, const group_options&) = default;
+};
+
+/// All ranks of a transport, joined for collectives over one topology. Making one is itself collective: a handshake of
+/// 2 log2 P rounds compares version, topology and options, so that ranks that were built or configured differently
+/// learn it at once, with the odd rank's name. Collectives on one group must be called in the same order on all its
+/// ranks.
+///
+/// After a failed operation every further one fails on all ranks with the same culprit: make a new group, over a
+/// `subgroup` of the survivors where ranks are lost. `net` must outlive the group.
+template <Transport Net, Topology Shape>
+class group {
+  public:
+    using transport_type = Net;
+    using topology_type = Shape;
+
+    explicit group(Net& net, Shape shape = {}, group_options options = {})
+        : shape_(shape), options_(options), context_(net), exchange_(net, context_.number) {
+        shake_hands();
+    }
+    group(const group&) = delete;
+    group& operator=(const group&) = delete;
+
+    Net& net() const { return context_.net; }
+    const Shape& shape() const { return shape_; }
+    const group_options& options() const { return options_; }
+    rank_t rank() const { return net().rank(); }
+    int size() const { return net().size(); }
+    std::uint64_t context() const { return context_.number; }
+
+    /// How many operations have been called. Random numbers are derived from it: to resume bit for bit, save it and set
+    /// it on all ranks alike before the first operation.
+    std::uint64_t operation_number() const { return number_; }
+    void resume_at(std::uint64_t number) { number_ = number; }
+
+    /// The key of the random numbers that this rank draws in the operation under way.
+    random_key key() const { return random_key{options_.seed}.derive(number_, rank()); }
+
+    /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
+    /// culprit (or with the one whose failure came first), and this and every later call throws.
+    template <class Body>
+    receipt run(call_signature signature, Body&& body) {
+        if (const auto notice = net().aborted(context())) throw_error(*notice);
+        signature.number = ++number_;
+        return guarded(signature, std::forward<Body>(body));
+    }
+
+    /// Scratch of one type, made on first use and kept: a steady-state operation allocates nothing.
+    template <class State>
+    State& workspace() {
+        const void* const type = &type_tag<State>;
+        for (auto& made : workspaces_)
+            if (made.type == type) return *static_cast<State*>(made.object.get());
+        workspaces_.push_back({type, {new State(), [](void* object) { delete static_cast<State*>(object); }}});
+        return *static_cast<State*>(workspaces_.back().object.get());
+    }
+
+  private:
+    struct slot {
+        const void* type;
+        std::unique_ptr<void, void (*)(void*)> object;
+    };
+    template <class State>
+    static constexpr char type_tag = 0;
+
+    /// Closed last, also when the handshake throws.
+    struct open_context {
+        explicit open_context(Net& of) : net(of), number(of.next_context(0)) {}
+        open_context(const open_context&) = delete;
+        open_context& operator=(const open_context&) = delete;
+        ~open_context() { net.close(number); }
+
+        Net& net;
+        std::uint64_t number;
+    };
+
+    /// Leaves nothing behind that a peer reads: on an error after all ranks have been told, even if that fails too.
+    struct settlement {
+        exchange<Net>& call;
+        ~settlement() { call.settle(); }
+    };
+
+    template <class Body>
+    receipt guarded(const call_signature& signature, Body&& body) {
+        const settlement last{exchange_};
+        try {
+            exchange_.begin(signature, options_.timeout);
+            receipt result = body(exchange_);
+            exchange_.finish();
+            result.operation_number = signature.number;
+            result.wire = exchange_.counted();
+            result.elapsed = exchange_.elapsed();
+            return result;
+        } catch (const error& e) {
+            fail(signature, is_foreign(e.notice()) ? abort_notice{.reason = e.what()} : e.notice());
+            throw;
+        } catch (const std::exception& e) {
+            fail(signature, {.reason = e.what()});
+            throw;
+        } catch (...) {
+            fail(signature, {.reason = "an exception of unknown type"});
+            throw;
+        }
+    }
+
+    /// Whether it comes from another group, whose ranks are numbered otherwise.
+    bool is_foreign(const abort_notice& notice) const {
+        return notice.culprit != no_rank && notice.context != context() && notice.context != every_context;
+    }
+
+    /// Tells all ranks; returns only when this rank's own failure is the one that counts. Who has no culprit is it.
+    void fail(const call_signature& signature, abort_notice notice) {
+        notice.context = context();
+        notice.operation = signature.number;
+        if (notice.culprit == no_rank && notice.kind != failure::deadlock) {
+            notice.culprit = rank();
+            notice.reason = exchange_.describe() + ": rank " + std::to_string(rank()) + ": " + notice.reason;
+        }
+        const abort_notice first = net().abort(notice);
+        if (first != notice || notice.kind != failure::exception) throw_error(first);
+    }
+
+    void shake_hands() {
+        guarded({.kind = operation::handshake,
+                 .options = mix64(RILL_VERSION_MAJOR * 1000 + RILL_VERSION_MINOR, fingerprint_of(shape_),
+                                  options_.fingerprint())},
+                [&](exchange<Net>& call) {
+                    return detail::synchronise(call, topology::tree{}.all_reduce(size(), rank()),
+                                               workspace<detail::empty_state<Net>>());
+                });
+    }
+
+    static std::uint64_t fingerprint_of(const Shape& shape) { return rill::fingerprint(shape); }
+
+    Shape shape_;
+    group_options options_;
+    open_context context_;
+    std::uint64_t number_ = 0;
+    exchange<Net> exchange_;
+    std::vector<slot> workspaces_;
+};
+
+template <class Net, class Shape>
+group(Net&, Shape) -> group<Net, Shape>;
+template <class Net, class Shape>
+group(Net&, Shape, group_options) -> group<Net, Shape>;
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/join_frames.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Several frames as one message, copied into `memory`.
+inline byte_view join_frames(std::span<const byte_pieces> frames, arena& memory) {
+    constexpr auto aligned = [](std::size_t n) {
+        return (n + frame_alignment - 1) / frame_alignment * frame_alignment;
+    };
+    std::size_t size = 0;
+    for (const byte_pieces& frame : frames) size = aligned(size) + frame.size_bytes();
+    const byte_span whole = memory.take(size);
+    std::byte* at = whole.data();
+    for (const byte_pieces& frame : frames) {
+        const auto written = static_cast<std::size_t>(at - whole.data());
+        at = std::fill_n(at, aligned(written) - written, std::byte{0});
+        for (byte_view piece : frame) at = std::copy(piece.begin(), piece.end(), at);
+    }
+    return whole;
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/stream_state.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// The data of a collective on sparse or adaptive streams: consecutive blocks of parts, each a view of the input, of a
+/// folded stream, or of a message that is kept until the end. Blocks are not overwritten before the result is, so no
+/// send is waited for before the last round.
+///
+/// A message is a sequence of frames, one for each block it touches; a lone frame in raw coding is sent from where it
+/// lies. In copy rounds a frame is made once, by the owner, and forwarded verbatim; where a coding is lossy, each part
+/// has a frame of its own, and the owner too goes on with what the others will decode.
+template <Transport Net, Element T, IndexType Index, class Fold>
+class stream_state {
+  public:
+    using message = typename Net::message;
+    using view = stream_view<T, Index>;
+
+    void attach(exchange<Net>& call) { call_ = &call; }
+
+    void begin(const wire::header& head, int parts, const view& input, tally own, const Fold& fold,
+               const stream_codings& codings, random_key key) {
+        head_ = head;
+        fold_ = fold;
+        codings_ = codings;
+        key_ = key;
+        dimension_ = input.range().size();
+        blocks_.clear();
+        block_of_.assign(static_cast<std::size_t>(parts), 0);
+        streams_used_ = 0;
+        rooms_used_ = 0;
+        memory_.reset();
+        add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
+        if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
+    }
+
+    byte_pieces outgoing(part_range parts, action kind) {
+        if (parts.count() == 0) return empty_frame();
+        if (kind == action::copy && !codings_.copy.is_lossless()) code_parts(parts, codings_.copy);
+        if (block_at(parts.first).parts.last >= parts.last) return frame_of(parts, kind);
+        return joined_frames(parts, kind);
+    }
+
+    void fold(std::span<arrival<message>> arrivals) {
+        for (std::size_t first = 0; first < arrivals.size();) {
+            std::size_t last = first + 1;
+            while (last < arrivals.size() && arrivals[last].from.parts == arrivals[first].from.parts) ++last;
+            fold_range(arrivals.subspan(first, last - first));
+            first = last;
+        }
+    }
+
+    void copy(std::span<arrival<message>> arrivals) {
+        for (auto& a : arrivals) {
+            read_frames(a, [this](const block& b) { add(b); });
+            call_->keep(std::move(a.message));
+        }
+    }
+
+    tally total(int part) const { return block_at(part).what; }
+
+    /// The content of `parts`, finished, as a dense vector. It may replace the input, once nobody reads that.
+    void finish(part_range parts, std::span<T> output) {
+        call_->await_readers(std::as_bytes(output));
+        const std::size_t first = range(parts).begin;
+        for_each_piece(parts, [&](const view& piece) {
+            copy_dense(piece, output.subspan(piece.range().begin - first, piece.range().size()),
+                       fold_.template identity<T>());
+        });
+        finish_values(parts, output);
+    }
+
+    /// The content of `parts`, finished, as a stream: dense if a block of it is.
+    void finish(part_range parts, stream<T, Index>& output) {
+        std::size_t count = 0;
+        bool dense = false;
+        for_each_piece(parts, [&](const view& piece) {
+            count += piece.count();
+            dense = dense || piece.is_dense();
+        });
+        if (dense) return finish(parts, output.make_dense(range(parts)));
+        const auto room = output.make_sparse(range(parts), count);
+        auto indices = room.indices.begin();
+        auto values = room.values.begin();
+        for_each_piece(parts, [&](const view& piece) {
+            indices = std::copy(piece.indices().begin(), piece.indices().end(), indices);
+            values = std::copy(piece.values().begin(), piece.values().end(), values);
+        });
+        finish_values(parts, room.values);
+    }
+
+  private:
+    enum class source : unsigned char { contribution, fold };
+
+    struct block {
+        part_range parts{};
+        view content{};
+        tally what{};
+        source from = source::fold;
+        byte_pieces frame{};  // of the whole block, where it exists already
+    };
+
+    segment range(part_range parts) const {
+        return split(dimension_, block_of_.size(), static_cast<std::size_t>(parts.first),
+                     static_cast<std::size_t>(parts.last));
+    }
+    const block& block_at(int part) const { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
+    block& block_at(int part) { return blocks_[block_of_[static_cast<std::size_t>(part)]]; }
+
+    void add(const block& b) {
+        for (int p = b.parts.first; p < b.parts.last; ++p) block_of_[static_cast<std::size_t>(p)] = blocks_.size();
+        blocks_.push_back(b);
+    }
+
+    block clipped(block b, part_range parts) const {
+        const part_range common{std::max(b.parts.first, parts.first), std::min(b.parts.last, parts.last)};
+        if (common == b.parts) return b;
+        b.content = b.content.slice(range(common));
+        b.parts = common;
+        b.frame = {};
+        return b;
+    }
+
+    template <class Visit>
+    void for_each_piece(part_range parts, Visit&& visit) const {
+        for (int p = parts.first; p < parts.last;) {
+            const block piece = clipped(block_at(p), {p, parts.last});
+            visit(piece.content);
+            p = piece.parts.last;
+        }
+    }
+
+    void finish_values(part_range parts, std::span<T> values) const {
+        if constexpr (!Fold::finish_is_trivial) fold_.finish(values, total(parts.first).weight);
+    }
+
+    stream<T, Index>& fresh_stream() {
+        if (streams_used_ == streams_.size()) streams_.emplace_back();
+        return streams_[streams_used_++];
+    }
+
+    frame_scratch<T, Index>& fresh_room() {
+        if (rooms_used_ == rooms_.size()) rooms_.emplace_back();
+        return rooms_[rooms_used_++];
+    }
+
+    byte_pieces empty_frame() {
+        tally{0, 0, 0}.describe(head_);
+        return view_frame(head_, view(segment{}, sparse_view<T, Index>{}), memory_.take(wire::header_bytes).data());
+    }
+
+    byte_pieces new_frame(const block& b, const coding& codes) {
+        b.what.describe(head_);
+        if (codes.is_view()) return view_frame(head_, b.content, memory_.take(wire::header_bytes).data());
+        const random_key key = key_.derive(static_cast<std::uint64_t>(b.from), b.parts.first);
+        return coded_frame(head_, b.content, codes, key, memory_);
+    }
+
+    /// The frame of the block at `parts.first`, clipped to `parts`. In copy rounds it is made once.
+    byte_pieces frame_of(part_range parts, action kind) {
+        block& whole = block_at(parts.first);
+        if (kind == action::copy && whole.frame.count() == 0) whole.frame = new_frame(whole, codings_.copy);
+        const block b = clipped(whole, parts);
+        if (b.frame.count() != 0) return b.frame;
+        if (kind == action::copy) return new_frame(b, codings_.copy);
+        return new_frame(b, b.from == source::contribution ? codings_.contribution : codings_.partial);
+    }
+
+    byte_pieces joined_frames(part_range parts, action kind) {
+        frames_.clear();
+        for (int p = parts.first; p < parts.last; p = block_at(p).parts.last)
+            frames_.push_back(frame_of({p, parts.last}, kind));
+        return join_frames(frames_, memory_);
+    }
+
+    /// Gives each of `parts` that has none a frame of its own in a lossy coding, and as content what it decodes to.
+    void code_parts(part_range parts, const coding& codes) {
+        for (int p = parts.first; p < parts.last; ++p) {
+            if (block_at(p).frame.count() != 0) continue;
+            block b = clipped(block_at(p), {p, p + 1});
+            b.frame = new_frame(b, codes);
+            frame_reader reader(b.frame);
+            b.content = content_of(reader.next<T, Index>(), fresh_room());
+            add(b);
+        }
+    }
+
+    /// Calls `take(block)` for each frame of a message.
+    template <class Take>
+    void read_frames(const arrival<message>& a, Take&& take) {
+        frame_reader reader(a.message.pieces());
+        int p = a.from.parts.first;
+        const int end = a.from.parts.last;
+        do {
+            const frame f = next_frame<T, Index>(*call_, a.from.peer, reader);
+            const part_range parts = covered(f.head.range, reader.done(), {p, end});
+            expect_range(*call_, a.from.peer, f.head.range, range(parts));
+            if (p < end)
+                take(block{.parts = parts,
+                           .content = read_from(*call_, a.from.peer, [&] { return content_of(f, fresh_room()); }),
+                           .what = tally::of(f.head),
+                           .frame = f.bytes});
+            p = parts.last;
+        } while (p < end);
+        expect_end(*call_, a.from.peer, reader);
+    }
+
+    /// The parts that a frame over `given` covers, of the `due` ones: as few as reach its end, or, of empty parts
+    /// behind the last frame, all.
+    part_range covered(segment given, bool last_frame, part_range due) const {
+        if (last_frame || due.count() == 0) return due;
+        int last = due.first + 1;
+        while (last < due.last && range({due.first, last}).end < given.end) ++last;
+        return {due.first, last};
+    }
+
+    /// A k-way fold: whole where all operands are one block each, else part by part.
+    void fold_range(std::span<arrival<message>> arrivals) {
+        const part_range parts = arrivals.front().from.parts;
+        collect_operands(arrivals, parts);
+        const bool whole =
+            std::all_of(operands_.begin(), operands_.end(), [&](const block& b) { return b.parts == parts; });
+        if (whole) return fold_operands(parts);
+        for (int p = parts.first; p < parts.last; ++p) fold_operands({p, p + 1});
+    }
+
+    /// The blocks to be folded in ascending order of ranks, this rank's own among them.
+    void collect_operands(std::span<arrival<message>> arrivals, part_range parts) {
+        operands_.clear();
+        const auto add_operand = [this](const block& b) { operands_.push_back(b); };
+        const auto add_own = [&] {
+            for (int p = parts.first; p < parts.last; p = operands_.back().parts.last)
+                add_operand(clipped(block_at(p), {p, parts.last}));
+        };
+        const rank_t self = call_->net().rank();
+        auto a = arrivals.begin();
+        for (; a != arrivals.end() && a->from.peer < self; ++a) read_frames(*a, add_operand);
+        add_own();
+        for (; a != arrivals.end(); ++a) read_frames(*a, add_operand);
+    }
+
+    void fold_operands(part_range parts) {
+        views_.clear();
+        tally total{0, 0, 0};
+        for (const block& operand : operands_) {
+            if (!operand.parts.contains(parts.first)) continue;
+            views_.push_back(clipped(operand, parts).content);
+            total = total + operand.what;
+        }
+        stream<T, Index>& result = fresh_stream();
+        fold_streams(
+            std::span<const view>(views_), result, [this](T a, T b) { return fold_.fold(a, b); },
+            fold_.template identity<T>(), codings_.when, scratch_);
+        add({.parts = parts, .content = result.view(), .what = total});
+    }
+
+    exchange<Net>* call_ = nullptr;
+    wire::header head_{};
+    Fold fold_{};
+    stream_codings codings_{};
+    random_key key_{};
+    std::size_t dimension_ = 0;
+    std::vector<block> blocks_;
+    std::vector<std::size_t> block_of_;
+    std::vector<block> operands_;
+    std::vector<view> views_;
+    std::deque<stream<T, Index>> streams_;
+    std::size_t streams_used_ = 0;
+    std::deque<frame_scratch<T, Index>> rooms_;
+    std::size_t rooms_used_ = 0;
+    std::vector<byte_pieces> frames_;
+    fold_scratch<T, Index> scratch_;
+    arena memory_;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/front.hpp
+
+// What the front doors of the collectives share: arguments, signatures, the diagnostics of wrong compositions.
+
+namespace rill::inline RILL_ABI::detail {
+
+template <class Range>
+concept ContiguousRange = requires(Range& range) { std::span(range); };
+
+template <class Range>
+using element_of = typename decltype(std::span(std::declval<Range&>()))::value_type;
+
+/// The ladder that every front door calls before anything else: names the first requirement that is not met, and says
+/// whether all are. Evaluated where it is called, so that its message comes first.
+template <class T, class Fold, class Shape>
+consteval bool require_foldable() {
+    static_assert(Element<T>,
+                  "rill::collective: this element type cannot travel; use float, double, std::int32_t or std::int64_t");
+    if constexpr (Element<T>) {
+        static_assert(Aggregator<Fold, T>,
+                      "rill::collective: the aggregator does not model Aggregator for this element type (a mean of "
+                      "integers?); see rill/concept/aggregator.hpp");
+        if constexpr (Aggregator<Fold, T> && Topology<Shape>)
+            static_assert(Fold::is_commutative || Shape::preserves_rank_order,
+                          "rill::collective: the aggregator does not commute and the topology reorders ranks; use "
+                          "topology::recursive_doubling, topology::split_allgather, topology::tree or topology::star");
+        return Aggregator<Fold, T>;
+    }
+    return false;
+}
+
+/// What `all_reduce` with a compressor asks besides.
+template <class Codec, class Shape>
+consteval bool require_copy_phase() {
+    constexpr bool met = Codec::has_lossless_copy || Shape::has_copy_phase;
+    static_assert(met,
+                  "rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use "
+                  "topology::split_allgather, topology::ring, topology::tree or drop the copy coding");
+    return met;
+}
+
+/// What stands behind a result to which every rank of the group contributes once.
+template <class Group>
+tally all_of(const Group& group) {
+    return {static_cast<double>(group.size()), static_cast<std::uint32_t>(group.size()), 0};
+}
+
+inline void require_weight(const contribution& own) {
+    RILL_EXPECTS(std::isfinite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
+}
+
+template <class T, class Fold>
+call_signature signature_of(operation kind, std::size_t dimension, const Fold& fold, std::uint8_t index_bytes = 0,
+                            std::uint64_t more = 0) {
+    return {.kind = kind,
+            .element = element_type_of<T>,
+            .index_bytes = index_bytes,
+            .dimension = dimension,
+            .options = mix64(fingerprint(fold), more)};
+}
+
+/// Runs a schedule on a state as the group's next operation: `begin(call)` fills the state, `end(receipt)` takes the
+/// result out of it.
+template <class Group, class State, class Plan, class Begin, class End>
+receipt run_schedule(Group& group, const call_signature& signature, const Plan& plan, State& state, Begin&& begin,
+                     End&& end) {
+    return group.run(signature, [&](auto& call) {
+        state.attach(call);
+        begin(head_of(call));
+        execute(call, plan, state);
+        receipt result{.rounds = plan.rounds()};
+        end(result);
+        return result;
+    });
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/gather_state.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// The data of a concatenating gather of sparse streams: one frame per rank, made once and forwarded verbatim.
+template <Transport Net, Element T, IndexType Index>
+class gather_state {
+  public:
+    using message = typename Net::message;
+    using view = stream_view<T, Index>;
+
+    void attach(exchange<Net>& call) { call_ = &call; }
+
+    void begin(wire::header head, const view& own, const coding& codes, random_key key) {
+        whole_ = own.range();
+        memory_.reset();
+        const auto ranks = static_cast<std::size_t>(call_->net().size());
+        frames_.assign(ranks, byte_pieces{});
+        contents_.assign(ranks, sparse_view<T, Index>{});
+        decoded_.resize(std::max(decoded_.size(), ranks));
+        tally{}.describe(head);
+        const rank_t self = call_->net().rank();
+        frame_at(self) = codes.is_view() ? view_frame(head, own, memory_.take(wire::header_bytes).data())
+                                         : byte_pieces(coded_frame(head, own, codes, key, memory_));
+        frame_reader reader(frame_at(self));
+        take(self, reader.next<T, Index>());
+    }
+
+    byte_pieces outgoing(part_range ranks, action) {
+        if (ranks.count() == 1) return frame_at(ranks.first);
+        return join_frames(std::span<const byte_pieces>(frames_).subspan(static_cast<std::size_t>(ranks.first),
+                                                                         static_cast<std::size_t>(ranks.count())),
+                           memory_);
+    }
+
+    void fold(std::span<arrival<message>>) {}
+
+    void copy(std::span<arrival<message>> arrivals) {
+        for (auto& a : arrivals) {
+            frame_reader reader(a.message.pieces());
+            for (rank_t r = a.from.parts.first; r < a.from.parts.last; ++r) {
+                const frame f = next_frame<T, Index>(*call_, a.from.peer, reader);
+                expect_range(*call_, a.from.peer, f.head.range, whole_);
+                take(r, f);
+            }
+            expect_end(*call_, a.from.peer, reader);
+            call_->keep(std::move(a.message));
+        }
+    }
+
+    /// The union of all contributions; throws `invalid_value` where two ranks gave the same coordinate.
+    void finish(stream<T, Index>& output) {
+        std::size_t total = 0;
+        for (const auto& content : contents_) total += content.count();
+        const auto room = output.make_sparse(whole_, total);
+        const std::size_t count = kernel::merge_k(
+            std::span<const sparse_view<T, Index>>(contents_), room.indices, room.values, [](T a, T) { return a; },
+            scratch_);
+        if (count != total) refuse_duplicate();
+    }
+
+  private:
+    byte_pieces& frame_at(rank_t rank) { return frames_[static_cast<std::size_t>(rank)]; }
+
+    void take(rank_t rank, const frame& f) {
+        const view content =
+            read_from(*call_, rank, [&] { return content_of(f, decoded_[static_cast<std::size_t>(rank)]); });
+        if (content.is_dense())
+            call_->fail(failure::protocol, rank, no_rank,
+                        "rank " + std::to_string(rank) + " contributed a dense stream");
+        contents_[static_cast<std::size_t>(rank)] = content.pairs();
+        frame_at(rank) = f.bytes;
+    }
+
+    [[noreturn]] void refuse_duplicate() const {
+        for (std::size_t a = 0; a < contents_.size(); ++a)
+            for (std::size_t b = a + 1; b < contents_.size(); ++b)
+                for (Index i : contents_[a].indices)
+                    if (std::binary_search(contents_[b].indices.begin(), contents_[b].indices.end(), i))
+                        call_->fail(failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
+                                    "coordinate " + std::to_string(i) + " is contributed by rank " + std::to_string(a) +
+                                        " and by rank " + std::to_string(b));
+        throw protocol_error("all_gather: inconsistent union");
+    }
+
+    exchange<Net>* call_ = nullptr;
+    segment whole_{};
+    std::vector<byte_pieces> frames_;
+    std::vector<sparse_view<T, Index>> contents_;
+    std::vector<frame_scratch<T, Index>> decoded_;
+    kernel::merge_scratch scratch_;
+    arena memory_;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/all_gather.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Gives every rank the parts of all ranks, in the order of ranks.
+///
+/// `input`: part `split(N, P, rank)` of the result, N = `output.size()`; it may lie at its place in the output. Rounds
+/// and bytes are the topology's. Errors as in `all_reduce`.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out>
+receipt all_gather(Group& group, const In& input, Out&& output) {
+    using T = detail::element_of<Out>;
+    static_cast<void>(detail::require_foldable<T, aggregate::sum, typename Group::topology_type>());
+    const std::span<const T> mine(input);
+    const std::span<T> all(output);
+    const segment place =
+        split(all.size(), static_cast<std::size_t>(group.size()), static_cast<std::size_t>(group.rank()));
+    RILL_EXPECTS(mine.size() == place.size(), "all_gather: the input must have the size of this rank's part");
+    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, aggregate::sum>>();
+    const auto plan = group.shape().all_gather(group.size(), group.rank());
+    const auto signature = detail::signature_of<T>(operation::all_gather, all.size(), aggregate::sum{});
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            const std::span<T> at = all.subspan(place.begin, place.size());
+            if (at.data() != mine.data()) std::copy(mine.begin(), mine.end(), at.begin());
+            state.begin(head, plan.parts(), std::span<const T>(all), all, tally{}, aggregate::sum{});
+        },
+        [&](receipt& result) {
+            tally total{0, 0, 0};
+            for (int part = 0; part < plan.parts(); ++part) total = total + state.total(part);
+            total.describe(result);
+        });
+}
+
+/// Concatenates sparse streams over one dimension whose coordinates are disjoint (SparCML's sparse allgather, as in
+/// block coordinate descent): every rank gets their union. Two ranks that give the same coordinate are an
+/// `invalid_value` on every rank, naming it. Each contribution is coded once.
+template <class Group, Element T, IndexType Index>
+receipt all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const coding& codes = {}) {
+    RILL_EXPECTS(&input != &output, "all_gather: a stream cannot be its own output");
+    RILL_EXPECTS(!input.is_dense(), "all_gather: a dense stream shares coordinates with every other");
+    auto& state = group.template workspace<gather_state<typename Group::transport_type, T, Index>>();
+    const auto plan = group.shape().all_gather(group.size(), group.rank());
+    const auto signature = detail::signature_of<T>(operation::all_gather, input.dimension(), aggregate::sum{},
+                                                   std::uint8_t{sizeof(Index)}, codes.fingerprint());
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) { state.begin(head, input.view(), codes, group.key()); },
+        [&](receipt& result) {
+            detail::all_of(group).describe(result);
+            state.finish(output);
+        });
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/all_reduce.hpp
+
+namespace rill::inline RILL_ABI {
+
+namespace detail {
+template <class Group, class T, class Fold>
+receipt all_reduce_dense(Group& group, std::span<const T> input, std::span<T> output, const Fold& fold,
+                         const contribution& own) {
+    require_weight(own);
+    RILL_EXPECTS(input.size() == output.size() || own.weight == 0, "all_reduce: input and output must be of one size");
+    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
+    const auto plan = group.shape().all_reduce(group.size(), group.rank());
+    return run_schedule(
+        group, signature_of<T>(operation::all_reduce, output.size(), fold), plan, state,
+        [&](const wire::header& head) { state.begin(head, plan.parts(), input, output, tally::of(own), fold); },
+        [&](receipt& result) {
+            state.total(0).describe(result);
+            state.finish({0, plan.parts()});
+        });
+}
+
+/// `contribute()` gives the input as a view, inside the operation, so that its failure is every rank's.
+template <IndexType Index, class T, class Group, class Contribute, class Output, class Fold>
+receipt all_reduce_stream(Group& group, std::size_t dimension, Contribute&& contribute, Output&& output,
+                          const Fold& fold, const stream_codings& codings, const contribution& own) {
+    require_weight(own);
+    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, Fold>>();
+    const auto plan = group.shape().all_reduce(group.size(), group.rank());
+    const auto signature =
+        signature_of<T>(operation::all_reduce, dimension, fold, std::uint8_t{sizeof(Index)}, codings.fingerprint());
+    return run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            const stream_view<T, Index> nothing({0, dimension}, sparse_view<T, Index>{});
+            state.begin(head, plan.parts(), own.weight == 0 ? nothing : contribute(), tally::of(own), fold, codings,
+                        group.key());
+        },
+        [&](receipt& result) {
+            state.total(0).describe(result);
+            state.finish({0, plan.parts()}, output);
+        });
+}
+
+/// Commits what a codec sent when the operation has succeeded, and gives it back when it has not.
+template <class Codec>
+class transaction {
+  public:
+    explicit transaction(Codec& codec) : codec_(codec) {}
+    transaction(const transaction&) = delete;
+    transaction& operator=(const transaction&) = delete;
+    ~transaction() {
+        if (!committed_) codec_.rollback();
+    }
+    void commit() {
+        codec_.commit();
+        committed_ = true;
+    }
+
+  private:
+    Codec& codec_;
+    bool committed_ = false;
+};
+
+template <class Group, class T, class Codec, class Fold, class Accept>
+receipt all_reduce_coded(Group& group, std::span<const T> gradient, std::span<T> result, Codec& codec, const Fold& fold,
+                         const contribution& own, const Accept& accept) {
+    using Index = typename Codec::index_type;
+    RILL_EXPECTS(gradient.size() == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
+    RILL_EXPECTS(result.size() == gradient.size(), "all_reduce: input and output must be of one size");
+    transaction attempt(codec);
+    codec.begin(group.operation_number() + 1);
+    const std::size_t dimension = codec.coded_dimension();
+    const auto contribute = [&] { return codec.encode(gradient); };
+    receipt done;
+    if constexpr (Codec::is_coordinatewise) {
+        done = all_reduce_stream<Index, T>(group, dimension, contribute, result, fold, codec.codings(), own);
+    } else {
+        auto& folded = group.template workspace<aligned_vector<T>>();
+        folded.resize(dimension);
+        done =
+            all_reduce_stream<Index, T>(group, dimension, contribute, std::span<T>(folded), fold, codec.codings(), own);
+        codec.decode(std::span<const T>(folded), result);
+    }
+    if (accept(done)) attempt.commit();
+    return done;
+}
+}  // namespace detail
+
+/// Folds the contributions of all ranks, coordinate by coordinate, and gives every rank the result, bit for bit the
+/// same.
+///
+/// `input`, `output`: contiguous ranges of N elements; the same memory or none in common. Rounds, messages and bytes
+/// are the topology's. Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors:
+/// `mismatch`, `timeout`, `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged
+/// (lost where it is also the output), `output` unspecified.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+    requires(!Compressor<Fold, detail::element_of<Out>>)
+receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
+    using T = detail::element_of<Out>;
+    if constexpr (detail::require_foldable<T, Fold, typename Group::topology_type>())
+        return detail::all_reduce_dense(group, std::span<const T>(input), std::span<T>(output), fold, own);
+    else
+        return {};
+}
+
+/// The same on streams: the result is sparse until a fold finds the dense form to be the smaller one (`codings.when`).
+/// SSAR_Recursive_double, SSAR_Split_allgather and the sparse ring of SparCML (section 5.3) are this with
+/// `recursive_doubling`, `split_allgather`, `ring`; DSAR_Split_allgather is `split_allgather` with a lossy
+/// `codings.copy`.
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+                   const stream_codings& codings = {}, const contribution& own = {}) {
+    RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
+    RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
+                 "all_reduce: this topology has no copy phase, so nothing can be coded there");
+    if constexpr (detail::require_foldable<T, Fold, typename Group::topology_type>())
+        return detail::all_reduce_stream<Index, T>(
+            group, input.dimension(), [&] { return input.view(); }, output, fold, codings, own);
+    else
+        return {};
+}
+
+/// Takes every result.
+struct accept_any {
+    constexpr bool operator()(const receipt&) const { return true; }
+};
+
+/// The same with a compressor bound to this worker: contributes what `codec` makes of `input`. Its state (the residual
+/// of error feedback) advances only if the operation succeeds with this rank's contribution in it.
+/// `accept(receipt)` may refuse the result as a whole, the same on all ranks: then the contribution returns to the
+/// codec.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Codec,
+          class Fold = aggregate::sum, class Accept = accept_any>
+    requires Compressor<Codec, detail::element_of<Out>>
+receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, const Fold& fold = {},
+                   const contribution& own = {}, const Accept& accept = {}) {
+    using T = detail::element_of<Out>;
+    using Shape = typename Group::topology_type;
+    if constexpr (detail::require_foldable<T, Fold, Shape>() && detail::require_copy_phase<Codec, Shape>())
+        return detail::all_reduce_coded(group, std::span<const T>(input), std::span<T>(output), codec, fold, own,
+                                        accept);
+    else
+        return {};
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/barrier.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Returns when all ranks have called it. Costs the rounds of the topology's `all_reduce`, with frames of headers only.
+template <class Group>
+receipt barrier(Group& group) {
+    const auto plan = group.shape().all_reduce(group.size(), group.rank());
+    auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
+    return group.run({.kind = operation::barrier}, [&](auto& call) { return detail::synchronise(call, plan, state); });
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/rooted.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The topology of rooted operations: the group's own where it has a root, else a binary tree.
+template <class Shape>
+constexpr auto rooted(const Shape& shape) {
+    if constexpr (RootedTopology<Shape>)
+        return shape;
+    else
+        return topology::tree{};
+}
+
+template <class Group>
+void require_root(const Group& group, rank_t root) {
+    RILL_EXPECTS(0 <= root && root < group.size(), "the root must be a rank of the group");
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/broadcast.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Copies `data` of `root` to all ranks. The root sends when all ranks have entered, so that a rank that calls
+/// something else is an error on every rank. Runs on the group's topology where it has a root, else on a binary tree.
+///
+/// `data`: N elements; on other ranks than the root what it held is lost, also on failure. Errors as in `all_reduce`.
+template <class Group, detail::ContiguousRange Data>
+receipt broadcast(Group& group, Data&& data, rank_t root) {
+    using T = detail::element_of<Data>;
+    static_cast<void>(detail::require_foldable<T, aggregate::sum, typename Group::topology_type>());
+    detail::require_root(group, root);
+    const std::span<T> values(data);
+    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, aggregate::sum>>();
+    const auto plan = detail::rooted(group.shape()).broadcast(group.size(), group.rank(), root);
+    const auto signature = detail::signature_of<T>(operation::broadcast, values.size(), aggregate::sum{}, 0,
+                                                   static_cast<std::uint64_t>(root));
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), std::span<const T>(values), values, tally{}, aggregate::sum{});
+        },
+        [](receipt& result) { tally{}.describe(result); });
+}
+
+/// The same for a stream, sparse or dense; on other ranks `data` needs only the dimension.
+template <class Group, Element T, IndexType Index>
+receipt broadcast(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
+    detail::require_root(group, root);
+    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, aggregate::sum>>();
+    const auto plan = detail::rooted(group.shape()).broadcast(group.size(), group.rank(), root);
+    const stream_codings codings{.copy = codes};
+    const auto signature =
+        detail::signature_of<T>(operation::broadcast, data.dimension(), aggregate::sum{}, std::uint8_t{sizeof(Index)},
+                                mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
+    const stream_view<T, Index> nothing(data.range(), sparse_view<T, Index>{});
+    const bool is_root = group.rank() == root;
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), is_root ? data.view() : nothing, tally{}, aggregate::sum{}, codings,
+                        group.key());
+        },
+        [&](receipt& result) {
+            tally{}.describe(result);
+            if (is_root && codes.is_lossless()) return;
+            auto& received = group.template workspace<stream<T, Index>>();
+            state.finish({0, plan.parts()}, received);
+            data.assign(received.view());
+        });
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/reduce.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Folds the contributions of all ranks and leaves the result at `root`. No rank returns before the root has it, so
+/// that every receipt is true of the result. Runs on the group's topology where it has a root, else on a binary tree.
+///
+/// `input`: N elements, unchanged. `output`: N elements at the root, apart from `input` or the same; not touched
+/// elsewhere. Otherwise as `all_reduce`.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
+    using T = detail::element_of<Out>;
+    const auto shape = detail::rooted(group.shape());
+    static_cast<void>(detail::require_foldable<T, Fold, decltype(detail::rooted(group.shape()))>());
+    detail::require_root(group, root);
+    const std::span<const T> mine(input);
+    const bool is_root = group.rank() == root;
+    RILL_EXPECTS(!is_root || std::span<T>(output).size() == mine.size(),
+                 "reduce: at the root input and output must be of one size");
+    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
+    auto& accumulator = group.template workspace<aligned_vector<T>>();
+    const auto plan = shape.reduce(group.size(), group.rank(), root);
+    const auto signature =
+        detail::signature_of<T>(operation::reduce, mine.size(), fold, 0, static_cast<std::uint64_t>(root));
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            if (!is_root) accumulator.resize(mine.size());
+            const std::span<T> target = is_root ? std::span<T>(output) : std::span<T>(accumulator);
+            state.begin(head, plan.parts(), mine, target, tally{}, fold);
+        },
+        [&](receipt& result) {
+            detail::all_of(group).describe(result);
+            if (is_root) state.finish({0, plan.parts()});
+        });
+}
+
+/// The same on streams; `output` is empty but at the root.
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
+               const Fold& fold = {}, const stream_codings& codings = {}) {
+    const auto shape = detail::rooted(group.shape());
+    static_cast<void>(detail::require_foldable<T, Fold, decltype(detail::rooted(group.shape()))>());
+    detail::require_root(group, root);
+    RILL_EXPECTS(&input != &output, "reduce: a stream cannot be its own output");
+    RILL_EXPECTS(codings.copy.is_lossless(), "reduce: nothing is copied, so nothing can be coded there");
+    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, Fold>>();
+    const auto plan = shape.reduce(group.size(), group.rank(), root);
+    const auto signature =
+        detail::signature_of<T>(operation::reduce, input.dimension(), fold, std::uint8_t{sizeof(Index)},
+                                mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, group.key());
+        },
+        [&](receipt& result) {
+            detail::all_of(group).describe(result);
+            if (group.rank() == root)
+                state.finish({0, plan.parts()}, output);
+            else
+                output.clear(input.range());
+        });
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/reduce_scatter.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Folds the contributions of all ranks and leaves each rank r with part r: `split(N, P, r)`.
+///
+/// `input`: N elements, unchanged. `output`: `split(N, P, rank).size()` elements, apart from `input`. Memory: up to N
+/// elements of scratch. Otherwise as `all_reduce`.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
+    using T = detail::element_of<Out>;
+    static_cast<void>(detail::require_foldable<T, Fold, typename Group::topology_type>());
+    const std::span<const T> all(input);
+    const std::span<T> mine(output);
+    const auto rank = static_cast<std::size_t>(group.rank());
+    RILL_EXPECTS(mine.size() == split(all.size(), static_cast<std::size_t>(group.size()), rank).size(),
+                 "reduce_scatter: the output must have the size of this rank's part");
+    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
+    auto& accumulator = group.template workspace<aligned_vector<T>>();
+    const auto plan = group.shape().reduce_scatter(group.size(), group.rank());
+    const part_range mine_only{group.rank(), group.rank() + 1};
+    return detail::run_schedule(
+        group, detail::signature_of<T>(operation::reduce_scatter, all.size(), fold), plan, state,
+        [&](const wire::header& head) {
+            accumulator.resize(all.size());
+            state.begin(head, plan.parts(), all, std::span<T>(accumulator), tally{}, fold);
+        },
+        [&](receipt& result) {
+            state.total(group.rank()).describe(result);
+            const std::span<T> folded = state.finish(mine_only);
+            std::copy(folded.begin(), folded.end(), mine.begin());
+        });
+}
+
+/// The same on streams; `output` covers `split(N, P, rank)`.
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+receipt reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+                       const stream_codings& codings = {}) {
+    static_cast<void>(detail::require_foldable<T, Fold, typename Group::topology_type>());
+    RILL_EXPECTS(codings.copy.is_lossless(), "reduce_scatter: nothing is copied, so nothing can be coded there");
+    RILL_EXPECTS(&input != &output, "reduce_scatter: a stream cannot be its own output");
+    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, Fold>>();
+    const auto plan = group.shape().reduce_scatter(group.size(), group.rank());
+    const auto signature = detail::signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
+                                                   std::uint8_t{sizeof(Index)}, codings.fingerprint());
+    return detail::run_schedule(
+        group, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, group.key());
+        },
+        [&](receipt& result) {
+            state.total(group.rank()).describe(result);
+            state.finish({group.rank(), group.rank() + 1}, output);
+        });
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/rill.hpp
+
+/// All of rill that needs the standard library alone, but for the transports: include the one that you use by its name
+/// (`transport/in_process.hpp`, …), and so what you need of `train/`, `adapt/` and `testing/`.
+
+#define RILL_SINGLE_HEADER
+
+#endif  // RILL_SINGLE_RILL_HPP

@@ -1,0 +1,1080 @@
+// rill 0.1.0: <rill/transport/in_process.hpp> in one file. Gradient aggregation for distributed learning, C++20.
+// SPDX-License-Identifier: Apache-2.0
+// Made of the headers below include/ by tools/single_header.py: change those and make it anew.
+#ifndef RILL_SINGLE_TRANSPORT_IN_PROCESS_HPP
+#define RILL_SINGLE_TRANSPORT_IN_PROCESS_HPP
+
+#include <rill/rill.hpp>
+
+#if !defined(RILL_SINGLE_HEADER)
+#error "rill: rill/transport/in_process.hpp of single_include/ needs rill.hpp of that folder"
+#endif
+
+#if RILL_VERSION_MAJOR != 0 || RILL_VERSION_MINOR != 1 || RILL_VERSION_PATCH != 0
+#error "rill: rill/transport/in_process.hpp is of version 0.1.0, rill.hpp of another"
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+// ===== rill/transport/detail/in_process_bell.hpp
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+inline time_point steady_now() {
+    using namespace std::chrono;
+    return {duration_cast<std::chrono::nanoseconds>(steady_clock::now().time_since_epoch()).count()};
+}
+
+/// How long a wait tries before it sleeps.
+struct patience {
+    int spins = 0;
+    int yields = 0;
+};
+
+/// Where the threads of one rank wait: they read `strokes()`, look whether what they want is there, and if it is not,
+/// wait for the next stroke. Ringing costs one atomic addition while nobody sleeps.
+///
+/// Sleeps on a condition variable: the timed waits of libstdc++ 12's semaphores and atomics can lose a wake-up.
+class bell {
+  public:
+    std::uint32_t strokes() const noexcept { return strokes_.load(std::memory_order_acquire); }
+
+    void ring() noexcept {
+        // Both sides sequentially consistent: either this load sees the sleeper, or the sleeper sees the stroke.
+        strokes_.fetch_add(1, std::memory_order_seq_cst);
+        if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
+        { const std::lock_guard lock(mutex_); }  // a thread about to sleep has either seen the stroke or sleeps now
+        changed_.notify_all();
+    }
+
+    /// True when the bell has rung since `seen` was read, false when `until` has passed before that.
+    bool wait(std::uint32_t seen, deadline until, patience tries) {
+        for (int i = 0; i < tries.spins; ++i) {
+            if (strokes() != seen) return true;
+            pause();
+        }
+        for (int i = 0; i < tries.yields; ++i) {
+            if (strokes() != seen) return true;
+            if (!until.is_never() && steady_now() >= until.at) return false;
+            std::this_thread::yield();
+        }
+        return sleep(seen, until);
+    }
+
+  private:
+    static void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#endif
+    }
+
+    bool sleep(std::uint32_t seen, deadline until) {
+        const auto rung = [&] { return strokes_.load(std::memory_order_seq_cst) != seen; };
+        std::unique_lock lock(mutex_);
+        sleepers_.fetch_add(1, std::memory_order_seq_cst);
+        bool result = true;
+        if (until.is_never()) {
+            changed_.wait(lock, rung);
+        } else {
+            const std::chrono::steady_clock::time_point at{std::chrono::nanoseconds(until.at.ns)};
+            result = changed_.wait_until(lock, at, rung);
+        }
+        sleepers_.fetch_sub(1, std::memory_order_relaxed);
+        return result;
+    }
+
+    std::atomic<std::uint32_t> strokes_{0};
+    std::atomic<int> sleepers_{0};
+    std::mutex mutex_;
+    std::condition_variable changed_;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail
+
+// ===== rill/transport/detail/in_process_calls.hpp
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+/// What one rank has entered and closed. Its rank's mutex guards it.
+///
+/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
+/// and peers that are behind still learn that this rank had entered their call.
+class call_table {
+  public:
+    static constexpr std::size_t closed_remembered = 1024;
+
+    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].call = call; }
+
+    std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
+        const auto found = contexts_.find(context);
+        if (found == contexts_.end() || !found->second.call || found->second.call->number < number) return std::nullopt;
+        return found->second.call;
+    }
+
+    void close(std::uint64_t context) {
+        state& closing = contexts_[context];
+        if (closing.closed) return;
+        closing.closed = true;
+        closed_.push_back(context);
+        if (closed_.size() <= closed_remembered) return;
+        contexts_.erase(closed_.front());
+        closed_.pop_front();
+    }
+
+    bool is_closed(std::uint64_t context) const {
+        if (closed_.empty()) return false;
+        const auto found = contexts_.find(context);
+        return found != contexts_.end() && found->second.closed;
+    }
+
+    std::uint64_t next_context(std::uint64_t key) {
+        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
+        return mix64(family, key, ++made_[key]);
+    }
+
+  private:
+    struct state {
+        std::optional<call_signature> call{};
+        bool closed = false;
+    };
+
+    std::unordered_map<std::uint64_t, state> contexts_;
+    std::unordered_map<std::uint64_t, std::uint64_t> made_;
+    std::deque<std::uint64_t> closed_;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail
+
+// ===== rill/transport/detail/in_process_mailbox.hpp
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+/// A message between its post and its release. A borrowed one has two owners, the sender's `sending` and the receiver;
+/// whoever lets go last returns it to the receiver's mailbox.
+struct node {
+    // The marks of a borrowed message. They are only ever added, so that each side learns from one atomic operation
+    // what the other has done before.
+    static constexpr unsigned taken = 1;      ///< by a receiver, who now reads
+    static constexpr unsigned released = 2;   ///< by the receiver: the sender may reuse its bytes
+    static constexpr unsigned abandoned = 4;  ///< by the sender, while the receiver reads
+    static constexpr unsigned awaited = 8;    ///< the sender wants to be woken by the release
+
+    rank_t source = no_rank;
+    rank_t receiver = no_rank;
+    channel on{};
+    std::uint64_t arrival = 0;
+    byte_pieces pieces{};
+    buffer owned{};
+    bool borrowed = false;
+    std::atomic<unsigned> marks{0};
+    node* next = nullptr;
+    node* previous = nullptr;
+};
+
+/// Writes the pieces into the targets, one after the other; both have the same size in all.
+inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets) {
+    auto target = targets.begin();
+    std::size_t written = 0;
+    for (byte_view piece : pieces)
+        while (!piece.empty()) {
+            while (written == target->size()) {
+                ++target;
+                written = 0;
+            }
+            const std::size_t count = std::min(piece.size(), target->size() - written);
+            std::memcpy(target->data() + written, piece.data(), count);
+            piece = piece.subspan(count);
+            written += count;
+        }
+}
+
+/// The undelivered messages of one rank, one list per sender, and the nodes of all messages to it. Its rank's mutex
+/// guards everything except `retire`.
+class mailbox {
+  public:
+    explicit mailbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+
+    /// Bytes handed over and not yet taken.
+    std::size_t held_bytes() const { return held_bytes_; }
+
+    /// Amortised: allocates only while more nodes are in use than ever before.
+    node& borrow(rank_t source, rank_t receiver, channel on, byte_pieces pieces) {
+        node& added = append(source, receiver, on);
+        added.pieces = pieces;
+        added.borrowed = true;
+        return added;
+    }
+    node& hand_over(rank_t source, rank_t receiver, channel on, buffer&& bytes) {
+        node& added = append(source, receiver, on);
+        added.owned = std::move(bytes);
+        added.pieces = byte_view(added.owned);
+        added.borrowed = false;
+        held_bytes_ += added.owned.size();
+        return added;
+    }
+
+    /// The earliest arrival, or null.
+    node* take(std::span<const rank_t> peers, channel on) {
+        node* best = nullptr;
+        for (const rank_t peer : peers)
+            if (node* first = earliest(peer, on);
+                first != nullptr && (best == nullptr || first->arrival < best->arrival))
+                best = first;
+        if (best != nullptr) mark_taken(*best);
+        return best;
+    }
+
+    /// The latest arrival, or null; `drop(node&)` gets the others.
+    template <class Drop>
+    node* take_latest(std::span<const rank_t> peers, channel on, Drop&& drop) {
+        node* best = nullptr;
+        for (node* other = take(peers, on); other != nullptr; other = take(peers, on)) {
+            if (best != nullptr) drop(*best);
+            best = other;
+        }
+        return best;
+    }
+
+    template <class Drop>
+    void drop_context(std::uint64_t context, Drop&& drop) {
+        for (list& from : lists_)
+            for (node* n = from.first; n != nullptr;) {
+                node* const dropped = std::exchange(n, n->next);
+                if (dropped->on.context != context) continue;
+                mark_taken(*dropped);
+                drop(*dropped);
+            }
+    }
+
+    /// Takes back a borrowed message that nobody has taken; false when somebody has.
+    bool withdraw(node& posted) {
+        if ((posted.marks.load(std::memory_order_relaxed) & node::taken) != 0) return false;
+        unlink(posted);
+        return true;
+    }
+
+    /// Any thread, without the mutex: nodes are pushed one by one and popped all at once, so that no node can return
+    /// to the top unseen (ABA).
+    void retire(node& unused) noexcept {
+        unused.next = retired_.load(std::memory_order_relaxed);
+        while (!retired_.compare_exchange_weak(unused.next, &unused, std::memory_order_release,
+                                               std::memory_order_relaxed)) {
+        }
+    }
+
+  private:
+    struct list {
+        node* first = nullptr;
+        node* last = nullptr;
+    };
+    static constexpr std::size_t nodes_per_block = 32;
+
+    list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
+
+    node& append(rank_t source, rank_t receiver, channel on) {
+        node& added = unused();
+        added.source = source;
+        added.receiver = receiver;
+        added.on = on;
+        added.arrival = ++arrivals_;
+        added.marks.store(0, std::memory_order_relaxed);
+        list& from = of(source);
+        added.next = nullptr;
+        added.previous = from.last;
+        (from.last == nullptr ? from.first : from.last->next) = &added;
+        from.last = &added;
+        return added;
+    }
+
+    node& unused() {
+        if (free_ == nullptr) free_ = retired_.exchange(nullptr, std::memory_order_acquire);
+        if (free_ == nullptr) {
+            blocks_.push_back(std::make_unique<node[]>(nodes_per_block));
+            for (std::size_t i = 0; i < nodes_per_block; ++i)
+                blocks_.back()[i].next = std::exchange(free_, &blocks_.back()[i]);
+        }
+        return *std::exchange(free_, free_->next);
+    }
+
+    node* earliest(rank_t peer, channel on) {
+        node* n = of(peer).first;
+        while (n != nullptr && n->on != on) n = n->next;
+        return n;
+    }
+
+    void mark_taken(node& n) {
+        unlink(n);
+        if (!n.borrowed) held_bytes_ -= n.owned.size();
+        n.marks.fetch_or(node::taken, std::memory_order_relaxed);
+    }
+
+    void unlink(node& n) {
+        list& from = of(n.source);
+        (n.previous == nullptr ? from.first : n.previous->next) = n.next;
+        (n.next == nullptr ? from.last : n.next->previous) = n.previous;
+    }
+
+    std::vector<list> lists_;
+    std::vector<std::unique_ptr<node[]>> blocks_;
+    node* free_ = nullptr;
+    std::atomic<node*> retired_{nullptr};
+    std::uint64_t arrivals_ = 0;
+    std::size_t held_bytes_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
+
+// ===== rill/transport/detail/same_failure.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Whether both notices tell of one failure, perhaps in the ranks and contexts of different groups. A run uses it to
+/// find the culprit's own rank when an error leaves the scope of a subgroup.
+inline bool same_failure(const abort_notice& a, const abort_notice& b) {
+    return a.operation == b.operation && a.kind == b.kind && a.reason == b.reason;
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
+
+// ===== rill/transport/detail/in_process_world.hpp
+
+namespace rill::inline RILL_ABI::in_process {
+
+struct options {
+    /// Bound of the bytes handed over to one rank and not yet taken by it. Borrowed bytes are not copied, hence free.
+    std::size_t mailbox_bytes = std::size_t{64} << 20;
+    /// A wait first polls this often (about 40 ns each) if there are at least as many cores as threads, …
+    int spins = 16;
+    /// … then gives its core away this often, then sleeps.
+    int yields = 200;
+
+    friend bool operator==(const options&, const options&) = default;
+};
+
+namespace detail {
+
+/// Set while this thread runs an activity: whether its waits shall end.
+inline thread_local const std::atomic<bool>* stop_requested = nullptr;
+
+struct alignas(64) rank_state {
+    explicit rank_state(int ranks) : box(ranks) {}
+
+    std::mutex mutex;  ///< guards box, calls and awaiting_room; bells may be rung while it is held
+    mailbox box;
+    call_table calls;
+    std::vector<rank_t> awaiting_room;
+    alignas(64) class bell bell;
+    std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0}, bytes_received{0};
+};
+
+/// What the ranks share.
+class world {
+  public:
+    world(int ranks, const options& chosen)
+        : chosen_(chosen), threads_(ranks), cores_(static_cast<int>(std::thread::hardware_concurrency())) {
+        for (int i = 0; i < ranks; ++i) ranks_.push_back(std::make_unique<rank_state>(ranks));
+    }
+
+    int size() const { return static_cast<int>(ranks_.size()); }
+    rank_state& at(rank_t rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+    void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
+
+    /// Waits on the bell of `rank` until `ready()`; false when `until` has passed. Throws when the context has ended.
+    template <class Ready>
+    bool wait(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        for (bell& own = at(rank).bell;;) {
+            const std::uint32_t seen = own.strokes();
+            throw_if_ended(rank, context);
+            if (ready()) return true;
+            if (until.is_immediate() || !own.wait(seen, until, tries())) return false;
+        }
+    }
+
+    /// The same, whatever has ended.
+    template <class Ready>
+    void wait_regardless(rank_t rank, Ready&& ready) {
+        for (bell& own = at(rank).bell;;) {
+            const std::uint32_t seen = own.strokes();
+            if (ready()) return;
+            own.wait(seen, deadline::never, tries());
+        }
+    }
+
+    /// Null when the receiver has closed the context.
+    node* post(rank_t from, rank_t to, channel on, const byte_pieces& pieces) {
+        rank_state& target = at(to);
+        node* posted = nullptr;
+        {
+            const std::lock_guard lock(target.mutex);
+            if (!target.calls.is_closed(on.context)) posted = &target.box.borrow(from, to, on, pieces);
+        }
+        count_sent(from, pieces.size_bytes());
+        if (posted != nullptr) target.bell.ring();
+        return posted;
+    }
+
+    bool post(rank_t from, rank_t to, channel on, buffer&& bytes, deadline until) {
+        const std::size_t size = bytes.size();
+        const auto attempt = [&] { return try_hand_over(from, to, on, std::move(bytes)); };
+        if (!attempt()) {
+            if (until.is_immediate()) return false;
+            const room_request waiting(at(to), from);
+            if (!wait(from, on.context, until, attempt)) return false;
+        }
+        count_sent(from, size);
+        at(to).bell.ring();
+        return true;
+    }
+
+    /// Null when `until` has passed.
+    node* receive(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
+        return receive_by(self, on, until, [&](mailbox& box) { return box.take(peers, on); });
+    }
+    node* receive_latest(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
+        return receive_by(self, on, until, [&](mailbox& box) {
+            return box.take_latest(peers, on, [this](node& dropped) { release(dropped); });
+        });
+    }
+
+    /// By the receiver, who will not read the message again.
+    void release(node& read) noexcept {
+        if (!read.borrowed) {
+            buffer().swap(read.owned);
+            at(read.receiver).box.retire(read);
+            return;
+        }
+        const rank_t source = read.source;  // once released, the node may be in use again
+        const unsigned before = read.marks.fetch_or(node::released, std::memory_order_acq_rel);
+        if ((before & node::abandoned) != 0)
+            at(read.receiver).box.retire(read);
+        else if ((before & node::awaited) != 0)
+            at(source).bell.ring();
+    }
+
+    /// By the sender; true when nobody will read the message any more.
+    bool withdraw(node& posted) noexcept {
+        rank_state& target = at(posted.receiver);
+        const std::lock_guard lock(target.mutex);
+        return target.box.withdraw(posted);
+    }
+
+    void announce(rank_t self, std::uint64_t context, const call_signature& call) {
+        {
+            const std::lock_guard lock(at(self).mutex);
+            at(self).calls.announce(context, call);
+        }
+        // Whoever looked before the lock has counted itself before that.
+        if (inquirers_.load(std::memory_order_relaxed) > 0) ring_all();
+    }
+
+    std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context, std::uint64_t number,
+                                          deadline until) {
+        struct counted {
+            std::atomic<int>& count;
+            explicit counted(std::atomic<int>& c) : count(c) { count.fetch_add(1, std::memory_order_relaxed); }
+            ~counted() { count.fetch_sub(1, std::memory_order_relaxed); }
+        } const waiting(inquirers_);
+        std::optional<call_signature> answer;
+        wait(self, context, until, [&] {
+            const std::lock_guard lock(at(peer).mutex);
+            answer = at(peer).calls.entered(context, number);
+            return answer.has_value();
+        });
+        return answer;
+    }
+
+    void close(rank_t self, std::uint64_t context) {
+        rank_state& own = at(self);
+        const std::lock_guard lock(own.mutex);
+        own.calls.close(context);
+        own.box.drop_context(context, [this](node& dropped) { release(dropped); });
+        offer_room(own);
+    }
+
+    std::uint64_t next_context(rank_t self, std::uint64_t key) {
+        const std::lock_guard lock(at(self).mutex);
+        return at(self).calls.next_context(key);
+    }
+
+    /// The first notice of a context wins, and a notice of all contexts is one of each.
+    abort_notice abort(const abort_notice& notice) {
+        {
+            const std::lock_guard lock(notices_mutex_);
+            if (const abort_notice* first = find_notice(notice.context)) return *first;
+            notices_.emplace(notice.context, notice);
+            aborts_.fetch_add(1, std::memory_order_release);
+        }
+        ring_all();
+        return notice;
+    }
+
+    /// What has ended a context, in ranks of this world, where an error in ranks of a subgroup tells of it.
+    std::optional<abort_notice> origin_of(const abort_notice& told) {
+        const std::lock_guard lock(notices_mutex_);
+        for (const auto& [context, notice] : notices_)
+            if (rill::detail::same_failure(notice, told)) return notice;
+        return std::nullopt;
+    }
+
+    std::optional<abort_notice> aborted(std::uint64_t context) {
+        if (aborts_.load(std::memory_order_acquire) == 0) return std::nullopt;
+        const std::lock_guard lock(notices_mutex_);
+        const abort_notice* first = find_notice(context);
+        return first == nullptr ? std::nullopt : std::optional(*first);
+    }
+
+    traffic counted(rank_t rank) {
+        const rank_state& own = at(rank);
+        constexpr auto relaxed = std::memory_order_relaxed;
+        return {own.messages_sent.load(relaxed), own.bytes_sent.load(relaxed), own.messages_received.load(relaxed),
+                own.bytes_received.load(relaxed)};
+    }
+
+  private:
+    /// Keeps a sender on the list of those to wake when there is room.
+    class room_request {
+      public:
+        room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
+            const std::lock_guard lock(target_.mutex);
+            target_.awaiting_room.push_back(sender_);
+        }
+        room_request(const room_request&) = delete;
+        room_request& operator=(const room_request&) = delete;
+        ~room_request() {
+            const std::lock_guard lock(target_.mutex);
+            auto& all = target_.awaiting_room;
+            all.erase(std::find(all.begin(), all.end(), sender_));
+        }
+
+      private:
+        rank_state& target_;
+        rank_t sender_;
+    };
+
+    patience tries() const {
+        return {threads_.load(std::memory_order_relaxed) <= cores_ ? chosen_.spins : 0, chosen_.yields};
+    }
+
+    void throw_if_ended(rank_t rank, std::uint64_t context) {
+        if (const auto notice = aborted(context)) throw_error(*notice);
+        if (stop_requested != nullptr && stop_requested->load(std::memory_order_acquire))
+            throw_error(
+                {.context = context,
+                 .culprit = rank,
+                 .reason = "rank " + std::to_string(rank) + " left an activity behind: an exception passed it"});
+    }
+
+    bool try_hand_over(rank_t from, rank_t to, channel on, buffer&& bytes) {
+        rank_state& target = at(to);
+        const std::lock_guard lock(target.mutex);
+        if (target.calls.is_closed(on.context)) {
+            buffer().swap(bytes);
+            return true;
+        }
+        const std::size_t held = target.box.held_bytes();
+        if (held != 0 && (held > chosen_.mailbox_bytes || bytes.size() > chosen_.mailbox_bytes - held)) return false;
+        target.box.hand_over(from, to, on, std::move(bytes));
+        return true;
+    }
+
+    template <class Take>
+    node* receive_by(rank_t self, channel on, deadline until, Take&& take) {
+        rank_state& own = at(self);
+        node* found = nullptr;
+        wait(self, on.context, until, [&] {
+            const std::lock_guard lock(own.mutex);
+            found = take(own.box);
+            if (found != nullptr) offer_room(own);
+            return found != nullptr;
+        });
+        if (found != nullptr) {
+            own.messages_received.fetch_add(1, std::memory_order_relaxed);
+            own.bytes_received.fetch_add(found->pieces.size_bytes(), std::memory_order_relaxed);
+        }
+        return found;
+    }
+
+    void offer_room(rank_state& own) {
+        for (const rank_t sender : own.awaiting_room) at(sender).bell.ring();
+    }
+
+    void count_sent(rank_t from, std::size_t bytes) {
+        at(from).messages_sent.fetch_add(1, std::memory_order_relaxed);
+        at(from).bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
+    }
+
+    const abort_notice* find_notice(std::uint64_t context) const {
+        auto found = notices_.find(context);
+        if (found == notices_.end()) found = notices_.find(every_context);
+        return found == notices_.end() ? nullptr : &found->second;
+    }
+
+    void ring_all() {
+        for (const auto& each : ranks_) each->bell.ring();
+    }
+
+    options chosen_;
+    std::vector<std::unique_ptr<rank_state>> ranks_;
+    std::atomic<int> threads_;
+    int cores_;
+    std::atomic<int> inquirers_{0};
+    std::atomic<int> aborts_{0};
+    std::mutex notices_mutex_;
+    std::unordered_map<std::uint64_t, abort_notice> notices_;
+};
+
+}  // namespace detail
+}  // namespace rill::inline RILL_ABI::in_process
+
+// ===== rill/transport/detail/in_process_activity.hpp
+
+namespace rill::inline RILL_ABI::in_process {
+
+/// A thread of one rank. `join()` waits for its end and rethrows what it threw. The destructor joins and forgets what
+/// it threw; when it runs because an exception unwinds, the activity's waits throw `peer_failure`, so that it ends.
+class activity {
+  public:
+    activity(activity&&) = default;
+    activity& operator=(activity&& other) noexcept {
+        activity(std::move(other)).swap(*this);
+        return *this;
+    }
+    ~activity() {
+        if (!thread_.joinable()) return;
+        if (std::uncaught_exceptions() > unwinding_) {
+            state_->stop.store(true, std::memory_order_release);
+            state_->world.at(state_->rank).bell.ring();
+        }
+        thread_.join();
+    }
+
+    void join() {
+        if (thread_.joinable()) thread_.join();
+        if (state_ != nullptr && state_->thrown) std::rethrow_exception(std::exchange(state_->thrown, nullptr));
+    }
+
+  private:
+    friend class endpoint;
+    struct state {
+        detail::world& world;
+        rank_t rank;
+        std::atomic<bool> stop{false};
+        std::exception_ptr thrown{};
+    };
+
+    template <class Body>
+    activity(detail::world& world, rank_t rank, Body body) : state_(new state{.world = world, .rank = rank}) {
+        thread_ = std::thread([own = state_.get(), body = std::move(body)]() mutable {
+            own->world.threads_changed(1);
+            detail::stop_requested = &own->stop;
+            try {
+                body();
+            } catch (...) {
+                own->thrown = std::current_exception();
+            }
+            own->world.threads_changed(-1);
+        });
+    }
+    void swap(activity& other) noexcept {
+        state_.swap(other.state_);
+        thread_.swap(other.thread_);
+        std::swap(unwinding_, other.unwinding_);
+    }
+
+    std::unique_ptr<state> state_;
+    std::thread thread_;
+    int unwinding_ = std::uncaught_exceptions();
+};
+
+}  // namespace rill::inline RILL_ABI::in_process
+
+// ===== rill/transport/detail/in_process_meeting.hpp
+
+namespace rill::inline RILL_ABI::in_process {
+
+class endpoint;
+
+/// A flag that activities of one rank wait for. Its waits belong to no context: only an abort of all contexts ends
+/// them.
+class event {
+  public:
+    explicit event(endpoint& net);
+    event(const event&) = delete;
+    event& operator=(const event&) = delete;
+
+    void set() {
+        set_.store(true, std::memory_order_release);
+        world_->at(rank_).bell.ring();
+    }
+    void reset() { set_.store(false, std::memory_order_relaxed); }
+    /// False when `until` has passed.
+    bool wait(deadline until) {
+        return world_->wait(rank_, every_context, until, [this] { return set_.load(std::memory_order_acquire); });
+    }
+
+  private:
+    detail::world* world_;
+    rank_t rank_;
+    std::atomic<bool> set_{false};
+};
+
+/// Passes values between activities of one rank, first in, first out; unbounded. Its waits belong to no context.
+template <class T>
+class queue {
+  public:
+    template <class Net>
+    explicit queue(Net& net) : world_(net.world_), rank_(net.rank_) {}
+    queue(const queue&) = delete;
+    queue& operator=(const queue&) = delete;
+
+    void push(T value) {
+        {
+            const std::lock_guard lock(mutex_);
+            RILL_EXPECTS(!closed_, "in_process: push to a closed queue");
+            values_.push_back(std::move(value));
+        }
+        world_->at(rank_).bell.ring();
+    }
+    /// Empty when `until` has passed, or when the queue is closed and all its values have been taken.
+    std::optional<T> pop(deadline until) {
+        std::optional<T> value;
+        world_->wait(rank_, every_context, until, [&] {
+            const std::lock_guard lock(mutex_);
+            if (values_.empty()) return closed_;
+            value.emplace(std::move(values_.front()));
+            values_.pop_front();
+            return true;
+        });
+        return value;
+    }
+    /// Ends the waits of those who pop, now and later, once the values are taken.
+    void close() {
+        {
+            const std::lock_guard lock(mutex_);
+            closed_ = true;
+        }
+        world_->at(rank_).bell.ring();
+    }
+
+  private:
+    detail::world* world_;
+    rank_t rank_;
+    std::mutex mutex_;
+    std::deque<T> values_;
+    bool closed_ = false;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process
+
+// ===== rill/transport/detail/in_process_message.hpp
+
+namespace rill::inline RILL_ABI::in_process {
+
+/// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over; destroying it lets
+/// the sender go on.
+class message {
+  public:
+    message(message&& other) noexcept : world_(other.world_), node_(std::exchange(other.node_, nullptr)) {}
+    message& operator=(message&& other) noexcept {
+        message moved(std::move(other));
+        std::swap(world_, moved.world_);
+        std::swap(node_, moved.node_);
+        return *this;
+    }
+    ~message() {
+        if (node_ != nullptr) world_->release(*node_);
+    }
+
+    rank_t source() const { return node_->source; }
+    byte_pieces pieces() const { return node_->pieces; }
+
+  private:
+    friend class endpoint;
+    message(detail::world& world, detail::node& taken) : world_(&world), node_(&taken) {}
+
+    detail::world* world_;
+    detail::node* node_;
+};
+
+/// A borrowed send under way: done when the receiver has destroyed its message.
+class sending {
+  public:
+    sending() = default;
+    sending(sending&& other) noexcept : world_(other.world_), node_(std::exchange(other.node_, nullptr)) {}
+    sending& operator=(sending&& other) noexcept {
+        sending moved(std::move(other));
+        std::swap(world_, moved.world_);
+        std::swap(node_, moved.node_);
+        return *this;
+    }
+    ~sending() {
+        if (node_ == nullptr || withdrawn()) return;
+        const unsigned before = node_->marks.fetch_or(detail::node::abandoned, std::memory_order_acq_rel);
+        if ((before & detail::node::released) != 0) retire();
+    }
+
+    bool done() noexcept { return node_ == nullptr || retired_if(node_->marks.load(std::memory_order_acquire)); }
+
+    /// True when done, false when `until` has passed; throws what ended the context.
+    bool wait(deadline until) {
+        return done() || world_->wait(node_->source, node_->on.context, until, [this] { return released(); });
+    }
+
+    /// Withdraws the message if nobody has taken it, otherwise waits until it has been read.
+    void settle() noexcept {
+        if (done() || withdrawn()) return;
+        world_->wait_regardless(node_->source, [this] { return released(); });
+    }
+
+  private:
+    friend class endpoint;
+    sending(detail::world& world, detail::node* posted) : world_(&world), node_(posted) {}
+
+    void retire() noexcept {
+        world_->at(node_->receiver).box.retire(*node_);
+        node_ = nullptr;
+    }
+    bool retired_if(unsigned marks) noexcept {
+        if ((marks & detail::node::released) == 0) return false;
+        retire();
+        return true;
+    }
+    bool withdrawn() noexcept {
+        if (!world_->withdraw(*node_)) return false;
+        retire();
+        return true;
+    }
+    /// Asks to be woken by the release, or finds that it has happened.
+    bool released() noexcept {
+        return retired_if(node_->marks.fetch_or(detail::node::awaited, std::memory_order_acq_rel));
+    }
+
+    detail::world* world_ = nullptr;
+    detail::node* node_ = nullptr;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process
+
+// ===== rill/transport/detail/in_process_run.hpp
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+/// The threads of the ranks and what they throw.
+class rank_threads {
+  public:
+    explicit rank_threads(world& shared) : world_(shared), thrown_(static_cast<std::size_t>(shared.size())) {}
+
+    /// Returns when all have ended; rethrows the exception of the culprit, or else of the first rank that threw.
+    void run(void (*body)(void*, world&, rank_t), void* context) {
+        std::vector<std::thread> threads;
+        std::exception_ptr not_started;
+        try {
+            threads.reserve(thrown_.size());
+            for (rank_t rank = 0; rank < world_.size(); ++rank)
+                threads.emplace_back([this, body, context, rank] { run_one(body, context, rank); });
+        } catch (const std::exception& reason) {
+            not_started = std::current_exception();
+            const auto rank = static_cast<rank_t>(threads.size());
+            world_.abort({.context = every_context,
+                          .culprit = rank,
+                          .reason = "no thread for rank " + std::to_string(rank) + ": " + reason.what()});
+        }
+        for (std::thread& each : threads) each.join();
+        if (not_started) std::rethrow_exception(not_started);
+        rethrow();
+    }
+
+  private:
+    void run_one(void (*body)(void*, world&, rank_t), void* context, rank_t rank) noexcept {
+        try {
+            body(context, world_, rank);
+        } catch (const error& caught) {
+            abort_notice notice = world_.origin_of(caught.notice()).value_or(caught.notice());
+            if (notice.culprit == no_rank) notice.culprit = rank;
+            fail(rank, std::move(notice));
+        } catch (const std::exception& caught) {
+            fail(rank, {.culprit = rank, .reason = "rank " + std::to_string(rank) + " failed: " + caught.what()});
+        } catch (...) {
+            fail(rank, {.culprit = rank,
+                        .reason = "rank " + std::to_string(rank) + " failed: an exception that is no std::exception"});
+        }
+    }
+
+    void fail(rank_t rank, abort_notice notice) {
+        thrown_[static_cast<std::size_t>(rank)] = std::current_exception();
+        notice.context = every_context;
+        {
+            const std::lock_guard lock(mutex_);
+            if (first_ == no_rank) first_ = rank;
+        }
+        world_.abort(notice);
+    }
+
+    void rethrow() {
+        if (first_ == no_rank) return;
+        const rank_t culprit = world_.aborted(every_context)->culprit;
+        if (0 <= culprit && culprit < world_.size())
+            if (const std::exception_ptr own = thrown_[static_cast<std::size_t>(culprit)]) std::rethrow_exception(own);
+        std::rethrow_exception(thrown_[static_cast<std::size_t>(first_)]);
+    }
+
+    world& world_;
+    std::vector<std::exception_ptr> thrown_;
+    std::mutex mutex_;
+    rank_t first_ = no_rank;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail
+
+// ===== rill/transport/in_process.hpp
+
+namespace rill::inline RILL_ABI::in_process {
+
+/// One rank among threads of this process. Models `ConcurrentTransport`: any thread of the rank may call it.
+///
+/// A borrowed message is read where it lies, in the sender's memory; a buffer that is handed over is moved. A post and
+/// a receive allocate nothing once as many messages have been under way as ever will be. No message or sending may
+/// outlive the `run` that it comes from. A context that a rank has closed is not used by it again.
+class endpoint {
+  public:
+    using message = in_process::message;
+    using sending = in_process::sending;
+    using activity = in_process::activity;
+    using event = in_process::event;
+    template <class T>
+    using queue = in_process::queue<T>;
+
+    endpoint(detail::world& world, rank_t rank) : world_(&world), rank_(rank) {}
+    endpoint(const endpoint&) = delete;
+    endpoint& operator=(const endpoint&) = delete;
+
+    rank_t rank() const { return rank_; }
+    int size() const { return world_->size(); }
+    time_point now() const { return detail::steady_now(); }
+    traffic counted() const { return world_->counted(rank_); }
+
+    void sleep_until(time_point instant) {
+        world_->wait(rank_, every_context, instant, [] { return false; });
+    }
+
+    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
+        check(peer);
+        return {*world_, world_->post(rank_, peer, on, pieces)};
+    }
+    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
+        check(peer);
+        return world_->post(rank_, peer, on, std::move(bytes), until);
+    }
+
+    std::optional<message> receive(rank_t peer, channel on, deadline until) {
+        return receive(std::span(&peer, 1), on, until);
+    }
+    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
+        check(peers);
+        return wrap(world_->receive(rank_, peers, on, until));
+    }
+    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
+        check(peers);
+        return wrap(world_->receive_latest(rank_, peers, on, until));
+    }
+    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+        const auto received = receive(peer, on, until);
+        if (received) copy(*received, on, targets);
+        return received.has_value();
+    }
+
+    void announce(std::uint64_t context, const call_signature& call) { world_->announce(rank_, context, call); }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+        check(peer);
+        return world_->inquire(rank_, peer, context, number, until);
+    }
+    abort_notice abort(const abort_notice& notice) { return world_->abort(notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(context); }
+    std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
+    void close(std::uint64_t context) { world_->close(rank_, context); }
+
+    template <class Body>
+    activity spawn(Body body) {
+        return {*world_, rank_, std::move(body)};
+    }
+
+  private:
+    friend class in_process::event;
+    template <class T>
+    friend class in_process::queue;
+
+    void check([[maybe_unused]] rank_t peer) const {
+        RILL_EXPECTS(0 <= peer && peer < size(), "in_process: no such peer rank");
+    }
+    void check(std::span<const rank_t> peers) const {
+        for (const rank_t peer : peers) check(peer);
+    }
+
+    std::optional<message> wrap(detail::node* taken) {
+        if (taken == nullptr) return std::nullopt;
+        return message(*world_, *taken);
+    }
+
+    void copy(const message& from, channel on, std::span<const byte_span> targets) const {
+        std::size_t room = 0;
+        for (const byte_span target : targets) room += target.size();
+        const byte_pieces pieces = from.pieces();
+        if (room != pieces.size_bytes())
+            throw protocol_error("rank " + std::to_string(rank_) + " expects " + std::to_string(room) +
+                                 " bytes from rank " + std::to_string(from.source()) + " (context " +
+                                 std::to_string(on.context) + ", tag " + std::to_string(on.tag) + "), which sent " +
+                                 std::to_string(pieces.size_bytes()));
+        detail::copy_across(pieces, targets);
+    }
+
+    detail::world* world_;
+    rank_t rank_;
+};
+
+inline event::event(endpoint& net) : world_(net.world_), rank_(net.rank_) {}
+
+static_assert(ConcurrentTransport<endpoint>);
+
+/// Calls `body(endpoint&)` on a thread per rank and returns when all have ended.
+///
+/// An exception that leaves a body aborts every context, with that rank as the culprit and what it says as the reason,
+/// so that the waits of all other ranks throw; `run` then rethrows the culprit's own exception.
+template <class Body>
+void run(int ranks, Body&& body, const options& chosen = {}) {
+    RILL_EXPECTS(ranks >= 1, "in_process::run: needs at least one rank");
+    detail::world shared(ranks, chosen);
+    detail::rank_threads threads(shared);
+    threads.run(
+        [](void* context, detail::world& world, rank_t rank) {
+            endpoint net(world, rank);
+            (*static_cast<std::remove_reference_t<Body>*>(context))(net);
+        },
+        const_cast<void*>(static_cast<const void*>(std::addressof(body))));
+}
+
+}  // namespace rill::inline RILL_ABI::in_process
+
+#endif  // RILL_SINGLE_TRANSPORT_IN_PROCESS_HPP

@@ -1,0 +1,370 @@
+// rill 0.1.0: <rill/transport/subgroup.hpp> in one file. Gradient aggregation for distributed learning, C++20.
+// SPDX-License-Identifier: Apache-2.0
+// Made of the headers below include/ by tools/single_header.py: change those and make it anew.
+#ifndef RILL_SINGLE_TRANSPORT_SUBGROUP_HPP
+#define RILL_SINGLE_TRANSPORT_SUBGROUP_HPP
+
+#include <rill/rill.hpp>
+
+#if !defined(RILL_SINGLE_HEADER)
+#error "rill: rill/transport/subgroup.hpp of single_include/ needs rill.hpp of that folder"
+#endif
+
+#if RILL_VERSION_MAJOR != 0 || RILL_VERSION_MINOR != 1 || RILL_VERSION_PATCH != 0
+#error "rill: rill/transport/subgroup.hpp is of version 0.1.0, rill.hpp of another"
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+// ===== rill/transport/detail/subgroup_concurrency.hpp
+
+namespace rill::inline RILL_ABI {
+
+template <Transport Net>
+class subgroup;
+
+namespace detail {
+
+/// What a subgroup offers only where its parent does.
+template <class Net>
+struct subgroup_concurrency {};
+
+template <ConcurrentTransport Net>
+struct subgroup_concurrency<Net> {
+    using activity = typename Net::activity;
+
+    class event {
+      public:
+        explicit event(subgroup<Net>& group) : group_(&group), outer_(group.parent()) {}
+
+        void set() { outer_.set(); }
+        void reset() { outer_.reset(); }
+        bool wait(deadline until) {
+            return group_->guarded(every_context, [&] { return outer_.wait(until); });
+        }
+
+      private:
+        subgroup<Net>* group_;
+        typename Net::event outer_;
+    };
+
+    template <class T>
+    class queue {
+      public:
+        explicit queue(subgroup<Net>& group) : group_(&group), outer_(group.parent()) {}
+
+        void push(T value) { outer_.push(std::move(value)); }
+        std::optional<T> pop(deadline until) {
+            return group_->guarded(every_context, [&] { return outer_.pop(until); });
+        }
+        void close() { outer_.close(); }
+
+      private:
+        subgroup<Net>* group_;
+        typename Net::template queue<T> outer_;
+    };
+};
+
+}  // namespace detail
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/transport/detail/subgroup_members.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Which rank of the parent ("outer") is which of the subgroup ("inner").
+class subgroup_members {
+  public:
+    subgroup_members(std::span<const rank_t> members, rank_t self, int parent_size)
+        : outer_(members.begin(), members.end()), by_outer_(members.size()) {
+        for (std::size_t i = 0; i < by_outer_.size(); ++i) by_outer_[i] = static_cast<rank_t>(i);
+        std::sort(by_outer_.begin(), by_outer_.end(), [this](rank_t a, rank_t b) { return outer(a) < outer(b); });
+        check(parent_size);
+        self_ = inner_or_none(self);
+        RILL_EXPECTS(self_ != no_rank,
+                     ("subgroup: rank " + std::to_string(self) + " is not among the members").c_str());
+    }
+    subgroup_members(const subgroup_members&) = delete;
+    subgroup_members& operator=(const subgroup_members&) = delete;
+    ~subgroup_members() { delete spare_.load(); }
+
+    rank_t rank() const { return self_; }
+    int size() const { return static_cast<int>(outer_.size()); }
+
+    std::uint64_t fingerprint() const {
+        std::uint64_t hash = 0x73756267726F7570;
+        for (const rank_t member : outer_) hash = mix64(hash, static_cast<unsigned>(member));
+        return hash;
+    }
+
+    rank_t outer(rank_t inner) const { return outer_[static_cast<std::size_t>(inner)]; }
+    rank_t outer_or_none(rank_t inner) const { return 0 <= inner && inner < size() ? outer(inner) : no_rank; }
+    rank_t inner_or_none(rank_t outer_rank) const {
+        const auto found = std::lower_bound(by_outer_.begin(), by_outer_.end(), outer_rank,
+                                            [this](rank_t inner, rank_t wanted) { return outer(inner) < wanted; });
+        return found != by_outer_.end() && outer(*found) == outer_rank ? *found : no_rank;
+    }
+
+    /// A list of outer ranks, in memory that the next list reuses, of whichever activity.
+    class translation {
+      public:
+        translation(const subgroup_members& of, std::span<const rank_t> inner)
+            : of_(of), ranks_(of.spare_.exchange(nullptr)) {
+            if (ranks_ == nullptr) ranks_ = new std::vector<rank_t>;
+            ranks_->clear();
+            for (const rank_t rank : inner) ranks_->push_back(of.outer(rank));
+        }
+        translation(const translation&) = delete;
+        translation& operator=(const translation&) = delete;
+        ~translation() { delete of_.spare_.exchange(ranks_); }
+
+        std::span<const rank_t> ranks() const { return *ranks_; }
+
+      private:
+        const subgroup_members& of_;
+        std::vector<rank_t>* ranks_;
+    };
+    translation outer(std::span<const rank_t> inner) const { return {*this, inner}; }
+
+  private:
+    void check([[maybe_unused]] int parent_size) const {
+        for (std::size_t i = 0; i < by_outer_.size(); ++i) {
+            [[maybe_unused]] const rank_t member = outer(by_outer_[i]);
+            RILL_EXPECTS(0 <= member && member < parent_size,
+                         ("subgroup: member " + std::to_string(member) + " is no rank of the parent, which has " +
+                          std::to_string(parent_size))
+                             .c_str());
+            RILL_EXPECTS(i == 0 || outer(by_outer_[i - 1]) != member,
+                         ("subgroup: rank " + std::to_string(member) + " is a member twice").c_str());
+        }
+    }
+
+    std::vector<rank_t> outer_;
+    std::vector<rank_t> by_outer_;  ///< inner ranks, in ascending order of their outer ones
+    rank_t self_ = no_rank;
+    mutable std::atomic<std::vector<rank_t>*> spare_{nullptr};
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/transport/detail/subgroup_traffic.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Counts what several activities send and receive.
+class subgroup_traffic {
+  public:
+    void sent(std::size_t bytes) { add(messages_sent_, bytes_sent_, bytes); }
+    void received(std::size_t bytes) { add(messages_received_, bytes_received_, bytes); }
+    traffic now() const {
+        constexpr auto relaxed = std::memory_order_relaxed;
+        return {messages_sent_.load(relaxed), bytes_sent_.load(relaxed), messages_received_.load(relaxed),
+                bytes_received_.load(relaxed)};
+    }
+
+  private:
+    using counter = std::atomic<std::uint64_t>;
+
+    static void add(counter& messages, counter& sum, std::size_t bytes) {
+        messages.fetch_add(1, std::memory_order_relaxed);
+        sum.fetch_add(bytes, std::memory_order_relaxed);
+    }
+
+    counter messages_sent_{0}, bytes_sent_{0}, messages_received_{0}, bytes_received_{0};
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/transport/subgroup.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Some ranks of a transport as a transport of their own: rank i is `members[i]` of the parent. Models what the parent
+/// models.
+///
+/// Every member makes it with the same list; groups never collide, not even those of equal members. Errors name ranks
+/// of the subgroup in `culprit()` and `notice().other` (`no_rank` for a rank outside); their text stays as it was
+/// written. `outward` gives such a notice in ranks of the parent; for an error that leaves the body of a run, the run
+/// does. What is counted is the subgroup's own traffic. An abort of every context is one of the whole parent.
+///
+/// Throws `contract_violation` when a member is out of range or named twice, or when this rank is not a member. It must
+/// outlive its messages and sendings. Memory: two numbers per member.
+template <Transport Net>
+class subgroup : public detail::subgroup_concurrency<Net> {
+  public:
+    class message;
+    class sending;
+
+    subgroup(Net& parent, std::span<const rank_t> members)
+        : parent_(&parent),
+          members_(members, parent.rank(), parent.size()),
+          base_(parent.next_context(members_.fingerprint())) {}
+    subgroup(const subgroup&) = delete;
+    subgroup& operator=(const subgroup&) = delete;
+
+    Net& parent() const { return *parent_; }
+    rank_t rank() const { return members_.rank(); }
+    int size() const { return members_.size(); }
+    time_point now() const { return std::as_const(*parent_).now(); }
+    traffic counted() const { return counted_.now(); }
+    void sleep_until(time_point instant) {
+        guarded(every_context, [&] { parent_->sleep_until(instant); });
+    }
+
+    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
+        check(peer);
+        sending posted(*this, on.context, parent_->post(members_.outer(peer), inside(on), pieces));
+        counted_.sent(pieces.size_bytes());
+        return posted;
+    }
+    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
+        check(peer);
+        const std::size_t size = bytes.size();
+        const bool taken = guarded(
+            on.context, [&] { return parent_->post(members_.outer(peer), inside(on), std::move(bytes), until); });
+        if (taken) counted_.sent(size);
+        return taken;
+    }
+
+    std::optional<message> receive(rank_t peer, channel on, deadline until) {
+        check(peer);
+        return wrap(guarded(on.context, [&] { return parent_->receive(members_.outer(peer), inside(on), until); }));
+    }
+    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
+        for (const rank_t peer : peers) check(peer);
+        const auto outer = members_.outer(peers);
+        return wrap(guarded(on.context, [&] { return parent_->receive(outer.ranks(), inside(on), until); }));
+    }
+    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
+        for (const rank_t peer : peers) check(peer);
+        const auto outer = members_.outer(peers);
+        return wrap(guarded(on.context, [&] { return parent_->receive_latest(outer.ranks(), inside(on), until); }));
+    }
+    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+        check(peer);
+        const bool received = guarded(
+            on.context, [&] { return parent_->receive_into(members_.outer(peer), inside(on), targets, until); });
+        std::size_t size = 0;
+        for (const byte_span target : targets) size += target.size();
+        if (received) counted_.received(size);
+        return received;
+    }
+
+    void announce(std::uint64_t context, const call_signature& call) { parent_->announce(inside(context), call); }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+        check(peer);
+        return guarded(context, [&] { return parent_->inquire(members_.outer(peer), inside(context), number, until); });
+    }
+    abort_notice abort(const abort_notice& notice) {
+        return translated(parent_->abort(outward(notice)), notice.context);
+    }
+    std::optional<abort_notice> aborted(std::uint64_t context) {
+        const auto notice = parent_->aborted(inside(context));
+        return notice ? std::optional(translated(*notice, context)) : std::nullopt;
+    }
+    std::uint64_t next_context(std::uint64_t key) { return parent_->next_context(mix64(base_, key)); }
+    void close(std::uint64_t context) { parent_->close(inside(context)); }
+
+    /// The same notice as the parent's ranks know it: in their ranks and contexts.
+    abort_notice outward(abort_notice notice) const {
+        notice.context = inside(notice.context);
+        notice.culprit = members_.outer_or_none(notice.culprit);
+        notice.other = members_.outer_or_none(notice.other);
+        return notice;
+    }
+
+    template <class Body>
+    auto spawn(Body body)
+        requires ConcurrentTransport<Net>
+    {
+        return parent_->spawn(std::move(body));
+    }
+
+  private:
+    friend detail::subgroup_concurrency<Net>;
+
+    std::uint64_t inside(std::uint64_t context) const {
+        return context == every_context ? every_context : mix64(base_, context);
+    }
+    channel inside(channel on) const { return {.context = inside(on.context), .tag = on.tag}; }
+
+    abort_notice translated(abort_notice notice, std::uint64_t context) const {
+        if (notice.context == inside(context)) notice.context = context;
+        notice.culprit = members_.inner_or_none(notice.culprit);
+        notice.other = members_.inner_or_none(notice.other);
+        return notice;
+    }
+    /// Runs a call of the parent on `context`; its errors come out in ranks of the subgroup.
+    template <class Call>
+    decltype(auto) guarded(std::uint64_t context, Call&& call) const {
+        try {
+            return call();
+        } catch (const error& thrown) {
+            throw_error(translated(thrown.notice(), context));
+        }
+    }
+
+    void check([[maybe_unused]] rank_t peer) const {
+        RILL_EXPECTS(0 <= peer && peer < size(), "subgroup: no such peer rank");
+    }
+
+    std::optional<message> wrap(std::optional<typename Net::message>&& received) {
+        if (!received) return std::nullopt;
+        counted_.received(received->pieces().size_bytes());
+        const rank_t source = members_.inner_or_none(received->source());
+        return message(std::move(*received), source);
+    }
+
+    Net* parent_;
+    detail::subgroup_members members_;
+    std::uint64_t base_;
+    detail::subgroup_traffic counted_;
+};
+
+template <Transport Net>
+class subgroup<Net>::message {
+  public:
+    rank_t source() const { return source_; }
+    byte_pieces pieces() const { return received_.pieces(); }
+
+  private:
+    friend subgroup;
+    message(typename Net::message&& received, rank_t source) : received_(std::move(received)), source_(source) {}
+
+    typename Net::message received_;
+    rank_t source_;
+};
+
+template <Transport Net>
+class subgroup<Net>::sending {
+  public:
+    sending() = default;
+
+    bool done() { return posted_.done(); }
+    bool wait(deadline until) {
+        if (group_ == nullptr) return true;
+        return group_->guarded(context_, [&] { return posted_.wait(until); });
+    }
+    void settle() noexcept { posted_.settle(); }
+
+  private:
+    friend subgroup;
+    sending(const subgroup& group, std::uint64_t context, typename Net::sending&& posted)
+        : group_(&group), context_(context), posted_(std::move(posted)) {}
+
+    const subgroup* group_ = nullptr;
+    std::uint64_t context_ = 0;
+    typename Net::sending posted_;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+#endif  // RILL_SINGLE_TRANSPORT_SUBGROUP_HPP

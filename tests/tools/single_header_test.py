@@ -1,0 +1,144 @@
+"""What is made of a small tree of headers compiles as the tree does, and is found stale when a header changes."""
+
+import contextlib
+import io
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
+import single_header  # noqa: E402
+
+COMMAND = [word for word in sys.argv[1:] if not word.startswith("-I")]
+CONFIG = """#pragma once
+
+#ifdef RILL_SINGLE_HEADER
+#error "mixed"
+#endif
+#define RILL_VERSION_MAJOR 0
+#define RILL_VERSION_MINOR 7
+#define RILL_VERSION_PATCH 3
+"""
+TREE = {
+    "rill.hpp": "#pragma once\n#include <rill/core/types.hpp>\n#include <rill/core/config.hpp>\n",
+    "core/config.hpp": CONFIG,
+    "core/types.hpp": "#pragma once\n#include <rill/core/config.hpp>\n#include <vector>\n#include <cstddef>\n"
+                      "#if defined(__SSE2__)\n#include <cstdio>\n#endif\nusing ranks = std::vector<std::size_t>;\n",
+    "transport/detail/shared.hpp": "#pragma once\n#include <rill/core/types.hpp>\n#include <string>\n"
+                                   "inline std::string shared(ranks) { return {}; }\n",
+    "transport/threads.hpp": "#pragma once\n#include <rill/transport/detail/shared.hpp>\n#include <thread>\n"
+                             "struct threads {};\n",
+    "transport/traced.hpp": "#pragma once\n#include <rill/transport/threads.hpp>\nstruct traced : threads {};\n",
+    "train/loop.hpp": "#pragma once\n#include <rill/core/types.hpp>\nstruct loop {};\n",
+}
+
+
+class SingleHeader(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.include, self.single = pathlib.Path(folder.name, "include"), pathlib.Path(folder.name, "single_include")
+        for name, text in TREE.items():
+            self.write(name, text)
+
+    def write(self, name, text):
+        path = self.include / "rill" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def main(self, *arguments):
+        """Status and output of the script."""
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            status = single_header.main([*arguments, str(self.include), str(self.single)])
+        return status, said.getvalue()
+
+    def compile(self, program, *folders):
+        """What the compiler says against a program."""
+        done = subprocess.run([*COMMAND, *(f"-I{folder}" for folder in folders), "-x", "c++", "-"], input=program, text=True,
+                              stderr=subprocess.PIPE)
+        return done.stderr if done.returncode else ""
+
+    def stale(self, *expected):
+        status, said = self.main("--check")
+        self.assertEqual(said.splitlines()[:-1], list(expected))
+        self.assertRegex(said.splitlines()[-1], "run `./dev single`")
+        self.assertEqual(status, 1)
+
+    def test_files(self):
+        self.main()
+        self.assertEqual(sorted(path.relative_to(self.single).as_posix() for path in self.single.rglob("*.hpp")),
+                         ["rill/rill.hpp", "rill/transport/threads.hpp", "rill/transport/traced.hpp"])
+        text = (self.single / "rill/rill.hpp").read_text()
+        self.assertIn("// rill 0.7.3:", text.splitlines()[0])
+        self.assertIn("SPDX-License-Identifier: Apache-2.0", text)
+        self.assertNotIn("include <rill", text)
+
+    def test_standard_includes_come_first_once_unless_conditional(self):
+        self.main()
+        text = (self.single / "rill/rill.hpp").read_text()
+        self.assertIn("#include <cstddef>\n#include <vector>\n\n// ===== rill/core/config.hpp", text)
+        self.assertIn("#if defined(__SSE2__)\n#include <cstdio>\n#endif", text)
+
+    def test_same_bytes_every_time(self):
+        self.assertEqual(single_header.generate(self.include), single_header.generate(self.include))
+
+    def test_compiles_in_any_order_and_twice(self):
+        self.main()
+        headers = ["rill/rill.hpp", "rill/transport/threads.hpp", "rill/transport/traced.hpp"]
+        for order in (headers, headers[::-1], headers[1:], headers[2:], headers + headers):
+            program = "".join(f"#include <{name}>\n" for name in order) + "ranks all;\n"
+            self.assertEqual(self.compile(program, self.single), "")
+
+    def test_two_copies_in_two_folders(self):
+        self.main()
+        copy = self.single / "copy"
+        single_header.write(single_header.generate(self.include), copy)
+        self.assertEqual(self.compile(f'#include <rill/rill.hpp>\n#include "{copy}/rill/rill.hpp"\n', self.single), "")
+
+    def test_not_beside_the_tree(self):
+        self.main()
+        self.assertIn("mixed", self.compile("#include <rill/rill.hpp>\n#include <rill/train/loop.hpp>\n", self.single,
+                                            self.include))
+        self.assertIn("use one of the two folders", self.compile(
+            f"#include <rill/train/loop.hpp>\n#include <{self.single}/rill/rill.hpp>\n", self.include))
+        self.assertIn("needs rill.hpp of that folder", self.compile(
+            f"#include <{self.single}/rill/transport/threads.hpp>\n", self.include))
+
+    def test_not_of_two_versions(self):
+        self.main()
+        path = self.single / "rill/rill.hpp"
+        path.write_text(path.read_text().replace("PATCH 3", "PATCH 4"))
+        self.assertIn("of version 0.7.3, rill.hpp of another",
+                      self.compile("#include <rill/transport/threads.hpp>\n", self.single))
+
+    def test_fresh(self):
+        self.main()
+        self.assertEqual(self.main("--check"), (0, ""))
+
+    def test_stale_when_a_header_changes(self):
+        self.main()
+        self.write("core/types.hpp", TREE["core/types.hpp"] + "using more = int;\n")
+        self.stale("single_include/rill/rill.hpp: stale in rill/core/types.hpp")
+
+    def test_stale_when_files_come_and_go(self):
+        self.main()
+        self.write("transport/mpi.hpp", "#pragma once\n#include <rill/core/types.hpp>\n")
+        (self.include / "rill/transport/traced.hpp").unlink()
+        self.stale("single_include/rill/transport/mpi.hpp: missing",
+                   "single_include/rill/transport/threads.hpp: stale in its head, rill/transport/detail/shared.hpp",
+                   "single_include/rill/transport/traced.hpp: made of no header that is there")
+        self.main()
+        self.assertEqual(self.main("--check"), (0, ""))
+
+    def test_conditional_header_is_refused(self):
+        self.write("rill.hpp", "#if 1\n#include <rill/core/types.hpp>\n#endif\n")
+        status, said = self.main()
+        self.assertEqual((status, said), (1, "single_header.py: rill/rill.hpp:2: <rill/core/types.hpp> is included inside "
+                                             "#if, which one file cannot follow\n"))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

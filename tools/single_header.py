@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Makes single_include/ of include/: rill.hpp in one file, and one file per transport and adapter beside it.
+
+usage: single_header.py [--check] [INCLUDE_DIR SINGLE_INCLUDE_DIR]      (default: those beside this script's folder)
+
+Paths are those of include/, so a program compiles with either folder. rill/rill.hpp holds all that the umbrella reaches;
+rill/transport/x.hpp and rill/adapt/x.hpp include it and hold the rest. With --check nothing is written: one line per file
+that is not what would be written, and exit 1 when there is one.
+"""
+
+import pathlib
+import re
+import sys
+
+UMBRELLA = "rill/rill.hpp"
+CONFIG = "rill/core/config.hpp"
+PARTS = ("rill/transport", "rill/adapt")  # folders whose public headers get a file of their own
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+OPENS = re.compile(r"^\s*#\s*if")
+CLOSES = re.compile(r"^\s*#\s*endif")
+ONCE = re.compile(r"^\s*#\s*pragma\s+once\b")
+VERSION = re.compile(r"^#define RILL_VERSION_(MAJOR|MINOR|PATCH) (\d+)$", re.MULTILINE)
+SECTION = re.compile(r"^// ===== (\S+)$", re.MULTILINE)
+
+
+class Unfit(Exception):
+    """A header that cannot be made part of one file."""
+
+
+class Header:
+    """One header of the tree: what it includes outside #if, and its text without that."""
+
+    def __init__(self, include, name):
+        self.name = name
+        self.rill, self.standard = [], []
+        kept, depth = [], 0
+        for number, line in enumerate((include / name).read_text().splitlines(), 1):
+            depth += bool(OPENS.match(line)) - bool(CLOSES.match(line))
+            found = INCLUDE.match(line)
+            if found and found[2].startswith("rill/"):
+                if depth:
+                    raise Unfit(f"{name}:{number}: <{found[2]}> is included inside #if, which one file cannot follow")
+                self.rill.append(found[2])
+            elif found and not depth and not re.search(r"[/.]", found[2]):
+                self.standard.append(found[2])
+            elif not ONCE.match(line):
+                kept.append(line)
+        self.text = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip("\n")
+
+
+class Tree:
+    """The headers below `include`, read when they are asked for."""
+
+    def __init__(self, include):
+        self.include = include
+        self.headers = {}
+
+    def header(self, name):
+        if name not in self.headers:
+            self.headers[name] = Header(self.include, name)
+        return self.headers[name]
+
+    def closure(self, root):
+        """What `root` brings in, itself last: each header behind all that it includes."""
+        ordered, seen = [], set()
+
+        def visit(name):
+            if name not in seen:
+                seen.add(name)
+                for included in self.header(name).rill:
+                    visit(included)
+                ordered.append(name)
+
+        visit(root)
+        return ordered
+
+    def version(self):
+        return ".".join(number for _, number in VERSION.findall((self.include / CONFIG).read_text()))
+
+    def parts(self):
+        """The headers that get a file of their own beside the umbrella's."""
+        inside = set(self.closure(UMBRELLA))
+        found = (path.relative_to(self.include).as_posix()
+                 for folder in PARTS for path in (self.include / folder).glob("*.hpp"))
+        return sorted(name for name in found if name not in inside)
+
+
+def guard_of(name):
+    return "RILL_SINGLE_" + re.sub(r"\W", "_", name.removeprefix("rill/")).upper()
+
+
+def guarded(name, text):
+    return f"#ifndef {guard_of(name)}\n#define {guard_of(name)}\n\n{text}\n\n#endif  // {guard_of(name)}"
+
+
+def head(tree, root):
+    return (f"// rill {tree.version()}: <{root}> in one file. Gradient aggregation for distributed learning, C++20.\n"
+            "// SPDX-License-Identifier: Apache-2.0\n"
+            "// Made of the headers below include/ by tools/single_header.py: change those and make it anew.\n")
+
+
+def standard_includes(tree, names):
+    return "\n".join(f"#include <{name}>"
+                     for name in sorted({each for name in names for each in tree.header(name).standard}))
+
+
+def sections(tree, names, shared=frozenset()):
+    """The texts of headers, one behind the other; those that other files hold too are guarded."""
+    for name in names:
+        text = tree.header(name).text
+        if text:
+            text = f"// ===== {name}\n\n{text}"
+            yield guarded(name, text) if name in shared else text
+
+
+def refuse(condition, message):
+    return f'#if {condition}\n#error "rill: {message}"\n#endif'
+
+
+def umbrella_file(tree):
+    names = tree.closure(UMBRELLA)
+    body = [refuse("defined(RILL_VERSION_MAJOR)",
+                   "a header of include/ stands before rill.hpp of single_include/; use one of the two folders"),
+            standard_includes(tree, names), *sections(tree, names), "#define RILL_SINGLE_HEADER"]
+    return head(tree, UMBRELLA) + guarded(UMBRELLA, "\n\n".join(body)) + "\n"
+
+
+def part_file(tree, root, names, shared):
+    major, minor, patch = tree.version().split(".")
+    other = f"RILL_VERSION_MAJOR != {major} || RILL_VERSION_MINOR != {minor} || RILL_VERSION_PATCH != {patch}"
+    body = [f"#include <{UMBRELLA}>",
+            refuse("!defined(RILL_SINGLE_HEADER)", f"{root} of single_include/ needs rill.hpp of that folder"),
+            refuse(other, f"{root} is of version {tree.version()}, rill.hpp of another"),
+            standard_includes(tree, names), *sections(tree, names, shared)]
+    return head(tree, root) + guarded(root, "\n\n".join(text for text in body if text)) + "\n"
+
+
+def generate(include):
+    """Every file of single_include/: its path there and its text."""
+    tree = Tree(include)
+    inside = set(tree.closure(UMBRELLA))
+    parts = {root: [name for name in tree.closure(root) if name not in inside] for root in tree.parts()}
+    count = {}
+    for names in parts.values():
+        for name in names:
+            count[name] = count.get(name, 0) + 1
+    files = {UMBRELLA: umbrella_file(tree)}
+    for root, names in parts.items():
+        # The file's own guard is that of its root.
+        shared = {name for name in names if count[name] > 1 and name != root}
+        files[root] = part_file(tree, root, names, shared)
+    return files
+
+
+def by_section(text):
+    pieces = SECTION.split(text)
+    return dict([("its head", pieces[0]), *zip(pieces[1::2], pieces[2::2])])
+
+
+def differences(files, single):
+    """One line for each file that is missing, left over, or other than it would be written."""
+    there = {path.relative_to(single).as_posix(): path.read_text() for path in single.rglob("*") if path.is_file()}
+    for name in sorted(files.keys() | there.keys()):
+        if name not in there:
+            yield f"{single.name}/{name}: missing"
+        elif name not in files:
+            yield f"{single.name}/{name}: made of no header that is there"
+        elif files[name] != there[name]:
+            new, old = by_section(files[name]), by_section(there[name])
+            changed = sorted(section for section in new.keys() | old.keys() if new.get(section) != old.get(section))
+            more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+            yield f"{single.name}/{name}: stale in {', '.join(changed[:3])}{more}"
+
+
+def write(files, single):
+    for path in [path for path in single.rglob("*.hpp") if path.relative_to(single).as_posix() not in files]:
+        path.unlink()
+    for name, text in files.items():
+        path = single / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def main(arguments):
+    check = arguments[:1] == ["--check"]
+    folders = arguments[check:]
+    if len(folders) not in (0, 2):
+        print(__doc__, file=sys.stderr)
+        return 2
+    root = pathlib.Path(__file__).resolve().parent.parent
+    include, single = map(pathlib.Path, folders) if folders else (root / "include", root / "single_include")
+    try:
+        files = generate(include)
+    except (Unfit, FileNotFoundError) as trouble:
+        print(f"single_header.py: {trouble}", file=sys.stderr)
+        return 1
+    if not check:
+        write(files, single)
+        return 0
+    found = list(differences(files, single))
+    for line in found:
+        print(line)
+    if found:
+        print("single_include/ is not what include/ makes; run `./dev single` and commit it")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
