@@ -1,0 +1,17 @@
+// One of two translation units that include all of single_include/, this one everything twice.
+// clang-format off
+#include <rill/rill.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/subgroup.hpp>
+#include <rill/transport/traced.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/rill.hpp>
+// clang-format on
+
+int ranks_of_two();
+
+int main() {
+    int ranks = 0;
+    rill::in_process::run(1, [&](auto& net) { ranks = net.size(); });
+    return ranks + ranks_of_two() == 3 ? 0 : 1;
+}
