@@ -5533,10 +5533,25 @@ class exchange {
 
 namespace rill::inline RILL_ABI {
 
+namespace detail {
+
+/// Calls `fold(arrivals)` once for each run of arrivals that bring the same parts: the operands of one k-way fold.
+template <class Message, class Fold>
+void fold_by_parts(std::span<arrival<Message>> arrivals, Fold&& fold) {
+    for (std::size_t first = 0; first < arrivals.size();) {
+        std::size_t last = first + 1;
+        while (last < arrivals.size() && arrivals[last].from.parts == arrivals[first].from.parts) ++last;
+        fold(arrivals.subspan(first, last - first));
+        first = last;
+    }
+}
+
+}  // namespace detail
+
 /// Runs one rank's schedule: in each round posts what it sends, then receives, then folds or copies. `State` holds the
 /// data: `outgoing(parts, action)` gives the pieces of a message, whose memory stays valid until the exchange finishes;
-/// `fold(arrivals)` and `copy(arrivals)` take what a round brought, in ascending order of the peers. It may keep
-/// messages.
+/// `fold(arrivals)` takes arrivals that all bring the same parts, `copy(arrivals)` what a round brought, both in
+/// ascending order of the peers. It may keep messages.
 template <class Net, Schedule Plan, class State>
 void execute(exchange<Net>& call, const Plan& plan, State& state) {
     auto& arrivals = call.arrivals();
@@ -5553,7 +5568,7 @@ void execute(exchange<Net>& call, const Plan& plan, State& state) {
         }
         if (arrivals.empty()) continue;
         if (kind == action::fold)
-            state.fold(arrivals);
+            detail::fold_by_parts(std::span(arrivals), [&](auto same_parts) { state.fold(same_parts); });
         else
             state.copy(arrivals);
         arrivals.clear();
@@ -5694,13 +5709,34 @@ class dense_state {
         return view_frame(head_, stream_view<T>(head_.range, values), headers_.take(wire::header_bytes).data());
     }
 
+    /// One k-way fold: the operands in ascending order of ranks, this rank's own value among them.
     void fold(std::span<arrival<message>> arrivals) {
-        for (std::size_t first = 0; first < arrivals.size();) {
-            std::size_t last = first + 1;
-            while (last < arrivals.size() && arrivals[last].from.parts == arrivals[first].from.parts) ++last;
-            fold_range(arrivals.subspan(first, last - first));
-            first = last;
+        const part_range parts = arrivals.front().from.parts;
+        unite(parts);
+        const place from = place_of(parts);
+        const rank_t self = call_->net().rank();
+        tally total{0, 0, 0};
+        operands_.clear();
+        const auto add = [&](std::span<const T> values, tally what) {
+            operands_.push_back(values);
+            total = total + what;
+        };
+        bool own_added = false;
+        for (auto& a : arrivals) {
+            if (!own_added && self < a.from.peer) {
+                add(at(from, parts), tally_of(parts));
+                own_added = true;
+            }
+            const values_from given = expect_dense(a);
+            add(given.values, given.what);
         }
+        if (!own_added) add(at(from, parts), tally_of(parts));
+        const place to = target_of_fold(from, parts);
+        const std::span<T> target = writable(to, parts);
+        call_->await_readers(std::as_bytes(target));
+        kernel::fold_dense_k(std::span<const std::span<const T>>(operands_), target,
+                             [this](T a, T b) { return fold_.fold(a, b); });
+        set(parts, to, total);
     }
 
     void copy(std::span<arrival<message>> arrivals) {
@@ -5784,36 +5820,6 @@ class dense_state {
         if (from == place::input) return place::output;
         if (!call_->sends_this_round(std::as_bytes(at(from, parts)))) return from;
         return from == place::output ? place::scratch : place::output;
-    }
-
-    /// One k-way fold: the operands in ascending order of ranks, this rank's own value among them.
-    void fold_range(std::span<arrival<message>> arrivals) {
-        const part_range parts = arrivals.front().from.parts;
-        unite(parts);
-        const place from = place_of(parts);
-        const rank_t self = call_->net().rank();
-        tally total{0, 0, 0};
-        operands_.clear();
-        const auto add = [&](std::span<const T> values, tally what) {
-            operands_.push_back(values);
-            total = total + what;
-        };
-        bool own_added = false;
-        for (auto& a : arrivals) {
-            if (!own_added && self < a.from.peer) {
-                add(at(from, parts), tally_of(parts));
-                own_added = true;
-            }
-            const values_from given = expect_dense(a);
-            add(given.values, given.what);
-        }
-        if (!own_added) add(at(from, parts), tally_of(parts));
-        const place to = target_of_fold(from, parts);
-        const std::span<T> target = writable(to, parts);
-        call_->await_readers(std::as_bytes(target));
-        kernel::fold_dense_k(std::span<const std::span<const T>>(operands_), target,
-                             [this](T a, T b) { return fold_.fold(a, b); });
-        set(parts, to, total);
     }
 
     struct values_from {
@@ -6109,13 +6115,14 @@ class stream_state {
         return joined_frames(parts, kind);
     }
 
+    /// A k-way fold: whole where all operands are one block each, else part by part.
     void fold(std::span<arrival<message>> arrivals) {
-        for (std::size_t first = 0; first < arrivals.size();) {
-            std::size_t last = first + 1;
-            while (last < arrivals.size() && arrivals[last].from.parts == arrivals[first].from.parts) ++last;
-            fold_range(arrivals.subspan(first, last - first));
-            first = last;
-        }
+        const part_range parts = arrivals.front().from.parts;
+        collect_operands(arrivals, parts);
+        const bool whole =
+            std::all_of(operands_.begin(), operands_.end(), [&](const block& b) { return b.parts == parts; });
+        if (whole) return fold_operands(parts);
+        for (int p = parts.first; p < parts.last; ++p) fold_operands({p, p + 1});
     }
 
     void copy(std::span<arrival<message>> arrivals) {
@@ -6280,16 +6287,6 @@ class stream_state {
         int last = due.first + 1;
         while (last < due.last && range({due.first, last}).end < given.end) ++last;
         return {due.first, last};
-    }
-
-    /// A k-way fold: whole where all operands are one block each, else part by part.
-    void fold_range(std::span<arrival<message>> arrivals) {
-        const part_range parts = arrivals.front().from.parts;
-        collect_operands(arrivals, parts);
-        const bool whole =
-            std::all_of(operands_.begin(), operands_.end(), [&](const block& b) { return b.parts == parts; });
-        if (whole) return fold_operands(parts);
-        for (int p = parts.first; p < parts.last; ++p) fold_operands({p, p + 1});
     }
 
     /// The blocks to be folded in ascending order of ranks, this rank's own among them.
