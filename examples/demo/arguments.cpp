@@ -13,14 +13,15 @@ constexpr const char* purpose =
     "order: once with the gradients sent in full around a ring (dense), once with SparCML's quantised top-k SGD\n"
     "(sparse). Prints the test accuracy and the bytes that the transport counted, headers included; writes both as\n"
     "JSON and draws accuracy against megabytes sent. The same arguments give the same accuracies and bytes,\n"
-    "on either transport.";
+    "on every transport.";
 
 constexpr const char* more =
     "Examples:\n"
     "  rill_demo                            the full comparison, some 30 s on two cores\n"
     "  rill_demo --density 0.002 --bits 2   how little can be sent?\n"
     "  rill_demo --ranks 16 --batch 16      more ranks, the same images per step\n"
-    "  rill_demo --quick                    300 steps; fails unless both runs learn\n\n"
+    "  rill_demo --quick                    300 steps; fails unless both runs learn\n"
+    "  mpirun -np 4 rill_demo --transport mpi   a process per rank\n\n"
     "Exit codes: 0 done; 1 no data, a file that cannot be written, or a run that did not learn; more than 1 wrong\n"
     "arguments.";
 
@@ -28,14 +29,16 @@ void describe(CLI::App& app, arguments& chosen) {
     app.add_option("--ranks", chosen.ranks, "workers, each with a replica of the model")->check(CLI::Range(2, 256));
     app.add_option("--batch", chosen.batch, "images per rank and step")->check(CLI::Range(1, 4096));
     app.add_option("--epochs", chosen.epochs, "passes over the 60,000 training images")->check(CLI::Range(1, 1000));
+    app.add_option("--steps", chosen.steps, "that many steps in place of all epochs; 0: all");
     app.add_option("--density", chosen.density, "sparse: share of its gradient that a rank sends, in (0, 1]")
         ->check(CLI::Range(1e-6, 1.0));
     app.add_option("--bits", chosen.bits, "sparse: bits of each value in the second phase, where sums are sent back")
         ->check(CLI::IsMember({2, 4, 8}));
     app.add_option("--seed", chosen.seed, "of the first parameters, the order of images and the rounding");
     app.add_option("--transport", chosen.transport,
-                   "in_process: a thread per rank; simulated: one thread, virtual time")
-        ->check(CLI::IsMember({"in_process", "simulated"}));
+                   "in_process: a thread per rank; simulated: one thread, virtual time; mpi: the processes that mpirun "
+                   "starts, without --ranks")
+        ->check(CLI::IsMember({"in_process", "simulated", "mpi"}));
     app.add_option("--data", chosen.data, "directory of the four files of Fashion-MNIST (or MNIST), *-ubyte.gz");
     app.add_option("--json", chosen.json, "file for the figures");
     app.add_option("--picture", chosen.picture, "file for the picture, SVG");
@@ -52,6 +55,8 @@ arguments read_arguments(int argc, char** argv) {
     describe(app, chosen);
     try {
         app.parse(argc, argv);
+        if (chosen.transport == "mpi" && app.count("--ranks") != 0)
+            throw CLI::ValidationError("--ranks", "with --transport mpi, mpirun says how many");
         if (static_cast<std::size_t>(chosen.ranks) * chosen.batch > 60'000)
             throw CLI::ValidationError("--ranks, --batch", "together more than the 60,000 training images");
     } catch (const CLI::ParseError& stop) {

@@ -10,6 +10,7 @@ struct arguments {
     int ranks = 8;
     std::size_t batch = 32;
     std::uint64_t epochs = 5;
+    std::uint64_t steps = 0;  ///< 0: as many as the epochs have
     double density = 0.01;
     int bits = 4;
     std::uint64_t seed = 1;

@@ -4,20 +4,19 @@
 #include "picture.hpp"
 #include "report.hpp"
 #include "training.hpp"
+#include "training_mpi.hpp"
 
 #include <rill/train/data_error.hpp>
 
 #include <cstdio>
 #include <exception>
+#include <optional>
 
 namespace {
 
 constexpr double has_learnt = 0.75;  // of `--quick`, whose runs reach 84 % and more
 
-int run(const demo::arguments& chosen) {
-    const demo::images data = demo::read_images(chosen.data);
-    const demo::outcome dense = demo::train_dense(chosen, data);
-    const demo::outcome sparse = demo::train_sparse(chosen, data);
+int show(const demo::arguments& chosen, const demo::outcome& dense, const demo::outcome& sparse) {
     demo::print_table(dense, sparse);
     demo::write_text(chosen.json, demo::to_json(chosen, dense, sparse));
     demo::write_text(chosen.picture, demo::draw({dense, sparse}));
@@ -27,6 +26,18 @@ int run(const demo::arguments& chosen) {
         return 1;
     }
     return 0;
+}
+
+int run(demo::arguments chosen) {
+    std::optional<demo::mpi_session> session;
+    if (chosen.transport == "mpi") {
+        session.emplace();
+        chosen.ranks = session->size();
+    }
+    const demo::images data = demo::read_images(chosen.data);
+    const demo::outcome dense = demo::train_dense(chosen, data);
+    const demo::outcome sparse = demo::train_sparse(chosen, data);
+    return session && session->rank() != 0 ? 0 : show(chosen, dense, sparse);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct outcome {
     double mean_bytes = 0;            ///< sent per rank and step
     std::uint64_t largest_bytes = 0;  ///< sent by any rank in any step
     double total_bytes = 0;           ///< sent by all ranks in all steps
+    std::uint64_t parameters = 0;     ///< a hash of the final ones, bit by bit
     double seconds = 0;               ///< of training, without the evaluations
     std::vector<milestone> curve{};
 

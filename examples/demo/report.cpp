@@ -2,6 +2,7 @@
 
 #include <rill/train/file.hpp>
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <span>
@@ -11,6 +12,12 @@
 namespace demo {
 
 namespace {
+
+std::string hexadecimal(std::uint64_t number) {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+    return text;
+}
 
 void print_row(const outcome& run) {
     std::printf("%-8s %10.2f %% %16.0f %16.0f %12.1f %9.1f\n", run.name.c_str(), 100 * run.accuracy(), run.mean_bytes,
@@ -23,6 +30,7 @@ void write_run(std::ostream& out, const outcome& run) {
         << "    \"mean_bytes\": " << run.mean_bytes << ",\n"
         << "    \"largest_bytes\": " << run.largest_bytes << ",\n"
         << "    \"total_bytes\": " << run.total_bytes << ",\n"
+        << "    \"parameters\": \"" << hexadecimal(run.parameters) << "\",\n"
         << "    \"seconds\": " << run.seconds << ",\n"
         << "    \"steps\": " << run.steps << ",\n"
         << "    \"skipped\": " << run.skipped << ",\n"
@@ -45,6 +53,8 @@ void print_table(const outcome& dense, const outcome& sparse) {
     print_row(sparse);
     std::printf("\nsparse sends %.1f times fewer bytes, at %+.2f points of accuracy\n",
                 dense.total_bytes / sparse.total_bytes, 100 * (sparse.accuracy() - dense.accuracy()));
+    std::printf("checksums of the final parameters: dense %s, sparse %s\n", hexadecimal(dense.parameters).c_str(),
+                hexadecimal(sparse.parameters).c_str());
 }
 
 std::string to_json(const arguments& chosen, const outcome& dense, const outcome& sparse) {

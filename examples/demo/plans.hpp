@@ -1,0 +1,40 @@
+// What is trained how: the length of a run, and the two strategies.
+#pragma once
+
+#include "arguments.hpp"
+#include "images.hpp"
+
+#include <rill/system/psgd.hpp>
+#include <rill/system/sparcml.hpp>
+#include <rill/train/schedule.hpp>
+#include <rill/train/sgd.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace demo {
+
+inline std::uint64_t steps_of(const arguments& chosen, const images& data) {
+    if (chosen.steps != 0) return chosen.steps;
+    if (chosen.quick) return 300;
+    return chosen.epochs * (data.training.rows / (static_cast<std::size_t>(chosen.ranks) * chosen.batch));
+}
+
+inline rill::train::warmup_cosine rate(double peak, std::uint64_t steps) {
+    return {.peak = peak, .warmup = std::min<std::uint64_t>(50, steps / 5), .total = steps};
+}
+
+/// The gradients in full, around a ring.
+inline auto dense_plan(const arguments& chosen, const images& data) {
+    return rill::system::psgd(rill::train::sgd{.momentum = 0.9}, rate(0.1, steps_of(chosen, data)));
+}
+
+/// SparCML's quantised top-k SGD. An entry that waits in the residual is late already: the momentum must look back less
+/// far. The rate in the long run, peak / (1 - momentum), is that of the dense run.
+inline auto sparse_plan(const arguments& chosen, const images& data) {
+    return rill::system::sparcml({.density = chosen.density, .bits = chosen.bits}, rill::train::sgd{.momentum = 0.7},
+                                 rate(0.3, steps_of(chosen, data)));
+}
+
+}  // namespace demo

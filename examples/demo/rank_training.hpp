@@ -1,0 +1,116 @@
+// One rank's part of a training run, over any transport.
+#pragma once
+
+#include "arguments.hpp"
+#include "images.hpp"
+#include "outcome.hpp"
+#include "plans.hpp"
+#include "progress.hpp"
+
+#include <rill/aggregate/max.hpp>
+#include <rill/collective/all_reduce.hpp>
+#include <rill/core/random.hpp>
+#include <rill/train/accuracy.hpp>
+#include <rill/train/minibatches.hpp>
+#include <rill/train/perceptron.hpp>
+#include <rill/train/trainer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+
+namespace demo {
+
+namespace train = rill::train;
+
+/// Wall-clock seconds, which the simulated transport does not know.
+inline double seconds_now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// What all ranks have sent in their training steps, by the transport's own count.
+struct sent {
+    std::int64_t total = 0;
+    std::int64_t largest = 0;
+
+    void add(const rill::traffic& step) {
+        const auto bytes = static_cast<std::int64_t>(step.bytes_sent);
+        total += bytes;
+        largest = std::max(largest, bytes);
+    }
+};
+
+/// Each rank classifies its share of the test images; the counts meet in an all-reduce of their own, which is no part
+/// of the bytes that are compared.
+template <class Trainer>
+milestone evaluate(Trainer& trainer, const train::dataset& test, const sent& own) {
+    const auto rows = train::shard(test, trainer.workers().rank(), trainer.workers().size());
+    std::array<std::int64_t, 2> sums{
+        static_cast<std::int64_t>(train::count_correct(trainer.model(), trainer.parameters(), test, rows)), own.total};
+    all_reduce(trainer.workers(), sums, sums);
+    return {.step = trainer.step_number(),
+            .megabytes = static_cast<double>(sums[1]) * 1e-6 / trainer.workers().size(),
+            .accuracy = static_cast<double>(sums[0]) / static_cast<double>(test.rows)};
+}
+
+/// A hash of the parameters' bits.
+inline std::uint64_t checksum(std::span<const float> parameters) {
+    std::uint64_t sum = parameters.size();
+    for (const float each : parameters) sum = rill::mix64(sum, std::bit_cast<std::uint32_t>(each));
+    return sum;
+}
+
+/// What counts over all steps and ranks. Throws where ranks ended with different parameters.
+template <class Trainer>
+void summarise(Trainer& trainer, const sent& own, outcome& result) {
+    result.parameters = checksum(trainer.parameters());
+    const auto sum = static_cast<std::int64_t>(result.parameters);
+    std::array<std::int64_t, 3> most{own.largest, sum, ~sum};
+    all_reduce(trainer.workers(), most, most, rill::aggregate::max{});
+    if (most[1] != ~most[2]) throw std::logic_error("the ranks ended with different parameters");
+    result.largest_bytes = static_cast<std::uint64_t>(most[0]);
+    const int ranks = trainer.workers().size();
+    result.total_bytes = result.curve.back().megabytes * 1e6 * ranks;
+    result.mean_bytes = result.total_bytes / ranks / static_cast<double>(result.steps);
+}
+
+/// Trains as one rank, and returns what all have done.
+template <class Net, class Plan>
+outcome train_rank(Net& net, const arguments& chosen, const images& data, const Plan& plan, progress shown) {
+    const rill::random_key key{chosen.seed};
+    train::trainer trainer{
+        net,
+        train::perceptron<float>{{784, 512, 10}},
+        train::minibatches{data.training,
+                           {.batch = chosen.batch, .rank = net.rank(), .ranks = net.size(), .key = key.derive(1)}},
+        plan,
+        {.initial = key.derive(2), .group = {.seed = chosen.seed}}};
+    const bool is_first = net.rank() == 0;
+    outcome result{.steps = steps_of(chosen, data)};
+    sent own;
+    for (std::uint64_t step = 1, due = 10; step <= result.steps; ++step) {
+        const double start = seconds_now();
+        const rill::traffic before = net.counted();
+        const train::step_record record = trainer.step();
+        own.add(net.counted() - before);
+        result.seconds += seconds_now() - start;
+        if (is_first) shown.step(step, record.loss);
+        if (record.skipped()) {
+            ++result.skipped;
+            if (is_first) shown.note(describe_skip(record));
+        }
+        if (step != due && step != result.steps) continue;
+        due += due / 2;  // evenly on the picture's logarithmic axis
+        result.curve.push_back(evaluate(trainer, data.test, own));
+        if (is_first) shown.evaluated(step, result.accuracy(), result.curve.back().megabytes);
+    }
+    summarise(trainer, own, result);
+    return result;
+}
+
+}  // namespace demo
