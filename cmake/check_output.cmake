@@ -1,0 +1,21 @@
+# cmake -D EXPECTED=FILE -P check_output.cmake -- COMMAND...: fails unless the command succeeds and prints what FILE holds.
+
+set(command "")
+set(seen FALSE)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+    if(seen)
+        list(APPEND command "${CMAKE_ARGV${i}}")
+    elseif(CMAKE_ARGV${i} STREQUAL "--")
+        set(seen TRUE)
+    endif()
+endforeach()
+
+execute_process(COMMAND ${command} OUTPUT_VARIABLE printed RESULT_VARIABLE result)
+if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${command} ended with ${result}; it printed\n${printed}")
+endif()
+file(READ ${EXPECTED} expected)
+if(NOT printed STREQUAL expected)
+    message(FATAL_ERROR "expected (${EXPECTED})\n${expected}\nbut it printed\n${printed}")
+endif()
