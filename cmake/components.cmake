@@ -6,9 +6,6 @@ include(cmake/dependencies.cmake)
 
 set(RILL_COMPONENTS "" CACHE STRING "The components to look for, a list; empty for all whose libraries are found")
 
-# A project that adds this folder links rill's components from its own folders: they have to see what was found here.
-set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
-
 set(rill_wanted ${rill_known_components})
 if(RILL_COMPONENTS)
     set(rill_wanted ${RILL_COMPONENTS})

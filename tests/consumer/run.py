@@ -148,11 +148,11 @@ def find_package_components(ground):
 def find_package_refusals(ground):
     """Each bad request must be refused for its own reason."""
     major, minor, _ = ground.version
-    this, next_minor, next_major = f"{major}.{minor}", f"{major}.{minor + 1}", f"{major + 1}"
+    this = f"{major}.{minor}"
     has = f"rill {'.'.join(map(str, ground.version))} has only threads, simulated,"
     for number, (version, components, expected, *without) in enumerate([
-            (next_minor, "threads", f'compatible with requested version "{next_minor}"'),
-            (next_major, "threads", f'compatible with requested version "{next_major}"'),
+            *((other, "threads", f'compatible with requested version "{other}"')
+              for other in (f"{major}.{minor - 1}", f"{major}.{minor + 1}", f"{major + 1}")),
             (this, "tree", f"no component tree: {has}"),
             (this, "simulated", "no component simulated: Boost::context was not found by find_package(Boost COMPONENTS "
              "context), on Debian it is in libboost-context-dev", "Boost"),
