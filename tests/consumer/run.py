@@ -149,10 +149,12 @@ def find_package_refusals(ground):
     """Each bad request must be refused for its own reason."""
     major, minor, _ = ground.version
     this = f"{major}.{minor}"
+    others = [f"{major}.{minor + 1}", f"{major + 1}"]
+    if major == 0 and minor > 0:
+        others.append(f"{major}.{minor - 1}")
     has = f"rill {'.'.join(map(str, ground.version))} has only threads, simulated,"
     for number, (version, components, expected, *without) in enumerate([
-            *((other, "threads", f'compatible with requested version "{other}"')
-              for other in (f"{major}.{minor - 1}", f"{major}.{minor + 1}", f"{major + 1}")),
+            *((other, "threads", f'compatible with requested version "{other}"') for other in others),
             (this, "tree", f"no component tree: {has}"),
             (this, "simulated", "no component simulated: Boost::context was not found by find_package(Boost COMPONENTS "
              "context), on Debian it is in libboost-context-dev", "Boost"),
