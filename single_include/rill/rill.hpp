@@ -72,7 +72,9 @@
 
 namespace rill::inline RILL_ABI {
 
+/// Bytes that are only read.
 using byte_view = std::span<const std::byte>;
+/// Bytes that are written.
 using byte_span = std::span<std::byte>;
 
 /// Allocates on cache lines and leaves new elements of trivial types uninitialised: growing a scratch buffer must not
@@ -103,6 +105,7 @@ struct aligned_allocator {
     friend bool operator==(const aligned_allocator&, const aligned_allocator&) { return true; }
 };
 
+/// A vector whose memory begins on a cache line, and whose new elements are uninitialised where their type is trivial.
 template <class T>
 using aligned_vector = std::vector<T, aligned_allocator<T>>;
 
@@ -291,22 +294,29 @@ namespace rill::inline RILL_ABI {
 /// A position in a group of ranks, `0 … size-1`.
 using rank_t = int;
 
+/// Stands for no rank at all, or for one outside the group.
 inline constexpr rank_t no_rank = -1;
 
 /// The element types that travel; the numbers are part of the wire format.
 enum class element_type : std::uint8_t { none = 0, float32 = 1, float64 = 2, int32 = 3, int64 = 4 };
 
+/// The element type that stands for `T` in frames; `none` where `T` cannot travel.
 template <class T>
 inline constexpr element_type element_type_of = element_type::none;
+/// Four bytes, IEEE 754.
 template <>
 inline constexpr element_type element_type_of<float> = element_type::float32;
+/// Eight bytes, IEEE 754.
 template <>
 inline constexpr element_type element_type_of<double> = element_type::float64;
+/// Four bytes, two's complement.
 template <>
 inline constexpr element_type element_type_of<std::int32_t> = element_type::int32;
+/// Eight bytes, two's complement.
 template <>
 inline constexpr element_type element_type_of<std::int64_t> = element_type::int64;
 
+/// As it stands in messages: "float32".
 constexpr const char* name(element_type type) {
     switch (type) {
         case element_type::float32: return "float32";
@@ -344,6 +354,7 @@ enum class operation : std::uint8_t {
     barrier = 7
 };
 
+/// As it stands in messages: "all_reduce".
 constexpr const char* name(operation op) {
     switch (op) {
         case operation::handshake: return "handshake";
@@ -402,8 +413,10 @@ enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4
 /// for every message and never appears in a frame; `dense` is the absence of indices.
 enum class index_coding : std::uint8_t { dense = 0, raw = 1, packed_gaps = 2, bitmap = 3, smallest = 255 };
 
+/// Whether a decoded value has the bits of the one that was coded.
 constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }
 
+/// Whether it quantises by buckets, to 2, 4 or 8 bits.
 constexpr bool is_qsgd(value_coding coding) {
     return coding == value_coding::qsgd2 || coding == value_coding::qsgd4 || coding == value_coding::qsgd8;
 }
@@ -469,6 +482,7 @@ namespace detail {
 
 namespace rill::inline RILL_ABI {
 
+/// Why an operation failed; `throw_error` throws the exception that belongs to it.
 enum class failure : std::uint8_t { exception, mismatch, timeout, protocol, invalid_value, deadlock };
 
 /// Why an operation ended, as it travels on the control channel: every rank of the context gets the same notice.
@@ -661,9 +675,13 @@ struct duration {
     friend constexpr duration operator/(duration a, std::int64_t k) { return duration(a.ns / k); }
 };
 
+/// A number of nanoseconds as a span of time.
 constexpr duration nanoseconds(std::int64_t n) { return duration(n); }
+/// A number of microseconds; beyond the range its end, as of the others.
 constexpr duration microseconds(std::int64_t n) { return duration(1'000) * n; }
+/// A number of milliseconds.
 constexpr duration milliseconds(std::int64_t n) { return duration(1'000'000) * n; }
+/// A number of seconds.
 constexpr duration seconds(std::int64_t n) { return duration(1'000'000'000) * n; }
 
 /// An instant on a transport's clock. Instants of different transports do not compare.
@@ -1123,6 +1141,7 @@ constexpr std::uint16_t to_bf16(float x) {
     return static_cast<std::uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet : rounded);
 }
 
+/// Exact.
 constexpr float from_bf16(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t{half} << 16); }
 
 /// Writes `x` as little-endian bfloat16, 2 bytes each. A double is rounded to float first.
@@ -1162,6 +1181,7 @@ void decode_bf16(byte_view bytes, std::span<T> out) {
 
 namespace rill::inline RILL_ABI::kernel {
 
+/// An unsigned integer of the size of `T`, in which magnitudes are compared.
 template <Element T>
 using magnitude_key = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
@@ -1813,6 +1833,7 @@ void expect_decodable(std::size_t count, [[maybe_unused]] segment universe, std:
 
 namespace rill::inline RILL_ABI::kernel {
 
+/// Indices as one bit for each coordinate of the universe, lowest first.
 struct index_bitmap {
     template <IndexType Index>
     static std::size_t encoded_size(std::span<const Index>, segment universe) {
@@ -1935,6 +1956,7 @@ inline std::uint64_t unpack(const std::byte* packed, std::size_t i, unsigned wid
 
 }  // namespace detail
 
+/// Indices as the numbers of coordinates between them, bit-packed by blocks of 128.
 struct packed_gaps {
     /// Exact; costs a pass over the indices.
     template <IndexType Index>
@@ -2040,6 +2062,7 @@ struct packed_gaps {
 
 namespace rill::inline RILL_ABI::kernel {
 
+/// Indices as they are, little-endian, `sizeof(Index)` bytes each.
 struct raw_indices {
     template <IndexType Index>
     static std::size_t encoded_size(std::span<const Index> indices, segment) {
@@ -2515,8 +2538,10 @@ std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Ind
 
 namespace rill::inline RILL_ABI::kernel {
 
+/// Entries that share a scale where nothing else is asked for (SparCML, section 6).
 inline constexpr std::size_t quantize_bucket = 1024;
 
+/// Whether values can be quantised to this many bits.
 constexpr bool is_quantize_width(unsigned bits) { return bits == 2 || bits == 4 || bits == 8; }
 
 /// The levels on each side of zero.
@@ -3076,8 +3101,11 @@ namespace rill::inline RILL_ABI::wire {
 static_assert(std::endian::native == std::endian::little,
               "rill: frames are views of memory; big-endian hosts need swaps");
 
+/// The first four bytes of every frame.
 inline constexpr std::uint32_t magic = 0x6C6C6972U;  // "rill"
+/// Of the layout; a frame of another version is refused.
 inline constexpr std::uint8_t version = 1;
+/// Before the content of every frame.
 inline constexpr std::size_t header_bytes = 96;
 
 /// What a frame says about itself: the entries of `range` that one rank, or a fold of several, contributes.
@@ -3101,6 +3129,7 @@ struct header {
     friend bool operator==(const header&, const header&) = default;
 };
 
+/// Room for an encoded header.
 using header_block = std::array<std::byte, header_bytes>;
 
 namespace detail {
@@ -3117,6 +3146,7 @@ N get(const std::byte* block, std::size_t at) {
 }
 }  // namespace detail
 
+/// Writes `header_bytes` to `block`. Validates nothing.
 inline void encode(const header& h, std::byte* block) {
     using detail::put;
     put(block, 0, magic);
@@ -3717,16 +3747,20 @@ namespace rill::inline RILL_ABI::topology {
 
 /// A set of ranks as bits; a word holds 64.
 using rank_set = std::span<std::uint64_t>;
+/// A set that is only read. Sets that meet in an operation have equally many words.
 using rank_set_view = std::span<const std::uint64_t>;
 
+/// `rank` must be below 64 times the words, as in `contains`.
 constexpr void insert(rank_set set, rank_t rank) {
     set[static_cast<std::size_t>(rank / 64)] |= std::uint64_t{1} << (rank % 64);
 }
 
+/// Whether `rank` is a member.
 constexpr bool contains(rank_set_view set, rank_t rank) {
     return ((set[static_cast<std::size_t>(rank / 64)] >> (rank % 64)) & 1) != 0;
 }
 
+/// Whether no rank is in both.
 constexpr bool are_disjoint(rank_set_view a, rank_set_view b) {
     for (std::size_t i = 0; i < a.size(); ++i)
         if ((a[i] & b[i]) != 0) return false;
@@ -3743,6 +3777,7 @@ constexpr bool is_larger(rank_set_view more, rank_set_view less) {
     return grew;
 }
 
+/// Whether both have the same members.
 constexpr bool are_equal(rank_set_view a, rank_set_view b) {
     for (std::size_t i = 0; i < a.size(); ++i)
         if (a[i] != b[i]) return false;
@@ -3759,12 +3794,14 @@ constexpr bool join(rank_set a, rank_set_view b) {
     return grew;
 }
 
-/// The smallest and the largest member of a set that is not empty.
+/// The smallest member of a set that is not empty.
 constexpr rank_t smallest(rank_set_view set) {
     std::size_t i = 0;
     while (set[i] == 0) ++i;
     return static_cast<rank_t>(i) * 64 + std::countr_zero(set[i]);
 }
+
+/// The largest member of a set that is not empty.
 constexpr rank_t largest(rank_set_view set) {
     std::size_t i = set.size() - 1;
     while (set[i] == 0) --i;
@@ -4143,6 +4180,7 @@ constexpr verdict verify(const obligation& aim, const ScheduleOf& schedule_of) {
     return follower<std::remove_cvref_t<decltype(schedule_of(rank_t{0}))>>(aim, schedule_of).run();
 }
 
+/// What the flags of a topology say.
 template <Topology T>
 constexpr promises promises_of(const T&) {
     return {.rank_order = T::preserves_rank_order, .copy_phase = T::has_copy_phase};
@@ -4182,22 +4220,27 @@ constexpr verdict verify_broadcast(const T& topology, int size, rank_t root) {
                   [&](rank_t rank) { return topology.broadcast(size, rank, root); });
 }
 
+/// `verify_all_reduce` as a yes or no, for `static_assert`.
 template <Topology T>
 constexpr bool computes_all_reduce(const T& topology, int size) {
     return verify_all_reduce(topology, size).ok;
 }
+/// `verify_reduce_scatter` as a yes or no.
 template <Topology T>
 constexpr bool computes_reduce_scatter(const T& topology, int size) {
     return verify_reduce_scatter(topology, size).ok;
 }
+/// `verify_all_gather` as a yes or no.
 template <Topology T>
 constexpr bool computes_all_gather(const T& topology, int size) {
     return verify_all_gather(topology, size).ok;
 }
+/// `verify_reduce` as a yes or no.
 template <RootedTopology T>
 constexpr bool computes_reduce(const T& topology, int size, rank_t root) {
     return verify_reduce(topology, size, root).ok;
 }
+/// `verify_broadcast` as a yes or no.
 template <RootedTopology T>
 constexpr bool computes_broadcast(const T& topology, int size, rank_t root) {
     return verify_broadcast(topology, size, root).ok;
@@ -5214,7 +5257,7 @@ static_assert(Aggregator<max, float>);
 
 namespace rill::inline RILL_ABI::aggregate {
 
-/// The sum of the contributions.
+/// The sum of the contributions. Of integers, every partial sum must stay within the type.
 struct sum {
     static constexpr const char* name = "sum";
     static constexpr bool is_commutative = true;
@@ -5604,6 +5647,7 @@ frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader) {
     });
 }
 
+/// Ends the operation, with `source` as the culprit, unless a frame covers the range that is due.
 template <class Net>
 void expect_range(const exchange<Net>& call, rank_t source, segment given, segment due) {
     const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
@@ -5612,6 +5656,7 @@ void expect_range(const exchange<Net>& call, rank_t source, segment given, segme
                   "rank " + std::to_string(source) + " sent " + text(given) + " where " + text(due) + " was due");
 }
 
+/// The same unless a message ends where the frames that are due end.
 template <class Net>
 void expect_end(const exchange<Net>& call, rank_t source, const frame_reader& reader) {
     if (!reader.done())
@@ -5896,6 +5941,7 @@ receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& sta
 
 namespace rill::inline RILL_ABI {
 
+/// How a group works; the same on all its ranks, which the handshake checks.
 struct group_options {
     duration timeout = seconds(60);  ///< of each blocking call
     std::uint64_t seed = 0;          ///< of the random numbers that collectives use

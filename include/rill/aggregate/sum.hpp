@@ -6,7 +6,7 @@
 
 namespace rill::inline RILL_ABI::aggregate {
 
-/// The sum of the contributions.
+/// The sum of the contributions. Of integers, every partial sum must stay within the type.
 struct sum {
     static constexpr const char* name = "sum";
     static constexpr bool is_commutative = true;

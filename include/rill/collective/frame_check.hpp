@@ -32,6 +32,7 @@ frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader) {
     });
 }
 
+/// Ends the operation, with `source` as the culprit, unless a frame covers the range that is due.
 template <class Net>
 void expect_range(const exchange<Net>& call, rank_t source, segment given, segment due) {
     const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
@@ -40,6 +41,7 @@ void expect_range(const exchange<Net>& call, rank_t source, segment given, segme
                   "rank " + std::to_string(source) + " sent " + text(given) + " where " + text(due) + " was due");
 }
 
+/// The same unless a message ends where the frames that are due end.
 template <class Net>
 void expect_end(const exchange<Net>& call, rank_t source, const frame_reader& reader) {
     if (!reader.done())

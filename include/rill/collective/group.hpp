@@ -18,6 +18,7 @@
 
 namespace rill::inline RILL_ABI {
 
+/// How a group works; the same on all its ranks, which the handshake checks.
 struct group_options {
     duration timeout = seconds(60);  ///< of each blocking call
     std::uint64_t seed = 0;          ///< of the random numbers that collectives use

@@ -10,7 +10,9 @@
 
 namespace rill::inline RILL_ABI {
 
+/// Bytes that are only read.
 using byte_view = std::span<const std::byte>;
+/// Bytes that are written.
 using byte_span = std::span<std::byte>;
 
 /// Allocates on cache lines and leaves new elements of trivial types uninitialised: growing a scratch buffer must not
@@ -41,6 +43,7 @@ struct aligned_allocator {
     friend bool operator==(const aligned_allocator&, const aligned_allocator&) { return true; }
 };
 
+/// A vector whose memory begins on a cache line, and whose new elements are uninitialised where their type is trivial.
 template <class T>
 using aligned_vector = std::vector<T, aligned_allocator<T>>;
 

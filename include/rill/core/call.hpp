@@ -19,6 +19,7 @@ enum class operation : std::uint8_t {
     barrier = 7
 };
 
+/// As it stands in messages: "all_reduce".
 constexpr const char* name(operation op) {
     switch (op) {
         case operation::handshake: return "handshake";

@@ -14,8 +14,10 @@ enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4
 /// for every message and never appears in a frame; `dense` is the absence of indices.
 enum class index_coding : std::uint8_t { dense = 0, raw = 1, packed_gaps = 2, bitmap = 3, smallest = 255 };
 
+/// Whether a decoded value has the bits of the one that was coded.
 constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }
 
+/// Whether it quantises by buckets, to 2, 4 or 8 bits.
 constexpr bool is_qsgd(value_coding coding) {
     return coding == value_coding::qsgd2 || coding == value_coding::qsgd4 || coding == value_coding::qsgd8;
 }

@@ -10,6 +10,7 @@
 
 namespace rill::inline RILL_ABI {
 
+/// Why an operation failed; `throw_error` throws the exception that belongs to it.
 enum class failure : std::uint8_t { exception, mismatch, timeout, protocol, invalid_value, deadlock };
 
 /// Why an operation ended, as it travels on the control channel: every rank of the context gets the same notice.

@@ -84,9 +84,13 @@ struct duration {
     friend constexpr duration operator/(duration a, std::int64_t k) { return duration(a.ns / k); }
 };
 
+/// A number of nanoseconds as a span of time.
 constexpr duration nanoseconds(std::int64_t n) { return duration(n); }
+/// A number of microseconds; beyond the range its end, as of the others.
 constexpr duration microseconds(std::int64_t n) { return duration(1'000) * n; }
+/// A number of milliseconds.
 constexpr duration milliseconds(std::int64_t n) { return duration(1'000'000) * n; }
+/// A number of seconds.
 constexpr duration seconds(std::int64_t n) { return duration(1'000'000'000) * n; }
 
 /// An instant on a transport's clock. Instants of different transports do not compare.

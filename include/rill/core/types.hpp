@@ -11,22 +11,29 @@ namespace rill::inline RILL_ABI {
 /// A position in a group of ranks, `0 … size-1`.
 using rank_t = int;
 
+/// Stands for no rank at all, or for one outside the group.
 inline constexpr rank_t no_rank = -1;
 
 /// The element types that travel; the numbers are part of the wire format.
 enum class element_type : std::uint8_t { none = 0, float32 = 1, float64 = 2, int32 = 3, int64 = 4 };
 
+/// The element type that stands for `T` in frames; `none` where `T` cannot travel.
 template <class T>
 inline constexpr element_type element_type_of = element_type::none;
+/// Four bytes, IEEE 754.
 template <>
 inline constexpr element_type element_type_of<float> = element_type::float32;
+/// Eight bytes, IEEE 754.
 template <>
 inline constexpr element_type element_type_of<double> = element_type::float64;
+/// Four bytes, two's complement.
 template <>
 inline constexpr element_type element_type_of<std::int32_t> = element_type::int32;
+/// Eight bytes, two's complement.
 template <>
 inline constexpr element_type element_type_of<std::int64_t> = element_type::int64;
 
+/// As it stands in messages: "float32".
 constexpr const char* name(element_type type) {
     switch (type) {
         case element_type::float32: return "float32";

@@ -23,6 +23,7 @@ constexpr std::uint16_t to_bf16(float x) {
     return static_cast<std::uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet : rounded);
 }
 
+/// Exact.
 constexpr float from_bf16(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t{half} << 16); }
 
 /// Writes `x` as little-endian bfloat16, 2 bytes each. A double is rounded to float first.

@@ -18,6 +18,7 @@
 
 namespace rill::inline RILL_ABI::kernel {
 
+/// Indices as one bit for each coordinate of the universe, lowest first.
 struct index_bitmap {
     template <IndexType Index>
     static std::size_t encoded_size(std::span<const Index>, segment universe) {

@@ -73,6 +73,7 @@ inline std::uint64_t unpack(const std::byte* packed, std::size_t i, unsigned wid
 
 }  // namespace detail
 
+/// Indices as the numbers of coordinates between them, bit-packed by blocks of 128.
 struct packed_gaps {
     /// Exact; costs a pass over the indices.
     template <IndexType Index>

@@ -14,6 +14,7 @@
 
 namespace rill::inline RILL_ABI::kernel {
 
+/// Indices as they are, little-endian, `sizeof(Index)` bytes each.
 struct raw_indices {
     template <IndexType Index>
     static std::size_t encoded_size(std::span<const Index> indices, segment) {

@@ -17,6 +17,7 @@
 
 namespace rill::inline RILL_ABI::kernel {
 
+/// An unsigned integer of the size of `T`, in which magnitudes are compared.
 template <Element T>
 using magnitude_key = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 

@@ -24,8 +24,10 @@
 
 namespace rill::inline RILL_ABI::kernel {
 
+/// Entries that share a scale where nothing else is asked for (SparCML, section 6).
 inline constexpr std::size_t quantize_bucket = 1024;
 
+/// Whether values can be quantised to this many bits.
 constexpr bool is_quantize_width(unsigned bits) { return bits == 2 || bits == 4 || bits == 8; }
 
 /// The levels on each side of zero.

@@ -19,8 +19,11 @@ namespace rill::inline RILL_ABI::wire {
 static_assert(std::endian::native == std::endian::little,
               "rill: frames are views of memory; big-endian hosts need swaps");
 
+/// The first four bytes of every frame.
 inline constexpr std::uint32_t magic = 0x6C6C6972U;  // "rill"
+/// Of the layout; a frame of another version is refused.
 inline constexpr std::uint8_t version = 1;
+/// Before the content of every frame.
 inline constexpr std::size_t header_bytes = 96;
 
 /// What a frame says about itself: the entries of `range` that one rank, or a fold of several, contributes.
@@ -44,6 +47,7 @@ struct header {
     friend bool operator==(const header&, const header&) = default;
 };
 
+/// Room for an encoded header.
 using header_block = std::array<std::byte, header_bytes>;
 
 namespace detail {
@@ -60,6 +64,7 @@ N get(const std::byte* block, std::size_t at) {
 }
 }  // namespace detail
 
+/// Writes `header_bytes` to `block`. Validates nothing.
 inline void encode(const header& h, std::byte* block) {
     using detail::put;
     put(block, 0, magic);

@@ -25,6 +25,7 @@ struct sparcml_options {
     int bits = 4;
 };
 
+/// A strategy for `train::trainer`; `rate` multiplies each rank's gradient before it is compressed.
 template <class Optimizer, class Rate, class Clip = train::no_clip>
 constexpr sparcml_strategy<Optimizer, Rate, Clip> sparcml(const sparcml_options& chosen, const Optimizer& optimizer,
                                                           const Rate& rate, const Clip& clip = {}) {

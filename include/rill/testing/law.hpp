@@ -25,6 +25,7 @@ class law_failure : public std::logic_error {
     using std::logic_error::logic_error;
 };
 
+/// What became of a law.
 struct law_outcome {
     bool held = true;
     std::string what;  ///< what was seen instead, where it does not hold
@@ -52,6 +53,7 @@ struct transport_limits {
 inline void expect(bool seen, const char* what) {
     if (!seen) throw law_failure(what);
 }
+/// Throws `law_failure`, with both numbers, when they differ.
 template <class Number>
 void expect_equal(const Number& seen, const Number& wanted, const char* what) {
     if (seen == wanted) return;

@@ -22,6 +22,7 @@ constexpr verdict verify(const obligation& aim, const ScheduleOf& schedule_of) {
     return follower<std::remove_cvref_t<decltype(schedule_of(rank_t{0}))>>(aim, schedule_of).run();
 }
 
+/// What the flags of a topology say.
 template <Topology T>
 constexpr promises promises_of(const T&) {
     return {.rank_order = T::preserves_rank_order, .copy_phase = T::has_copy_phase};
@@ -61,22 +62,27 @@ constexpr verdict verify_broadcast(const T& topology, int size, rank_t root) {
                   [&](rank_t rank) { return topology.broadcast(size, rank, root); });
 }
 
+/// `verify_all_reduce` as a yes or no, for `static_assert`.
 template <Topology T>
 constexpr bool computes_all_reduce(const T& topology, int size) {
     return verify_all_reduce(topology, size).ok;
 }
+/// `verify_reduce_scatter` as a yes or no.
 template <Topology T>
 constexpr bool computes_reduce_scatter(const T& topology, int size) {
     return verify_reduce_scatter(topology, size).ok;
 }
+/// `verify_all_gather` as a yes or no.
 template <Topology T>
 constexpr bool computes_all_gather(const T& topology, int size) {
     return verify_all_gather(topology, size).ok;
 }
+/// `verify_reduce` as a yes or no.
 template <RootedTopology T>
 constexpr bool computes_reduce(const T& topology, int size, rank_t root) {
     return verify_reduce(topology, size, root).ok;
 }
+/// `verify_broadcast` as a yes or no.
 template <RootedTopology T>
 constexpr bool computes_broadcast(const T& topology, int size, rank_t root) {
     return verify_broadcast(topology, size, root).ok;

@@ -12,16 +12,20 @@ namespace rill::inline RILL_ABI::topology {
 
 /// A set of ranks as bits; a word holds 64.
 using rank_set = std::span<std::uint64_t>;
+/// A set that is only read. Sets that meet in an operation have equally many words.
 using rank_set_view = std::span<const std::uint64_t>;
 
+/// `rank` must be below 64 times the words, as in `contains`.
 constexpr void insert(rank_set set, rank_t rank) {
     set[static_cast<std::size_t>(rank / 64)] |= std::uint64_t{1} << (rank % 64);
 }
 
+/// Whether `rank` is a member.
 constexpr bool contains(rank_set_view set, rank_t rank) {
     return ((set[static_cast<std::size_t>(rank / 64)] >> (rank % 64)) & 1) != 0;
 }
 
+/// Whether no rank is in both.
 constexpr bool are_disjoint(rank_set_view a, rank_set_view b) {
     for (std::size_t i = 0; i < a.size(); ++i)
         if ((a[i] & b[i]) != 0) return false;
@@ -38,6 +42,7 @@ constexpr bool is_larger(rank_set_view more, rank_set_view less) {
     return grew;
 }
 
+/// Whether both have the same members.
 constexpr bool are_equal(rank_set_view a, rank_set_view b) {
     for (std::size_t i = 0; i < a.size(); ++i)
         if (a[i] != b[i]) return false;
@@ -54,12 +59,14 @@ constexpr bool join(rank_set a, rank_set_view b) {
     return grew;
 }
 
-/// The smallest and the largest member of a set that is not empty.
+/// The smallest member of a set that is not empty.
 constexpr rank_t smallest(rank_set_view set) {
     std::size_t i = 0;
     while (set[i] == 0) ++i;
     return static_cast<rank_t>(i) * 64 + std::countr_zero(set[i]);
 }
+
+/// The largest member of a set that is not empty.
 constexpr rank_t largest(rank_set_view set) {
     std::size_t i = set.size() - 1;
     while (set[i] == 0) --i;

@@ -16,6 +16,7 @@ concept RateSchedule = std::regular<S> && requires(const S& schedule, std::uint6
     { schedule.rate(step) } -> std::same_as<double>;
 };
 
+/// The same rate for every step.
 struct constant_rate {
     double value = 0.1;
 

@@ -26,6 +26,7 @@
 
 namespace rill::inline RILL_ABI::train {
 
+/// What a trainer starts from, and how its ranks meet; the same on all of them.
 struct trainer_options {
     random_key initial{};   ///< of the first parameters, the same on all ranks
     group_options group{};  ///< timeout of each exchange, seed of what the codecs draw

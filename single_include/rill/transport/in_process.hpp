@@ -363,6 +363,7 @@ inline bool same_failure(const abort_notice& a, const abort_notice& b) {
 
 namespace rill::inline RILL_ABI::in_process {
 
+/// How the ranks of a run wait, and how much may lie undelivered. Results do not depend on it.
 struct options {
     /// Bound of the bytes handed over to one rank and not yet taken by it. Borrowed bytes are not copied, hence free.
     std::size_t mailbox_bytes = std::size_t{64} << 20;

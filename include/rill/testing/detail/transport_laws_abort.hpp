@@ -180,6 +180,7 @@ void ends_in_name_of_culprit(Runner& runner) {
 
 }  // namespace detail
 
+/// Laws of aborts: which waits they end, on which ranks, in whose name.
 template <class Laws>
 void abort_laws(const Laws& all) {
     using detail::law_context;

@@ -85,6 +85,7 @@ void counts(Net& net) {
 
 }  // namespace detail
 
+/// Laws of the control channel: `announce`, `inquire`, contexts.
 template <class Laws>
 void control_laws(const Laws& all) {
     for (const int ranks : {1, 2, 5})

@@ -143,6 +143,7 @@ void frees_room_on_close(Net& net, std::size_t bound) {
 
 }  // namespace detail
 
+/// Laws of deadlines, and of mailboxes that are full.
 template <class Laws>
 void deadline_laws(const Laws& all) {
     all.law("a passed deadline is an empty result", 2, [](auto& net) { detail::gives_up_in_time(net); });

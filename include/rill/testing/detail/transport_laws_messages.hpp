@@ -321,6 +321,7 @@ void settles_after_reading(Net& net) {
 
 }  // namespace detail
 
+/// Laws of messages: order, content, sizes, sources, what is counted.
 template <class Laws>
 void message_laws(const Laws& all) {
     for (const int ranks : {1, 2, 3, 5, 8}) {
