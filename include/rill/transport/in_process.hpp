@@ -10,6 +10,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/copy_across.hpp>
 #include <rill/transport/detail/in_process_activity.hpp>
 #include <rill/transport/detail/in_process_bell.hpp>
 #include <rill/transport/detail/in_process_meeting.hpp>
@@ -18,11 +19,9 @@
 #include <rill/transport/detail/in_process_world.hpp>
 
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -77,7 +76,7 @@ class endpoint {
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         const auto received = receive(peer, on, until);
-        if (received) copy(*received, on, targets);
+        if (received) rill::detail::copy_message(rank_, *received, on, targets);
         return received.has_value();
     }
 
@@ -111,18 +110,6 @@ class endpoint {
     std::optional<message> wrap(detail::node* taken) {
         if (taken == nullptr) return std::nullopt;
         return message(*world_, *taken);
-    }
-
-    void copy(const message& from, channel on, std::span<const byte_span> targets) const {
-        std::size_t room = 0;
-        for (const byte_span target : targets) room += target.size();
-        const byte_pieces pieces = from.pieces();
-        if (room != pieces.size_bytes())
-            throw protocol_error("rank " + std::to_string(rank_) + " expects " + std::to_string(room) +
-                                 " bytes from rank " + std::to_string(from.source()) + " (context " +
-                                 std::to_string(on.context) + ", tag " + std::to_string(on.tag) + "), which sent " +
-                                 std::to_string(pieces.size_bytes()));
-        detail::copy_across(pieces, targets);
     }
 
     detail::world* world_;

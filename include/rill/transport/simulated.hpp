@@ -10,6 +10,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/copy_across.hpp>
 #include <rill/transport/detail/simulated_activity.hpp>
 #include <rill/transport/detail/simulated_meeting.hpp>
 #include <rill/transport/detail/simulated_message.hpp>
@@ -17,11 +18,9 @@
 #include <rill/transport/detail/simulated_world.hpp>
 
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -76,7 +75,7 @@ class endpoint {
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         const auto received = receive(peer, on, until);
-        if (received) copy(*received, on, targets);
+        if (received) rill::detail::copy_message(rank_, *received, on, targets);
         return received.has_value();
     }
 
@@ -110,17 +109,6 @@ class endpoint {
     std::optional<message> wrap(detail::parcel* taken) {
         if (taken == nullptr) return std::nullopt;
         return message(*world_, *taken);
-    }
-
-    void copy(const message& from, channel on, std::span<const byte_span> targets) const {
-        std::size_t room = 0;
-        for (const byte_span target : targets) room += target.size();
-        const std::size_t size = from.pieces().size_bytes();
-        if (room != size)
-            throw protocol_error("rank " + std::to_string(rank_) + " expects " + std::to_string(room) +
-                                 " bytes from rank " + std::to_string(from.source()) + detail::channel_text(on) +
-                                 ", which sent " + std::to_string(size));
-        detail::copy_across(from.pieces(), targets);
     }
 
     detail::world* world_;

@@ -5,11 +5,9 @@
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
@@ -38,23 +36,6 @@ struct node {
     node* next = nullptr;
     node* previous = nullptr;
 };
-
-/// Writes the pieces into the targets, one after the other; both have the same size in all.
-inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets) {
-    auto target = targets.begin();
-    std::size_t written = 0;
-    for (byte_view piece : pieces)
-        while (!piece.empty()) {
-            while (written == target->size()) {
-                ++target;
-                written = 0;
-            }
-            const std::size_t count = std::min(piece.size(), target->size() - written);
-            std::memcpy(target->data() + written, piece.data(), count);
-            piece = piece.subspan(count);
-            written += count;
-        }
-}
 
 /// The undelivered messages of one rank, one list per sender, and the nodes of all messages to it. Its rank's mutex
 /// guards everything except `retire`.

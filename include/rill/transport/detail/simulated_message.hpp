@@ -7,29 +7,9 @@
 #include <rill/transport/detail/simulated_post_office.hpp>
 #include <rill/transport/detail/simulated_world.hpp>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstring>
-#include <span>
 #include <utility>
 
 namespace rill::inline RILL_ABI::simulated {
-
-namespace detail {
-/// Both sides have the same number of bytes.
-inline void copy_across(const byte_pieces& from, std::span<const byte_span> targets) {
-    const byte_view* piece = from.begin();
-    std::size_t used = 0;
-    for (byte_span target : targets)
-        while (!target.empty()) {
-            for (; used == piece->size(); ++piece) used = 0;
-            const std::size_t n = std::min(target.size(), piece->size() - used);
-            std::memcpy(target.data(), piece->data() + used, n);
-            target = target.subspan(n);
-            used += n;
-        }
-}
-}  // namespace detail
 
 /// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over; destroying it lets
 /// the sender go on.

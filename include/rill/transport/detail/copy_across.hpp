@@ -1,0 +1,47 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Writes the pieces into the targets, one after the other; both have the same size in all.
+inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets) {
+    auto target = targets.begin();
+    std::size_t written = 0;
+    for (byte_view piece : pieces)
+        while (!piece.empty()) {
+            while (written == target->size()) {
+                ++target;
+                written = 0;
+            }
+            const std::size_t count = std::min(piece.size(), target->size() - written);
+            std::memcpy(target->data() + written, piece.data(), count);
+            piece = piece.subspan(count);
+            written += count;
+        }
+}
+
+/// `receive_into` of a message that is here: throws `protocol_error` where the sizes differ.
+template <class Message>
+void copy_message(rank_t self, const Message& from, channel on, std::span<const byte_span> targets) {
+    std::size_t room = 0;
+    for (const byte_span target : targets) room += target.size();
+    const byte_pieces pieces = from.pieces();
+    if (room != pieces.size_bytes())
+        throw protocol_error("rank " + std::to_string(self) + " expects " + std::to_string(room) + " bytes from rank " +
+                             std::to_string(from.source()) + " (context " + std::to_string(on.context) + ", tag " +
+                             std::to_string(on.tag) + "), which sent " + std::to_string(pieces.size_bytes()));
+    copy_across(pieces, targets);
+}
+
+}  // namespace rill::inline RILL_ABI::detail
