@@ -13,7 +13,7 @@
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/subgroup_concurrency.hpp>
 #include <rill/transport/detail/subgroup_members.hpp>
-#include <rill/transport/detail/subgroup_traffic.hpp>
+#include <rill/transport/detail/traffic_counter.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -163,7 +163,7 @@ class subgroup : public detail::subgroup_concurrency<Net> {
     Net* parent_;
     detail::subgroup_members members_;
     std::uint64_t base_;
-    detail::subgroup_traffic counted_;
+    detail::traffic_counter counted_;
 };
 
 template <Transport Net>

@@ -10,7 +10,7 @@
 namespace rill::inline RILL_ABI::detail {
 
 /// Counts what several activities send and receive.
-class subgroup_traffic {
+class traffic_counter {
   public:
     void sent(std::size_t bytes) { add(messages_sent_, bytes_sent_, bytes); }
     void received(std::size_t bytes) { add(messages_received_, bytes_received_, bytes); }
