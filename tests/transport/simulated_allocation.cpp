@@ -2,6 +2,7 @@
 
 #ifndef RILL_TEST_SANITIZED
 
+#include <rill/transport/delayed.hpp>
 #include <rill/transport/simulated.hpp>
 #include <rill/transport/subgroup.hpp>
 #include <rill/transport/traced.hpp>
@@ -54,13 +55,14 @@ unsigned long steady_allocations(Net& net) {
 
 }  // namespace
 
-TEST_CASE("simulated, subgroup and traced: a steady state allocates nothing") {
+TEST_CASE("simulated, subgroup, delayed and traced: a steady state allocates nothing") {
     std::vector<rill::trace_log> logs(4);
     rill::simulated::run(4, {.jitter = rill::microseconds(3)}, [&](auto& inner) {
         rill::traced traced{inner, logs[static_cast<std::size_t>(inner.rank())]};
         const rill::rank_t members[] = {3, 1, 2, 0};
         rill::subgroup group{traced, members};
-        const unsigned long allocated = steady_allocations(group);
+        rill::delayed delayed{group};
+        const unsigned long allocated = steady_allocations(delayed);
         CHECK(allocated == 0);
     });
 }

@@ -24,11 +24,7 @@ struct network {
     friend constexpr bool operator==(const network&, const network&) = default;
 
     /// How long `bytes` occupy a link, rounded up.
-    constexpr duration transfer(std::uint64_t bytes) const {
-        if (bandwidth == 0) return {};
-        __extension__ using wide = unsigned __int128;
-        return duration(static_cast<std::int64_t>((wide{bytes} * 1'000'000'000U + bandwidth - 1) / bandwidth));
-    }
+    constexpr duration transfer(std::uint64_t bytes) const { return transfer_time(bytes, bandwidth); }
 
     /// Latency of message `number` of the link from `source` to `destination`.
     constexpr duration delay(rank_t source, rank_t destination, std::uint64_t number) const {

@@ -1,0 +1,237 @@
+#pragma once
+
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/delays.hpp>
+#include <rill/transport/detail/copy_across.hpp>
+#include <rill/transport/detail/delayed_concurrency.hpp>
+#include <rill/transport/detail/delayed_inbox.hpp>
+#include <rill/transport/detail/delayed_link.hpp>
+#include <rill/transport/detail/delayed_stamp.hpp>
+#include <rill/transport/detail/traffic_counter.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+
+namespace rill::inline RILL_ABI {
+
+/// A transport on which messages take time, on the inner one's clock: a network of one's choice among threads, say, to
+/// see on two cores what a cluster would do. Models what the inner one models.
+///
+/// A message becomes receivable `bytes / bandwidth + latency` after it was posted. A rank has one link, which its
+/// messages occupy one after the other: what is sent at the same time shares the bandwidth. Messages to oneself and the
+/// control channel take no time. All ranks must be delayed, and their clocks must be one.
+///
+/// Borrowed messages are still read where they lie. Eight bytes travel behind each message and are not counted; a
+/// buffer that is handed over is copied unless it has that much capacity to spare. A message that a receiver has waited
+/// for counts as taken, even if its deadline passes first. Two activities must not wait at once for messages of one
+/// channel from the same rank. Must outlive its messages and sendings.
+template <Transport Net>
+class delayed : public detail::delayed_concurrency<Net> {
+  public:
+    class message;
+    class sending;
+
+    explicit delayed(Net& inner, const delays& chosen = {}) : inner_(&inner), link_(chosen) {}
+    delayed(const delayed&) = delete;
+    delayed& operator=(const delayed&) = delete;
+
+    Net& inner() const { return *inner_; }
+    const delays& chosen() const { return link_.chosen(); }
+
+    rank_t rank() const { return std::as_const(*inner_).rank(); }
+    int size() const { return std::as_const(*inner_).size(); }
+    time_point now() const { return std::as_const(*inner_).now(); }
+    traffic counted() const { return counted_.now(); }
+    void sleep_until(time_point instant) { inner_->sleep_until(instant); }
+    /// Takes as long as computing would, and no core: more ranks than cores can compute at once.
+    void compute(duration length) { sleep_until(now() + length); }
+
+    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
+        const std::size_t size = pieces.size_bytes();
+        const auto [stamp, stamped] = stamps_.put_behind(pieces, reserve(peer, size).due);
+        sending posted(*this, on.context, stamp);
+        posted.inner_ = inner_->post(peer, on, stamped);
+        counted_.sent(size);
+        return posted;
+    }
+    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
+        const std::size_t size = bytes.size();
+        const auto slot = reserve(peer, size);
+        bytes.resize(size + detail::stamp_bytes);
+        std::memcpy(bytes.data() + size, &slot.due.ns, detail::stamp_bytes);
+        if (inner_->post(peer, on, std::move(bytes), until)) return counted_.sent(size), true;
+        bytes.resize(size);
+        if (peer != rank()) link_.give_back(slot);
+        return false;
+    }
+
+    std::optional<message> receive(rank_t peer, channel on, deadline until) {
+        return await({&peer, 1}, on, until, [&](time_point at) { return inbox_.take({&peer, 1}, on, at); });
+    }
+    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
+        if (peers.size() > 1) collect(peers, on);  // the earliest is not always the first that was posted
+        return await(peers, on, until, [&](time_point at) { return inbox_.take(peers, on, at); });
+    }
+    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
+        collect(peers, on);
+        return await(peers, on, until, [&](time_point at) { return inbox_.take_latest(peers, on, at); });
+    }
+    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+        const auto received = receive(peer, on, until);
+        if (received) detail::copy_message(rank(), *received, on, targets);
+        return received.has_value();
+    }
+
+    void announce(std::uint64_t context, const call_signature& call) { inner_->announce(context, call); }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+        return inner_->inquire(peer, context, number, until);
+    }
+    abort_notice abort(const abort_notice& notice) { return inner_->abort(notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return inner_->aborted(context); }
+    std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(key); }
+    void close(std::uint64_t context) {
+        inbox_.drop(context);
+        inner_->close(context);
+    }
+
+    template <class Body>
+    auto spawn(Body body)
+        requires ConcurrentTransport<Net>
+    {
+        return inner_->spawn(std::move(body));
+    }
+
+  private:
+    using inbox = detail::delayed_inbox<typename Net::message>;
+
+    detail::delayed_link::slot reserve(rank_t peer, std::size_t bytes) {
+        const time_point posted = now();
+        return peer == rank() ? detail::delayed_link::slot{posted, posted, posted} : link_.reserve(posted, bytes);
+    }
+
+    /// Takes a message from the transport below, due or not; false when none came until then.
+    bool take_one(std::span<const rank_t> peers, channel on, deadline until) {
+        auto received = inner_->receive(peers, on, until);
+        if (!received) return false;
+        const auto content = detail::take_stamp(received->pieces(), received->source(), rank());
+        inbox_.hold({std::move(*received), on, content.due, content.pieces});
+        return true;
+    }
+    void collect(std::span<const rank_t> peers, channel on) {
+        guarded(on, [&] {
+            while (take_one(peers, on, deadline::immediate)) {
+            }
+        });
+    }
+
+    template <class Take>
+    std::optional<message> await(std::span<const rank_t> peers, channel on, deadline until, Take take) {
+        return guarded(on, [&]() -> std::optional<message> {
+            while (true) {
+                if (auto due = take(now())) {
+                    counted_.received(due->pieces.size_bytes());
+                    return message(std::move(*due));
+                }
+                const deadline next = inbox_.next_due(peers, on);
+                // From one rank nothing can come before what is under way already.
+                const bool in_order = peers.size() == 1 && !next.is_never();
+                const bool came = take_one(in_order ? peers.first(0) : peers, on, std::min(next, until));
+                if (!came && until < next) return std::nullopt;
+            }
+        });
+    }
+
+    template <class Call>
+    auto guarded(channel on, Call&& call) -> decltype(call()) {
+        try {
+            return call();
+        } catch (...) {
+            drop_if_ended(on.context);
+            throw;
+        }
+    }
+    /// What this rank holds of a context that has ended goes back: others wait until it has been released.
+    void drop_if_ended(std::uint64_t context) {
+        if (inner_->aborted(context)) inbox_.drop(context);
+    }
+
+    Net* inner_;
+    detail::delayed_link link_;
+    detail::stamp_pool stamps_;
+    inbox inbox_;
+    detail::traffic_counter counted_;
+};
+
+/// A message that is due.
+template <Transport Net>
+class delayed<Net>::message {
+  public:
+    rank_t source() const { return received_.inner.source(); }
+    byte_pieces pieces() const { return received_.pieces; }
+
+  private:
+    friend delayed;
+    explicit message(typename inbox::held&& due) : received_(std::move(due)) {}
+
+    typename inbox::held received_;
+};
+
+/// A borrowed send under way, with the stamp behind it.
+template <Transport Net>
+class delayed<Net>::sending {
+  public:
+    sending() = default;
+    sending(sending&& other) noexcept
+        : net_(other.net_),
+          context_(other.context_),
+          stamp_(std::exchange(other.stamp_, nullptr)),
+          inner_(std::move(other.inner_)) {}
+    sending& operator=(sending&& other) noexcept {
+        sending moved(std::move(other));
+        std::swap(net_, moved.net_);
+        std::swap(context_, moved.context_);
+        std::swap(stamp_, moved.stamp_);
+        std::swap(inner_, moved.inner_);
+        return *this;
+    }
+    // Somebody may still read the stamp of a send that is given up: it is not used again.
+
+    bool done() { return concluded(inner_.done()); }
+    bool wait(deadline until) { return concluded(inner_.wait(until)); }
+    void settle() noexcept {
+        if (stamp_ == nullptr) return;
+        // The ranks may all be settling, each while it holds what another waits for.
+        net_->drop_if_ended(context_);
+        inner_.settle();
+        concluded(true);
+    }
+
+  private:
+    friend delayed;
+    sending(delayed& net, std::uint64_t context, detail::stamp* stamp) : net_(&net), context_(context), stamp_(stamp) {}
+
+    bool concluded(bool is_done) noexcept {
+        if (is_done && stamp_ != nullptr) net_->stamps_.give_back(std::exchange(stamp_, nullptr));
+        return is_done;
+    }
+
+    delayed* net_ = nullptr;
+    std::uint64_t context_ = 0;
+    detail::stamp* stamp_ = nullptr;
+    typename Net::sending inner_;
+};
+
+}  // namespace rill::inline RILL_ABI

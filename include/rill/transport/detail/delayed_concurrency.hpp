@@ -1,0 +1,34 @@
+#pragma once
+
+#include <rill/concept/transport.hpp>
+#include <rill/core/config.hpp>
+
+namespace rill::inline RILL_ABI {
+
+template <Transport Net>
+class delayed;
+
+namespace detail {
+
+/// What a delayed transport offers only where the inner one does; within a rank nothing is delayed.
+template <class Net>
+struct delayed_concurrency {};
+
+template <ConcurrentTransport Net>
+struct delayed_concurrency<Net> {
+    using activity = typename Net::activity;
+
+    class event : public Net::event {
+      public:
+        explicit event(delayed<Net>& net) : Net::event(net.inner()) {}
+    };
+
+    template <class T>
+    class queue : public Net::template queue<T> {
+      public:
+        explicit queue(delayed<Net>& net) : Net::template queue<T>(net.inner()) {}
+    };
+};
+
+}  // namespace detail
+}  // namespace rill::inline RILL_ABI

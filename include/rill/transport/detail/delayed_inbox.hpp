@@ -1,0 +1,98 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// A message of the transport below, and when it is due.
+template <class Message>
+struct early_message {
+    Message inner;
+    channel on{};
+    time_point due{};
+    byte_pieces pieces{};
+
+    bool is_for(std::span<const rank_t> peers, channel wanted) const {
+        return on == wanted && std::find(peers.begin(), peers.end(), inner.source()) != peers.end();
+    }
+};
+
+/// Messages that somebody has taken from the transport below before they were due. Any activity may call it.
+template <class Message>
+class delayed_inbox {
+  public:
+    using held = early_message<Message>;
+
+    void hold(held&& early) {
+        const std::lock_guard lock(mutex_);
+        held_.push_back(std::move(early));
+    }
+
+    /// When the next one is due, or never.
+    deadline next_due(std::span<const rank_t> peers, channel on) const {
+        const std::lock_guard lock(mutex_);
+        deadline next = deadline::never;
+        for (const held& each : held_)
+            if (each.is_for(peers, on)) next = std::min(next, deadline(each.due));
+        return next;
+    }
+
+    /// The one that was due first, if any is due.
+    std::optional<held> take(std::span<const rank_t> peers, channel on, time_point now) {
+        const std::lock_guard lock(mutex_);
+        std::size_t best = held_.size();
+        for (std::size_t i = 0; i < held_.size(); ++i)
+            if (held_[i].due <= now && held_[i].is_for(peers, on) &&
+                (best == held_.size() || held_[i].due < held_[best].due))
+                best = i;
+        return take_at(best);
+    }
+
+    /// The one that was due last, if any is due; the others that are due are dropped.
+    std::optional<held> take_latest(std::span<const rank_t> peers, channel on, time_point now) {
+        const std::lock_guard lock(mutex_);
+        std::size_t best = held_.size();
+        for (std::size_t i = 0; i < held_.size(); ++i)
+            if (held_[i].due <= now && held_[i].is_for(peers, on) &&
+                (best == held_.size() || held_[i].due >= held_[best].due))
+                best = i;
+        std::optional<held> latest = take_at(best);
+        drop_if([&](const held& each) { return each.due <= now && each.is_for(peers, on); });
+        return latest;
+    }
+
+    void drop(std::uint64_t context) {
+        const std::lock_guard lock(mutex_);
+        drop_if([&](const held& each) { return each.on.context == context; });
+    }
+
+  private:
+    std::optional<held> take_at(std::size_t place) {
+        if (place == held_.size()) return std::nullopt;
+        std::optional<held> taken(std::move(held_[place]));
+        held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(place));
+        return taken;
+    }
+    template <class Unwanted>
+    void drop_if(Unwanted unwanted) {
+        held_.erase(std::remove_if(held_.begin(), held_.end(), unwanted), held_.end());
+    }
+
+    mutable std::mutex mutex_;
+    std::vector<held> held_;  ///< in the order in which they were taken
+};
+
+}  // namespace rill::inline RILL_ABI::detail

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/transport/delays.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The one link by which a rank sends: messages occupy it one after the other, in the order in which they ask for it.
+class delayed_link {
+  public:
+    explicit delayed_link(const delays& chosen) : chosen_(chosen) {}
+
+    const delays& chosen() const { return chosen_; }
+
+    /// The time of a message on the link.
+    struct slot {
+        time_point start{}, end{}, due{};
+    };
+
+    slot reserve(time_point now, std::size_t bytes) {
+        const duration length = chosen_.transfer(bytes);
+        std::int64_t free_at = free_at_.load(std::memory_order_relaxed);
+        time_point start, end;
+        do {
+            start = std::max(now, time_point{free_at});
+            end = start + length;
+        } while (!free_at_.compare_exchange_weak(free_at, end.ns, std::memory_order_relaxed));
+        return {start, end, end + chosen_.latency};
+    }
+
+    /// Of a message that was not sent after all; too late when another has come behind it.
+    void give_back(const slot& unused) {
+        std::int64_t free_at = unused.end.ns;
+        free_at_.compare_exchange_strong(free_at, unused.start.ns, std::memory_order_relaxed);
+    }
+
+  private:
+    delays chosen_;
+    std::atomic<std::int64_t> free_at_{0};
+};
+
+}  // namespace rill::inline RILL_ABI::detail

@@ -1,0 +1,213 @@
+#include <rill/transport/delayed.hpp>
+
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/testing/transport_laws.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/simulated.hpp>
+#include <rill/transport/subgroup.hpp>
+#include <rill/transport/traced.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using rill::deadline;
+using rill::rank_t;
+
+namespace {
+
+constexpr rill::channel on{.context = 3, .tag = 1};
+constexpr std::size_t mailbox_bytes = 16384;
+constexpr std::size_t with_stamps = mailbox_bytes + 16;  // the laws fill a mailbox with two messages
+
+constexpr rill::simulated::network no_network{.latency = {}, .bandwidth = 0};
+constexpr rill::delays one_byte_per_ns{.latency = rill::nanoseconds(100), .bandwidth = 1'000'000'000};
+
+/// Runs `body(net)` on delayed transports in virtual time, where all else takes none.
+void simulate(int ranks, const rill::delays& chosen, auto&& body) {
+    rill::simulated::run(ranks, no_network, [&](auto& inner) {
+        rill::delayed net{inner, chosen};
+        body(net);
+    });
+}
+
+void check_laws(auto&& runner) {
+    int laws = 0;
+    rill::testing::for_each_law(
+        runner, {.mailbox_bytes = mailbox_bytes, .large_bytes = 100'000, .largest_bytes = 1'000'000, .most_ranks = 16},
+        [&](const char* name, const rill::testing::law_outcome& outcome) {
+            ++laws;
+            CHECK_MESSAGE(outcome.held, std::string(name) << ": " << outcome.what);
+        });
+    CHECK(laws > 40);
+}
+
+}  // namespace
+
+static_assert(rill::ConcurrentTransport<rill::delayed<rill::in_process::endpoint>>);
+static_assert(rill::ConcurrentTransport<rill::traced<rill::delayed<rill::simulated::endpoint>>>);
+static_assert(rill::ConcurrentTransport<rill::subgroup<rill::delayed<rill::simulated::endpoint>>>);
+
+TEST_CASE("a delayed transport keeps the laws of a transport") {
+    const auto delayed = [](auto& body) {
+        return [&body](auto& inner) {
+            rill::delayed net{inner, {.latency = rill::microseconds(30), .bandwidth = 2'000'000'000}};
+            body(net);
+        };
+    };
+    SUBCASE("simulated") {
+        check_laws([&](int ranks, auto&& body) {
+            rill::simulated::run(ranks, {.mailbox_bytes = with_stamps}, delayed(body));
+        });
+    }
+    SUBCASE("threads") {
+        check_laws([&](int ranks, auto&& body) {
+            rill::in_process::run(ranks, delayed(body), {.mailbox_bytes = with_stamps});
+        });
+    }
+}
+
+TEST_CASE("a message arrives when it has passed its sender's link and the latency is over") {
+    simulate(3, one_byte_per_ns, [](auto& net) {
+        if (net.rank() == 0) {
+            const rill::buffer lent(1000);
+            auto first = net.post(1, on, rill::byte_view(lent));
+            CHECK(net.post(2, on, rill::buffer(500)));  // behind it on the same link
+            CHECK(first.wait(deadline::never));
+            CHECK(net.now().ns == 1100);
+            net.compute(rill::nanoseconds(1000));
+            CHECK(net.post(1, on, rill::buffer(10)));  // the link is free again
+        } else if (net.rank() == 1) {
+            CHECK(!net.receive(0, on, rill::time_point{1099}));
+            CHECK(net.now().ns == 1099);
+            CHECK(net.receive(0, on, deadline::never)->pieces().size_bytes() == 1000);
+            CHECK(net.now().ns == 1100);
+            CHECK(net.receive(0, on, deadline::never)->pieces().size_bytes() == 10);
+            CHECK(net.now().ns == 2210);
+        } else {
+            CHECK(net.receive(0, on, deadline::never)->source() == 0);
+            CHECK(net.now().ns == 1600);
+        }
+    });
+}
+
+TEST_CASE("a message to oneself takes no time and no place on the link") {
+    simulate(2, one_byte_per_ns, [](auto& net) {
+        if (net.rank() != 0) {
+            CHECK(net.receive(0, on, deadline::never));
+            CHECK(net.now().ns == 101);
+            return;
+        }
+        CHECK(net.post(0, on, rill::buffer(1000)));
+        CHECK(net.post(1, on, rill::buffer(1)));
+        CHECK(net.receive(0, on, deadline::immediate));
+    });
+}
+
+TEST_CASE("what is refused leaves the link free") {
+    rill::simulated::run(2, {.latency = {}, .bandwidth = 0, .mailbox_bytes = 10}, [](auto& inner) {
+        rill::delayed net{inner, one_byte_per_ns};
+        if (net.rank() != 0) {
+            net.sleep_until({1000});  // what a receiver waits for counts as taken
+            for (const std::int64_t due : {1100, 2200}) {
+                CHECK(net.receive(0, on, deadline::never));
+                CHECK(net.now().ns == due);
+            }
+            return;
+        }
+        CHECK(net.post(1, on, rill::buffer(1000)));
+        rill::buffer refused(5000);
+        CHECK(!net.post(1, on, std::move(refused), rill::time_point{900}));
+        CHECK(refused.size() == 5000);
+        net.sleep_until({1100});
+        CHECK(net.post(1, on, rill::buffer(1000), deadline::never));
+    });
+}
+
+TEST_CASE("of several senders the message that arrives first is received first") {
+    simulate(4, one_byte_per_ns, [](auto& net) {
+        if (net.rank() != 0) {
+            const std::size_t size = net.rank() == 1 ? 3000 : 10 * static_cast<std::size_t>(net.rank());
+            CHECK(net.post(0, on, rill::buffer(size)));
+            return;
+        }
+        const rank_t peers[] = {1, 2, 3};
+        net.sleep_until({125});
+        std::vector<rank_t> order;
+        for (int i = 0; i < 3; ++i) order.push_back(net.receive(peers, on, deadline::never)->source());
+        CHECK(order == std::vector<rank_t>{2, 3, 1});
+        CHECK(net.now().ns == 3100);
+    });
+}
+
+TEST_CASE("the newest message is the newest that has arrived") {
+    simulate(2, one_byte_per_ns, [](auto& net) {
+        if (net.rank() == 1) {
+            for (const std::size_t size : {10U, 20U, 5000U}) CHECK(net.post(0, on, rill::buffer(size)));
+            return;
+        }
+        const rank_t peer = 1;
+        net.sleep_until({200});
+        CHECK(net.receive_latest({&peer, 1}, on, deadline::immediate)->pieces().size_bytes() == 20);
+        CHECK(!net.receive_latest({&peer, 1}, on, deadline::immediate));
+        CHECK(net.receive_latest({&peer, 1}, on, deadline::never)->pieces().size_bytes() == 5000);
+    });
+}
+
+TEST_CASE("a message of as many pieces as there can be arrives whole") {
+    simulate(2, one_byte_per_ns, [](auto& net) {
+        rill::buffer lent(8);
+        for (std::size_t i = 0; i < lent.size(); ++i) lent[i] = std::byte(i);
+        rill::byte_pieces pieces;
+        for (std::size_t i = 0; i < rill::byte_pieces::most; ++i) pieces.push(rill::byte_view(lent).subspan(2 * i, 2));
+        if (net.rank() == 0) {
+            auto sent = net.post(1, on, pieces);
+            CHECK(sent.wait(deadline::never));
+            CHECK(net.counted() == rill::traffic{.messages_sent = 1, .bytes_sent = 8});
+            return;
+        }
+        rill::buffer whole(8);
+        const rill::byte_span target(whole);
+        CHECK(net.receive_into(0, on, {&target, 1}, deadline::never));
+        CHECK(whole == lent);
+    });
+}
+
+TEST_CASE("a rank that is not delayed is named") {
+    rill::simulated::run(2, no_network, [](auto& inner) {
+        if (inner.rank() == 1) {
+            inner.post(0, on, rill::buffer(3));
+            return;
+        }
+        rill::delayed net{inner};
+        try {
+            net.receive(1, on, deadline::never);
+            FAIL("received");
+        } catch (const rill::protocol_error& thrown) {
+            CHECK(thrown.notice().reason.find("3 bytes from rank 1") != std::string::npos);
+        }
+    });
+}
+
+TEST_CASE("a collective on delayed transports ends on every rank when one of them fails") {
+    struct fails : rill::aggregate::sum {
+        float fold(float a, float b) const { return a + b > 50 ? throw std::out_of_range("too much") : a + b; }
+    };
+    const auto body = [](auto& inner) {
+        rill::delayed net{inner, {.latency = rill::microseconds(20), .bandwidth = 100'000'000}};
+        rill::group workers{net, rill::topology::ring{}, {.timeout = rill::seconds(20)}};
+        std::vector<float> values(1000, 1.0F);
+        CHECK(rill::all_reduce(workers, values, values).contributors == 5);
+        CHECK(values[999] == 5);
+        if (net.rank() == 3) values[0] = 100;
+        CHECK_THROWS_AS(rill::all_reduce(workers, values, values, fails{}), std::exception);
+    };
+    rill::simulated::run(5, {}, body);
+    rill::in_process::run(5, body);
+}
