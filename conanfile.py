@@ -57,6 +57,10 @@ class Rill(ConanFile):
                            "tbb": "onetbb::onetbb"}.items():
             if self.options.get_safe(name):
                 self._component(name, links=[link])
+        if self.options.mpi and self.options.simulated:
+            mpi = self.cpp_info.components["mpi"]
+            mpi.requires.append("boost::context")
+            mpi.defines.append("RILL_MPI_FIBERS")
 
     def _component(self, name, below=("rill",), links=(), system_libs=()):
         """The CMake target rill::<name> and the pkg-config module of the same component."""
