@@ -24,24 +24,19 @@ VERSION = re.compile(r"^#define RILL_VERSION_(MAJOR|MINOR|PATCH) (\d+)$", re.MUL
 SECTION = re.compile(r"^// ===== (\S+)$", re.MULTILINE)
 
 
-class Unfit(Exception):
-    """A header that cannot be made part of one file."""
-
-
 class Header:
-    """One header of the tree: what it includes outside #if, and its text without that."""
+    """One header of the tree: what it includes outside #if, what inside, and its text without the former."""
 
     def __init__(self, include, name):
         self.name = name
-        self.rill, self.standard = [], []
+        self.rill, self.standard, self.conditional = [], [], []
         kept, depth = [], 0
-        for number, line in enumerate((include / name).read_text().splitlines(), 1):
+        for line in (include / name).read_text().splitlines():
             depth += bool(OPENS.match(line)) - bool(CLOSES.match(line))
             found = INCLUDE.match(line)
             if found and found[2].startswith("rill/"):
-                if depth:
-                    raise Unfit(f"{name}:{number}: <{found[2]}> is included inside #if, which one file cannot follow")
-                self.rill.append(found[2])
+                (self.conditional if depth else self.rill).append(found[2])
+                kept += [f"#include <{found[2]}>"] * bool(depth)
             elif found and not depth and not re.search(r"[/.]", found[2]):
                 self.standard.append(found[2])
             elif not ONCE.match(line):
@@ -75,6 +70,15 @@ class Tree:
         visit(root)
         return ordered
 
+    def conditional(self, names):
+        """What the headers `names` bring in inside #if, with all that this brings in."""
+        found = set()
+        for name in names:
+            for root in self.header(name).conditional:
+                more = set(self.closure(root)) - found
+                found |= more | self.conditional(more)
+        return found
+
     def version(self):
         return ".".join(number for _, number in VERSION.findall((self.include / CONFIG).read_text()))
 
@@ -105,35 +109,43 @@ def standard_includes(tree, names):
                      for name in sorted({each for name in names for each in tree.header(name).standard}))
 
 
-def sections(tree, names, shared=frozenset()):
-    """The texts of headers, one behind the other; those that other files hold too are guarded."""
-    for name in names:
-        text = tree.header(name).text
-        if text:
-            text = f"// ===== {name}\n\n{text}"
-            yield guarded(name, text) if name in shared else text
+def section(tree, name, shared, above):
+    """The text of a header, guarded if it stands in other places too. What it includes inside #if stands there, but for
+    the headers `above`."""
+    text = tree.header(name).text
+    for included in tree.header(name).conditional:
+        names = [each for each in tree.closure(included) if each not in above]
+        pieces = [standard_includes(tree, names), *(section(tree, each, shared, above) for each in names)]
+        text = text.replace(f"#include <{included}>", "\n\n".join(piece for piece in pieces if piece))
+    if not text:
+        return ""
+    text = f"// ===== {name}\n\n{text}"
+    return guarded(name, text) if name in shared else text
 
 
 def refuse(condition, message):
     return f'#if {condition}\n#error "rill: {message}"\n#endif'
 
 
-def umbrella_file(tree):
-    names = tree.closure(UMBRELLA)
-    body = [refuse("defined(RILL_VERSION_MAJOR)",
-                   "a header of include/ stands before rill.hpp of single_include/; use one of the two folders"),
-            standard_includes(tree, names), *sections(tree, names), "#define RILL_SINGLE_HEADER"]
-    return head(tree, UMBRELLA) + guarded(UMBRELLA, "\n\n".join(body)) + "\n"
+def one_file(tree, root, before, names, after, shared, above):
+    pieces = [*before, standard_includes(tree, names), *(section(tree, name, shared, above) for name in names), *after]
+    return head(tree, root) + guarded(root, "\n\n".join(piece for piece in pieces if piece)) + "\n"
+
+
+def umbrella_file(tree, shared):
+    before = [refuse("defined(RILL_VERSION_MAJOR)",
+                     "a header of include/ stands before rill.hpp of single_include/; use one of the two folders")]
+    return one_file(tree, UMBRELLA, before, tree.closure(UMBRELLA), ["#define RILL_SINGLE_HEADER"], shared, above=())
 
 
 def part_file(tree, root, names, shared):
     major, minor, patch = tree.version().split(".")
     other = f"RILL_VERSION_MAJOR != {major} || RILL_VERSION_MINOR != {minor} || RILL_VERSION_PATCH != {patch}"
-    body = [f"#include <{UMBRELLA}>",
-            refuse("!defined(RILL_SINGLE_HEADER)", f"{root} of single_include/ needs rill.hpp of that folder"),
-            refuse(other, f"{root} is of version {tree.version()}, rill.hpp of another"),
-            standard_includes(tree, names), *sections(tree, names, shared)]
-    return head(tree, root) + guarded(root, "\n\n".join(text for text in body if text)) + "\n"
+    before = [f"#include <{UMBRELLA}>",
+              refuse("!defined(RILL_SINGLE_HEADER)", f"{root} of single_include/ needs rill.hpp of that folder"),
+              refuse(other, f"{root} is of version {tree.version()}, rill.hpp of another")]
+    # The file's own guard is that of its root.
+    return one_file(tree, root, before, names, [], shared - {root}, above=tree.closure(UMBRELLA))
 
 
 def generate(include):
@@ -141,16 +153,11 @@ def generate(include):
     tree = Tree(include)
     inside = set(tree.closure(UMBRELLA))
     parts = {root: [name for name in tree.closure(root) if name not in inside] for root in tree.parts()}
-    count = {}
-    for names in parts.values():
-        for name in names:
-            count[name] = count.get(name, 0) + 1
-    files = {UMBRELLA: umbrella_file(tree)}
-    for root, names in parts.items():
-        # The file's own guard is that of its root.
-        shared = {name for name in names if count[name] > 1 and name != root}
-        files[root] = part_file(tree, root, names, shared)
-    return files
+    places = [name for names in parts.values() for name in names]
+    shared = {name for name in places if places.count(name) > 1}
+    shared |= tree.conditional(inside) | (tree.conditional(places) - inside)
+    files = {UMBRELLA: umbrella_file(tree, shared)}
+    return files | {root: part_file(tree, root, names, shared) for root, names in parts.items()}
 
 
 def by_section(text):
@@ -192,7 +199,7 @@ def main(arguments):
     include, single = map(pathlib.Path, folders) if folders else (root / "include", root / "single_include")
     try:
         files = generate(include)
-    except (Unfit, FileNotFoundError) as trouble:
+    except FileNotFoundError as trouble:
         print(f"single_header.py: {trouble}", file=sys.stderr)
         return 1
     if not check:

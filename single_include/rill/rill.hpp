@@ -684,6 +684,13 @@ constexpr duration milliseconds(std::int64_t n) { return duration(1'000'000) * n
 /// A number of seconds.
 constexpr duration seconds(std::int64_t n) { return duration(1'000'000'000) * n; }
 
+/// How long `bytes` take at a bandwidth in bytes per second, rounded up; 0: without limit, hence no time.
+constexpr duration transfer_time(std::uint64_t bytes, std::uint64_t bandwidth) {
+    if (bandwidth == 0) return {};
+    __extension__ using wide = unsigned __int128;
+    return duration(static_cast<std::int64_t>((wide{bytes} * 1'000'000'000U + bandwidth - 1) / bandwidth));
+}
+
 /// An instant on a transport's clock. Instants of different transports do not compare.
 struct time_point {
     std::int64_t ns = 0;

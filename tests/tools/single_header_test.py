@@ -133,11 +133,19 @@ class SingleHeader(unittest.TestCase):
         self.main()
         self.assertEqual(self.main("--check"), (0, ""))
 
-    def test_conditional_header_is_refused(self):
-        self.write("rill.hpp", "#if 1\n#include <rill/core/types.hpp>\n#endif\n")
-        status, said = self.main()
-        self.assertEqual((status, said), (1, "single_header.py: rill/rill.hpp:2: <rill/core/types.hpp> is included inside "
-                                             "#if, which one file cannot follow\n"))
+    def test_header_inside_if_stays_there(self):
+        self.write("transport/detail/fiber.hpp", "#pragma once\n#include <rill/core/types.hpp>\n#include <list>\n"
+                                                 "struct fiber {};\n")
+        self.write("transport/simulated.hpp", "#pragma once\n#include <rill/transport/detail/fiber.hpp>\n")
+        self.write("transport/mpi.hpp", "#pragma once\n#include <rill/core/types.hpp>\n#ifdef WITH_FIBERS\n"
+                                        "#include <rill/transport/detail/fiber.hpp>\n#endif\nstruct mpi {};\n")
+        self.main()
+        mpi, simulated = "#include <rill/transport/mpi.hpp>\n", "#include <rill/transport/simulated.hpp>\n"
+        use = "fiber one; mpi two;\n"
+        self.assertEqual(self.compile(mpi + "struct fiber;\nmpi two;\n", self.single), "")
+        self.assertIn("fiber", self.compile(mpi + use, self.single))
+        for order in (mpi, mpi + simulated, simulated + mpi):
+            self.assertEqual(self.compile("#define WITH_FIBERS\n" + order + use, self.single), "")
 
 
 if __name__ == "__main__":

@@ -34,6 +34,47 @@
 #include <utility>
 #include <vector>
 
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
+
+// ===== rill/transport/detail/copy_across.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Writes the pieces into the targets, one after the other; both have the same size in all.
+inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets) {
+    auto target = targets.begin();
+    std::size_t written = 0;
+    for (byte_view piece : pieces)
+        while (!piece.empty()) {
+            while (written == target->size()) {
+                ++target;
+                written = 0;
+            }
+            const std::size_t count = std::min(piece.size(), target->size() - written);
+            std::memcpy(target->data() + written, piece.data(), count);
+            piece = piece.subspan(count);
+            written += count;
+        }
+}
+
+/// `receive_into` of a message that is here: throws `protocol_error` where the sizes differ.
+template <class Message>
+void copy_message(rank_t self, const Message& from, channel on, std::span<const byte_span> targets) {
+    std::size_t room = 0;
+    for (const byte_span target : targets) room += target.size();
+    const byte_pieces pieces = from.pieces();
+    if (room != pieces.size_bytes())
+        throw protocol_error("rank " + std::to_string(self) + " expects " + std::to_string(room) + " bytes from rank " +
+                             std::to_string(from.source()) + " (context " + std::to_string(on.context) + ", tag " +
+                             std::to_string(on.tag) + "), which sent " + std::to_string(pieces.size_bytes()));
+    copy_across(pieces, targets);
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
+
 // ===== rill/transport/detail/in_process_bell.hpp
 
 namespace rill::inline RILL_ABI::in_process::detail {
@@ -188,23 +229,6 @@ struct node {
     node* next = nullptr;
     node* previous = nullptr;
 };
-
-/// Writes the pieces into the targets, one after the other; both have the same size in all.
-inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets) {
-    auto target = targets.begin();
-    std::size_t written = 0;
-    for (byte_view piece : pieces)
-        while (!piece.empty()) {
-            while (written == target->size()) {
-                ++target;
-                written = 0;
-            }
-            const std::size_t count = std::min(piece.size(), target->size() - written);
-            std::memcpy(target->data() + written, piece.data(), count);
-            piece = piece.subspan(count);
-            written += count;
-        }
-}
 
 /// The undelivered messages of one rank, one list per sender, and the nodes of all messages to it. Its rank's mutex
 /// guards everything except `retire`.
@@ -1003,7 +1027,7 @@ class endpoint {
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         const auto received = receive(peer, on, until);
-        if (received) copy(*received, on, targets);
+        if (received) rill::detail::copy_message(rank_, *received, on, targets);
         return received.has_value();
     }
 
@@ -1037,18 +1061,6 @@ class endpoint {
     std::optional<message> wrap(detail::node* taken) {
         if (taken == nullptr) return std::nullopt;
         return message(*world_, *taken);
-    }
-
-    void copy(const message& from, channel on, std::span<const byte_span> targets) const {
-        std::size_t room = 0;
-        for (const byte_span target : targets) room += target.size();
-        const byte_pieces pieces = from.pieces();
-        if (room != pieces.size_bytes())
-            throw protocol_error("rank " + std::to_string(rank_) + " expects " + std::to_string(room) +
-                                 " bytes from rank " + std::to_string(from.source()) + " (context " +
-                                 std::to_string(on.context) + ", tag " + std::to_string(on.tag) + "), which sent " +
-                                 std::to_string(pieces.size_bytes()));
-        detail::copy_across(pieces, targets);
     }
 
     detail::world* world_;

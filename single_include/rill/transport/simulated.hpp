@@ -28,6 +28,47 @@
 #include <utility>
 #include <vector>
 
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
+
+// ===== rill/transport/detail/copy_across.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Writes the pieces into the targets, one after the other; both have the same size in all.
+inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets) {
+    auto target = targets.begin();
+    std::size_t written = 0;
+    for (byte_view piece : pieces)
+        while (!piece.empty()) {
+            while (written == target->size()) {
+                ++target;
+                written = 0;
+            }
+            const std::size_t count = std::min(piece.size(), target->size() - written);
+            std::memcpy(target->data() + written, piece.data(), count);
+            piece = piece.subspan(count);
+            written += count;
+        }
+}
+
+/// `receive_into` of a message that is here: throws `protocol_error` where the sizes differ.
+template <class Message>
+void copy_message(rank_t self, const Message& from, channel on, std::span<const byte_span> targets) {
+    std::size_t room = 0;
+    for (const byte_span target : targets) room += target.size();
+    const byte_pieces pieces = from.pieces();
+    if (room != pieces.size_bytes())
+        throw protocol_error("rank " + std::to_string(self) + " expects " + std::to_string(room) + " bytes from rank " +
+                             std::to_string(from.source()) + " (context " + std::to_string(on.context) + ", tag " +
+                             std::to_string(on.tag) + "), which sent " + std::to_string(pieces.size_bytes()));
+    copy_across(pieces, targets);
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
+
 // ===== rill/transport/detail/fiber.hpp
 
 // Fibers on Boost.Context that keep what a switch must keep: the state of exceptions being handled, and the sanitizers'
@@ -666,11 +707,7 @@ struct network {
     friend constexpr bool operator==(const network&, const network&) = default;
 
     /// How long `bytes` occupy a link, rounded up.
-    constexpr duration transfer(std::uint64_t bytes) const {
-        if (bandwidth == 0) return {};
-        __extension__ using wide = unsigned __int128;
-        return duration(static_cast<std::int64_t>((wide{bytes} * 1'000'000'000U + bandwidth - 1) / bandwidth));
-    }
+    constexpr duration transfer(std::uint64_t bytes) const { return transfer_time(bytes, bandwidth); }
 
     /// Latency of message `number` of the link from `source` to `destination`.
     constexpr duration delay(rank_t source, rank_t destination, std::uint64_t number) const {
@@ -1462,22 +1499,6 @@ class queue {
 
 namespace rill::inline RILL_ABI::simulated {
 
-namespace detail {
-/// Both sides have the same number of bytes.
-inline void copy_across(const byte_pieces& from, std::span<const byte_span> targets) {
-    const byte_view* piece = from.begin();
-    std::size_t used = 0;
-    for (byte_span target : targets)
-        while (!target.empty()) {
-            for (; used == piece->size(); ++piece) used = 0;
-            const std::size_t n = std::min(target.size(), piece->size() - used);
-            std::memcpy(target.data(), piece->data() + used, n);
-            target = target.subspan(n);
-            used += n;
-        }
-}
-}  // namespace detail
-
 /// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over; destroying it lets
 /// the sender go on.
 class message {
@@ -1598,7 +1619,7 @@ class endpoint {
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         const auto received = receive(peer, on, until);
-        if (received) copy(*received, on, targets);
+        if (received) rill::detail::copy_message(rank_, *received, on, targets);
         return received.has_value();
     }
 
@@ -1632,17 +1653,6 @@ class endpoint {
     std::optional<message> wrap(detail::parcel* taken) {
         if (taken == nullptr) return std::nullopt;
         return message(*world_, *taken);
-    }
-
-    void copy(const message& from, channel on, std::span<const byte_span> targets) const {
-        std::size_t room = 0;
-        for (const byte_span target : targets) room += target.size();
-        const std::size_t size = from.pieces().size_bytes();
-        if (room != size)
-            throw protocol_error("rank " + std::to_string(rank_) + " expects " + std::to_string(room) +
-                                 " bytes from rank " + std::to_string(from.source()) + detail::channel_text(on) +
-                                 ", which sent " + std::to_string(size));
-        detail::copy_across(from.pieces(), targets);
     }
 
     detail::world* world_;

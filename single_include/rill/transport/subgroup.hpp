@@ -155,12 +155,15 @@ class subgroup_members {
 
 }  // namespace rill::inline RILL_ABI::detail
 
-// ===== rill/transport/detail/subgroup_traffic.hpp
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_TRAFFIC_COUNTER_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_TRAFFIC_COUNTER_HPP
+
+// ===== rill/transport/detail/traffic_counter.hpp
 
 namespace rill::inline RILL_ABI::detail {
 
 /// Counts what several activities send and receive.
-class subgroup_traffic {
+class traffic_counter {
   public:
     void sent(std::size_t bytes) { add(messages_sent_, bytes_sent_, bytes); }
     void received(std::size_t bytes) { add(messages_received_, bytes_received_, bytes); }
@@ -182,6 +185,8 @@ class subgroup_traffic {
 };
 
 }  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_TRAFFIC_COUNTER_HPP
 
 // ===== rill/transport/subgroup.hpp
 
@@ -326,7 +331,7 @@ class subgroup : public detail::subgroup_concurrency<Net> {
     Net* parent_;
     detail::subgroup_members members_;
     std::uint64_t base_;
-    detail::subgroup_traffic counted_;
+    detail::traffic_counter counted_;
 };
 
 template <Transport Net>
