@@ -22,7 +22,7 @@ TEST_CASE("in_process: a steady state allocates nothing") {
         const buffer lent(500);
         buffer into(500);
         const byte_span target(into);
-        std::vector<buffer> ready(120, buffer(500));
+        std::vector<buffer> ready(calls_remembered + 100, buffer(500));
         const auto step = [&](std::uint64_t number) {
             net.announce(on.context, {.number = number});
             auto first = net.post(next, on, byte_view(lent));
@@ -41,11 +41,11 @@ TEST_CASE("in_process: a steady state allocates nothing") {
                 net.receive(previous, on, deadline::never);
             }
         };
-        for (std::uint64_t i = 0; i < 20; ++i) step(i);
+        for (std::uint64_t i = 0; i < calls_remembered; ++i) step(i);
         meet();
         if (net.rank() == 0) before = all_allocations();
         meet();
-        for (std::uint64_t i = 20; i < 120; ++i) step(i);
+        for (std::uint64_t i = calls_remembered; i < calls_remembered + 100; ++i) step(i);
         meet();
         if (net.rank() == 0) after = all_allocations();
     });

@@ -47,9 +47,9 @@ unsigned long steady_allocations(Net& net) {
     const rill::buffer lent(100);
     const std::vector<rill::rank_t> all{0, 1, 2, 3};
     std::uint32_t step = 0;
-    for (; step < 30; ++step) take_step(net, step, event, queue, lent, all);
+    for (; step < rill::calls_remembered; ++step) take_step(net, step, event, queue, lent, all);
     const unsigned long before = allocations();
-    for (; step < 60; ++step) take_step(net, step, event, queue, lent, all);
+    for (; step < rill::calls_remembered + 30; ++step) take_step(net, step, event, queue, lent, all);
     return allocations() - before;
 }
 

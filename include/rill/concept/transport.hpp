@@ -49,8 +49,11 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 /// - A receive returns an empty result when its deadline has passed. `deadline::immediate` takes what is there.
 /// - Every wait also watches the control channel: after `abort` on a context (or on `every_context`) waits on it throw
 ///   the error of the notice on every rank. The first notice of a context wins; `abort` returns the one that won.
-/// - `announce` publishes which call this rank has entered in a context; `inquire` waits until `peer` has entered call
-///   `number` (or a later one) and returns what it entered, or nothing when the deadline has passed.
+/// - `announce` publishes which call this rank has entered in a context; calls of a context may be entered in any
+/// order.
+///   `inquire` waits until `peer` has entered call `number` and returns what it entered. When the deadline has passed
+///   before that, it returns the latest call that `peer` has entered, if its number is higher, or else nothing. A
+///   transport remembers at least the `calls_remembered` highest numbers.
 /// - `next_context(key)`: a fresh context, the same on all ranks that have made the same calls with the same key.
 /// - `close(context)` forgets a context: its undelivered messages are dropped.
 template <class N>

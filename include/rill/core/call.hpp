@@ -3,6 +3,7 @@
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace rill::inline RILL_ABI {
@@ -50,5 +51,8 @@ struct call_signature {
     }
     friend constexpr bool operator==(const call_signature&, const call_signature&) = default;
 };
+
+/// So many calls of a context are remembered by a transport: it can be asked for any of them.
+inline constexpr std::size_t calls_remembered = 64;
 
 }  // namespace rill::inline RILL_ABI

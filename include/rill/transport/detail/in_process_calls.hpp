@@ -3,6 +3,7 @@
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/random.hpp>
+#include <rill/transport/detail/call_history.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -20,12 +21,15 @@ class call_table {
   public:
     static constexpr std::size_t closed_remembered = 1024;
 
-    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].call = call; }
+    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].calls.announce(call); }
 
     std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
         const auto found = contexts_.find(context);
-        if (found == contexts_.end() || !found->second.call || found->second.call->number < number) return std::nullopt;
-        return found->second.call;
+        return found == contexts_.end() ? std::nullopt : found->second.calls.entered(number);
+    }
+    std::optional<call_signature> entered_or_later(std::uint64_t context, std::uint64_t number) const {
+        const auto found = contexts_.find(context);
+        return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
     }
 
     void close(std::uint64_t context) {
@@ -51,7 +55,7 @@ class call_table {
 
   private:
     struct state {
-        std::optional<call_signature> call{};
+        rill::detail::call_history calls{};
         bool closed = false;
     };
 

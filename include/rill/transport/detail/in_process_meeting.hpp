@@ -7,10 +7,11 @@
 #include <rill/transport/detail/in_process_world.hpp>
 
 #include <atomic>
-#include <deque>
+#include <cstddef>
 #include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace rill::inline RILL_ABI::in_process {
 
@@ -62,9 +63,11 @@ class queue {
         std::optional<T> value;
         world_->wait(rank_, every_context, until, [&] {
             const std::lock_guard lock(mutex_);
-            if (values_.empty()) return closed_;
-            value.emplace(std::move(values_.front()));
-            values_.pop_front();
+            if (taken_ == values_.size()) return closed_;
+            value.emplace(std::move(values_[taken_++]));
+            if (2 * taken_ < values_.size()) return true;
+            values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));
+            taken_ = 0;
             return true;
         });
         return value;
@@ -82,7 +85,8 @@ class queue {
     detail::world* world_;
     rank_t rank_;
     std::mutex mutex_;
-    std::deque<T> values_;
+    std::vector<T> values_;
+    std::size_t taken_ = 0;  ///< leading values that are gone
     bool closed_ = false;
 };
 

@@ -165,12 +165,14 @@ class world {
             ~counted() { count.fetch_sub(1, std::memory_order_relaxed); }
         } const waiting(inquirers_);
         std::optional<call_signature> answer;
-        wait(self, context, until, [&] {
+        const auto look = [&] {
             const std::lock_guard lock(at(peer).mutex);
             answer = at(peer).calls.entered(context, number);
             return answer.has_value();
-        });
-        return answer;
+        };
+        if (wait(self, context, until, look)) return answer;
+        const std::lock_guard lock(at(peer).mutex);
+        return at(peer).calls.entered_or_later(context, number);
     }
 
     void close(rank_t self, std::uint64_t context) {

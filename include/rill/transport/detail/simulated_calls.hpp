@@ -4,6 +4,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/call_history.hpp>
 #include <rill/transport/detail/simulated_table.hpp>
 
 #include <cstddef>
@@ -22,13 +23,16 @@ class call_book {
     static constexpr std::size_t closed_remembered_per_rank = 1024;
 
     void announce(rank_t rank, std::uint64_t context, const call_signature& call) {
-        entries_[{rank, context}].call = call;
+        entries_[{rank, context}].calls.announce(call);
     }
 
     std::optional<call_signature> entered(rank_t rank, std::uint64_t context, std::uint64_t number) {
         const entry* found = entries_.find({rank, context});
-        if (found == nullptr || !found->call || found->call->number < number) return std::nullopt;
-        return found->call;
+        return found == nullptr ? std::nullopt : found->calls.entered(number);
+    }
+    std::optional<call_signature> entered_or_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
+        const entry* found = entries_.find({rank, context});
+        return found == nullptr ? std::nullopt : found->calls.entered_or_later(number);
     }
 
     void close(rank_t rank, std::uint64_t context) {
@@ -56,7 +60,7 @@ class call_book {
 
   private:
     struct entry {
-        std::optional<call_signature> call{};
+        rill::detail::call_history calls{};
         bool closed = false;
     };
     struct rank_key {

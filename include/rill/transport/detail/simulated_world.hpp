@@ -108,18 +108,20 @@ class world : public control {
         calls_.announce(self, context, call);
         for (strand* s = at(self).inquiring.first(); s != nullptr;) {
             strand* const after = s->after;
-            if (s->waiting->on.context == context && s->waiting->amount <= call.number) scheduler_.call(*s);
+            if (s->waiting->on.context == context && s->waiting->amount == call.number) scheduler_.call(*s);
             s = after;
         }
     }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         throw_if_ended(context);
         if (const auto entered = calls_.entered(peer, context, number)) return entered;
-        if (passed(until)) return poll(), std::nullopt;
         wait_record what{
             .kind = waits_for::announcement, .peers = {&peer, 1}, .on = {.context = context}, .amount = number};
-        if (!wait(at(peer).inquiring, what, until)) return std::nullopt;
-        return calls_.entered(peer, context, number);
+        if (passed(until))
+            poll();
+        else
+            wait(at(peer).inquiring, what, until);
+        return calls_.entered_or_later(peer, context, number);
     }
 
     std::uint64_t next_context(rank_t self, std::uint64_t key) { return calls_.next_context(self, key); }

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <rill/core/call.hpp>
+#include <rill/core/config.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
+///
+/// Memory: grows with the numbers to `calls_remembered` entries.
+class call_history {
+  public:
+    void announce(const call_signature& call) {
+        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
+        if (place >= calls_.size()) calls_.resize(place + 1);
+        calls_[place] = call;
+        if (!newest_ || newest_->number < call.number) newest_ = call;
+    }
+
+    /// Call `number`, if it has been announced.
+    std::optional<call_signature> entered(std::uint64_t number) const {
+        const auto place = static_cast<std::size_t>(number % calls_remembered);
+        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
+        return calls_[place];
+    }
+
+    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
+    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
+        if (const auto exactly = entered(number)) return exactly;
+        return newest_ && newest_->number > number ? newest_ : std::nullopt;
+    }
+
+  private:
+    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
+    std::optional<call_signature> newest_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
