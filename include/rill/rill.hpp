@@ -76,5 +76,9 @@
 #include <rill/collective/barrier.hpp>
 #include <rill/collective/broadcast.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/collective/group_options.hpp>
+#include <rill/collective/lane.hpp>
 #include <rill/collective/reduce.hpp>
 #include <rill/collective/reduce_scatter.hpp>
+#include <rill/collective/request.hpp>
+#include <rill/collective/start.hpp>

@@ -6,19 +6,23 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace rill::inline RILL_ABI {
 
+/// Takes every result.
+struct accept_any {
+    constexpr bool operator()(const receipt&) const { return true; }
+};
+
 namespace detail {
-template <class Group, class T, class Fold>
-receipt all_reduce_dense(Group& group, std::span<const T> input, std::span<T> output, const Fold& fold,
+template <class Lane, class T, class Fold>
+receipt all_reduce_dense(Lane& lane, std::span<const T> input, std::span<T> output, const Fold& fold,
                          const contribution& own) {
-    require_weight(own);
-    RILL_EXPECTS(input.size() == output.size() || own.weight == 0, "all_reduce: input and output must be of one size");
-    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
-    const auto plan = group.shape().all_reduce(group.size(), group.rank());
+    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
+    const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
     return run_schedule(
-        group, signature_of<T>(operation::all_reduce, output.size(), fold), plan, state,
+        lane, signature_of<T>(operation::all_reduce, output.size(), fold), plan, state,
         [&](const wire::header& head) { state.begin(head, plan.parts(), input, output, tally::of(own), fold); },
         [&](receipt& result) {
             state.total(0).describe(result);
@@ -27,20 +31,19 @@ receipt all_reduce_dense(Group& group, std::span<const T> input, std::span<T> ou
 }
 
 /// `contribute()` gives the input as a view, inside the operation, so that its failure is every rank's.
-template <IndexType Index, class T, class Group, class Contribute, class Output, class Fold>
-receipt all_reduce_stream(Group& group, std::size_t dimension, Contribute&& contribute, Output&& output,
-                          const Fold& fold, const stream_codings& codings, const contribution& own) {
-    require_weight(own);
-    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, Fold>>();
-    const auto plan = group.shape().all_reduce(group.size(), group.rank());
+template <IndexType Index, class T, class Lane, class Contribute, class Output, class Fold>
+receipt all_reduce_stream(Lane& lane, std::size_t dimension, Contribute&& contribute, Output&& output, const Fold& fold,
+                          const stream_codings& codings, const contribution& own) {
+    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
+    const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
     const auto signature =
         signature_of<T>(operation::all_reduce, dimension, fold, std::uint8_t{sizeof(Index)}, codings.fingerprint());
     return run_schedule(
-        group, signature, plan, state,
+        lane, signature, plan, state,
         [&](const wire::header& head) {
             const stream_view<T, Index> nothing({0, dimension}, sparse_view<T, Index>{});
             state.begin(head, plan.parts(), own.weight == 0 ? nothing : contribute(), tally::of(own), fold, codings,
-                        group.key());
+                        lane.key());
         },
         [&](receipt& result) {
             state.total(0).describe(result);
@@ -68,28 +71,81 @@ class transaction {
     bool committed_ = false;
 };
 
-template <class Group, class T, class Codec, class Fold, class Accept>
-receipt all_reduce_coded(Group& group, std::span<const T> gradient, std::span<T> result, Codec& codec, const Fold& fold,
+template <class Lane, class T, class Codec, class Fold, class Accept>
+receipt all_reduce_coded(Lane& lane, std::span<const T> gradient, std::span<T> result, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept) {
     using Index = typename Codec::index_type;
-    RILL_EXPECTS(gradient.size() == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
-    RILL_EXPECTS(result.size() == gradient.size(), "all_reduce: input and output must be of one size");
     transaction attempt(codec);
-    codec.begin(group.operation_number() + 1);
+    codec.begin(lane.next_number());
     const std::size_t dimension = codec.coded_dimension();
     const auto contribute = [&] { return codec.encode(gradient); };
     receipt done;
     if constexpr (Codec::is_coordinatewise) {
-        done = all_reduce_stream<Index, T>(group, dimension, contribute, result, fold, codec.codings(), own);
+        done = all_reduce_stream<Index, T>(lane, dimension, contribute, result, fold, codec.codings(), own);
     } else {
-        auto& folded = group.template workspace<aligned_vector<T>>();
+        auto& folded = lane.template workspace<aligned_vector<T>>();
         folded.resize(dimension);
         done =
-            all_reduce_stream<Index, T>(group, dimension, contribute, std::span<T>(folded), fold, codec.codings(), own);
+            all_reduce_stream<Index, T>(lane, dimension, contribute, std::span<T>(folded), fold, codec.codings(), own);
         codec.decode(std::span<const T>(folded), result);
     }
     if (accept(done)) attempt.commit();
     return done;
+}
+
+template <class Group, ContiguousRange In, ContiguousRange Out, class Fold = aggregate::sum>
+    requires(!Compressor<Fold, element_of<Out>>)
+auto all_reduce_call(const Group&, const In& in, Out&& out, const Fold& fold = {}, const contribution& own = {}) {
+    using T = element_of<Out>;
+    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
+        const std::span<const T> input(in);
+        const std::span<T> output(out);
+        require_weight(own);
+        RILL_EXPECTS(input.size() == output.size() || own.weight == 0,
+                     "all_reduce: input and output must be of one size");
+        return [=](typename Group::lane_type& lane) { return all_reduce_dense(lane, input, output, fold, own); };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+auto all_reduce_call(const Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+                     const stream_codings& codings = {}, const contribution& own = {}) {
+    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
+        require_weight(own);
+        RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
+        RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
+                     "all_reduce: this topology has no copy phase, so nothing can be coded there");
+        return [=, &input, &output](typename Group::lane_type& lane) {
+            return all_reduce_stream<Index, T>(
+                lane, input.dimension(), [&] { return input.view(); }, output, fold, codings, own);
+        };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, ContiguousRange In, ContiguousRange Out, class Codec, class Fold = aggregate::sum,
+          class Accept = accept_any>
+    requires Compressor<Codec, element_of<Out>>
+auto all_reduce_call(const Group& group, const In& in, Out&& out, Codec& codec, const Fold& fold = {},
+                     const contribution& own = {}, const Accept& accept = {}) {
+    using T = element_of<Out>;
+    using Shape = typename Group::topology_type;
+    if constexpr (require_foldable<T, Fold, Shape>() && require_copy_phase<Codec, Shape>()) {
+        const std::span<const T> input(in);
+        const std::span<T> output(out);
+        require_weight(own);
+        RILL_EXPECTS(input.size() == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
+        RILL_EXPECTS(output.size() == input.size(), "all_reduce: input and output must be of one size");
+        auto loan = group.lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
+        return [=, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
+            return all_reduce_coded(lane, input, output, codec, fold, own, accept);
+        };
+    } else {
+        return no_call{};
+    }
 }
 }  // namespace detail
 
@@ -103,11 +159,7 @@ receipt all_reduce_coded(Group& group, std::span<const T> gradient, std::span<T>
 template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
     requires(!Compressor<Fold, detail::element_of<Out>>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
-    using T = detail::element_of<Out>;
-    if constexpr (detail::require_foldable<T, Fold, typename Group::topology_type>())
-        return detail::all_reduce_dense(group, std::span<const T>(input), std::span<T>(output), fold, own);
-    else
-        return {};
+    return detail::all_reduce_call(group, input, output, fold, own)(group);
 }
 
 /// The same on streams: the result is sparse until a fold finds the dense form to be the smaller one (`codings.when`).
@@ -117,20 +169,8 @@ receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                    const stream_codings& codings = {}, const contribution& own = {}) {
-    RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
-    RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
-                 "all_reduce: this topology has no copy phase, so nothing can be coded there");
-    if constexpr (detail::require_foldable<T, Fold, typename Group::topology_type>())
-        return detail::all_reduce_stream<Index, T>(
-            group, input.dimension(), [&] { return input.view(); }, output, fold, codings, own);
-    else
-        return {};
+    return detail::all_reduce_call(group, input, output, fold, codings, own)(group);
 }
-
-/// Takes every result.
-struct accept_any {
-    constexpr bool operator()(const receipt&) const { return true; }
-};
 
 /// The same with a compressor bound to this worker: contributes what `codec` makes of `input`. Its state (the residual
 /// of error feedback) advances only if the operation succeeds with this rank's contribution in it.
@@ -141,13 +181,31 @@ template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, 
     requires Compressor<Codec, detail::element_of<Out>>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, const Fold& fold = {},
                    const contribution& own = {}, const Accept& accept = {}) {
-    using T = detail::element_of<Out>;
-    using Shape = typename Group::topology_type;
-    if constexpr (detail::require_foldable<T, Fold, Shape>() && detail::require_copy_phase<Codec, Shape>())
-        return detail::all_reduce_coded(group, std::span<const T>(input), std::span<T>(output), codec, fold, own,
-                                        accept);
-    else
-        return {};
+    return detail::all_reduce_call(group, input, output, codec, fold, own, accept)(group);
+}
+
+/// All three in the background, with the same arguments. Policies are copied; ranges, streams and the compressor must
+/// stay until the operation is done. A compressor serves one operation at a time (checked).
+///
+/// Broken contracts are thrown by the start itself, before anything is sent; all other errors by the request's `get`.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+    requires(!Compressor<Fold, detail::element_of<Out>>)
+request start_all_reduce(Group& group, In&& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
+    static_assert(detail::require_lasting<In, Out>());
+    return start(group, detail::all_reduce_call(group, input, output, fold, own));
+}
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+request start_all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+                         const stream_codings& codings = {}, const contribution& own = {}) {
+    return start(group, detail::all_reduce_call(group, input, output, fold, codings, own));
+}
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Codec,
+          class Fold = aggregate::sum, class Accept = accept_any>
+    requires Compressor<Codec, detail::element_of<Out>>
+request start_all_reduce(Group& group, In&& input, Out&& output, Codec& codec, const Fold& fold = {},
+                         const contribution& own = {}, const Accept& accept = {}) {
+    static_assert(detail::require_lasting<In, Out>());
+    return start(group, detail::all_reduce_call(group, input, output, codec, fold, own, accept));
 }
 
 }  // namespace rill::inline RILL_ABI

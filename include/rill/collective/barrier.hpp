@@ -5,12 +5,27 @@
 
 namespace rill::inline RILL_ABI {
 
+namespace detail {
+template <class Group>
+auto barrier_call(const Group&) {
+    return [](typename Group::lane_type& lane) {
+        const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
+        auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
+        return lane.run({.kind = operation::barrier}, [&](auto& call) { return synchronise(call, plan, state); });
+    };
+}
+}  // namespace detail
+
 /// Returns when all ranks have called it. Costs the rounds of the topology's `all_reduce`, with frames of headers only.
 template <class Group>
 receipt barrier(Group& group) {
-    const auto plan = group.shape().all_reduce(group.size(), group.rank());
-    auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
-    return group.run({.kind = operation::barrier}, [&](auto& call) { return detail::synchronise(call, plan, state); });
+    return detail::barrier_call(group)(group);
+}
+
+/// The same, in the background: done when all ranks have started it.
+template <class Group>
+request start_barrier(Group& group) {
+    return start(group, detail::barrier_call(group));
 }
 
 }  // namespace rill::inline RILL_ABI

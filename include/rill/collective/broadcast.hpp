@@ -9,53 +9,89 @@
 
 namespace rill::inline RILL_ABI {
 
-/// Copies `data` of `root` to all ranks. The root sends when all ranks have entered, so that a rank that calls
-/// something else is an error on every rank. Runs on the group's topology where it has a root, else on a binary tree.
-///
-/// `data`: N elements; on other ranks than the root what it held is lost, also on failure. Errors as in `all_reduce`.
-template <class Group, detail::ContiguousRange Data>
-receipt broadcast(Group& group, Data&& data, rank_t root) {
-    using T = detail::element_of<Data>;
-    static_cast<void>(detail::require_foldable<T, aggregate::sum, typename Group::topology_type>());
-    detail::require_root(group, root);
-    const std::span<T> values(data);
-    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, aggregate::sum>>();
-    const auto plan = detail::rooted(group.shape()).broadcast(group.size(), group.rank(), root);
-    const auto signature = detail::signature_of<T>(operation::broadcast, values.size(), aggregate::sum{}, 0,
-                                                   static_cast<std::uint64_t>(root));
-    return detail::run_schedule(
-        group, signature, plan, state,
+namespace detail {
+template <class Lane, class T>
+receipt broadcast_dense(Lane& lane, std::span<T> values, rank_t root) {
+    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, aggregate::sum>>();
+    const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
+    const auto signature =
+        signature_of<T>(operation::broadcast, values.size(), aggregate::sum{}, 0, static_cast<std::uint64_t>(root));
+    return run_schedule(
+        lane, signature, plan, state,
         [&](const wire::header& head) {
             state.begin(head, plan.parts(), std::span<const T>(values), values, tally{}, aggregate::sum{});
         },
         [](receipt& result) { tally{}.describe(result); });
 }
 
-/// The same for a stream, sparse or dense; on other ranks `data` needs only the dimension.
-template <class Group, Element T, IndexType Index>
-receipt broadcast(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
-    detail::require_root(group, root);
-    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, aggregate::sum>>();
-    const auto plan = detail::rooted(group.shape()).broadcast(group.size(), group.rank(), root);
+template <class Lane, class T, class Index>
+receipt broadcast_stream(Lane& lane, stream<T, Index>& data, rank_t root, const coding& codes) {
+    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, aggregate::sum>>();
+    const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const stream_codings codings{.copy = codes};
     const auto signature =
-        detail::signature_of<T>(operation::broadcast, data.dimension(), aggregate::sum{}, std::uint8_t{sizeof(Index)},
-                                mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
+        signature_of<T>(operation::broadcast, data.dimension(), aggregate::sum{}, std::uint8_t{sizeof(Index)},
+                        mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
     const stream_view<T, Index> nothing(data.range(), sparse_view<T, Index>{});
-    const bool is_root = group.rank() == root;
-    return detail::run_schedule(
-        group, signature, plan, state,
+    const bool is_root = lane.rank() == root;
+    return run_schedule(
+        lane, signature, plan, state,
         [&](const wire::header& head) {
             state.begin(head, plan.parts(), is_root ? data.view() : nothing, tally{}, aggregate::sum{}, codings,
-                        group.key());
+                        lane.key());
         },
         [&](receipt& result) {
             tally{}.describe(result);
             if (is_root && codes.is_lossless()) return;
-            auto& received = group.template workspace<stream<T, Index>>();
+            auto& received = lane.template workspace<stream<T, Index>>();
             state.finish({0, plan.parts()}, received);
             data.assign(received.view());
         });
+}
+
+template <class Group, ContiguousRange Data>
+auto broadcast_call(const Group& group, Data&& data, rank_t root) {
+    using T = element_of<Data>;
+    if constexpr (require_foldable<T, aggregate::sum, typename Group::topology_type>()) {
+        const std::span<T> values(data);
+        require_root(group, root);
+        return [=](typename Group::lane_type& lane) { return broadcast_dense(lane, values, root); };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, Element T, IndexType Index>
+auto broadcast_call(const Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
+    require_root(group, root);
+    return [=, &data](typename Group::lane_type& lane) { return broadcast_stream(lane, data, root, codes); };
+}
+}  // namespace detail
+
+/// Copies `data` of `root` to all ranks. The root sends when all ranks have entered, so that a rank that calls
+/// something else is an error on every rank. Runs on the group's topology where it has a root, else on a binary tree.
+///
+/// `data`: N elements; on other ranks than the root what it held is lost, also on failure. Errors as in `all_reduce`.
+template <class Group, detail::ContiguousRange Data>
+receipt broadcast(Group& group, Data&& data, rank_t root) {
+    return detail::broadcast_call(group, data, root)(group);
+}
+
+/// The same for a stream, sparse or dense; on other ranks `data` needs only the dimension.
+template <class Group, Element T, IndexType Index>
+receipt broadcast(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
+    return detail::broadcast_call(group, data, root, codes)(group);
+}
+
+/// Both in the background; see `start_all_reduce`.
+template <class Group, detail::ContiguousRange Data>
+request start_broadcast(Group& group, Data&& data, rank_t root) {
+    static_assert(detail::require_lasting<Data>());
+    return start(group, detail::broadcast_call(group, data, root));
+}
+template <class Group, Element T, IndexType Index>
+request start_broadcast(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
+    return start(group, detail::broadcast_call(group, data, root, codes));
 }
 
 }  // namespace rill::inline RILL_ABI

@@ -166,7 +166,7 @@ class exchange {
         call_signature call;
     };
 
-    /// What the ranks have entered. Whoever is already in the next operation has agreed with this one. Where it
+    /// What the ranks have entered: this call as each of them made it, or a later one where it was left out. Where it
     /// matters, a rank that has not come is an error.
     std::vector<entrant> entrants(bool all_must_have_come) const {
         const time_point until = net_->now() + patience_ / 8;
@@ -174,7 +174,7 @@ class exchange {
         for (rank_t r = 0; r < net_->size(); ++r) {
             const auto entered = net_->inquire(r, on_.context, signature_.number, until);
             if (entered)
-                come.push_back({r, entered->number == signature_.number + 1 ? signature_ : *entered});
+                come.push_back({r, *entered});
             else if (all_must_have_come)
                 fail(failure::timeout, r, no_rank,
                      "rank " + std::to_string(r) + " has not entered the operation within " +

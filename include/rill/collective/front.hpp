@@ -1,15 +1,20 @@
 // What the front doors of the collectives share: arguments, signatures, the diagnostics of wrong compositions.
+//
+// Each overload has one `<collective>_call(group, arguments...)`: it checks the arguments and returns a callable that
+// runs the collective on a lane. The blocking form calls it on the group, the non-blocking form starts it.
 #pragma once
 
 #include <rill/collective/dense_state.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/head.hpp>
+#include <rill/collective/start.hpp>
 #include <rill/collective/stream_state.hpp>
 #include <rill/collective/tally.hpp>
 #include <rill/concept/aggregator.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/fingerprint.hpp>
+#include <rill/core/segment.hpp>
 
 #include <cmath>
 #include <cstddef>
@@ -53,10 +58,39 @@ consteval bool require_copy_phase() {
     return met;
 }
 
+/// Stands for a call whose composition has been refused.
+struct no_call {
+    template <class Lane>
+    receipt operator()(Lane&) const {
+        return {};
+    }
+};
+
+/// Whether what an argument refers to outlives the call that it is an argument of.
+template <class Argument>
+constexpr bool is_lasting =
+    std::is_lvalue_reference_v<Argument> || std::ranges::enable_borrowed_range<std::remove_cvref_t<Argument>>;
+
+/// What every non-blocking form asks of its ranges.
+template <class... Ranges>
+consteval bool require_lasting() {
+    static_assert(
+        (is_lasting<Ranges> && ...),
+        "rill::start: an argument is a temporary that owns its values, which are gone before the operation is "
+        "done; pass a variable or a span");
+    return true;
+}
+
 /// What stands behind a result to which every rank of the group contributes once.
 template <class Group>
 tally all_of(const Group& group) {
     return {static_cast<double>(group.size()), static_cast<std::uint32_t>(group.size()), 0};
+}
+
+/// What this rank holds of N elements that are split between the ranks.
+template <class Group>
+segment part_of(const Group& group, std::size_t count) {
+    return split(count, static_cast<std::size_t>(group.size()), static_cast<std::size_t>(group.rank()));
 }
 
 inline void require_weight(const contribution& own) {
@@ -73,12 +107,12 @@ call_signature signature_of(operation kind, std::size_t dimension, const Fold& f
             .options = mix64(fingerprint(fold), more)};
 }
 
-/// Runs a schedule on a state as the group's next operation: `begin(call)` fills the state, `end(receipt)` takes the
+/// Runs a schedule on a state as the lane's next operation: `begin(call)` fills the state, `end(receipt)` takes the
 /// result out of it.
-template <class Group, class State, class Plan, class Begin, class End>
-receipt run_schedule(Group& group, const call_signature& signature, const Plan& plan, State& state, Begin&& begin,
+template <class Lane, class State, class Plan, class Begin, class End>
+receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& plan, State& state, Begin&& begin,
                      End&& end) {
-    return group.run(signature, [&](auto& call) {
+    return lane.run(signature, [&](auto& call) {
         state.attach(call);
         begin(head_of(call));
         execute(call, plan, state);

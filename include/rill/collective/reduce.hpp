@@ -7,8 +7,85 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace rill::inline RILL_ABI {
+
+namespace detail {
+/// `output` is not used but at the root.
+template <class Lane, class T, class Fold>
+receipt reduce_dense(Lane& lane, std::span<const T> input, std::span<T> output, rank_t root, const Fold& fold) {
+    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
+    auto& accumulator = lane.template workspace<aligned_vector<T>>();
+    const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
+    const bool is_root = lane.rank() == root;
+    return run_schedule(
+        lane, signature_of<T>(operation::reduce, input.size(), fold, 0, static_cast<std::uint64_t>(root)), plan, state,
+        [&](const wire::header& head) {
+            if (!is_root) accumulator.resize(input.size());
+            const std::span<T> target = is_root ? output : std::span<T>(accumulator);
+            state.begin(head, plan.parts(), input, target, tally{}, fold);
+        },
+        [&](receipt& result) {
+            all_of(lane).describe(result);
+            if (is_root) state.finish({0, plan.parts()});
+        });
+}
+
+template <class Lane, class T, class Index, class Fold>
+receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
+                      const Fold& fold, const stream_codings& codings) {
+    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
+    const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
+    const auto signature = signature_of<T>(operation::reduce, input.dimension(), fold, std::uint8_t{sizeof(Index)},
+                                           mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
+    return run_schedule(
+        lane, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, lane.key());
+        },
+        [&](receipt& result) {
+            all_of(lane).describe(result);
+            if (lane.rank() == root)
+                state.finish({0, plan.parts()}, output);
+            else
+                output.clear(input.range());
+        });
+}
+
+template <class Group>
+using rooted_shape = decltype(rooted(std::declval<const Group&>().shape()));
+
+template <class Group, ContiguousRange In, ContiguousRange Out, class Fold = aggregate::sum>
+auto reduce_call(const Group& group, const In& in, Out&& out, rank_t root, const Fold& fold = {}) {
+    using T = element_of<Out>;
+    if constexpr (require_foldable<T, Fold, rooted_shape<Group>>()) {
+        const std::span<const T> input(in);
+        const std::span<T> output(out);
+        require_root(group, root);
+        RILL_EXPECTS(group.rank() != root || output.size() == input.size(),
+                     "reduce: at the root input and output must be of one size");
+        return [=](typename Group::lane_type& lane) { return reduce_dense(lane, input, output, root, fold); };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+auto reduce_call(const Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
+                 const Fold& fold = {}, const stream_codings& codings = {}) {
+    if constexpr (require_foldable<T, Fold, rooted_shape<Group>>()) {
+        require_root(group, root);
+        RILL_EXPECTS(&input != &output, "reduce: a stream cannot be its own output");
+        RILL_EXPECTS(codings.copy.is_lossless(), "reduce: nothing is copied, so nothing can be coded there");
+        return [=, &input, &output](typename Group::lane_type& lane) {
+            return reduce_stream(lane, input, output, root, fold, codings);
+        };
+    } else {
+        return no_call{};
+    }
+}
+}  // namespace detail
 
 /// Folds the contributions of all ranks and leaves the result at `root`. No rank returns before the root has it, so
 /// that every receipt is true of the result. Runs on the group's topology where it has a root, else on a binary tree.
@@ -17,58 +94,26 @@ namespace rill::inline RILL_ABI {
 /// elsewhere. Otherwise as `all_reduce`.
 template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
 receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
-    using T = detail::element_of<Out>;
-    const auto shape = detail::rooted(group.shape());
-    static_cast<void>(detail::require_foldable<T, Fold, decltype(detail::rooted(group.shape()))>());
-    detail::require_root(group, root);
-    const std::span<const T> mine(input);
-    const bool is_root = group.rank() == root;
-    RILL_EXPECTS(!is_root || std::span<T>(output).size() == mine.size(),
-                 "reduce: at the root input and output must be of one size");
-    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
-    auto& accumulator = group.template workspace<aligned_vector<T>>();
-    const auto plan = shape.reduce(group.size(), group.rank(), root);
-    const auto signature =
-        detail::signature_of<T>(operation::reduce, mine.size(), fold, 0, static_cast<std::uint64_t>(root));
-    return detail::run_schedule(
-        group, signature, plan, state,
-        [&](const wire::header& head) {
-            if (!is_root) accumulator.resize(mine.size());
-            const std::span<T> target = is_root ? std::span<T>(output) : std::span<T>(accumulator);
-            state.begin(head, plan.parts(), mine, target, tally{}, fold);
-        },
-        [&](receipt& result) {
-            detail::all_of(group).describe(result);
-            if (is_root) state.finish({0, plan.parts()});
-        });
+    return detail::reduce_call(group, input, output, root, fold)(group);
 }
 
 /// The same on streams; `output` is empty but at the root.
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
                const Fold& fold = {}, const stream_codings& codings = {}) {
-    const auto shape = detail::rooted(group.shape());
-    static_cast<void>(detail::require_foldable<T, Fold, decltype(detail::rooted(group.shape()))>());
-    detail::require_root(group, root);
-    RILL_EXPECTS(&input != &output, "reduce: a stream cannot be its own output");
-    RILL_EXPECTS(codings.copy.is_lossless(), "reduce: nothing is copied, so nothing can be coded there");
-    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, Fold>>();
-    const auto plan = shape.reduce(group.size(), group.rank(), root);
-    const auto signature =
-        detail::signature_of<T>(operation::reduce, input.dimension(), fold, std::uint8_t{sizeof(Index)},
-                                mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
-    return detail::run_schedule(
-        group, signature, plan, state,
-        [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, group.key());
-        },
-        [&](receipt& result) {
-            detail::all_of(group).describe(result);
-            if (group.rank() == root)
-                state.finish({0, plan.parts()}, output);
-            else
-                output.clear(input.range());
-        });
+    return detail::reduce_call(group, input, output, root, fold, codings)(group);
+}
+
+/// Both in the background; see `start_all_reduce`.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+request start_reduce(Group& group, In&& input, Out&& output, rank_t root, const Fold& fold = {}) {
+    static_assert(detail::require_lasting<In, Out>());
+    return start(group, detail::reduce_call(group, input, output, root, fold));
+}
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+request start_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
+                     const Fold& fold = {}, const stream_codings& codings = {}) {
+    return start(group, detail::reduce_call(group, input, output, root, fold, codings));
 }
 
 }  // namespace rill::inline RILL_ABI

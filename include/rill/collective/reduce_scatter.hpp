@@ -10,56 +10,98 @@
 
 namespace rill::inline RILL_ABI {
 
+namespace detail {
+template <class Lane, class T, class Fold>
+receipt reduce_scatter_dense(Lane& lane, std::span<const T> all, std::span<T> mine, const Fold& fold) {
+    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
+    auto& accumulator = lane.template workspace<aligned_vector<T>>();
+    const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
+    return run_schedule(
+        lane, signature_of<T>(operation::reduce_scatter, all.size(), fold), plan, state,
+        [&](const wire::header& head) {
+            accumulator.resize(all.size());
+            state.begin(head, plan.parts(), all, std::span<T>(accumulator), tally{}, fold);
+        },
+        [&](receipt& result) {
+            state.total(lane.rank()).describe(result);
+            const std::span<T> folded = state.finish({lane.rank(), lane.rank() + 1});
+            std::copy(folded.begin(), folded.end(), mine.begin());
+        });
+}
+
+template <class Lane, class T, class Index, class Fold>
+receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold,
+                              const stream_codings& codings) {
+    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
+    const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
+    const auto signature = signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
+                                           std::uint8_t{sizeof(Index)}, codings.fingerprint());
+    return run_schedule(
+        lane, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, lane.key());
+        },
+        [&](receipt& result) {
+            state.total(lane.rank()).describe(result);
+            state.finish({lane.rank(), lane.rank() + 1}, output);
+        });
+}
+
+template <class Group, ContiguousRange In, ContiguousRange Out, class Fold = aggregate::sum>
+auto reduce_scatter_call(const Group& group, const In& in, Out&& out, const Fold& fold = {}) {
+    using T = element_of<Out>;
+    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
+        const std::span<const T> all(in);
+        const std::span<T> mine(out);
+        RILL_EXPECTS(mine.size() == part_of(group, all.size()).size(),
+                     "reduce_scatter: the output must have the size of this rank's part");
+        return [=](typename Group::lane_type& lane) { return reduce_scatter_dense(lane, all, mine, fold); };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+auto reduce_scatter_call(const Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+                         const stream_codings& codings = {}) {
+    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
+        RILL_EXPECTS(codings.copy.is_lossless(), "reduce_scatter: nothing is copied, so nothing can be coded there");
+        RILL_EXPECTS(&input != &output, "reduce_scatter: a stream cannot be its own output");
+        return [=, &input, &output](typename Group::lane_type& lane) {
+            return reduce_scatter_stream(lane, input, output, fold, codings);
+        };
+    } else {
+        return no_call{};
+    }
+}
+}  // namespace detail
+
 /// Folds the contributions of all ranks and leaves each rank r with part r: `split(N, P, r)`.
 ///
 /// `input`: N elements, unchanged. `output`: `split(N, P, rank).size()` elements, apart from `input`. Memory: up to N
 /// elements of scratch. Otherwise as `all_reduce`.
 template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
 receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
-    using T = detail::element_of<Out>;
-    static_cast<void>(detail::require_foldable<T, Fold, typename Group::topology_type>());
-    const std::span<const T> all(input);
-    const std::span<T> mine(output);
-    const auto rank = static_cast<std::size_t>(group.rank());
-    RILL_EXPECTS(mine.size() == split(all.size(), static_cast<std::size_t>(group.size()), rank).size(),
-                 "reduce_scatter: the output must have the size of this rank's part");
-    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
-    auto& accumulator = group.template workspace<aligned_vector<T>>();
-    const auto plan = group.shape().reduce_scatter(group.size(), group.rank());
-    const part_range mine_only{group.rank(), group.rank() + 1};
-    return detail::run_schedule(
-        group, detail::signature_of<T>(operation::reduce_scatter, all.size(), fold), plan, state,
-        [&](const wire::header& head) {
-            accumulator.resize(all.size());
-            state.begin(head, plan.parts(), all, std::span<T>(accumulator), tally{}, fold);
-        },
-        [&](receipt& result) {
-            state.total(group.rank()).describe(result);
-            const std::span<T> folded = state.finish(mine_only);
-            std::copy(folded.begin(), folded.end(), mine.begin());
-        });
+    return detail::reduce_scatter_call(group, input, output, fold)(group);
 }
 
 /// The same on streams; `output` covers `split(N, P, rank)`.
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 receipt reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                        const stream_codings& codings = {}) {
-    static_cast<void>(detail::require_foldable<T, Fold, typename Group::topology_type>());
-    RILL_EXPECTS(codings.copy.is_lossless(), "reduce_scatter: nothing is copied, so nothing can be coded there");
-    RILL_EXPECTS(&input != &output, "reduce_scatter: a stream cannot be its own output");
-    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, Fold>>();
-    const auto plan = group.shape().reduce_scatter(group.size(), group.rank());
-    const auto signature = detail::signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
-                                                   std::uint8_t{sizeof(Index)}, codings.fingerprint());
-    return detail::run_schedule(
-        group, signature, plan, state,
-        [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, group.key());
-        },
-        [&](receipt& result) {
-            state.total(group.rank()).describe(result);
-            state.finish({group.rank(), group.rank() + 1}, output);
-        });
+    return detail::reduce_scatter_call(group, input, output, fold, codings)(group);
+}
+
+/// Both in the background; see `start_all_reduce`.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+request start_reduce_scatter(Group& group, In&& input, Out&& output, const Fold& fold = {}) {
+    static_assert(detail::require_lasting<In, Out>());
+    return start(group, detail::reduce_scatter_call(group, input, output, fold));
+}
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+request start_reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output,
+                             const Fold& fold = {}, const stream_codings& codings = {}) {
+    return start(group, detail::reduce_scatter_call(group, input, output, fold, codings));
 }
 
 }  // namespace rill::inline RILL_ABI

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <rill/collective/detail/membership.hpp>
+#include <rill/collective/detail/worker.hpp>
+#include <rill/collective/request.hpp>
+#include <rill/concept/topology.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/config.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The workers of a group: as many as operations have ever been in flight at once.
+template <class Net, class Shape>
+class crew {
+  public:
+    explicit crew(membership<Net, Shape>&) {}
+};
+
+template <ConcurrentTransport Net, Topology Shape>
+class crew<Net, Shape> {
+  public:
+    explicit crew(membership<Net, Shape>& of) : of_(&of) {}
+    crew(const crew&) = delete;
+    crew& operator=(const crew&) = delete;
+    ~crew() {
+        for (const auto& each : workers_) each->end();
+    }
+
+    template <class Body>
+    request start(Body&& body) {
+        const std::uint64_t number = of_->last_number + 1;
+        make_room(number);
+        const std::shared_ptr<member>& chosen = idle_member();
+        chosen->start(number, std::forward<Body>(body));
+        of_->last_number = number;
+        return request(chosen);
+    }
+
+  private:
+    using member = worker<Net, Shape>;
+
+    /// An operation starts when those so many numbers before it are done. A rank that is ahead cannot have ended one
+    /// that another rank has not entered: so the calls of all operations that anybody may ask for are remembered.
+    void make_room(std::uint64_t number) {
+        for (const auto& each : workers_)
+            if (each->number() + calls_remembered / 2 <= number) each->await(deadline::never);
+    }
+
+    /// The first one without a request: those in use have worked lately, and have scratch of the right size.
+    const std::shared_ptr<member>& idle_member() {
+        for (const auto& each : workers_)
+            if (each.use_count() == 1 && each->is_usable()) return each;
+        return workers_.emplace_back(std::make_shared<member>(*of_));
+    }
+
+    membership<Net, Shape>* of_;
+    std::vector<std::shared_ptr<member>> workers_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/receipt.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Any callable `receipt(Argument&)`, in memory that the next one uses again: allocates only for a larger one than ever
+/// before.
+template <class Argument>
+class task {
+  public:
+    task() = default;
+    task(const task&) = delete;
+    task& operator=(const task&) = delete;
+    ~task() { reset(); }
+
+    template <class Body>
+    void emplace(Body&& body) {
+        using stored = std::decay_t<Body>;
+        static_assert(alignof(stored) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+        reset();
+        if (capacity_ < sizeof(stored)) {
+            memory_ = std::make_unique<std::byte[]>(sizeof(stored));
+            capacity_ = sizeof(stored);
+        }
+        ::new (static_cast<void*>(memory_.get())) stored(std::forward<Body>(body));
+        run_ = [](void* at, Argument& argument) -> receipt { return (*static_cast<stored*>(at))(argument); };
+        destroy_ = [](void* at) { static_cast<stored*>(at)->~stored(); };
+    }
+
+    receipt operator()(Argument& argument) { return run_(memory_.get(), argument); }
+
+    void reset() noexcept {
+        if (auto* const destroy = std::exchange(destroy_, nullptr)) destroy(memory_.get());
+    }
+
+  private:
+    std::unique_ptr<std::byte[]> memory_;
+    std::size_t capacity_ = 0;
+    receipt (*run_)(void*, Argument&) = nullptr;
+    void (*destroy_)(void*) = nullptr;
+};
+
+}  // namespace rill::inline RILL_ABI::detail

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <rill/collective/detail/membership.hpp>
+#include <rill/collective/detail/pending.hpp>
+#include <rill/collective/detail/task.hpp>
+#include <rill/collective/lane.hpp>
+#include <rill/concept/topology.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/config.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// An activity with a lane of its own that runs one started operation after the other.
+///
+/// `task_`, `result_` and `failure_` belong to the worker between the job in `jobs_` and `done_`, and to the group's
+/// activity otherwise.
+template <ConcurrentTransport Net, Topology Shape>
+class worker final : public pending {
+  public:
+    explicit worker(membership<Net, Shape>& of)
+        : lane_(of), jobs_(of.context.net), done_(of.context.net), thread_(of.context.net.spawn([this] { serve(); })) {}
+    ~worker() override { end(); }
+
+    /// Whether it can take another operation, once nobody holds this one's request.
+    bool is_usable() const { return !has_ended_; }
+    std::uint64_t number() const { return number_; }
+
+    template <class Body>
+    void start(std::uint64_t number, Body&& body) {
+        task_.emplace(std::forward<Body>(body));
+        done_.reset();
+        failure_ = nullptr;
+        is_performed_ = is_done_ = false;
+        number_ = number;
+        jobs_.push(number);
+    }
+
+    bool await(deadline until) noexcept override {
+        if (is_done_) return true;
+        try {
+            if (!done_.wait(until)) return false;
+        } catch (...) {
+            // All contexts have ended, or this activity has: so has the operation, or does now.
+            abort("abandoned it: an exception passed");
+            end_thread();
+            if (!is_performed_) failure_ = std::current_exception();
+        }
+        is_done_ = true;
+        return true;
+    }
+
+    time_point now() const override { return std::as_const(lane_.net()).now(); }
+
+    void cancel(const char* why) noexcept override {
+        if (!await(deadline::immediate)) abort(why);
+    }
+
+    receipt take() override {
+        if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+        return result_;
+    }
+
+    /// Cancels what is unfinished and ends the activity.
+    void end() noexcept {
+        cancel("abandoned it: its group was destroyed");
+        await(deadline::never);
+        end_thread();
+    }
+
+  private:
+    void serve() noexcept {
+        try {
+            while (const auto number = jobs_.pop(deadline::never)) {
+                perform(*number);
+                done_.set();
+            }
+        } catch (...) {  // all contexts have ended
+        }
+    }
+
+    void perform(std::uint64_t number) noexcept {
+        try {
+            result_ = lane_.run_started(number, task_);
+        } catch (...) {
+            failure_ = std::current_exception();
+        }
+        task_.reset();
+        is_performed_ = true;
+    }
+
+    void abort(const char* why) noexcept {
+        const std::string operation = "operation " + std::to_string(number_), rank = std::to_string(lane_.rank());
+        lane_.net().abort({.context = lane_.context(),
+                           .operation = number_,
+                           .culprit = lane_.rank(),
+                           .reason = operation + ": rank " + rank + " " + why});
+    }
+
+    void end_thread() noexcept {
+        if (has_ended_) return;
+        has_ended_ = true;
+        jobs_.close();
+        thread_.join();
+    }
+
+    lane<Net, Shape> lane_;
+    task<lane<Net, Shape>> task_;
+    receipt result_{};
+    std::exception_ptr failure_{};
+    bool is_performed_ = true;
+    bool is_done_ = true;  ///< and the group's activity knows it
+    bool has_ended_ = false;
+    std::uint64_t number_ = 0;
+    typename Net::template queue<std::uint64_t> jobs_;
+    typename Net::event done_;
+    typename Net::activity thread_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail

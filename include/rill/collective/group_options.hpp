@@ -1,0 +1,20 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/time.hpp>
+
+#include <cstdint>
+
+namespace rill::inline RILL_ABI {
+
+/// How a group works; the same on all its ranks, which the handshake checks.
+struct group_options {
+    duration timeout = seconds(60);  ///< of each operation
+    std::uint64_t seed = 0;          ///< of the random numbers that collectives use
+
+    constexpr std::uint64_t fingerprint() const { return mix64(seed, static_cast<std::uint64_t>(timeout.ns)); }
+    friend constexpr bool operator==(const group_options&, const group_options&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI

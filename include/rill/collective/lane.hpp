@@ -1,0 +1,162 @@
+#pragma once
+
+#include <rill/collective/detail/membership.hpp>
+#include <rill/collective/exchange.hpp>
+#include <rill/concept/topology.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/random.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI {
+
+/// Where the operations of a group run, one at a time: an exchange with scratch of its own. A group is the lane of its
+/// blocking calls; each operation that is started has another one.
+template <Transport Net, Topology Shape>
+class lane {
+  public:
+    using transport_type = Net;
+    using topology_type = Shape;
+    using lane_type = lane;
+
+    explicit lane(detail::membership<Net, Shape>& of) : of_(&of), exchange_(of.context.net, of.context.number) {}
+    lane(const lane&) = delete;
+    lane& operator=(const lane&) = delete;
+
+    Net& net() const { return of_->context.net; }
+    const Shape& shape() const { return of_->shape; }
+    const group_options& options() const { return of_->options; }
+    rank_t rank() const { return net().rank(); }
+    int size() const { return net().size(); }
+    std::uint64_t context() const { return of_->context.number; }
+
+    /// The number that the next `run` gives to its operation.
+    std::uint64_t next_number() const { return waits_to_run_ ? number_ : of_->last_number + 1; }
+
+    /// The key of the random numbers that this rank draws in the operation at hand.
+    random_key key() const { return random_key{options().seed}.derive(number_, rank()); }
+
+    /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
+    /// culprit (or with the one whose failure came first), and this and every later call throws.
+    template <class Body>
+    receipt run(call_signature signature, Body&& body) {
+        RILL_EXPECTS(!started_ || waits_to_run_, "start: its body runs one operation; start another for the next");
+        if (const auto notice = net().aborted(context())) throw_error(*notice);
+        if (!started_) number_ = ++of_->last_number;
+        waits_to_run_ = false;
+        signature.number = number_;
+        return guarded(signature, std::forward<Body>(body));
+    }
+
+    /// Runs `body(*this)`, which calls `run` once, for the number that was given to it beforehand. Should it not come
+    /// to that, this rank has failed in the operation that the others wait for.
+    template <class Body>
+    receipt run_started(std::uint64_t number, Body&& body) {
+        number_ = number;
+        started_ = waits_to_run_ = true;
+        try {
+            const receipt result = body(*this);
+            RILL_EXPECTS(!waits_to_run_, "start: its body runs no operation");
+            return result;
+        } catch (const std::exception& e) {
+            if (waits_to_run_) abandon(e.what());
+            throw;
+        } catch (...) {
+            if (waits_to_run_) abandon("an exception of unknown type");
+            throw;
+        }
+    }
+
+    /// Scratch of one type, made on first use and kept: a steady-state operation allocates nothing.
+    template <class State>
+    State& workspace() {
+        const void* const type = &type_tag<State>;
+        for (auto& made : workspaces_)
+            if (made.type == type) return *static_cast<State*>(made.object.get());
+        workspaces_.push_back({type, {new State(), [](void* object) { delete static_cast<State*>(object); }}});
+        return *static_cast<State*>(workspaces_.back().object.get());
+    }
+
+    /// Reserves an object whose state the operation at hand changes, until the result is destroyed.
+    auto lend(const void* object, const char* message) const { return of_->lent.lend(object, message); }
+
+  protected:
+    /// Runs `body(exchange)` as the call `signature`, and tells all ranks when it fails.
+    template <class Body>
+    receipt guarded(const call_signature& signature, Body&& body) {
+        const settlement last{exchange_};
+        try {
+            exchange_.begin(signature, options().timeout);
+            receipt result = body(exchange_);
+            exchange_.finish();
+            result.operation_number = signature.number;
+            result.wire = exchange_.counted();
+            result.elapsed = exchange_.elapsed();
+            return result;
+        } catch (const error& e) {
+            fail(signature, is_foreign(e.notice()) ? abort_notice{.reason = e.what()} : e.notice());
+            throw;
+        } catch (const std::exception& e) {
+            fail(signature, {.reason = e.what()});
+            throw;
+        } catch (...) {
+            fail(signature, {.reason = "an exception of unknown type"});
+            throw;
+        }
+    }
+
+  private:
+    struct slot {
+        const void* type;
+        std::unique_ptr<void, void (*)(void*)> object;
+    };
+    template <class State>
+    static constexpr char type_tag = 0;
+
+    /// Leaves nothing behind that a peer reads: on an error after all ranks have been told, even if that fails too.
+    struct settlement {
+        exchange<Net>& call;
+        ~settlement() { call.settle(); }
+    };
+
+    /// Whether it comes from another group, whose ranks are numbered otherwise.
+    bool is_foreign(const abort_notice& notice) const {
+        return notice.culprit != no_rank && notice.context != context() && notice.context != every_context;
+    }
+
+    /// Tells all ranks; returns only when this rank's own failure is the one that counts. Who has no culprit is it.
+    void fail(const call_signature& signature, abort_notice notice) {
+        notice.context = context();
+        notice.operation = signature.number;
+        if (notice.culprit == no_rank && notice.kind != failure::deadlock) {
+            notice.culprit = rank();
+            notice.reason = exchange_.describe() + ": rank " + std::to_string(rank()) + ": " + notice.reason;
+        }
+        const abort_notice first = net().abort(notice);
+        if (first != notice || notice.kind != failure::exception) throw_error(first);
+    }
+
+    void abandon(const char* why) {
+        net().abort({.context = context(),
+                     .operation = number_,
+                     .culprit = rank(),
+                     .reason = "operation " + std::to_string(number_) + ": rank " + std::to_string(rank()) +
+                               " has not come to it: " + why});
+    }
+
+    detail::membership<Net, Shape>* of_;
+    exchange<Net> exchange_;
+    std::vector<slot> workspaces_;
+    std::uint64_t number_ = 0;
+    bool started_ = false;       ///< operations come numbered
+    bool waits_to_run_ = false;  ///< a started operation has not been run yet
+};
+
+}  // namespace rill::inline RILL_ABI

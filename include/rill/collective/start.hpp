@@ -1,0 +1,49 @@
+#pragma once
+
+#include <rill/collective/request.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/receipt.hpp>
+
+#include <concepts>
+#include <type_traits>
+#include <utility>
+
+namespace rill::inline RILL_ABI {
+
+namespace detail {
+template <class Net>
+consteval bool require_activities() {
+    static_assert(
+        ConcurrentTransport<Net>,
+        "rill::start: the transport does not model ConcurrentTransport, so no operation can go on without its "
+        "caller; give the transport spawn, event and queue, or call the blocking form");
+    return ConcurrentTransport<Net>;
+}
+}  // namespace detail
+
+/// Starts the group's next operation and returns at once. `body(lane)` runs in an activity of its own: it calls one
+/// collective on `lane` as it would on the group, may compute before and after it, and returns its receipt:
+///
+///     request r = rill::start(workers, [&](auto& lane) { return rill::all_reduce(lane, gradient, gradient); });
+///
+/// All ranks start their operations, and make their blocking calls, in the same order; they may complete in any,
+/// several at once. What `body` throws comes out of `get`; where it throws instead of calling a collective, that is
+/// this rank's failure in it. After the failure of one operation all that are in flight fail alike, naming the same
+/// culprit.
+///
+/// Cost: an activity of the transport and scratch for each operation in flight, kept for later ones; a start allocates
+/// nothing when as many operations, and as large ones, have been in flight before. A start waits while an operation is
+/// under way that began 32 operations before it.
+template <class Group, class Body>
+request start(Group& group, Body&& body) {
+    if constexpr (detail::require_activities<typename Group::transport_type>()) {
+        static_assert(std::is_invocable_r_v<receipt, std::decay_t<Body>&, typename Group::lane_type&>,
+                      "rill::start: the body must take a lane of the group by reference and return a receipt");
+        return group.start(std::forward<Body>(body));
+    } else {
+        return {};
+    }
+}
+
+}  // namespace rill::inline RILL_ABI
