@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <compare>
@@ -385,6 +386,9 @@ struct call_signature {
     }
     friend constexpr bool operator==(const call_signature&, const call_signature&) = default;
 };
+
+/// So many calls of a context are remembered by a transport: it can be asked for any of them.
+inline constexpr std::size_t calls_remembered = 64;
 
 }  // namespace rill::inline RILL_ABI
 
@@ -1020,8 +1024,11 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 /// - A receive returns an empty result when its deadline has passed. `deadline::immediate` takes what is there.
 /// - Every wait also watches the control channel: after `abort` on a context (or on `every_context`) waits on it throw
 ///   the error of the notice on every rank. The first notice of a context wins; `abort` returns the one that won.
-/// - `announce` publishes which call this rank has entered in a context; `inquire` waits until `peer` has entered call
-///   `number` (or a later one) and returns what it entered, or nothing when the deadline has passed.
+/// - `announce` publishes which call this rank has entered in a context; calls of a context may be entered in any
+/// order.
+///   `inquire` waits until `peer` has entered call `number` and returns what it entered. When the deadline has passed
+///   before that, it returns the latest call that `peer` has entered, if its number is higher, or else nothing. A
+///   transport remembers at least the `calls_remembered` highest numbers.
 /// - `next_context(key)`: a fresh context, the same on all ranks that have made the same calls with the same key.
 /// - `close(context)` forgets a context: its undelivered messages are dropped.
 template <class N>
@@ -5505,7 +5512,7 @@ class exchange {
         call_signature call;
     };
 
-    /// What the ranks have entered. Whoever is already in the next operation has agreed with this one. Where it
+    /// What the ranks have entered: this call as each of them made it, or a later one where it was left out. Where it
     /// matters, a rank that has not come is an error.
     std::vector<entrant> entrants(bool all_must_have_come) const {
         const time_point until = net_->now() + patience_ / 8;
@@ -5513,7 +5520,7 @@ class exchange {
         for (rank_t r = 0; r < net_->size(); ++r) {
             const auto entered = net_->inquire(r, on_.context, signature_.number, until);
             if (entered)
-                come.push_back({r, entered->number == signature_.number + 1 ? signature_ : *entered});
+                come.push_back({r, *entered});
             else if (all_must_have_come)
                 fail(failure::timeout, r, no_rank,
                      "rank " + std::to_string(r) + " has not entered the operation within " +
@@ -5905,6 +5912,554 @@ class dense_state {
 
 }  // namespace rill::inline RILL_ABI
 
+// ===== rill/collective/detail/loans.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The objects whose state an operation under way changes: none may serve two operations at a time.
+///
+/// Any activity may lend and give back. Two that lend the same object at once cannot both succeed: each enters it
+/// before it looks for another entry.
+class loans {
+  public:
+    class loan {
+      public:
+        loan(loan&& other) noexcept : place_(std::exchange(other.place_, nullptr)) {}
+        loan& operator=(loan&&) = delete;
+        ~loan() {
+            if (place_ != nullptr) place_->store(nullptr);
+        }
+
+      private:
+        friend loans;
+        explicit loan(std::atomic<const void*>* place) : place_(place) {}
+
+        std::atomic<const void*>* place_;
+    };
+
+    /// `message` tells whose contract is broken when `object` is lent already.
+    loan lend(const void* object, [[maybe_unused]] const char* message) {
+        for (auto& place : places_) {
+            const void* free = nullptr;
+            if (!place.compare_exchange_strong(free, object)) continue;
+            loan entered(&place);
+            RILL_EXPECTS(count(object) == 1, message);
+            return entered;
+        }
+        return loan(nullptr);  // more than can be in flight: unchecked
+    }
+
+  private:
+    std::size_t count(const void* object) const {
+        std::size_t found = 0;
+        for (const auto& place : places_) found += place.load() == object ? 1U : 0U;
+        return found;
+    }
+
+    std::array<std::atomic<const void*>, calls_remembered> places_{};
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/group_options.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// How a group works; the same on all its ranks, which the handshake checks.
+struct group_options {
+    duration timeout = seconds(60);  ///< of each operation
+    std::uint64_t seed = 0;          ///< of the random numbers that collectives use
+
+    constexpr std::uint64_t fingerprint() const { return mix64(seed, static_cast<std::uint64_t>(timeout.ns)); }
+    friend constexpr bool operator==(const group_options&, const group_options&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/detail/membership.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// A context from its making to its end, also when the handshake throws.
+template <Transport Net>
+struct open_context {
+    explicit open_context(Net& of) : net(of), number(of.next_context(0)) {}
+    open_context(const open_context&) = delete;
+    open_context& operator=(const open_context&) = delete;
+    ~open_context() { net.close(number); }
+
+    Net& net;
+    std::uint64_t number;
+};
+
+/// What the lanes of a group share.
+template <Transport Net, Topology Shape>
+struct membership {
+    open_context<Net> context;
+    Shape shape;
+    group_options options;
+    std::uint64_t last_number = 0;  ///< of the operations called or started so far
+    loans lent{};
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/detail/pending.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// An operation that has been started, as its request sees it.
+class pending {
+  public:
+    pending() = default;
+    pending(const pending&) = delete;
+    pending& operator=(const pending&) = delete;
+    virtual ~pending() = default;
+
+    /// Whether it is done; waits until then or until `until`.
+    virtual bool await(deadline until) noexcept = 0;
+    virtual time_point now() const = 0;
+    /// Aborts the group unless it is done. `why`: "rank r ...".
+    virtual void cancel(const char* why) noexcept = 0;
+    /// Once it is done: its receipt, or its failure as an exception.
+    virtual receipt take() = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/detail/task.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Any callable `receipt(Argument&)`, in memory that the next one uses again: allocates only for a larger one than ever
+/// before.
+template <class Argument>
+class task {
+  public:
+    task() = default;
+    task(const task&) = delete;
+    task& operator=(const task&) = delete;
+    ~task() { reset(); }
+
+    template <class Body>
+    void emplace(Body&& body) {
+        using stored = std::decay_t<Body>;
+        static_assert(alignof(stored) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+        reset();
+        if (capacity_ < sizeof(stored)) {
+            memory_ = std::make_unique<std::byte[]>(sizeof(stored));
+            capacity_ = sizeof(stored);
+        }
+        ::new (static_cast<void*>(memory_.get())) stored(std::forward<Body>(body));
+        run_ = [](void* at, Argument& argument) -> receipt { return (*static_cast<stored*>(at))(argument); };
+        destroy_ = [](void* at) { static_cast<stored*>(at)->~stored(); };
+    }
+
+    receipt operator()(Argument& argument) { return run_(memory_.get(), argument); }
+
+    void reset() noexcept {
+        if (auto* const destroy = std::exchange(destroy_, nullptr)) destroy(memory_.get());
+    }
+
+  private:
+    std::unique_ptr<std::byte[]> memory_;
+    std::size_t capacity_ = 0;
+    receipt (*run_)(void*, Argument&) = nullptr;
+    void (*destroy_)(void*) = nullptr;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/lane.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Where the operations of a group run, one at a time: an exchange with scratch of its own. A group is the lane of its
+/// blocking calls; each operation that is started has another one.
+template <Transport Net, Topology Shape>
+class lane {
+  public:
+    using transport_type = Net;
+    using topology_type = Shape;
+    using lane_type = lane;
+
+    explicit lane(detail::membership<Net, Shape>& of) : of_(&of), exchange_(of.context.net, of.context.number) {}
+    lane(const lane&) = delete;
+    lane& operator=(const lane&) = delete;
+
+    Net& net() const { return of_->context.net; }
+    const Shape& shape() const { return of_->shape; }
+    const group_options& options() const { return of_->options; }
+    rank_t rank() const { return net().rank(); }
+    int size() const { return net().size(); }
+    std::uint64_t context() const { return of_->context.number; }
+
+    /// The number that the next `run` gives to its operation.
+    std::uint64_t next_number() const { return waits_to_run_ ? number_ : of_->last_number + 1; }
+
+    /// The key of the random numbers that this rank draws in the operation at hand.
+    random_key key() const { return random_key{options().seed}.derive(number_, rank()); }
+
+    /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
+    /// culprit (or with the one whose failure came first), and this and every later call throws.
+    template <class Body>
+    receipt run(call_signature signature, Body&& body) {
+        RILL_EXPECTS(!started_ || waits_to_run_, "start: its body runs one operation; start another for the next");
+        if (const auto notice = net().aborted(context())) throw_error(*notice);
+        if (!started_) number_ = ++of_->last_number;
+        waits_to_run_ = false;
+        signature.number = number_;
+        return guarded(signature, std::forward<Body>(body));
+    }
+
+    /// Runs `body(*this)`, which calls `run` once, for the number that was given to it beforehand. Should it not come
+    /// to that, this rank has failed in the operation that the others wait for.
+    template <class Body>
+    receipt run_started(std::uint64_t number, Body&& body) {
+        number_ = number;
+        started_ = waits_to_run_ = true;
+        try {
+            const receipt result = body(*this);
+            RILL_EXPECTS(!waits_to_run_, "start: its body runs no operation");
+            return result;
+        } catch (const std::exception& e) {
+            if (waits_to_run_) abandon(e.what());
+            throw;
+        } catch (...) {
+            if (waits_to_run_) abandon("an exception of unknown type");
+            throw;
+        }
+    }
+
+    /// Scratch of one type, made on first use and kept: a steady-state operation allocates nothing.
+    template <class State>
+    State& workspace() {
+        const void* const type = &type_tag<State>;
+        for (auto& made : workspaces_)
+            if (made.type == type) return *static_cast<State*>(made.object.get());
+        workspaces_.push_back({type, {new State(), [](void* object) { delete static_cast<State*>(object); }}});
+        return *static_cast<State*>(workspaces_.back().object.get());
+    }
+
+    /// Reserves an object whose state the operation at hand changes, until the result is destroyed.
+    auto lend(const void* object, const char* message) const { return of_->lent.lend(object, message); }
+
+  protected:
+    /// Runs `body(exchange)` as the call `signature`, and tells all ranks when it fails.
+    template <class Body>
+    receipt guarded(const call_signature& signature, Body&& body) {
+        const settlement last{exchange_};
+        try {
+            exchange_.begin(signature, options().timeout);
+            receipt result = body(exchange_);
+            exchange_.finish();
+            result.operation_number = signature.number;
+            result.wire = exchange_.counted();
+            result.elapsed = exchange_.elapsed();
+            return result;
+        } catch (const error& e) {
+            fail(signature, is_foreign(e.notice()) ? abort_notice{.reason = e.what()} : e.notice());
+            throw;
+        } catch (const std::exception& e) {
+            fail(signature, {.reason = e.what()});
+            throw;
+        } catch (...) {
+            fail(signature, {.reason = "an exception of unknown type"});
+            throw;
+        }
+    }
+
+  private:
+    struct slot {
+        const void* type;
+        std::unique_ptr<void, void (*)(void*)> object;
+    };
+    template <class State>
+    static constexpr char type_tag = 0;
+
+    /// Leaves nothing behind that a peer reads: on an error after all ranks have been told, even if that fails too.
+    struct settlement {
+        exchange<Net>& call;
+        ~settlement() { call.settle(); }
+    };
+
+    /// Whether it comes from another group, whose ranks are numbered otherwise.
+    bool is_foreign(const abort_notice& notice) const {
+        return notice.culprit != no_rank && notice.context != context() && notice.context != every_context;
+    }
+
+    /// Tells all ranks; returns only when this rank's own failure is the one that counts. Who has no culprit is it.
+    void fail(const call_signature& signature, abort_notice notice) {
+        notice.context = context();
+        notice.operation = signature.number;
+        if (notice.culprit == no_rank && notice.kind != failure::deadlock) {
+            notice.culprit = rank();
+            notice.reason = exchange_.describe() + ": rank " + std::to_string(rank()) + ": " + notice.reason;
+        }
+        const abort_notice first = net().abort(notice);
+        if (first != notice || notice.kind != failure::exception) throw_error(first);
+    }
+
+    void abandon(const char* why) {
+        net().abort({.context = context(),
+                     .operation = number_,
+                     .culprit = rank(),
+                     .reason = "operation " + std::to_string(number_) + ": rank " + std::to_string(rank()) +
+                               " has not come to it: " + why});
+    }
+
+    detail::membership<Net, Shape>* of_;
+    exchange<Net> exchange_;
+    std::vector<slot> workspaces_;
+    std::uint64_t number_ = 0;
+    bool started_ = false;       ///< operations come numbered
+    bool waits_to_run_ = false;  ///< a started operation has not been run yet
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/detail/worker.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// An activity with a lane of its own that runs one started operation after the other.
+///
+/// `task_`, `result_` and `failure_` belong to the worker between the job in `jobs_` and `done_`, and to the group's
+/// activity otherwise.
+template <ConcurrentTransport Net, Topology Shape>
+class worker final : public pending {
+  public:
+    explicit worker(membership<Net, Shape>& of)
+        : lane_(of), jobs_(of.context.net), done_(of.context.net), thread_(of.context.net.spawn([this] { serve(); })) {}
+    ~worker() override { end(); }
+
+    /// Whether it can take another operation, once nobody holds this one's request.
+    bool is_usable() const { return !has_ended_; }
+    std::uint64_t number() const { return number_; }
+
+    template <class Body>
+    void start(std::uint64_t number, Body&& body) {
+        task_.emplace(std::forward<Body>(body));
+        done_.reset();
+        failure_ = nullptr;
+        is_performed_ = is_done_ = false;
+        number_ = number;
+        jobs_.push(number);
+    }
+
+    bool await(deadline until) noexcept override {
+        if (is_done_) return true;
+        try {
+            if (!done_.wait(until)) return false;
+        } catch (...) {
+            // All contexts have ended, or this activity has: so has the operation, or does now.
+            abort("abandoned it: an exception passed");
+            end_thread();
+            if (!is_performed_) failure_ = std::current_exception();
+        }
+        is_done_ = true;
+        return true;
+    }
+
+    time_point now() const override { return std::as_const(lane_.net()).now(); }
+
+    void cancel(const char* why) noexcept override {
+        if (!await(deadline::immediate)) abort(why);
+    }
+
+    receipt take() override {
+        if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
+        return result_;
+    }
+
+    /// Cancels what is unfinished and ends the activity.
+    void end() noexcept {
+        cancel("abandoned it: its group was destroyed");
+        await(deadline::never);
+        end_thread();
+    }
+
+  private:
+    void serve() noexcept {
+        try {
+            while (const auto number = jobs_.pop(deadline::never)) {
+                perform(*number);
+                done_.set();
+            }
+        } catch (...) {  // all contexts have ended
+        }
+    }
+
+    void perform(std::uint64_t number) noexcept {
+        try {
+            result_ = lane_.run_started(number, task_);
+        } catch (...) {
+            failure_ = std::current_exception();
+        }
+        task_.reset();
+        is_performed_ = true;
+    }
+
+    void abort(const char* why) noexcept {
+        const std::string operation = "operation " + std::to_string(number_), rank = std::to_string(lane_.rank());
+        lane_.net().abort({.context = lane_.context(),
+                           .operation = number_,
+                           .culprit = lane_.rank(),
+                           .reason = operation + ": rank " + rank + " " + why});
+    }
+
+    void end_thread() noexcept {
+        if (has_ended_) return;
+        has_ended_ = true;
+        jobs_.close();
+        thread_.join();
+    }
+
+    lane<Net, Shape> lane_;
+    task<lane<Net, Shape>> task_;
+    receipt result_{};
+    std::exception_ptr failure_{};
+    bool is_performed_ = true;
+    bool is_done_ = true;  ///< and the group's activity knows it
+    bool has_ended_ = false;
+    std::uint64_t number_ = 0;
+    typename Net::template queue<std::uint64_t> jobs_;
+    typename Net::event done_;
+    typename Net::activity thread_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/request.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// An operation that goes on while its caller does something else. What it reads and writes must stay valid, what it
+/// writes unread and what it reads unchanged, until it is done.
+///
+/// Requests may be waited for in any order, another one on each rank. A request belongs to the activity that uses its
+/// group; it may outlive the group, but not the transport.
+///
+/// An unfinished operation whose request is destroyed or assigned to is cancelled, and what was lent to it is given
+/// back before that returns: like an exception that leaves a blocking call, that ends the group with this rank as the
+/// culprit, and never waits for a rank that does not come.
+class [[nodiscard]] request {
+  public:
+    /// Of no operation.
+    request() = default;
+    explicit request(std::shared_ptr<detail::pending> of) : of_(std::move(of)) {}
+    request(request&&) noexcept = default;
+    request& operator=(request&& other) noexcept {
+        abandon();
+        of_ = std::move(other.of_);
+        return *this;
+    }
+    ~request() { abandon(); }
+
+    /// Whether it stands for an operation: from the start until `get`.
+    bool is_valid() const noexcept { return of_ != nullptr; }
+
+    /// Whether the operation is done, well or not. In simulated time looking in vain costs what the network says.
+    bool test() const { return wait_until(deadline::immediate); }
+
+    /// Returns when the operation is done, well or not.
+    void wait() const { wait_until(deadline::never); }
+
+    /// Whether the operation is done, after at most `patience`.
+    bool wait_for(duration patience) const {
+        require_operation();
+        return wait_until(of_->now() + patience);
+    }
+
+    /// Waits, and returns what the blocking call would have returned, or throws what it would have thrown. Afterwards
+    /// the request is of no operation.
+    receipt get() {
+        wait();
+        const std::shared_ptr<detail::pending> done = std::move(of_);
+        return done->take();
+    }
+
+    /// Ends the operation unless it is done. No rank can leave a collective alone: all ranks of the group end with this
+    /// one as the culprit, and `get` throws the same. Does not wait.
+    void cancel() const {
+        require_operation();
+        of_->cancel("has cancelled it");
+    }
+
+  private:
+    void require_operation() const { RILL_EXPECTS(is_valid(), "request: of no operation, or got already"); }
+
+    bool wait_until(deadline until) const {
+        require_operation();
+        return of_->await(until);
+    }
+
+    void abandon() noexcept {
+        if (of_ == nullptr) return;
+        of_->cancel("abandoned it: its request was destroyed");
+        of_->await(deadline::never);
+        of_.reset();
+    }
+
+    std::shared_ptr<detail::pending> of_;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/detail/crew.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The workers of a group: as many as operations have ever been in flight at once.
+template <class Net, class Shape>
+class crew {
+  public:
+    explicit crew(membership<Net, Shape>&) {}
+};
+
+template <ConcurrentTransport Net, Topology Shape>
+class crew<Net, Shape> {
+  public:
+    explicit crew(membership<Net, Shape>& of) : of_(&of) {}
+    crew(const crew&) = delete;
+    crew& operator=(const crew&) = delete;
+    ~crew() {
+        for (const auto& each : workers_) each->end();
+    }
+
+    template <class Body>
+    request start(Body&& body) {
+        const std::uint64_t number = of_->last_number + 1;
+        make_room(number);
+        const std::shared_ptr<member>& chosen = idle_member();
+        chosen->start(number, std::forward<Body>(body));
+        of_->last_number = number;
+        return request(chosen);
+    }
+
+  private:
+    using member = worker<Net, Shape>;
+
+    /// An operation starts when those so many numbers before it are done. A rank that is ahead cannot have ended one
+    /// that another rank has not entered: so the calls of all operations that anybody may ask for are remembered.
+    void make_room(std::uint64_t number) {
+        for (const auto& each : workers_)
+            if (each->number() + calls_remembered / 2 <= number) each->await(deadline::never);
+    }
+
+    /// The first one without a request: those in use have worked lately, and have scratch of the right size.
+    const std::shared_ptr<member>& idle_member() {
+        for (const auto& each : workers_)
+            if (each.use_count() == 1 && each->is_usable()) return each;
+        return workers_.emplace_back(std::make_shared<member>(*of_));
+    }
+
+    membership<Net, Shape>* of_;
+    std::vector<std::shared_ptr<member>> workers_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
 // ===== rill/collective/head.hpp
 
 namespace rill::inline RILL_ABI::detail {
@@ -5948,158 +6503,107 @@ receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& sta
 
 namespace rill::inline RILL_ABI {
 
-/// How a group works; the same on all its ranks, which the handshake checks.
-struct group_options {
-    duration timeout = seconds(60);  ///< of each blocking call
-    std::uint64_t seed = 0;          ///< of the random numbers that collectives use
-
-    constexpr std::uint64_t fingerprint() const { return mix64(seed, static_cast<std::uint64_t>(timeout.ns)); }
-    friend constexpr bool operator==(const group_options&, const group_options&) = default;
+namespace detail {
+/// Made before the lane that refers to it.
+template <Transport Net, Topology Shape>
+struct group_base {
+    membership<Net, Shape> members;
 };
+}  // namespace detail
 
 /// All ranks of a transport, joined for collectives over one topology. Making one is itself collective: a handshake of
 /// 2 log2 P rounds compares version, topology and options, so that ranks that were built or configured differently
-/// learn it at once, with the odd rank's name. Collectives on one group must be called in the same order on all its
-/// ranks.
+/// learn it at once, with the odd rank's name. Collectives on one group must be called and started in the same order on
+/// all its ranks. On one rank, one activity uses it at a time.
 ///
 /// After a failed operation every further one fails on all ranks with the same culprit: make a new group, over a
-/// `subgroup` of the survivors where ranks are lost. `net` must outlive the group.
+/// `subgroup` of the survivors where ranks are lost. Operations that are in flight when it is destroyed are cancelled.
+/// `net` must outlive the group.
 template <Transport Net, Topology Shape>
-class group {
+class group : detail::group_base<Net, Shape>, public lane<Net, Shape> {
   public:
-    using transport_type = Net;
-    using topology_type = Shape;
-
     explicit group(Net& net, Shape shape = {}, group_options options = {})
-        : shape_(shape), options_(options), context_(net), exchange_(net, context_.number) {
+        : detail::group_base<Net, Shape>{{.context = detail::open_context<Net>(net),
+                                          .shape = shape,
+                                          .options = options}},
+          lane<Net, Shape>(this->members),
+          crew_(this->members) {
         shake_hands();
     }
-    group(const group&) = delete;
-    group& operator=(const group&) = delete;
 
-    Net& net() const { return context_.net; }
-    const Shape& shape() const { return shape_; }
-    const group_options& options() const { return options_; }
-    rank_t rank() const { return net().rank(); }
-    int size() const { return net().size(); }
-    std::uint64_t context() const { return context_.number; }
+    /// How many operations have been called or started. Random numbers are derived from it: to resume bit for bit, save
+    /// it and set it on all ranks alike before the first operation.
+    std::uint64_t operation_number() const { return this->members.last_number; }
+    void resume_at(std::uint64_t number) { this->members.last_number = number; }
 
-    /// How many operations have been called. Random numbers are derived from it: to resume bit for bit, save it and set
-    /// it on all ranks alike before the first operation.
-    std::uint64_t operation_number() const { return number_; }
-    void resume_at(std::uint64_t number) { number_ = number; }
-
-    /// The key of the random numbers that this rank draws in the operation under way.
-    random_key key() const { return random_key{options_.seed}.derive(number_, rank()); }
-
-    /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
-    /// culprit (or with the one whose failure came first), and this and every later call throws.
+    /// See `rill::start`.
     template <class Body>
-    receipt run(call_signature signature, Body&& body) {
-        if (const auto notice = net().aborted(context())) throw_error(*notice);
-        signature.number = ++number_;
-        return guarded(signature, std::forward<Body>(body));
-    }
-
-    /// Scratch of one type, made on first use and kept: a steady-state operation allocates nothing.
-    template <class State>
-    State& workspace() {
-        const void* const type = &type_tag<State>;
-        for (auto& made : workspaces_)
-            if (made.type == type) return *static_cast<State*>(made.object.get());
-        workspaces_.push_back({type, {new State(), [](void* object) { delete static_cast<State*>(object); }}});
-        return *static_cast<State*>(workspaces_.back().object.get());
+    request start(Body&& body)
+        requires ConcurrentTransport<Net>
+    {
+        return crew_.start(std::forward<Body>(body));
     }
 
   private:
-    struct slot {
-        const void* type;
-        std::unique_ptr<void, void (*)(void*)> object;
-    };
-    template <class State>
-    static constexpr char type_tag = 0;
-
-    /// Closed last, also when the handshake throws.
-    struct open_context {
-        explicit open_context(Net& of) : net(of), number(of.next_context(0)) {}
-        open_context(const open_context&) = delete;
-        open_context& operator=(const open_context&) = delete;
-        ~open_context() { net.close(number); }
-
-        Net& net;
-        std::uint64_t number;
-    };
-
-    /// Leaves nothing behind that a peer reads: on an error after all ranks have been told, even if that fails too.
-    struct settlement {
-        exchange<Net>& call;
-        ~settlement() { call.settle(); }
-    };
-
-    template <class Body>
-    receipt guarded(const call_signature& signature, Body&& body) {
-        const settlement last{exchange_};
-        try {
-            exchange_.begin(signature, options_.timeout);
-            receipt result = body(exchange_);
-            exchange_.finish();
-            result.operation_number = signature.number;
-            result.wire = exchange_.counted();
-            result.elapsed = exchange_.elapsed();
-            return result;
-        } catch (const error& e) {
-            fail(signature, is_foreign(e.notice()) ? abort_notice{.reason = e.what()} : e.notice());
-            throw;
-        } catch (const std::exception& e) {
-            fail(signature, {.reason = e.what()});
-            throw;
-        } catch (...) {
-            fail(signature, {.reason = "an exception of unknown type"});
-            throw;
-        }
-    }
-
-    /// Whether it comes from another group, whose ranks are numbered otherwise.
-    bool is_foreign(const abort_notice& notice) const {
-        return notice.culprit != no_rank && notice.context != context() && notice.context != every_context;
-    }
-
-    /// Tells all ranks; returns only when this rank's own failure is the one that counts. Who has no culprit is it.
-    void fail(const call_signature& signature, abort_notice notice) {
-        notice.context = context();
-        notice.operation = signature.number;
-        if (notice.culprit == no_rank && notice.kind != failure::deadlock) {
-            notice.culprit = rank();
-            notice.reason = exchange_.describe() + ": rank " + std::to_string(rank()) + ": " + notice.reason;
-        }
-        const abort_notice first = net().abort(notice);
-        if (first != notice || notice.kind != failure::exception) throw_error(first);
-    }
-
     void shake_hands() {
-        guarded({.kind = operation::handshake,
-                 .options = mix64(RILL_VERSION_MAJOR * 1000 + RILL_VERSION_MINOR, fingerprint_of(shape_),
-                                  options_.fingerprint())},
-                [&](exchange<Net>& call) {
-                    return detail::synchronise(call, topology::tree{}.all_reduce(size(), rank()),
-                                               workspace<detail::empty_state<Net>>());
-                });
+        this->guarded({.kind = operation::handshake,
+                       .options = mix64(RILL_VERSION_MAJOR * 1000 + RILL_VERSION_MINOR,
+                                        rill::fingerprint(this->shape()), this->options().fingerprint())},
+                      [&](exchange<Net>& call) {
+                          auto& state = this->template workspace<detail::empty_state<Net>>();
+                          const auto plan = topology::tree{}.all_reduce(this->size(), this->rank());
+                          return detail::synchronise(call, plan, state);
+                      });
     }
 
-    static std::uint64_t fingerprint_of(const Shape& shape) { return rill::fingerprint(shape); }
-
-    Shape shape_;
-    group_options options_;
-    open_context context_;
-    std::uint64_t number_ = 0;
-    exchange<Net> exchange_;
-    std::vector<slot> workspaces_;
+    detail::crew<Net, Shape> crew_;
 };
 
 template <class Net, class Shape>
 group(Net&, Shape) -> group<Net, Shape>;
 template <class Net, class Shape>
 group(Net&, Shape, group_options) -> group<Net, Shape>;
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/start.hpp
+
+namespace rill::inline RILL_ABI {
+
+namespace detail {
+template <class Net>
+consteval bool require_activities() {
+    static_assert(
+        ConcurrentTransport<Net>,
+        "rill::start: the transport does not model ConcurrentTransport, so no operation can go on without its "
+        "caller; give the transport spawn, event and queue, or call the blocking form");
+    return ConcurrentTransport<Net>;
+}
+}  // namespace detail
+
+/// Starts the group's next operation and returns at once. `body(lane)` runs in an activity of its own: it calls one
+/// collective on `lane` as it would on the group, may compute before and after it, and returns its receipt:
+///
+///     request r = rill::start(workers, [&](auto& lane) { return rill::all_reduce(lane, gradient, gradient); });
+///
+/// All ranks start their operations, and make their blocking calls, in the same order; they may complete in any,
+/// several at once. What `body` throws comes out of `get`; where it throws instead of calling a collective, that is
+/// this rank's failure in it. After the failure of one operation all that are in flight fail alike, naming the same
+/// culprit.
+///
+/// Cost: an activity of the transport and scratch for each operation in flight, kept for later ones; a start allocates
+/// nothing when as many operations, and as large ones, have been in flight before. A start waits while an operation is
+/// under way that began 32 operations before it.
+template <class Group, class Body>
+request start(Group& group, Body&& body) {
+    if constexpr (detail::require_activities<typename Group::transport_type>()) {
+        static_assert(std::is_invocable_r_v<receipt, std::decay_t<Body>&, typename Group::lane_type&>,
+                      "rill::start: the body must take a lane of the group by reference and return a receipt");
+        return group.start(std::forward<Body>(body));
+    } else {
+        return {};
+    }
+}
 
 }  // namespace rill::inline RILL_ABI
 
@@ -6396,6 +6900,9 @@ class stream_state {
 // ===== rill/collective/front.hpp
 
 // What the front doors of the collectives share: arguments, signatures, the diagnostics of wrong compositions.
+//
+// Each overload has one `<collective>_call(group, arguments...)`: it checks the arguments and returns a callable that
+// runs the collective on a lane. The blocking form calls it on the group, the non-blocking form starts it.
 
 namespace rill::inline RILL_ABI::detail {
 
@@ -6434,10 +6941,39 @@ consteval bool require_copy_phase() {
     return met;
 }
 
+/// Stands for a call whose composition has been refused.
+struct no_call {
+    template <class Lane>
+    receipt operator()(Lane&) const {
+        return {};
+    }
+};
+
+/// Whether what an argument refers to outlives the call that it is an argument of.
+template <class Argument>
+constexpr bool is_lasting =
+    std::is_lvalue_reference_v<Argument> || std::ranges::enable_borrowed_range<std::remove_cvref_t<Argument>>;
+
+/// What every non-blocking form asks of its ranges.
+template <class... Ranges>
+consteval bool require_lasting() {
+    static_assert(
+        (is_lasting<Ranges> && ...),
+        "rill::start: an argument is a temporary that owns its values, which are gone before the operation is "
+        "done; pass a variable or a span");
+    return true;
+}
+
 /// What stands behind a result to which every rank of the group contributes once.
 template <class Group>
 tally all_of(const Group& group) {
     return {static_cast<double>(group.size()), static_cast<std::uint32_t>(group.size()), 0};
+}
+
+/// What this rank holds of N elements that are split between the ranks.
+template <class Group>
+segment part_of(const Group& group, std::size_t count) {
+    return split(count, static_cast<std::size_t>(group.size()), static_cast<std::size_t>(group.rank()));
 }
 
 inline void require_weight(const contribution& own) {
@@ -6454,12 +6990,12 @@ call_signature signature_of(operation kind, std::size_t dimension, const Fold& f
             .options = mix64(fingerprint(fold), more)};
 }
 
-/// Runs a schedule on a state as the group's next operation: `begin(call)` fills the state, `end(receipt)` takes the
+/// Runs a schedule on a state as the lane's next operation: `begin(call)` fills the state, `end(receipt)` takes the
 /// result out of it.
-template <class Group, class State, class Plan, class Begin, class End>
-receipt run_schedule(Group& group, const call_signature& signature, const Plan& plan, State& state, Begin&& begin,
+template <class Lane, class State, class Plan, class Begin, class End>
+receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& plan, State& state, Begin&& begin,
                      End&& end) {
-    return group.run(signature, [&](auto& call) {
+    return lane.run(signature, [&](auto& call) {
         state.attach(call);
         begin(head_of(call));
         execute(call, plan, state);
@@ -6571,26 +7107,16 @@ class gather_state {
 
 namespace rill::inline RILL_ABI {
 
-/// Gives every rank the parts of all ranks, in the order of ranks.
-///
-/// `input`: part `split(N, P, rank)` of the result, N = `output.size()`; it may lie at its place in the output. Rounds
-/// and bytes are the topology's. Errors as in `all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out>
-receipt all_gather(Group& group, const In& input, Out&& output) {
-    using T = detail::element_of<Out>;
-    static_cast<void>(detail::require_foldable<T, aggregate::sum, typename Group::topology_type>());
-    const std::span<const T> mine(input);
-    const std::span<T> all(output);
-    const segment place =
-        split(all.size(), static_cast<std::size_t>(group.size()), static_cast<std::size_t>(group.rank()));
-    RILL_EXPECTS(mine.size() == place.size(), "all_gather: the input must have the size of this rank's part");
-    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, aggregate::sum>>();
-    const auto plan = group.shape().all_gather(group.size(), group.rank());
-    const auto signature = detail::signature_of<T>(operation::all_gather, all.size(), aggregate::sum{});
-    return detail::run_schedule(
-        group, signature, plan, state,
+namespace detail {
+template <class Lane, class T>
+receipt all_gather_dense(Lane& lane, std::span<const T> mine, std::span<T> all) {
+    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, aggregate::sum>>();
+    const auto plan = lane.shape().all_gather(lane.size(), lane.rank());
+    const auto signature = signature_of<T>(operation::all_gather, all.size(), aggregate::sum{});
+    return run_schedule(
+        lane, signature, plan, state,
         [&](const wire::header& head) {
-            const std::span<T> at = all.subspan(place.begin, place.size());
+            const std::span<T> at = all.subspan(part_of(lane, all.size()).begin, mine.size());
             if (at.data() != mine.data()) std::copy(mine.begin(), mine.end(), at.begin());
             state.begin(head, plan.parts(), std::span<const T>(all), all, tally{}, aggregate::sum{});
         },
@@ -6601,24 +7127,71 @@ receipt all_gather(Group& group, const In& input, Out&& output) {
         });
 }
 
+template <class Lane, class T, class Index>
+receipt all_gather_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, const coding& codes) {
+    auto& state = lane.template workspace<gather_state<typename Lane::transport_type, T, Index>>();
+    const auto plan = lane.shape().all_gather(lane.size(), lane.rank());
+    const auto signature = signature_of<T>(operation::all_gather, input.dimension(), aggregate::sum{},
+                                           std::uint8_t{sizeof(Index)}, codes.fingerprint());
+    return run_schedule(
+        lane, signature, plan, state,
+        [&](const wire::header& head) { state.begin(head, input.view(), codes, lane.key()); },
+        [&](receipt& result) {
+            all_of(lane).describe(result);
+            state.finish(output);
+        });
+}
+
+template <class Group, ContiguousRange In, ContiguousRange Out>
+auto all_gather_call(const Group& group, const In& in, Out&& out) {
+    using T = element_of<Out>;
+    if constexpr (require_foldable<T, aggregate::sum, typename Group::topology_type>()) {
+        const std::span<const T> mine(in);
+        const std::span<T> all(out);
+        RILL_EXPECTS(mine.size() == part_of(group, all.size()).size(),
+                     "all_gather: the input must have the size of this rank's part");
+        return [=](typename Group::lane_type& lane) { return all_gather_dense(lane, mine, all); };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, Element T, IndexType Index>
+auto all_gather_call(const Group&, const stream<T, Index>& input, stream<T, Index>& output, const coding& codes = {}) {
+    RILL_EXPECTS(&input != &output, "all_gather: a stream cannot be its own output");
+    RILL_EXPECTS(!input.is_dense(), "all_gather: a dense stream shares coordinates with every other");
+    return
+        [=, &input, &output](typename Group::lane_type& lane) { return all_gather_stream(lane, input, output, codes); };
+}
+}  // namespace detail
+
+/// Gives every rank the parts of all ranks, in the order of ranks.
+///
+/// `input`: part `split(N, P, rank)` of the result, N = `output.size()`; it may lie at its place in the output. Rounds
+/// and bytes are the topology's. Errors as in `all_reduce`.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out>
+receipt all_gather(Group& group, const In& input, Out&& output) {
+    return detail::all_gather_call(group, input, output)(group);
+}
+
 /// Concatenates sparse streams over one dimension whose coordinates are disjoint (SparCML's sparse allgather, as in
 /// block coordinate descent): every rank gets their union. Two ranks that give the same coordinate are an
 /// `invalid_value` on every rank, naming it. Each contribution is coded once.
 template <class Group, Element T, IndexType Index>
 receipt all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const coding& codes = {}) {
-    RILL_EXPECTS(&input != &output, "all_gather: a stream cannot be its own output");
-    RILL_EXPECTS(!input.is_dense(), "all_gather: a dense stream shares coordinates with every other");
-    auto& state = group.template workspace<gather_state<typename Group::transport_type, T, Index>>();
-    const auto plan = group.shape().all_gather(group.size(), group.rank());
-    const auto signature = detail::signature_of<T>(operation::all_gather, input.dimension(), aggregate::sum{},
-                                                   std::uint8_t{sizeof(Index)}, codes.fingerprint());
-    return detail::run_schedule(
-        group, signature, plan, state,
-        [&](const wire::header& head) { state.begin(head, input.view(), codes, group.key()); },
-        [&](receipt& result) {
-            detail::all_of(group).describe(result);
-            state.finish(output);
-        });
+    return detail::all_gather_call(group, input, output, codes)(group);
+}
+
+/// Both in the background; see `start_all_reduce`.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out>
+request start_all_gather(Group& group, In&& input, Out&& output) {
+    static_assert(detail::require_lasting<In, Out>());
+    return start(group, detail::all_gather_call(group, input, output));
+}
+template <class Group, Element T, IndexType Index>
+request start_all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>& output,
+                         const coding& codes = {}) {
+    return start(group, detail::all_gather_call(group, input, output, codes));
 }
 
 }  // namespace rill::inline RILL_ABI
@@ -6627,16 +7200,19 @@ receipt all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>
 
 namespace rill::inline RILL_ABI {
 
+/// Takes every result.
+struct accept_any {
+    constexpr bool operator()(const receipt&) const { return true; }
+};
+
 namespace detail {
-template <class Group, class T, class Fold>
-receipt all_reduce_dense(Group& group, std::span<const T> input, std::span<T> output, const Fold& fold,
+template <class Lane, class T, class Fold>
+receipt all_reduce_dense(Lane& lane, std::span<const T> input, std::span<T> output, const Fold& fold,
                          const contribution& own) {
-    require_weight(own);
-    RILL_EXPECTS(input.size() == output.size() || own.weight == 0, "all_reduce: input and output must be of one size");
-    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
-    const auto plan = group.shape().all_reduce(group.size(), group.rank());
+    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
+    const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
     return run_schedule(
-        group, signature_of<T>(operation::all_reduce, output.size(), fold), plan, state,
+        lane, signature_of<T>(operation::all_reduce, output.size(), fold), plan, state,
         [&](const wire::header& head) { state.begin(head, plan.parts(), input, output, tally::of(own), fold); },
         [&](receipt& result) {
             state.total(0).describe(result);
@@ -6645,20 +7221,19 @@ receipt all_reduce_dense(Group& group, std::span<const T> input, std::span<T> ou
 }
 
 /// `contribute()` gives the input as a view, inside the operation, so that its failure is every rank's.
-template <IndexType Index, class T, class Group, class Contribute, class Output, class Fold>
-receipt all_reduce_stream(Group& group, std::size_t dimension, Contribute&& contribute, Output&& output,
-                          const Fold& fold, const stream_codings& codings, const contribution& own) {
-    require_weight(own);
-    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, Fold>>();
-    const auto plan = group.shape().all_reduce(group.size(), group.rank());
+template <IndexType Index, class T, class Lane, class Contribute, class Output, class Fold>
+receipt all_reduce_stream(Lane& lane, std::size_t dimension, Contribute&& contribute, Output&& output, const Fold& fold,
+                          const stream_codings& codings, const contribution& own) {
+    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
+    const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
     const auto signature =
         signature_of<T>(operation::all_reduce, dimension, fold, std::uint8_t{sizeof(Index)}, codings.fingerprint());
     return run_schedule(
-        group, signature, plan, state,
+        lane, signature, plan, state,
         [&](const wire::header& head) {
             const stream_view<T, Index> nothing({0, dimension}, sparse_view<T, Index>{});
             state.begin(head, plan.parts(), own.weight == 0 ? nothing : contribute(), tally::of(own), fold, codings,
-                        group.key());
+                        lane.key());
         },
         [&](receipt& result) {
             state.total(0).describe(result);
@@ -6686,28 +7261,81 @@ class transaction {
     bool committed_ = false;
 };
 
-template <class Group, class T, class Codec, class Fold, class Accept>
-receipt all_reduce_coded(Group& group, std::span<const T> gradient, std::span<T> result, Codec& codec, const Fold& fold,
+template <class Lane, class T, class Codec, class Fold, class Accept>
+receipt all_reduce_coded(Lane& lane, std::span<const T> gradient, std::span<T> result, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept) {
     using Index = typename Codec::index_type;
-    RILL_EXPECTS(gradient.size() == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
-    RILL_EXPECTS(result.size() == gradient.size(), "all_reduce: input and output must be of one size");
     transaction attempt(codec);
-    codec.begin(group.operation_number() + 1);
+    codec.begin(lane.next_number());
     const std::size_t dimension = codec.coded_dimension();
     const auto contribute = [&] { return codec.encode(gradient); };
     receipt done;
     if constexpr (Codec::is_coordinatewise) {
-        done = all_reduce_stream<Index, T>(group, dimension, contribute, result, fold, codec.codings(), own);
+        done = all_reduce_stream<Index, T>(lane, dimension, contribute, result, fold, codec.codings(), own);
     } else {
-        auto& folded = group.template workspace<aligned_vector<T>>();
+        auto& folded = lane.template workspace<aligned_vector<T>>();
         folded.resize(dimension);
         done =
-            all_reduce_stream<Index, T>(group, dimension, contribute, std::span<T>(folded), fold, codec.codings(), own);
+            all_reduce_stream<Index, T>(lane, dimension, contribute, std::span<T>(folded), fold, codec.codings(), own);
         codec.decode(std::span<const T>(folded), result);
     }
     if (accept(done)) attempt.commit();
     return done;
+}
+
+template <class Group, ContiguousRange In, ContiguousRange Out, class Fold = aggregate::sum>
+    requires(!Compressor<Fold, element_of<Out>>)
+auto all_reduce_call(const Group&, const In& in, Out&& out, const Fold& fold = {}, const contribution& own = {}) {
+    using T = element_of<Out>;
+    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
+        const std::span<const T> input(in);
+        const std::span<T> output(out);
+        require_weight(own);
+        RILL_EXPECTS(input.size() == output.size() || own.weight == 0,
+                     "all_reduce: input and output must be of one size");
+        return [=](typename Group::lane_type& lane) { return all_reduce_dense(lane, input, output, fold, own); };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+auto all_reduce_call(const Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+                     const stream_codings& codings = {}, const contribution& own = {}) {
+    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
+        require_weight(own);
+        RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
+        RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
+                     "all_reduce: this topology has no copy phase, so nothing can be coded there");
+        return [=, &input, &output](typename Group::lane_type& lane) {
+            return all_reduce_stream<Index, T>(
+                lane, input.dimension(), [&] { return input.view(); }, output, fold, codings, own);
+        };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, ContiguousRange In, ContiguousRange Out, class Codec, class Fold = aggregate::sum,
+          class Accept = accept_any>
+    requires Compressor<Codec, element_of<Out>>
+auto all_reduce_call(const Group& group, const In& in, Out&& out, Codec& codec, const Fold& fold = {},
+                     const contribution& own = {}, const Accept& accept = {}) {
+    using T = element_of<Out>;
+    using Shape = typename Group::topology_type;
+    if constexpr (require_foldable<T, Fold, Shape>() && require_copy_phase<Codec, Shape>()) {
+        const std::span<const T> input(in);
+        const std::span<T> output(out);
+        require_weight(own);
+        RILL_EXPECTS(input.size() == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
+        RILL_EXPECTS(output.size() == input.size(), "all_reduce: input and output must be of one size");
+        auto loan = group.lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
+        return [=, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
+            return all_reduce_coded(lane, input, output, codec, fold, own, accept);
+        };
+    } else {
+        return no_call{};
+    }
 }
 }  // namespace detail
 
@@ -6721,11 +7349,7 @@ receipt all_reduce_coded(Group& group, std::span<const T> gradient, std::span<T>
 template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
     requires(!Compressor<Fold, detail::element_of<Out>>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
-    using T = detail::element_of<Out>;
-    if constexpr (detail::require_foldable<T, Fold, typename Group::topology_type>())
-        return detail::all_reduce_dense(group, std::span<const T>(input), std::span<T>(output), fold, own);
-    else
-        return {};
+    return detail::all_reduce_call(group, input, output, fold, own)(group);
 }
 
 /// The same on streams: the result is sparse until a fold finds the dense form to be the smaller one (`codings.when`).
@@ -6735,20 +7359,8 @@ receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                    const stream_codings& codings = {}, const contribution& own = {}) {
-    RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
-    RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
-                 "all_reduce: this topology has no copy phase, so nothing can be coded there");
-    if constexpr (detail::require_foldable<T, Fold, typename Group::topology_type>())
-        return detail::all_reduce_stream<Index, T>(
-            group, input.dimension(), [&] { return input.view(); }, output, fold, codings, own);
-    else
-        return {};
+    return detail::all_reduce_call(group, input, output, fold, codings, own)(group);
 }
-
-/// Takes every result.
-struct accept_any {
-    constexpr bool operator()(const receipt&) const { return true; }
-};
 
 /// The same with a compressor bound to this worker: contributes what `codec` makes of `input`. Its state (the residual
 /// of error feedback) advances only if the operation succeeds with this rank's contribution in it.
@@ -6759,13 +7371,31 @@ template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, 
     requires Compressor<Codec, detail::element_of<Out>>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, const Fold& fold = {},
                    const contribution& own = {}, const Accept& accept = {}) {
-    using T = detail::element_of<Out>;
-    using Shape = typename Group::topology_type;
-    if constexpr (detail::require_foldable<T, Fold, Shape>() && detail::require_copy_phase<Codec, Shape>())
-        return detail::all_reduce_coded(group, std::span<const T>(input), std::span<T>(output), codec, fold, own,
-                                        accept);
-    else
-        return {};
+    return detail::all_reduce_call(group, input, output, codec, fold, own, accept)(group);
+}
+
+/// All three in the background, with the same arguments. Policies are copied; ranges, streams and the compressor must
+/// stay until the operation is done. A compressor serves one operation at a time (checked).
+///
+/// Broken contracts are thrown by the start itself, before anything is sent; all other errors by the request's `get`.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+    requires(!Compressor<Fold, detail::element_of<Out>>)
+request start_all_reduce(Group& group, In&& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
+    static_assert(detail::require_lasting<In, Out>());
+    return start(group, detail::all_reduce_call(group, input, output, fold, own));
+}
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+request start_all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+                         const stream_codings& codings = {}, const contribution& own = {}) {
+    return start(group, detail::all_reduce_call(group, input, output, fold, codings, own));
+}
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Codec,
+          class Fold = aggregate::sum, class Accept = accept_any>
+    requires Compressor<Codec, detail::element_of<Out>>
+request start_all_reduce(Group& group, In&& input, Out&& output, Codec& codec, const Fold& fold = {},
+                         const contribution& own = {}, const Accept& accept = {}) {
+    static_assert(detail::require_lasting<In, Out>());
+    return start(group, detail::all_reduce_call(group, input, output, codec, fold, own, accept));
 }
 
 }  // namespace rill::inline RILL_ABI
@@ -6774,12 +7404,27 @@ receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, co
 
 namespace rill::inline RILL_ABI {
 
+namespace detail {
+template <class Group>
+auto barrier_call(const Group&) {
+    return [](typename Group::lane_type& lane) {
+        const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
+        auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
+        return lane.run({.kind = operation::barrier}, [&](auto& call) { return synchronise(call, plan, state); });
+    };
+}
+}  // namespace detail
+
 /// Returns when all ranks have called it. Costs the rounds of the topology's `all_reduce`, with frames of headers only.
 template <class Group>
 receipt barrier(Group& group) {
-    const auto plan = group.shape().all_reduce(group.size(), group.rank());
-    auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
-    return group.run({.kind = operation::barrier}, [&](auto& call) { return detail::synchronise(call, plan, state); });
+    return detail::barrier_call(group)(group);
+}
+
+/// The same, in the background: done when all ranks have started it.
+template <class Group>
+request start_barrier(Group& group) {
+    return start(group, detail::barrier_call(group));
 }
 
 }  // namespace rill::inline RILL_ABI
@@ -6808,53 +7453,89 @@ void require_root(const Group& group, rank_t root) {
 
 namespace rill::inline RILL_ABI {
 
-/// Copies `data` of `root` to all ranks. The root sends when all ranks have entered, so that a rank that calls
-/// something else is an error on every rank. Runs on the group's topology where it has a root, else on a binary tree.
-///
-/// `data`: N elements; on other ranks than the root what it held is lost, also on failure. Errors as in `all_reduce`.
-template <class Group, detail::ContiguousRange Data>
-receipt broadcast(Group& group, Data&& data, rank_t root) {
-    using T = detail::element_of<Data>;
-    static_cast<void>(detail::require_foldable<T, aggregate::sum, typename Group::topology_type>());
-    detail::require_root(group, root);
-    const std::span<T> values(data);
-    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, aggregate::sum>>();
-    const auto plan = detail::rooted(group.shape()).broadcast(group.size(), group.rank(), root);
-    const auto signature = detail::signature_of<T>(operation::broadcast, values.size(), aggregate::sum{}, 0,
-                                                   static_cast<std::uint64_t>(root));
-    return detail::run_schedule(
-        group, signature, plan, state,
+namespace detail {
+template <class Lane, class T>
+receipt broadcast_dense(Lane& lane, std::span<T> values, rank_t root) {
+    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, aggregate::sum>>();
+    const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
+    const auto signature =
+        signature_of<T>(operation::broadcast, values.size(), aggregate::sum{}, 0, static_cast<std::uint64_t>(root));
+    return run_schedule(
+        lane, signature, plan, state,
         [&](const wire::header& head) {
             state.begin(head, plan.parts(), std::span<const T>(values), values, tally{}, aggregate::sum{});
         },
         [](receipt& result) { tally{}.describe(result); });
 }
 
-/// The same for a stream, sparse or dense; on other ranks `data` needs only the dimension.
-template <class Group, Element T, IndexType Index>
-receipt broadcast(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
-    detail::require_root(group, root);
-    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, aggregate::sum>>();
-    const auto plan = detail::rooted(group.shape()).broadcast(group.size(), group.rank(), root);
+template <class Lane, class T, class Index>
+receipt broadcast_stream(Lane& lane, stream<T, Index>& data, rank_t root, const coding& codes) {
+    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, aggregate::sum>>();
+    const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const stream_codings codings{.copy = codes};
     const auto signature =
-        detail::signature_of<T>(operation::broadcast, data.dimension(), aggregate::sum{}, std::uint8_t{sizeof(Index)},
-                                mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
+        signature_of<T>(operation::broadcast, data.dimension(), aggregate::sum{}, std::uint8_t{sizeof(Index)},
+                        mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
     const stream_view<T, Index> nothing(data.range(), sparse_view<T, Index>{});
-    const bool is_root = group.rank() == root;
-    return detail::run_schedule(
-        group, signature, plan, state,
+    const bool is_root = lane.rank() == root;
+    return run_schedule(
+        lane, signature, plan, state,
         [&](const wire::header& head) {
             state.begin(head, plan.parts(), is_root ? data.view() : nothing, tally{}, aggregate::sum{}, codings,
-                        group.key());
+                        lane.key());
         },
         [&](receipt& result) {
             tally{}.describe(result);
             if (is_root && codes.is_lossless()) return;
-            auto& received = group.template workspace<stream<T, Index>>();
+            auto& received = lane.template workspace<stream<T, Index>>();
             state.finish({0, plan.parts()}, received);
             data.assign(received.view());
         });
+}
+
+template <class Group, ContiguousRange Data>
+auto broadcast_call(const Group& group, Data&& data, rank_t root) {
+    using T = element_of<Data>;
+    if constexpr (require_foldable<T, aggregate::sum, typename Group::topology_type>()) {
+        const std::span<T> values(data);
+        require_root(group, root);
+        return [=](typename Group::lane_type& lane) { return broadcast_dense(lane, values, root); };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, Element T, IndexType Index>
+auto broadcast_call(const Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
+    require_root(group, root);
+    return [=, &data](typename Group::lane_type& lane) { return broadcast_stream(lane, data, root, codes); };
+}
+}  // namespace detail
+
+/// Copies `data` of `root` to all ranks. The root sends when all ranks have entered, so that a rank that calls
+/// something else is an error on every rank. Runs on the group's topology where it has a root, else on a binary tree.
+///
+/// `data`: N elements; on other ranks than the root what it held is lost, also on failure. Errors as in `all_reduce`.
+template <class Group, detail::ContiguousRange Data>
+receipt broadcast(Group& group, Data&& data, rank_t root) {
+    return detail::broadcast_call(group, data, root)(group);
+}
+
+/// The same for a stream, sparse or dense; on other ranks `data` needs only the dimension.
+template <class Group, Element T, IndexType Index>
+receipt broadcast(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
+    return detail::broadcast_call(group, data, root, codes)(group);
+}
+
+/// Both in the background; see `start_all_reduce`.
+template <class Group, detail::ContiguousRange Data>
+request start_broadcast(Group& group, Data&& data, rank_t root) {
+    static_assert(detail::require_lasting<Data>());
+    return start(group, detail::broadcast_call(group, data, root));
+}
+template <class Group, Element T, IndexType Index>
+request start_broadcast(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
+    return start(group, detail::broadcast_call(group, data, root, codes));
 }
 
 }  // namespace rill::inline RILL_ABI
@@ -6863,6 +7544,82 @@ receipt broadcast(Group& group, stream<T, Index>& data, rank_t root, const codin
 
 namespace rill::inline RILL_ABI {
 
+namespace detail {
+/// `output` is not used but at the root.
+template <class Lane, class T, class Fold>
+receipt reduce_dense(Lane& lane, std::span<const T> input, std::span<T> output, rank_t root, const Fold& fold) {
+    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
+    auto& accumulator = lane.template workspace<aligned_vector<T>>();
+    const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
+    const bool is_root = lane.rank() == root;
+    return run_schedule(
+        lane, signature_of<T>(operation::reduce, input.size(), fold, 0, static_cast<std::uint64_t>(root)), plan, state,
+        [&](const wire::header& head) {
+            if (!is_root) accumulator.resize(input.size());
+            const std::span<T> target = is_root ? output : std::span<T>(accumulator);
+            state.begin(head, plan.parts(), input, target, tally{}, fold);
+        },
+        [&](receipt& result) {
+            all_of(lane).describe(result);
+            if (is_root) state.finish({0, plan.parts()});
+        });
+}
+
+template <class Lane, class T, class Index, class Fold>
+receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
+                      const Fold& fold, const stream_codings& codings) {
+    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
+    const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
+    const auto signature = signature_of<T>(operation::reduce, input.dimension(), fold, std::uint8_t{sizeof(Index)},
+                                           mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
+    return run_schedule(
+        lane, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, lane.key());
+        },
+        [&](receipt& result) {
+            all_of(lane).describe(result);
+            if (lane.rank() == root)
+                state.finish({0, plan.parts()}, output);
+            else
+                output.clear(input.range());
+        });
+}
+
+template <class Group>
+using rooted_shape = decltype(rooted(std::declval<const Group&>().shape()));
+
+template <class Group, ContiguousRange In, ContiguousRange Out, class Fold = aggregate::sum>
+auto reduce_call(const Group& group, const In& in, Out&& out, rank_t root, const Fold& fold = {}) {
+    using T = element_of<Out>;
+    if constexpr (require_foldable<T, Fold, rooted_shape<Group>>()) {
+        const std::span<const T> input(in);
+        const std::span<T> output(out);
+        require_root(group, root);
+        RILL_EXPECTS(group.rank() != root || output.size() == input.size(),
+                     "reduce: at the root input and output must be of one size");
+        return [=](typename Group::lane_type& lane) { return reduce_dense(lane, input, output, root, fold); };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+auto reduce_call(const Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
+                 const Fold& fold = {}, const stream_codings& codings = {}) {
+    if constexpr (require_foldable<T, Fold, rooted_shape<Group>>()) {
+        require_root(group, root);
+        RILL_EXPECTS(&input != &output, "reduce: a stream cannot be its own output");
+        RILL_EXPECTS(codings.copy.is_lossless(), "reduce: nothing is copied, so nothing can be coded there");
+        return [=, &input, &output](typename Group::lane_type& lane) {
+            return reduce_stream(lane, input, output, root, fold, codings);
+        };
+    } else {
+        return no_call{};
+    }
+}
+}  // namespace detail
+
 /// Folds the contributions of all ranks and leaves the result at `root`. No rank returns before the root has it, so
 /// that every receipt is true of the result. Runs on the group's topology where it has a root, else on a binary tree.
 ///
@@ -6870,58 +7627,26 @@ namespace rill::inline RILL_ABI {
 /// elsewhere. Otherwise as `all_reduce`.
 template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
 receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
-    using T = detail::element_of<Out>;
-    const auto shape = detail::rooted(group.shape());
-    static_cast<void>(detail::require_foldable<T, Fold, decltype(detail::rooted(group.shape()))>());
-    detail::require_root(group, root);
-    const std::span<const T> mine(input);
-    const bool is_root = group.rank() == root;
-    RILL_EXPECTS(!is_root || std::span<T>(output).size() == mine.size(),
-                 "reduce: at the root input and output must be of one size");
-    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
-    auto& accumulator = group.template workspace<aligned_vector<T>>();
-    const auto plan = shape.reduce(group.size(), group.rank(), root);
-    const auto signature =
-        detail::signature_of<T>(operation::reduce, mine.size(), fold, 0, static_cast<std::uint64_t>(root));
-    return detail::run_schedule(
-        group, signature, plan, state,
-        [&](const wire::header& head) {
-            if (!is_root) accumulator.resize(mine.size());
-            const std::span<T> target = is_root ? std::span<T>(output) : std::span<T>(accumulator);
-            state.begin(head, plan.parts(), mine, target, tally{}, fold);
-        },
-        [&](receipt& result) {
-            detail::all_of(group).describe(result);
-            if (is_root) state.finish({0, plan.parts()});
-        });
+    return detail::reduce_call(group, input, output, root, fold)(group);
 }
 
 /// The same on streams; `output` is empty but at the root.
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
                const Fold& fold = {}, const stream_codings& codings = {}) {
-    const auto shape = detail::rooted(group.shape());
-    static_cast<void>(detail::require_foldable<T, Fold, decltype(detail::rooted(group.shape()))>());
-    detail::require_root(group, root);
-    RILL_EXPECTS(&input != &output, "reduce: a stream cannot be its own output");
-    RILL_EXPECTS(codings.copy.is_lossless(), "reduce: nothing is copied, so nothing can be coded there");
-    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, Fold>>();
-    const auto plan = shape.reduce(group.size(), group.rank(), root);
-    const auto signature =
-        detail::signature_of<T>(operation::reduce, input.dimension(), fold, std::uint8_t{sizeof(Index)},
-                                mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
-    return detail::run_schedule(
-        group, signature, plan, state,
-        [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, group.key());
-        },
-        [&](receipt& result) {
-            detail::all_of(group).describe(result);
-            if (group.rank() == root)
-                state.finish({0, plan.parts()}, output);
-            else
-                output.clear(input.range());
-        });
+    return detail::reduce_call(group, input, output, root, fold, codings)(group);
+}
+
+/// Both in the background; see `start_all_reduce`.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+request start_reduce(Group& group, In&& input, Out&& output, rank_t root, const Fold& fold = {}) {
+    static_assert(detail::require_lasting<In, Out>());
+    return start(group, detail::reduce_call(group, input, output, root, fold));
+}
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+request start_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
+                     const Fold& fold = {}, const stream_codings& codings = {}) {
+    return start(group, detail::reduce_call(group, input, output, root, fold, codings));
 }
 
 }  // namespace rill::inline RILL_ABI
@@ -6930,56 +7655,98 @@ receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& ou
 
 namespace rill::inline RILL_ABI {
 
+namespace detail {
+template <class Lane, class T, class Fold>
+receipt reduce_scatter_dense(Lane& lane, std::span<const T> all, std::span<T> mine, const Fold& fold) {
+    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
+    auto& accumulator = lane.template workspace<aligned_vector<T>>();
+    const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
+    return run_schedule(
+        lane, signature_of<T>(operation::reduce_scatter, all.size(), fold), plan, state,
+        [&](const wire::header& head) {
+            accumulator.resize(all.size());
+            state.begin(head, plan.parts(), all, std::span<T>(accumulator), tally{}, fold);
+        },
+        [&](receipt& result) {
+            state.total(lane.rank()).describe(result);
+            const std::span<T> folded = state.finish({lane.rank(), lane.rank() + 1});
+            std::copy(folded.begin(), folded.end(), mine.begin());
+        });
+}
+
+template <class Lane, class T, class Index, class Fold>
+receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold,
+                              const stream_codings& codings) {
+    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
+    const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
+    const auto signature = signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
+                                           std::uint8_t{sizeof(Index)}, codings.fingerprint());
+    return run_schedule(
+        lane, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, lane.key());
+        },
+        [&](receipt& result) {
+            state.total(lane.rank()).describe(result);
+            state.finish({lane.rank(), lane.rank() + 1}, output);
+        });
+}
+
+template <class Group, ContiguousRange In, ContiguousRange Out, class Fold = aggregate::sum>
+auto reduce_scatter_call(const Group& group, const In& in, Out&& out, const Fold& fold = {}) {
+    using T = element_of<Out>;
+    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
+        const std::span<const T> all(in);
+        const std::span<T> mine(out);
+        RILL_EXPECTS(mine.size() == part_of(group, all.size()).size(),
+                     "reduce_scatter: the output must have the size of this rank's part");
+        return [=](typename Group::lane_type& lane) { return reduce_scatter_dense(lane, all, mine, fold); };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+auto reduce_scatter_call(const Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+                         const stream_codings& codings = {}) {
+    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
+        RILL_EXPECTS(codings.copy.is_lossless(), "reduce_scatter: nothing is copied, so nothing can be coded there");
+        RILL_EXPECTS(&input != &output, "reduce_scatter: a stream cannot be its own output");
+        return [=, &input, &output](typename Group::lane_type& lane) {
+            return reduce_scatter_stream(lane, input, output, fold, codings);
+        };
+    } else {
+        return no_call{};
+    }
+}
+}  // namespace detail
+
 /// Folds the contributions of all ranks and leaves each rank r with part r: `split(N, P, r)`.
 ///
 /// `input`: N elements, unchanged. `output`: `split(N, P, rank).size()` elements, apart from `input`. Memory: up to N
 /// elements of scratch. Otherwise as `all_reduce`.
 template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
 receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
-    using T = detail::element_of<Out>;
-    static_cast<void>(detail::require_foldable<T, Fold, typename Group::topology_type>());
-    const std::span<const T> all(input);
-    const std::span<T> mine(output);
-    const auto rank = static_cast<std::size_t>(group.rank());
-    RILL_EXPECTS(mine.size() == split(all.size(), static_cast<std::size_t>(group.size()), rank).size(),
-                 "reduce_scatter: the output must have the size of this rank's part");
-    auto& state = group.template workspace<dense_state<typename Group::transport_type, T, Fold>>();
-    auto& accumulator = group.template workspace<aligned_vector<T>>();
-    const auto plan = group.shape().reduce_scatter(group.size(), group.rank());
-    const part_range mine_only{group.rank(), group.rank() + 1};
-    return detail::run_schedule(
-        group, detail::signature_of<T>(operation::reduce_scatter, all.size(), fold), plan, state,
-        [&](const wire::header& head) {
-            accumulator.resize(all.size());
-            state.begin(head, plan.parts(), all, std::span<T>(accumulator), tally{}, fold);
-        },
-        [&](receipt& result) {
-            state.total(group.rank()).describe(result);
-            const std::span<T> folded = state.finish(mine_only);
-            std::copy(folded.begin(), folded.end(), mine.begin());
-        });
+    return detail::reduce_scatter_call(group, input, output, fold)(group);
 }
 
 /// The same on streams; `output` covers `split(N, P, rank)`.
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 receipt reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                        const stream_codings& codings = {}) {
-    static_cast<void>(detail::require_foldable<T, Fold, typename Group::topology_type>());
-    RILL_EXPECTS(codings.copy.is_lossless(), "reduce_scatter: nothing is copied, so nothing can be coded there");
-    RILL_EXPECTS(&input != &output, "reduce_scatter: a stream cannot be its own output");
-    auto& state = group.template workspace<stream_state<typename Group::transport_type, T, Index, Fold>>();
-    const auto plan = group.shape().reduce_scatter(group.size(), group.rank());
-    const auto signature = detail::signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
-                                                   std::uint8_t{sizeof(Index)}, codings.fingerprint());
-    return detail::run_schedule(
-        group, signature, plan, state,
-        [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, group.key());
-        },
-        [&](receipt& result) {
-            state.total(group.rank()).describe(result);
-            state.finish({group.rank(), group.rank() + 1}, output);
-        });
+    return detail::reduce_scatter_call(group, input, output, fold, codings)(group);
+}
+
+/// Both in the background; see `start_all_reduce`.
+template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+request start_reduce_scatter(Group& group, In&& input, Out&& output, const Fold& fold = {}) {
+    static_assert(detail::require_lasting<In, Out>());
+    return start(group, detail::reduce_scatter_call(group, input, output, fold));
+}
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+request start_reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output,
+                             const Fold& fold = {}, const stream_codings& codings = {}) {
+    return start(group, detail::reduce_scatter_call(group, input, output, fold, codings));
 }
 
 }  // namespace rill::inline RILL_ABI

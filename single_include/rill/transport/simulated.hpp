@@ -535,6 +535,47 @@ class scheduler {
 
 }  // namespace rill::inline RILL_ABI::simulated::detail
 
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+
+// ===== rill/transport/detail/call_history.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
+///
+/// Memory: grows with the numbers to `calls_remembered` entries.
+class call_history {
+  public:
+    void announce(const call_signature& call) {
+        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
+        if (place >= calls_.size()) calls_.resize(place + 1);
+        calls_[place] = call;
+        if (!newest_ || newest_->number < call.number) newest_ = call;
+    }
+
+    /// Call `number`, if it has been announced.
+    std::optional<call_signature> entered(std::uint64_t number) const {
+        const auto place = static_cast<std::size_t>(number % calls_remembered);
+        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
+        return calls_[place];
+    }
+
+    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
+    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
+        if (const auto exactly = entered(number)) return exactly;
+        return newest_ && newest_->number > number ? newest_ : std::nullopt;
+    }
+
+  private:
+    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
+    std::optional<call_signature> newest_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+
 // ===== rill/transport/detail/simulated_table.hpp
 
 namespace rill::inline RILL_ABI::simulated::detail {
@@ -619,13 +660,16 @@ class call_book {
     static constexpr std::size_t closed_remembered_per_rank = 1024;
 
     void announce(rank_t rank, std::uint64_t context, const call_signature& call) {
-        entries_[{rank, context}].call = call;
+        entries_[{rank, context}].calls.announce(call);
     }
 
     std::optional<call_signature> entered(rank_t rank, std::uint64_t context, std::uint64_t number) {
         const entry* found = entries_.find({rank, context});
-        if (found == nullptr || !found->call || found->call->number < number) return std::nullopt;
-        return found->call;
+        return found == nullptr ? std::nullopt : found->calls.entered(number);
+    }
+    std::optional<call_signature> entered_or_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
+        const entry* found = entries_.find({rank, context});
+        return found == nullptr ? std::nullopt : found->calls.entered_or_later(number);
     }
 
     void close(rank_t rank, std::uint64_t context) {
@@ -653,7 +697,7 @@ class call_book {
 
   private:
     struct entry {
-        std::optional<call_signature> call{};
+        rill::detail::call_history calls{};
         bool closed = false;
     };
     struct rank_key {
@@ -1189,18 +1233,20 @@ class world : public control {
         calls_.announce(self, context, call);
         for (strand* s = at(self).inquiring.first(); s != nullptr;) {
             strand* const after = s->after;
-            if (s->waiting->on.context == context && s->waiting->amount <= call.number) scheduler_.call(*s);
+            if (s->waiting->on.context == context && s->waiting->amount == call.number) scheduler_.call(*s);
             s = after;
         }
     }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         throw_if_ended(context);
         if (const auto entered = calls_.entered(peer, context, number)) return entered;
-        if (passed(until)) return poll(), std::nullopt;
         wait_record what{
             .kind = waits_for::announcement, .peers = {&peer, 1}, .on = {.context = context}, .amount = number};
-        if (!wait(at(peer).inquiring, what, until)) return std::nullopt;
-        return calls_.entered(peer, context, number);
+        if (passed(until))
+            poll();
+        else
+            wait(at(peer).inquiring, what, until);
+        return calls_.entered_or_later(peer, context, number);
     }
 
     std::uint64_t next_context(rank_t self, std::uint64_t key) { return calls_.next_context(self, key); }
