@@ -53,14 +53,14 @@ class Rill(ConanFile):
             self._component("testing", below=["threads", "simulated"])
         if self.options.train:
             self._component("train", links=["eigen::eigen", "zlib::zlib"])
-        for name, link in {"mpi": "openmpi::openmpi", "eigen": "eigen::eigen", "xtensor": "xtensor::xtensor",
-                           "tbb": "onetbb::onetbb"}.items():
+        if self.options.mpi:
+            self._component("mpi", links=["openmpi::openmpi"], system_libs=["pthread"])
+        for name, link in {"eigen": "eigen::eigen", "xtensor": "xtensor::xtensor", "tbb": "onetbb::onetbb"}.items():
             if self.options.get_safe(name):
                 self._component(name, links=[link])
         if self.options.mpi and self.options.simulated:
-            mpi = self.cpp_info.components["mpi"]
-            mpi.requires.append("boost::context")
-            mpi.defines.append("RILL_MPI_FIBERS")
+            self.cpp_info.components["mpi"].requires.append("boost::context")
+            self.cpp_info.components["mpi"].defines.append("RILL_MPI_FIBERS")
 
     def _component(self, name, below=("rill",), links=(), system_libs=()):
         """The CMake target rill::<name> and the pkg-config module of the same component."""
