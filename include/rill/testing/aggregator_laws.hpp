@@ -1,0 +1,75 @@
+#pragma once
+
+#include <rill/concept/aggregator.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/types.hpp>
+#include <rill/testing/law.hpp>
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rill::inline RILL_ABI::testing {
+
+namespace detail {
+
+/// Small whole numbers, whose sums are exact in every type.
+template <Element T>
+std::vector<T> law_samples() {
+    std::vector<T> all{T{0}, T{1}, T{-1}};
+    random_sequence random(random_key{3});
+    for (int i = 0; i < 9; ++i) all.push_back(static_cast<T>(random.below(2001)) - T{1000});
+    return all;
+}
+
+template <Element T, class Fold>
+bool identity_is_neutral(const Fold& fold) {
+    const T neutral = fold.template identity<T>();
+    for (T a : law_samples<T>())
+        if (fold.fold(neutral, a) != a || fold.fold(a, neutral) != a) return false;
+    return true;
+}
+
+template <Element T, class Fold>
+bool is_associative(const Fold& fold) {
+    for (T a : law_samples<T>())
+        for (T b : law_samples<T>())
+            for (T c : law_samples<T>())
+                if (fold.fold(fold.fold(a, b), c) != fold.fold(a, fold.fold(b, c))) return false;
+    return true;
+}
+
+template <Element T, class Fold>
+bool commutes(const Fold& fold) {
+    for (T a : law_samples<T>())
+        for (T b : law_samples<T>())
+            if (fold.fold(a, b) != fold.fold(b, a)) return false;
+    return true;
+}
+
+template <Element T, class Fold>
+bool finish_changes_nothing(const Fold& fold) {
+    std::vector<T> values = law_samples<T>();
+    fold.finish(std::span<T>(values), 3.0);
+    return values == law_samples<T>();
+}
+
+}  // namespace detail
+
+/// Checks an aggregator against the laws of the concept, on elements of type T.
+///
+/// `visit(const char* name, const law_outcome&)` is called once per law. A flag that promises less than holds is fine.
+template <Element T, Aggregator<T> Fold, class Visit>
+void for_each_aggregator_law(const Fold& fold, Visit&& visit) {
+    const auto law = [&](const char* name, bool held, const char* otherwise) {
+        visit(name, law_outcome{.held = held, .what = held ? "" : std::string(Fold::name) + ": " + otherwise});
+    };
+    law("the identity is neutral", detail::identity_is_neutral<T>(fold), "fold(identity, x) is not always x");
+    law("a fold is associative", detail::is_associative<T>(fold), "fold(fold(a, b), c) is not fold(a, fold(b, c))");
+    law("a fold commutes where it says so", !Fold::is_commutative || detail::commutes<T>(fold),
+        "is_commutative is true, but fold(a, b) is not always fold(b, a)");
+    law("a trivial finish changes nothing", !Fold::finish_is_trivial || detail::finish_changes_nothing<T>(fold),
+        "finish_is_trivial is true, but finish changes values");
+}
+
+}  // namespace rill::inline RILL_ABI::testing

@@ -1,0 +1,61 @@
+#include <rill/testing/aggregator_laws.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace {
+
+using namespace rill;
+
+/// A sum that breaks one law at a time.
+enum class fault { none, identity, associativity, order, finish };
+
+template <fault what>
+struct faulty_sum {
+    static constexpr const char* name = "faulty_sum";
+    static constexpr bool is_commutative = true;
+    static constexpr bool finish_is_trivial = true;
+
+    template <class T>
+    static constexpr T identity() {
+        return what == fault::identity ? T{1} : T{0};
+    }
+    template <class T>
+    static constexpr T fold(T a, T b) {
+        if (what == fault::associativity && a != T{0} && b != T{0}) return (a + b) * T{2};
+        if (what == fault::order && a != T{0} && b != T{0}) return a;
+        return a + b;
+    }
+    template <class T>
+    static constexpr void finish(std::span<T> values, double) {
+        if (what == fault::finish) values[0] += T{1};
+    }
+    friend constexpr bool operator==(faulty_sum, faulty_sum) = default;
+};
+
+template <fault what, class T = float>
+std::string broken() {
+    std::string names;
+    testing::for_each_aggregator_law<T>(faulty_sum<what>{}, [&](const char* name, const testing::law_outcome& outcome) {
+        CHECK(outcome.held == outcome.what.empty());
+        if (!outcome.held) names += std::string(name) + "; ";
+    });
+    return names;
+}
+
+}  // namespace
+
+TEST_CASE("a sum without fault breaks no law") {
+    CHECK(broken<fault::none>() == "");
+    CHECK(broken<fault::none, std::int64_t>() == "");
+}
+
+TEST_CASE("each fault is found") {
+    CHECK(broken<fault::identity>() == "the identity is neutral; ");
+    CHECK(broken<fault::associativity>() == "a fold is associative; ");
+    CHECK(broken<fault::order>() == "a fold commutes where it says so; ");
+    CHECK(broken<fault::finish>() == "a trivial finish changes nothing; ");
+}

@@ -1,0 +1,117 @@
+#include <rill/testing/compressor_laws.hpp>
+
+#include <rill/compress/bucket_top_k.hpp>
+#include <rill/compress/error_feedback.hpp>
+#include <rill/compress/keep_all.hpp>
+#include <rill/compress/random_mask.hpp>
+#include <rill/compress/threshold.hpp>
+#include <rill/compress/top_k.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace rill;
+
+template <class T, class Policy>
+std::set<std::string> broken(const Policy& policy, std::size_t dimension) {
+    std::set<std::string> names;
+    testing::for_each_compressor_law<T>([&] { return policy.template bind<T>(dimension); },
+                                        [&](const char* name, const testing::law_outcome& outcome) {
+                                            CHECK(outcome.held == outcome.what.empty());
+                                            if (!outcome.held) names.insert(std::string(name) + ": " + outcome.what);
+                                        });
+    return names;
+}
+
+template <class Policy>
+void check_laws(const Policy& policy) {
+    const std::set<std::string> none;
+    for (const std::size_t dimension : {1U, 63U, 1000U}) {
+        CHECK(broken<float>(policy, dimension) == none);
+        CHECK(broken<float>(compress::error_feedback{policy}, dimension) == none);
+    }
+    CHECK(broken<double>(policy, 64) == none);
+}
+
+/// A policy whose codec breaks one law at a time.
+enum class fault { none, unsorted, out_of_range, lossy, swollen, forgets };
+
+template <fault what>
+struct faulty {
+    template <class T = float, class Index = std::uint32_t>
+    class codec {
+      public:
+        using index_type = Index;
+        static constexpr bool is_coordinatewise = true, is_lossless = true, is_unbiased = true;
+        static constexpr bool is_contractive = true, has_lossless_copy = true;
+
+        explicit codec(std::size_t dimension) : residual_(dimension) {}
+        std::size_t dimension() const { return residual_.size(); }
+        std::size_t coded_dimension() const { return dimension(); }
+        stream_codings codings() const { return {}; }
+        void begin(std::uint64_t) {}
+        stream_view<T, Index> encode(std::span<const T> input) {
+            kept_.assign(input.begin(), input.end());
+            indices_.clear();
+            for (std::size_t i = 0; i < input.size(); ++i) indices_.push_back(static_cast<Index>(i));
+            if (what == fault::unsorted) std::swap(indices_.front(), indices_.back());
+            if (what == fault::out_of_range) indices_.back() += 1;
+            if (what == fault::lossy) kept_.front() = 0;
+            if (what == fault::swollen)
+                for (T& x : kept_) x *= 3;
+            pending_.assign(input.begin(), input.end());
+            return {{0, dimension()}, sparse_view<T, Index>{indices_, kept_}};
+        }
+        std::span<const T> residual() const { return residual_; }
+        void commit() {}
+        void rollback() {
+            if (what != fault::forgets) std::swap(residual_, pending_);
+        }
+
+      private:
+        std::vector<T> residual_, kept_, pending_ = residual_;
+        std::vector<Index> indices_;
+    };
+
+    template <class T = float, class Index = std::uint32_t>
+    codec<T, Index> bind(std::size_t dimension) const {
+        return codec<T, Index>(dimension);
+    }
+};
+
+template <fault what>
+bool finds(const std::string& expected) {
+    const auto names = broken<float>(faulty<what>{}, 8);
+    return std::any_of(names.begin(), names.end(), [&](const auto& name) { return name.find(expected) != name.npos; });
+}
+
+}  // namespace
+
+TEST_CASE("the shipped compressors keep the laws") {
+    check_laws(compress::top_k{.density = 0.1});
+    check_laws(compress::bucket_top_k{.count = 3, .bucket = 16});
+    check_laws(compress::threshold{.limit = 500});
+    check_laws(compress::random_mask{.density = 0.2});
+    check_laws(compress::keep_all{});
+}
+
+TEST_CASE("a codec without fault breaks no law") { CHECK(broken<float>(faulty<fault::none>{}, 8).empty()); }
+
+TEST_CASE("each fault is found") {
+    CHECK(finds<fault::unsorted>("indices are not strictly ascending"));
+    CHECK(finds<fault::out_of_range>("an index lies outside the coded dimension"));
+    CHECK(finds<fault::lossy>("the result is not the input"));
+    CHECK(finds<fault::swollen>("what is left out is larger than the input"));
+    CHECK(finds<fault::lossy>("sent and residual do not add up"));
+    CHECK(finds<fault::forgets>("the residual is not the input"));
+}
