@@ -1,0 +1,179 @@
+// The messages that docs/errors.md shows are those that the library prints: each is provoked here.
+
+#include "document.hpp"
+
+#include <rill/rill.hpp>
+#include <rill/train/checkpoint.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace rill;
+
+/// Runs `body(net)` on four ranks and gives what rank 0 was told, which must be an `Error`.
+template <class Error, class Body>
+std::string told(Body body, bool all_alike = true) {
+    std::array<std::string, 4> messages;
+    try {
+        simulated::run(4, {}, [&](auto& net) {
+            try {
+                body(net);
+            } catch (const Error& failed) {
+                messages[static_cast<std::size_t>(net.rank())] = failed.what();
+            }
+        });
+    } catch (const Error& failed) {
+        if (messages[0].empty()) messages[0] = failed.what();
+    }
+    if (all_alike)
+        for (const std::string& each : messages) CHECK(each == messages[0]);
+    return messages[0];
+}
+
+void require_message(const std::string& message) {
+    REQUIRE(!message.empty());
+    CHECK_MESSAGE(read_document("errors.md").find("\n" + message + "\n") != std::string::npos,
+                  "errors.md should have the line\n"
+                      << message);
+}
+
+const group_options patient{.timeout = seconds(2)};
+
+}  // namespace
+
+TEST_CASE("peer_failure") {
+    std::string message;
+    const auto body = [&](auto& net) {
+        try {
+            group workers{net, topology::ring{}};
+            std::vector<float> values(10);
+            if (net.rank() == 2) throw std::runtime_error("no more images");
+            all_reduce(workers, values, values);
+        } catch (const peer_failure& failed) {
+            CHECK(failed.culprit() == 2);
+            message = failed.what();
+        }
+    };
+    CHECK_THROWS_AS(simulated::run(4, {}, body), std::runtime_error);
+    require_message(message);
+}
+
+TEST_CASE("mismatch") {
+    require_message(told<mismatch>([](auto& net) {
+        group workers{net, topology::ring{}, patient};
+        std::vector<float> values(net.rank() == 1 ? 11 : 10);
+        all_reduce(workers, values, values);
+    }));
+    require_message(told<mismatch>([](auto& net) {
+        group workers{net, topology::ring{}, patient};
+        std::vector<float> values(10);
+        if (net.rank() == 3)
+            barrier(workers);
+        else
+            all_reduce(workers, values, values);
+    }));
+    require_message(told<mismatch>([](auto& net) {
+        group workers{net, topology::ring{}, {.timeout = seconds(2), .seed = net.rank() == 1 ? 7U : 0U}};
+    }));
+}
+
+TEST_CASE("timeout") {
+    require_message(told<timeout>([](auto& net) {
+        group workers{net, topology::ring{}, patient};
+        std::vector<float> values(10);
+        if (net.rank() == 3) net.sleep_until(net.now() + seconds(100));
+        all_reduce(workers, values, values);
+    }));
+}
+
+TEST_CASE("invalid_value") {
+    require_message(told<invalid_value>([](auto& net) {
+        group workers{net, topology::split_allgather{}};
+        std::vector<float> gradient(100, 1.0F), update(100);
+        if (net.rank() == 2) gradient[17] = std::nanf("");
+        auto codec = compress::error_feedback{compress::top_k{.count = 3}}.bind(gradient.size());
+        all_reduce(workers, gradient, update, codec);
+    }));
+    require_message(told<invalid_value>([](auto& net) {
+        group workers{net, topology::ring{}};
+        stream<float> own(100), all;
+        own.push_back(5, 1.0F);
+        if (net.rank() != 0 && net.rank() != 3) own.clear({0, 100});
+        all_gather(workers, own, all);
+    }));
+}
+
+TEST_CASE("protocol_error") {
+    require_message(told<protocol_error>(
+        [](auto& net) {
+            if (net.rank() == 1) net.post(0, {.context = 5, .tag = 1}, buffer(10));
+            std::array<std::byte, 8> room;
+            const byte_span target(room);
+            if (net.rank() == 0) net.receive_into(1, {.context = 5, .tag = 1}, {&target, 1}, deadline::never);
+        },
+        false));
+}
+
+TEST_CASE("protocol_error of a frame") {
+    wire::header_block block{};
+    wire::encode({.kind = operation::all_reduce,
+                  .element = element_type::float32,
+                  .index_bytes = 4,
+                  .dimension = 10,
+                  .range = {0, 10},
+                  .count = 1,
+                  .index_length = 4},
+                 block.data());
+    buffer bytes(block.begin(), block.end());
+    const std::uint32_t index = 10;  // of 0 … 9
+    const float value = 1;
+    const auto append = [&](const auto& x) {
+        const auto* first = reinterpret_cast<const std::byte*>(&x);
+        bytes.insert(bytes.end(), first, first + sizeof x);
+    };
+    append(index);
+    append(value);
+    try {
+        frame_reader reader{byte_pieces(bytes)};
+        frame_scratch<float, std::uint32_t> room;
+        content_of(reader.next<float, std::uint32_t>(), room);
+        FAIL("the index is out of range");
+    } catch (const protocol_error& failed) {
+        require_message(failed.what());
+    }
+}
+
+TEST_CASE("deadlock") {
+    require_message(told<deadlock>(
+        [](auto& net) { net.receive((net.rank() + 1) % net.size(), {.context = 5, .tag = 1}, deadline::never); }));
+}
+
+TEST_CASE("contract_violation") {
+    std::string message = told<contract_violation>([](auto& net) {
+        group workers{net, topology::ring{}};
+        std::vector<float> input(10), output(9);
+        all_reduce(workers, input, output);
+    });
+    message.erase(message.rfind(" at "));  // a place in the sources
+    require_message(message + " at …");
+}
+
+TEST_CASE("data_error") {
+    try {
+        train::checkpoint::load("step-1000.ckpt");
+        FAIL("there is no such file");
+    } catch (const train::data_error& failed) {
+        require_message(failed.what());
+    }
+}

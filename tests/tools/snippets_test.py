@@ -1,0 +1,74 @@
+"""The C++ in README.md and docs/*.md compiles as it stands, one translation unit per document.
+
+A block ```cpp is code at namespace scope. One whose fence follows a line `<!-- in: CODE -->` is the inside of a function that has
+CODE before it, and one rank's end of a transport as `net`. Includes of all blocks stand at the head of the unit."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"(?:<!-- in: (?P<prelude>[^\n]*) -->\n)?```cpp\n(?P<code>.*?)```", re.DOTALL)
+ENDPOINT = "rill/transport/in_process.hpp"
+
+
+def snippets(text):
+    """(line, prelude or None, code) of each block."""
+    for block in BLOCK.finditer(text):
+        yield text.count("\n", 0, block.start("code")) + 1, block["prelude"], block["code"]
+
+
+def unit(document, text):
+    """One translation unit with all blocks of a document; compiler messages have the document's line numbers."""
+    includes, bodies = [f"#include <{ENDPOINT}>", "#include <rill/rill.hpp>"], []
+    for number, (line, prelude, code) in enumerate(snippets(text)):
+        includes += re.findall(r"^#include .*$", code, re.MULTILINE)
+        rest = re.sub(r"^#include .*$", "", code, flags=re.MULTILINE)
+        place = f'#line {line} "{document}"\n'
+        if prelude is None:
+            bodies.append(f"namespace snippet_{number} {{\n{place}{rest}}}\n")
+        else:
+            head = f"[[maybe_unused]] void snippet_{number}([[maybe_unused]] rill::in_process::endpoint& net) {{"
+            bodies.append(f"{head} {prelude}\n{place}{rest}}}\n")
+    return "\n".join(dict.fromkeys(includes)) + "\n" + "".join(bodies)
+
+
+class Snippets(unittest.TestCase):
+    command = []
+
+    def compile(self, source):
+        return subprocess.run([*self.command, "-x", "c++", "-"], input=source, text=True, stderr=subprocess.PIPE)
+
+    def test_documents(self):
+        for document in DOCUMENTS:
+            text = document.read_text()
+            if not list(snippets(text)):
+                continue
+            with self.subTest(document=document.name):
+                ran = self.compile(unit(document.relative_to(ROOT), text))
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+
+    def test_every_block_is_found(self):
+        for document in DOCUMENTS:
+            text = document.read_text()
+            self.assertEqual(len(list(snippets(text))), text.count("```cpp"), document.name)
+
+    def test_code_comes_early(self):
+        self.assertLessEqual((ROOT / "README.md").read_text().split("\n").index("```cpp"), 24)
+
+    def test_a_mistake_is_found_where_it_stands(self):
+        text = "# A\n\n<!-- in: int right = 0; -->\n```cpp\nright = 1;\nwrong = 1;\n```\n"
+        self.assertIn('"a.md"', unit("a.md", text))
+        ran = self.compile(unit("a.md", text).replace(f"#include <{ENDPOINT}>", "").replace("#include <rill/rill.hpp>", "")
+                           .replace("rill::in_process::endpoint", "int"))
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("a.md:6", ran.stderr)
+        self.assertNotIn("a.md:5", ran.stderr)
+
+
+if __name__ == "__main__":
+    Snippets.command = sys.argv[1:]
+    unittest.main(argv=sys.argv[:1])
