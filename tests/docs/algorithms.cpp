@@ -103,7 +103,7 @@ struct formula {
 };
 
 std::vector<formula> formulas(int p) {
-    const int floor_log = std::bit_width(static_cast<unsigned>(p)) - 1, power = 1 << floor_log;
+    const int floor_log = static_cast<int>(std::bit_width(static_cast<unsigned>(p))) - 1, power = 1 << floor_log;
     const bool odd = p != power;  // no power of two
     const double share = (p - 1.0) / p, halves = (power - 1.0) / power;
     const auto depth = [p](int arity) { return topology::subtree{0, 0, p}.depth(arity); };
