@@ -96,9 +96,7 @@ class endpoint {
     }
 
   private:
-    friend class in_process::event;
-    template <class T>
-    friend class in_process::queue;
+    friend class detail::meeting_place;
 
     void check([[maybe_unused]] rank_t peer) const {
         RILL_EXPECTS(0 <= peer && peer < size(), "in_process: no such peer rank");
@@ -116,7 +114,7 @@ class endpoint {
     rank_t rank_;
 };
 
-inline event::event(endpoint& net) : world_(net.world_), rank_(net.rank_) {}
+inline detail::meeting_place::meeting_place(endpoint& net) : world_(net.world_), rank_(net.rank_) {}
 
 static_assert(ConcurrentTransport<endpoint>);
 

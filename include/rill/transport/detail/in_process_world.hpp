@@ -8,8 +8,8 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/call_table.hpp>
 #include <rill/transport/detail/in_process_bell.hpp>
-#include <rill/transport/detail/in_process_calls.hpp>
 #include <rill/transport/detail/in_process_mailbox.hpp>
 #include <rill/transport/detail/same_failure.hpp>
 
@@ -42,6 +42,8 @@ struct options {
 };
 
 namespace detail {
+
+using rill::detail::call_table;
 
 /// Set while this thread runs an activity: whether its waits shall end.
 inline thread_local const std::atomic<bool>* stop_requested = nullptr;

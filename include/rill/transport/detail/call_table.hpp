@@ -11,9 +11,9 @@
 #include <optional>
 #include <unordered_map>
 
-namespace rill::inline RILL_ABI::in_process::detail {
+namespace rill::inline RILL_ABI::detail {
 
-/// What one rank has entered and closed. Its rank's mutex guards it.
+/// What one rank has entered and closed. Its rank guards it.
 ///
 /// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
 /// and peers that are behind still learn that this rank had entered their call.
@@ -64,4 +64,4 @@ class call_table {
     std::deque<std::uint64_t> closed_;
 };
 
-}  // namespace rill::inline RILL_ABI::in_process::detail
+}  // namespace rill::inline RILL_ABI::detail

@@ -1,0 +1,94 @@
+// What a switch of fibers must keep, whoever switches: the state of exceptions being handled, and the sanitizers' idea
+// of the stack.
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <cxxabi.h>
+#include <cstddef>
+#include <utility>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define RILL_DETAIL_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RILL_DETAIL_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define RILL_DETAIL_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RILL_DETAIL_TSAN 1
+#endif
+#endif
+#ifdef RILL_DETAIL_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef RILL_DETAIL_TSAN
+#include <sanitizer/tsan_interface.h>
+#define RILL_DETAIL_SWITCHES __attribute__((no_sanitize("thread")))
+#else
+#define RILL_DETAIL_SWITCHES
+#endif
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The exceptions that a thread is handling and throwing (Itanium C++ ABI 2.2.2). A fiber may be suspended inside a
+/// catch block, so each fiber has its own.
+struct exception_state {
+    void* caught = nullptr;
+    unsigned int uncaught = 0;
+
+    static exception_state exchange(exception_state mine) noexcept {
+        auto* const of_thread = reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
+        return std::exchange(*of_thread, mine);
+    }
+};
+
+/// Tells the address sanitizer which stack is in use.
+class stack_annotation {
+  public:
+#ifdef RILL_DETAIL_ASAN
+    void leave_for(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(&fake_, bottom, size); }
+    void leave_for_ever(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(nullptr, bottom, size); }
+    void arrive(const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(fake_, bottom, size); }
+    /// Frames that never returned have left their marks: whoever gets the memory next must not trip over them.
+    static void forget(const void* bottom, std::size_t size) { __asan_unpoison_memory_region(bottom, size); }
+
+  private:
+    void* fake_ = nullptr;
+#else
+    void leave_for(const void*, std::size_t) {}
+    void leave_for_ever(const void*, std::size_t) {}
+    void arrive(const void**, std::size_t*) {}
+    static void forget(const void*, std::size_t) {}
+#endif
+};
+
+/// Tells the thread sanitizer which fiber runs. It keeps a call stack of its own for each: no function that switches
+/// may be instrumented, or it would enter one and leave the other.
+class race_annotation {
+  public:
+    race_annotation() = default;
+    race_annotation(const race_annotation&) = delete;
+    race_annotation& operator=(const race_annotation&) = delete;
+#ifdef RILL_DETAIL_TSAN
+    ~race_annotation() { __tsan_destroy_fiber(fiber_); }
+    RILL_DETAIL_SWITCHES void enter() {
+        host_ = __tsan_get_current_fiber();
+        __tsan_switch_to_fiber(fiber_, 0);
+    }
+    RILL_DETAIL_SWITCHES void leave() { __tsan_switch_to_fiber(host_, 0); }
+
+  private:
+    void* fiber_ = __tsan_create_fiber(0);
+    void* host_ = nullptr;
+#else
+    void enter() {}
+    void leave() {}
+#endif
+};
+
+}  // namespace rill::inline RILL_ABI::detail
