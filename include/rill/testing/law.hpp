@@ -39,11 +39,16 @@ struct transport_limits {
     /// Whether a borrowed message is read in the sender's memory: then it is done only after the receiver has released
     /// it.
     bool lends = true;
+    /// Borrowed messages up to this size are copied when they are posted, and are done then: what the laws say of
+    /// sends under way is checked with larger ones.
+    std::size_t copied_bytes = 0;
+    /// Whether all ranks run in the process that checks, not each in one of its own.
+    bool one_process = true;
     /// Of a message in the exchange of all with all; well above every limit of the library below.
     std::size_t large_bytes = std::size_t{8} << 20;
     /// Of the one largest message.
     std::size_t largest_bytes = 100'000'000;
-    /// Of the one largest group.
+    /// Of the one largest group; laws that need more ranks than that are left out.
     int most_ranks = 64;
     /// Checks only the law of this name, where it is not empty.
     std::string_view only{};
@@ -72,13 +77,13 @@ class law_list {
     /// One law: `body(net)` on each of `ranks` ranks.
     template <class Body>
     void law(const char* name, int ranks, Body body) const {
-        law_of_run(name, [&](auto& runner) { runner(ranks, body); });
+        law_of_run(name, ranks, [&](auto& runner) { runner(ranks, body); });
     }
 
-    /// One law about whole runs: `check(runner)`.
+    /// One law about whole runs of up to `ranks` ranks: `check(runner)`.
     template <class Check>
-    void law_of_run(const char* name, Check check) const {
-        if (!limits_.only.empty() && limits_.only != name) return;
+    void law_of_run(const char* name, int ranks, Check check) const {
+        if (ranks > limits_.most_ranks || (!limits_.only.empty() && limits_.only != name)) return;
         law_outcome outcome;
         try {
             check(runner_);
@@ -97,6 +102,9 @@ class law_list {
 namespace detail {
 
 inline constexpr std::uint64_t law_context = 11;
+
+/// The size of a borrowed message whose send is under way until it is received.
+inline std::size_t lent_size(const transport_limits& limits) { return limits.copied_bytes + 1000; }
 
 inline constexpr std::size_t pattern_period = 4093;
 

@@ -8,12 +8,14 @@
 #include <rill/core/types.hpp>
 #include <rill/testing/law.hpp>
 
-#include <atomic>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace rill::inline RILL_ABI::testing {
 namespace detail {
@@ -91,8 +93,8 @@ void ends_all_kinds(Net& net) {
 }
 
 template <class Net>
-void ends_sends(Net& net) {
-    const buffer lent = pattern(100, 1);
+void ends_sends(Net& net, std::size_t size) {
+    const buffer lent = pattern(size, 1);
     auto sent = net.post(net.rank(), {law_context, 0}, byte_view(lent));
     ends_waits(net, law_context, "a send survives an abort", [&] { sent.wait(deadline::never); });
     sent.settle();
@@ -134,48 +136,90 @@ void keeps_first_of_context(Net& net) {
     expect(net.abort(law_notice(law_context + 6, 2)) == wide, "a context ends twice");
 }
 
-/// Rank 1 throws; the others wait as `wait(net)` says, and hear of it.
-template <class Runner, class Wait>
-void ends_with_exception(Runner& runner, Wait wait) {
-    constexpr int ranks = 4;
-    const char* const reason = "index 7 is out of range";
-    std::atomic<int> informed{0};
-    bool rethrown = false;
+/// What the ranks of a run have seen. Each has its own place: they may be threads of this process, or one of them.
+class run_witness {
+  public:
+    explicit run_witness(int ranks) : ran_(static_cast<std::size_t>(ranks)), informed_(ran_.size()) {}
+
+    void runs(rank_t rank) { ran_[static_cast<std::size_t>(rank)] = 1; }
+    void is_informed(rank_t rank) { informed_[static_cast<std::size_t>(rank)] = 1; }
+    bool has_run(rank_t rank) const { return ran_[static_cast<std::size_t>(rank)] != 0; }
+    bool has_any() const { return std::count(ran_.begin(), ran_.end(), 1) > 0; }
+
+    void expect_all_informed(rank_t but, bool one_process) const {
+        if (one_process)
+            expect_equal(std::count(ran_.begin(), ran_.end(), 1), std::ssize(ran_), "ranks that ran in this process");
+        for (std::size_t rank = 0; rank < ran_.size(); ++rank)
+            expect(ran_[rank] == informed_[rank] || static_cast<rank_t>(rank) == but,
+                   "a rank does not hear who threw, and why");
+    }
+
+  private:
+    std::vector<int> ran_, informed_;
+};
+
+inline bool tells_of(const error& heard, rank_t culprit, const char* reason) {
+    return heard.culprit() == culprit && heard.notice().reason.find(reason) != std::string::npos;
+}
+
+/// A run in which `thrower` throws std::out_of_range: it must come out of the run there, and elsewhere its notice.
+template <class Runner, class Body>
+void expect_rethrown(Runner& runner, int ranks, rank_t thrower, const char* reason, run_witness& seen, Body body) {
+    bool rethrown = false, told = false;
     try {
         runner(ranks, [&](auto& net) {
-            if (net.rank() == 1) throw std::out_of_range(reason);
-            try {
-                wait(net);
-            } catch (const peer_failure& heard) {
-                if (heard.culprit() == 1 && heard.notice().reason.find(reason) != std::string::npos) ++informed;
-                throw;
-            }
+            seen.runs(net.rank());
+            body(net);
         });
     } catch (const std::out_of_range& thrown) {
         rethrown = thrown.what() == std::string(reason);
+    } catch (const peer_failure& heard) {
+        told = tells_of(heard, thrower, reason);
     }
-    expect(rethrown, "a run does not rethrow what ended it");
-    expect_equal(informed.load(), ranks - 1, "ranks that hear who threw, and why");
+    if (seen.has_any()) expect(seen.has_run(thrower) ? rethrown : told, "a run does not rethrow what ended it");
+}
+
+/// Rank 1 throws; the others wait as `wait(net)` says, and hear of it.
+template <class Runner, class Wait>
+void ends_with_exception(Runner& runner, bool one_process, Wait wait) {
+    constexpr int ranks = 4;
+    constexpr rank_t thrower = 1;
+    const char* const reason = "index 7 is out of range";
+    run_witness seen(ranks);
+    expect_rethrown(runner, ranks, thrower, reason, seen, [&](auto& net) {
+        if (net.rank() == thrower) throw std::out_of_range(reason);
+        try {
+            wait(net);
+        } catch (const peer_failure& heard) {
+            if (tells_of(heard, thrower, reason)) seen.is_informed(net.rank());
+            throw;
+        }
+    });
+    seen.expect_all_informed(thrower, one_process);
 }
 
 /// An error that names another rank as the culprit ends the run in that rank's name.
 template <class Runner>
-void ends_in_name_of_culprit(Runner& runner) {
-    std::atomic<int> informed{0};
+void ends_in_name_of_culprit(Runner& runner, bool one_process) {
+    constexpr int ranks = 3;
+    run_witness seen(ranks);
+    rank_t blamed = no_rank;
     try {
-        runner(3, [&](auto& net) {
+        runner(ranks, [&](auto& net) {
+            seen.runs(net.rank());
             if (net.rank() == 2) throw timeout(law_notice(law_context, 0));
             try {
                 net.receive(net.rank(), {law_context + 3, 0}, deadline::never);
             } catch (const error& heard) {
-                if (heard.culprit() == 0) ++informed;
+                if (heard.culprit() == 0) seen.is_informed(net.rank());
                 throw;
             }
         });
     } catch (const error& thrown) {
-        expect_equal(thrown.culprit(), 0, "culprit of a run's error");
+        blamed = thrown.culprit();
     }
-    expect_equal(informed.load(), 2, "ranks that hear who is at fault");
+    if (seen.has_any()) expect_equal(blamed, 0, "culprit of a run's error");
+    seen.expect_all_informed(2, one_process);
 }
 
 }  // namespace detail
@@ -192,7 +236,8 @@ void abort_laws(const Laws& all) {
         detail::ends_receives(net, every_context, {law_context, 0});
     });
     all.law("an abort ends every kind of wait", 3, [](auto& net) { detail::ends_all_kinds(net); });
-    all.law("an abort ends the wait for a send", 3, [](auto& net) { detail::ends_sends(net); });
+    all.law("an abort ends the wait for a send", 3,
+            [lent = detail::lent_size(all.limits())](auto& net) { detail::ends_sends(net, lent); });
     all.law("an abort of every context ends sleep_until", 3, [](auto& net) {
         detail::ends_waits(net, every_context, "sleep_until() survives an abort",
                            [&] { net.sleep_until(net.now() + seconds(3600)); });
@@ -202,16 +247,17 @@ void abort_laws(const Laws& all) {
     for (const int ranks : {1, 2, 5})
         all.law("the first notice wins", ranks, [](auto& net) { detail::agrees_on_first(net); });
     all.law("the first notice of a context stays", 1, [](auto& net) { detail::keeps_first_of_context(net); });
-    all.law_of_run("an exception ends ranks that receive", [](auto& runner) {
-        detail::ends_with_exception(runner, [](auto& net) {
+    const bool one_process = all.limits().one_process;
+    all.law_of_run("an exception ends ranks that receive", 4, [one_process](auto& runner) {
+        detail::ends_with_exception(runner, one_process, [](auto& net) {
             net.receive(net.rank(), {law_context, 0}, deadline::never);
         });
     });
-    all.law_of_run("an exception ends ranks that sleep", [](auto& runner) {
-        detail::ends_with_exception(runner, [](auto& net) { net.sleep_until(net.now() + seconds(3600)); });
+    all.law_of_run("an exception ends ranks that sleep", 4, [one_process](auto& runner) {
+        detail::ends_with_exception(runner, one_process, [](auto& net) { net.sleep_until(net.now() + seconds(3600)); });
     });
-    all.law_of_run("an error ends the run in the name of its culprit",
-                   [](auto& runner) { detail::ends_in_name_of_culprit(runner); });
+    all.law_of_run("an error ends the run in the name of its culprit", 3,
+                   [one_process](auto& runner) { detail::ends_in_name_of_culprit(runner, one_process); });
 }
 
 }  // namespace rill::inline RILL_ABI::testing

@@ -126,26 +126,22 @@ void rethrows_on_join(Net& net) {
 /// An activity that waits for ever does not hold up an exception that passes its handle.
 template <class Runner>
 void unwinds_past_activities(Runner& runner) {
-    bool rethrown = false;
-    try {
-        runner(2, [](auto& net) {
-            using net_type = std::remove_reference_t<decltype(net)>;
-            if constexpr (ConcurrentTransport<net_type>) {
-                typename net_type::event waits{net};
-                auto stuck = net.spawn([&] {
-                    waits.set();
-                    net.receive(net.rank(), {law_context, 0}, deadline::never);
-                });
-                waits.wait(deadline::never);
-                if (net.rank() == 0) throw std::out_of_range("past an activity");
-                stuck.join();
-            }
-            throw std::out_of_range("past an activity");
-        });
-    } catch (const std::out_of_range&) {
-        rethrown = true;
-    }
-    expect(rethrown, "a run does not rethrow what ended it");
+    const char* const reason = "past an activity";
+    run_witness seen(2);
+    expect_rethrown(runner, 2, 0, reason, seen, [&](auto& net) {
+        using net_type = std::remove_reference_t<decltype(net)>;
+        if constexpr (ConcurrentTransport<net_type>) {
+            typename net_type::event waits{net};
+            auto stuck = net.spawn([&] {
+                waits.set();
+                net.receive(net.rank(), {law_context, 0}, deadline::never);
+            });
+            waits.wait(deadline::never);
+            if (net.rank() == 0) throw std::out_of_range(reason);
+            stuck.join();
+        }
+        if (net.rank() == 0) throw std::out_of_range(reason);
+    });
 }
 
 }  // namespace detail
@@ -167,7 +163,7 @@ void activity_laws(const Laws& all) {
     concurrent("an abort of every context ends waits for events and queues", 3,
                [](auto& net) { detail::ends_meetings(net); });
     concurrent("join rethrows", 1, [](auto& net) { detail::rethrows_on_join(net); });
-    all.law_of_run("an exception passes a waiting activity",
+    all.law_of_run("an exception passes a waiting activity", 2,
                    [](auto& runner) { detail::unwinds_past_activities(runner); });
 }
 

@@ -251,40 +251,44 @@ void refuses_wrong_sizes(Net& net) {
 }
 
 template <class Net>
-void sends_until_released(Net& net) {
+void sends_until_released(Net& net, std::size_t size) {
     const channel on{.context = law_context, .tag = 14};
     const channel signal{.context = law_context, .tag = 15};
     if (net.rank() == 0) {
-        buffer lent = pattern(1000, 1);
+        buffer lent = pattern(size, 1);
         auto sent = net.post(1, on, byte_view(lent));
         expect(!sent.done(), "a send is done before it is received");
         expect(!sent.wait(deadline::immediate), "a send is done before it is received");
         post_number(net, 1, signal, 0);
         expect(sent.wait(deadline::never) && sent.done(), "a received send is not done");
-        lent = pattern(1000, 2);
+        lent = pattern(size, 2);
         sent = net.post(1, on, byte_view(lent));
         expect(sent.wait(deadline::never), "a received send is not done");
     } else if (net.rank() == 1) {
         receive_number(net, 0, signal);
         {
             const auto message = net.receive(0, on, deadline::never);
-            expect(message && is_pattern(message->pieces(), 1000, 1), "lent bytes change while they are read");
+            expect(message && is_pattern(message->pieces(), size, 1), "lent bytes change while they are read");
         }
         const auto message = net.receive(0, on, deadline::never);
-        expect(message && is_pattern(message->pieces(), 1000, 2), "reused bytes arrive in their old state");
+        expect(message && is_pattern(message->pieces(), size, 2), "reused bytes arrive in their old state");
     }
 }
 
 template <class Net>
-void withdraws(Net& net) {
+void withdraws(Net& net, std::size_t size) {
     const channel on{.context = law_context, .tag = 16};
-    const buffer lent = number_message(1);
+    const buffer lent = pattern(size, 1);
     const auto dropped = [&](auto end) {
-        auto sent = net.post(net.rank(), on, byte_view(lent));
+        const rank_t next = (net.rank() + 1) % net.size();
+        const rank_t previous = (net.rank() + net.size() - 1) % net.size();
+        auto sent = net.post(next, on, byte_view(lent));
         end(sent);
-        post_number(net, net.rank(), on, 2);
-        expect_equal(receive_number(net, net.rank(), on), 2U, "a withdrawn message");
-        expect(!net.receive(net.rank(), on, deadline::immediate), "a withdrawn message comes late");
+        post_number(net, next, on, 2);
+        meet(net, 0);  // nobody receives before it is withdrawn
+        expect_equal(receive_number(net, previous, on), 2U, "a withdrawn message");
+        expect(!net.receive(previous, on, deadline::immediate), "a withdrawn message comes late");
+        meet(net, 1);
     };
     dropped([](auto& sent) { [[maybe_unused]] const auto ended = std::move(sent); });
     dropped([](auto& sent) { sent.settle(); });
@@ -296,12 +300,12 @@ void withdraws(Net& net) {
 
 /// A sending that ends while its message is read: the reader keeps valid bytes, since settle() waits for it.
 template <class Net>
-void settles_after_reading(Net& net) {
+void settles_after_reading(Net& net, std::size_t size) {
     const channel on{.context = law_context, .tag = 17};
     const channel signal{.context = law_context, .tag = 18};
     if (net.rank() == 0) {
         {
-            const buffer lent = pattern(1000, 1);
+            const buffer lent = pattern(size, 1);
             auto sent = net.post(1, on, byte_view(lent));
             receive_number(net, 1, signal);
             sent.settle();
@@ -313,7 +317,7 @@ void settles_after_reading(Net& net) {
             const auto message = net.receive(0, on, deadline::never);
             post_number(net, 0, signal, 0);
             net.sleep_until(net.now() + microseconds(100));
-            expect(message && is_pattern(message->pieces(), 1000, 1), "settle() does not wait for the reader");
+            expect(message && is_pattern(message->pieces(), size, 1), "settle() does not wait for the reader");
         }
         receive_number(net, 0, signal);
     }
@@ -338,10 +342,13 @@ void message_laws(const Laws& all) {
     all.law("messages may be empty", 2, [](auto& net) { detail::carries_nothing(net); });
     all.law("pieces arrive in order", 2, [](auto& net) { detail::carries_pieces(net); });
     all.law("receive_into refuses other sizes", 1, [](auto& net) { detail::refuses_wrong_sizes(net); });
-    if (all.limits().lends)
-        all.law("a send is done after its release", 2, [](auto& net) { detail::sends_until_released(net); });
-    all.law("a withdrawn message is never seen", 1, [](auto& net) { detail::withdraws(net); });
-    all.law("settle waits for the reader", 2, [](auto& net) { detail::settles_after_reading(net); });
+    const std::size_t lent = detail::lent_size(all.limits());
+    if (all.limits().lends || all.limits().copied_bytes > 0)
+        all.law("a send is done after it was received", 2,
+                [lent](auto& net) { detail::sends_until_released(net, lent); });
+    for (const int ranks : {1, 2})
+        all.law("a withdrawn message is never seen", ranks, [lent](auto& net) { detail::withdraws(net, lent); });
+    all.law("settle waits for the reader", 2, [lent](auto& net) { detail::settles_after_reading(net, lent); });
     all.law("post, then receive, large messages with all", 3,
             [size = all.limits().large_bytes](auto& net) { detail::exchange_with_all(net, size); });
     all.law("the largest message crosses a small one", 2, [size = all.limits().largest_bytes](auto& net) {
