@@ -54,7 +54,7 @@ class Rill(ConanFile):
         if self.options.train:
             self._component("train", links=["eigen::eigen", "zlib::zlib"])
         if self.options.mpi:
-            self._component("mpi", links=["openmpi::openmpi"], system_libs=["pthread"])
+            self._component("mpi", below=["threads"], links=["openmpi::openmpi"])
         for name, link in {"eigen": "eigen::eigen", "xtensor": "xtensor::xtensor", "tbb": "onetbb::onetbb"}.items():
             if self.options.get_safe(name):
                 self._component(name, links=[link])

@@ -14,6 +14,7 @@ set(rill_train_links Eigen3::Eigen ZLIB::ZLIB)
 set(rill_eigen_links Eigen3::Eigen)
 set(rill_xtensor_links xtensor)
 set(rill_tbb_links TBB::tbb)
+set(rill_mpi_needs threads)
 set(rill_testing_needs threads simulated)
 
 # What a component links where it is found, and defines then: below MPI_THREAD_MULTIPLE, activities are fibers.

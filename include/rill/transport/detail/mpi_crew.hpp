@@ -1,0 +1,107 @@
+// Activities below MPI_THREAD_MULTIPLE: fibers of the rank's one thread.
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/transport/detail/mpi_fiber.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// An activity's state: that of a thread or of a fiber.
+struct task {
+    std::atomic<bool> stop{false};  ///< its waits shall throw
+    std::exception_ptr thrown{};
+};
+
+/// The activities that take turns on one thread. Whoever waits gives the turn on: a fiber to who resumed it, the thread
+/// itself to all fibers, one after the other.
+class crew {
+  public:
+    /// A fiber that runs one job after the other, so that its stack is used again.
+    struct member {
+        explicit member(crew& of, std::size_t stack_bytes) : owner(of), strand(stack_bytes, &member::run_jobs, this) {}
+
+        crew& owner;
+        void (*job)(void*) = nullptr;
+        void* argument = nullptr;
+        task state{};
+        bool finished = true;
+        fiber strand;
+
+      private:
+        static void run_jobs(void* self) {
+            for (member& own = *static_cast<member*>(self); own.job != nullptr; own.strand.suspend()) {
+                try {
+                    own.job(own.argument);
+                } catch (...) {
+                    own.state.thrown = std::current_exception();
+                }
+                own.finished = true;
+            }
+        }
+    };
+
+    crew() = default;
+    crew(const crew&) = delete;
+    crew& operator=(const crew&) = delete;
+    ~crew() {
+        for (auto& each : idle_) {
+            each->job = nullptr;
+            each->strand.resume();
+        }
+    }
+
+    bool any() const { return !busy_.empty(); }
+    bool is_inside() const { return current_ != nullptr; }
+    bool must_stop() const { return current_ != nullptr && current_->state.stop.load(std::memory_order_relaxed); }
+
+    /// Runs `job(argument)` until it waits for the first time.
+    member& start(void (*job)(void*), void* argument, std::size_t stack_bytes) {
+        if (idle_.empty()) idle_.push_back(std::make_unique<member>(*this, stack_bytes));
+        busy_.push_back(std::move(idle_.back()));
+        idle_.pop_back();
+        member& started = *busy_.back();
+        started.job = job;
+        started.argument = argument;
+        started.finished = false;
+        started.state.stop = false;
+        resume(started);
+        return started;
+    }
+
+    /// Called inside: back to who resumed.
+    void pass() { current_->strand.suspend(); }
+
+    /// Called outside: each in turn.
+    void take_turns() {
+        for (std::size_t i = 0; i < busy_.size(); ++i)
+            if (!busy_[i]->finished) resume(*busy_[i]);
+    }
+
+    /// Of one that has finished.
+    void dismiss(member& done) noexcept {
+        const auto found =
+            std::find_if(busy_.begin(), busy_.end(), [&](const auto& each) { return each.get() == &done; });
+        idle_.push_back(std::move(*found));
+        busy_.erase(found);
+    }
+
+  private:
+    void resume(member& next) {
+        member* const outer = std::exchange(current_, &next);
+        next.strand.resume();
+        current_ = outer;
+    }
+
+    member* current_ = nullptr;
+    std::vector<std::unique_ptr<member>> busy_, idle_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail

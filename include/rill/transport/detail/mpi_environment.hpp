@@ -1,0 +1,79 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/transport/detail/mpi_library.hpp>
+
+#include <cstdint>
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// How many threads may call the MPI library: MPI's four levels.
+enum class thread_level : std::uint8_t { single, funneled, serialized, multiple };
+
+constexpr const char* name(thread_level level) {
+    switch (level) {
+        case thread_level::single: return "single";
+        case thread_level::funneled: return "funneled";
+        case thread_level::serialized: return "serialized";
+        case thread_level::multiple: break;
+    }
+    return "multiple";
+}
+
+namespace detail {
+
+/// By comparison: the standard orders the constants and fixes none of them.
+inline thread_level level_of(int provided) {
+    if (provided >= MPI_THREAD_MULTIPLE) return thread_level::multiple;
+    if (provided >= MPI_THREAD_SERIALIZED) return thread_level::serialized;
+    return provided >= MPI_THREAD_FUNNELED ? thread_level::funneled : thread_level::single;
+}
+inline int constant_of(thread_level level) {
+    switch (level) {
+        case thread_level::single: return MPI_THREAD_SINGLE;
+        case thread_level::funneled: return MPI_THREAD_FUNNELED;
+        case thread_level::serialized: return MPI_THREAD_SERIALIZED;
+        case thread_level::multiple: break;
+    }
+    return MPI_THREAD_MULTIPLE;
+}
+inline thread_level granted_level() {
+    int provided = MPI_THREAD_SINGLE;
+    check(MPI_Query_thread(&provided), "MPI_Query_thread");
+    return level_of(provided);
+}
+
+}  // namespace detail
+
+/// Initialises MPI, unless somebody has, and finalises it when it is destroyed, if it has initialised it and nobody
+/// has finalised it meanwhile. Collective over all processes, as MPI_Init is.
+///
+/// It takes the thread level that it gets; `provided()` says which. `multiple` lets activities run alone, as threads,
+/// and makes every small message dearer. Throws `library_error` when MPI has been finalised: it cannot start again.
+class environment {
+  public:
+    explicit environment(thread_level wanted = thread_level::funneled) {
+        if (detail::is_finalised()) throw library_error(no_rank, "MPI has been finalised and cannot start again");
+        if (!detail::is_initialised()) {
+            int provided = 0;
+            detail::check(MPI_Init_thread(nullptr, nullptr, detail::constant_of(wanted), &provided), "MPI_Init_thread");
+            owns_ = true;
+        }
+        provided_ = detail::granted_level();
+    }
+    environment(const environment&) = delete;
+    environment& operator=(const environment&) = delete;
+    ~environment() {
+        if (owns_ && !detail::is_finalised()) MPI_Finalize();
+    }
+
+    thread_level provided() const { return provided_; }
+    /// Whether MPI was not running before, so that the destructor finalises it.
+    bool owns() const { return owns_; }
+
+  private:
+    thread_level provided_ = thread_level::single;
+    bool owns_ = false;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/mpi_library.hpp>
+#include <rill/transport/detail/mpi_storage.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// A message between its arrival, or that of its announcement, and its release by the receiver.
+struct node {
+    enum class state : std::uint8_t { complete, announced, asked };
+    static constexpr std::size_t inside = 448;
+
+    alignas(storage::alignment) std::byte small[inside];  ///< what came with the note, where it fits
+    storage note{};                                       ///< … and where it does not
+    storage body{};                                       ///< the large pieces
+    rank_t source = no_rank;
+    channel on{};
+    std::uint64_t arrival = 0;
+    std::uint64_t id = 0;
+    state is = state::complete;
+    bool handed = false;
+    bool withdrawn = false;
+    bool claimed = false;   ///< in no list: one receiver waits for it
+    bool straight = false;  ///< it arrives where that receiver wants it
+    bool doomed = false;    ///< nobody will take it: recycled when it has arrived
+    std::uint8_t count = 0;
+    byte_pieces pieces{};
+    std::size_t sizes[byte_pieces::most]{};
+    std::size_t size = 0;
+    std::vector<byte_span> parts{};  ///< where each part of the large pieces goes
+    std::vector<MPI_Request> requests{};
+    std::uint32_t data_tag = 0;
+    node* next = nullptr;
+    node* previous = nullptr;
+
+    const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
+};
+
+/// Messages that have arrived or been announced, in order, one list per sender.
+class inbox {
+  public:
+    explicit inbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+
+    /// Amortised: allocates only while more nodes are in use than ever before.
+    node& append(rank_t source, channel on) {
+        node& added = unused();
+        added.source = source;
+        added.on = on;
+        added.arrival = ++arrivals_;
+        list& from = of(source);
+        added.next = nullptr;
+        added.previous = from.last;
+        (from.last == nullptr ? from.first : from.last->next) = &added;
+        from.last = &added;
+        return added;
+    }
+
+    /// Back to where it was: before everything of its channel.
+    void put_back(node& first) {
+        list& from = of(first.source);
+        first.previous = nullptr;
+        first.next = from.first;
+        (from.first == nullptr ? from.last : from.first->previous) = &first;
+        from.first = &first;
+    }
+
+    node* first(rank_t source, channel on) {
+        node* n = of(source).first;
+        while (n != nullptr && n->on != on) n = n->next;
+        return n;
+    }
+    node* next(node& after) {
+        node* n = after.next;
+        while (n != nullptr && n->on != after.on) n = n->next;
+        return n;
+    }
+
+    void unlink(node& n) {
+        list& from = of(n.source);
+        (n.previous == nullptr ? from.first : n.previous->next) = n.next;
+        (n.next == nullptr ? from.last : n.next->previous) = n.previous;
+    }
+
+    /// Visits what `which(node)` selects; the visitor may unlink what it gets.
+    template <class Which, class Visit>
+    void for_each(Which which, Visit visit) {
+        for (std::size_t source = 0; source < lists_.size(); ++source)
+            for_each_of(static_cast<rank_t>(source), which, visit);
+    }
+    template <class Which, class Visit>
+    void for_each_of(rank_t source, Which which, Visit visit) {
+        for (node* n = of(source).first; n != nullptr;)
+            if (node* const seen = std::exchange(n, n->next); which(*seen)) visit(*seen);
+    }
+
+    void recycle(node& n) noexcept { n.next = std::exchange(free_, &n); }
+
+  private:
+    struct list {
+        node* first = nullptr;
+        node* last = nullptr;
+    };
+    static constexpr std::size_t nodes_per_block = 16;
+
+    list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
+
+    node& unused() {
+        if (free_ == nullptr) {
+            blocks_.push_back(std::make_unique<node[]>(nodes_per_block));
+            for (std::size_t i = 0; i < nodes_per_block; ++i) recycle(blocks_.back()[i]);
+        }
+        node& taken = *std::exchange(free_, free_->next);
+        taken.handed = taken.withdrawn = taken.claimed = taken.straight = taken.doomed = false;
+        taken.is = node::state::complete;
+        return taken;
+    }
+
+    std::vector<list> lists_;
+    std::vector<std::unique_ptr<node[]>> blocks_;
+    node* free_ = nullptr;
+    std::uint64_t arrivals_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail

@@ -1,0 +1,84 @@
+// The MPI library below: its header without the C++ bindings, its errors as exceptions, what it lacks.
+#pragma once
+
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1  // they cost a second of compile time, and nothing here uses them
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+/// SimGrid's SMPI declares matched probes and does not define them.
+#if MPI_VERSION < 3 || defined(SMPI_H)
+#define RILL_DETAIL_MPI_MATCHED_PROBES 0
+#else
+#define RILL_DETAIL_MPI_MATCHED_PROBES 1
+#endif
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// The MPI library refused a call (`what()` has its own text), or was finalised under a living endpoint. The culprit is
+/// the rank that reports it.
+class library_error : public error {
+  public:
+    library_error(rank_t rank, std::string reason)
+        : error(abort_notice{.culprit = rank, .reason = "rank " + std::to_string(rank) + ": " + std::move(reason)}) {}
+};
+
+namespace detail {
+
+#if defined(SMPI_H)
+/// Every poll is an event of the simulation, and all processes are simulated in turn.
+inline constexpr bool is_simulation = true;
+#else
+inline constexpr bool is_simulation = false;
+#endif
+inline constexpr std::int64_t forever_ns = deadline::never.at.ns;
+inline constexpr bool has_matched_probes = RILL_DETAIL_MPI_MATCHED_PROBES != 0;
+
+inline bool is_initialised() {
+    int flag = 0;
+    MPI_Initialized(&flag);
+    return flag != 0;
+}
+inline bool is_finalised() {
+    int flag = 0;
+    MPI_Finalized(&flag);
+    return flag != 0;
+}
+inline bool is_running() { return is_initialised() && !is_finalised(); }
+
+inline rank_t world_rank() {
+    int rank = no_rank;
+    if (is_running()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+[[noreturn]] inline void fail(int code, const char* call) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    throw library_error(world_rank(), std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
+}
+
+/// Throws when an MPI call has failed.
+inline void check(int code, const char* call) {
+    if (code != MPI_SUCCESS) [[unlikely]]
+        fail(code, call);
+}
+
+inline time_point wall_clock() { return {static_cast<std::int64_t>(MPI_Wtime() * 1e9)}; }
+
+}  // namespace detail
+}  // namespace rill::inline RILL_ABI::mpi

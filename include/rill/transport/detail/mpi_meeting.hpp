@@ -1,0 +1,38 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/transport/detail/meeting.hpp>
+#include <rill/transport/detail/mpi_engine.hpp>
+
+#include <utility>
+
+namespace rill::inline RILL_ABI::mpi {
+
+class endpoint;
+
+namespace detail {
+
+/// Where the activities of one rank wait for each other: all look again and again, and make progress meanwhile.
+class meeting_place {
+  public:
+    meeting_place(endpoint& net);  // NOLINT(google-explicit-constructor): an endpoint says where
+
+    template <class Ready>
+    bool wait(deadline until, Ready&& ready) {
+        return engine_->wait(every_context, until, std::forward<Ready>(ready));
+    }
+    void ring() {}
+
+  private:
+    engine* engine_;
+};
+
+}  // namespace detail
+
+using event = rill::detail::meeting_flag<detail::meeting_place>;
+template <class T>
+using queue = rill::detail::meeting_queue<T, detail::meeting_place>;
+
+}  // namespace rill::inline RILL_ABI::mpi

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/mpi_engine.hpp>
+#include <rill/transport/detail/mpi_inbox.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// A received message, in memory of the endpoint that is used again after it. A small one is in one piece, a large one
+/// in the pieces that were sent.
+class message {
+  public:
+    message(message&& other) noexcept : engine_(other.engine_), node_(std::exchange(other.node_, nullptr)) {}
+    message& operator=(message&& other) noexcept {
+        message moved(std::move(other));
+        std::swap(engine_, moved.engine_);
+        std::swap(node_, moved.node_);
+        return *this;
+    }
+    ~message() {
+        if (node_ != nullptr) engine_->release(*node_);
+    }
+
+    rank_t source() const { return node_->source; }
+    byte_pieces pieces() const { return node_->pieces; }
+
+  private:
+    friend class endpoint;
+    message(detail::engine& engine, detail::node& taken) : engine_(&engine), node_(&taken) {}
+
+    detail::engine* engine_;
+    detail::node* node_;
+};
+
+/// A borrowed send under way. One of up to `eager_bytes` is done when it is posted; a larger one when MPI has sent what
+/// the receiver asked for, or the receiver has dropped it.
+class sending {
+  public:
+    sending() = default;
+    sending(sending&& other) noexcept
+        : engine_(other.engine_), id_(std::exchange(other.id_, 0)), context_(other.context_) {}
+    sending& operator=(sending&& other) noexcept {
+        sending moved(std::move(other));
+        std::swap(engine_, moved.engine_);
+        std::swap(id_, moved.id_);
+        std::swap(context_, moved.context_);
+        return *this;
+    }
+    ~sending() {
+        if (id_ != 0) engine_->withdraw(id_);
+    }
+
+    bool done() {
+        if (id_ != 0 && engine_->is_done(id_)) id_ = 0;
+        return id_ == 0;
+    }
+
+    /// True when done, false when `until` has passed; throws what ended the context.
+    bool wait(deadline until) {
+        if (id_ != 0 && engine_->await(id_, context_, until)) id_ = 0;
+        return id_ == 0;
+    }
+
+    /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it.
+    void settle() noexcept {
+        if (id_ == 0) return;
+        if (!engine_->withdraw(id_)) engine_->await_regardless(id_);
+        id_ = 0;
+    }
+
+  private:
+    friend class endpoint;
+    sending(detail::engine& engine, std::uint64_t id, std::uint64_t context)
+        : engine_(&engine), id_(id), context_(context) {}
+
+    detail::engine* engine_ = nullptr;
+    std::uint64_t id_ = 0;  // 0: done
+    std::uint64_t context_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/mpi_envelope.hpp>
+#include <rill/transport/detail/mpi_library.hpp>
+#include <rill/transport/detail/mpi_port.hpp>
+#include <rill/transport/detail/mpi_storage.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// Where a note is composed, and stays until MPI is done with it.
+struct parcel {
+    explicit parcel(std::size_t payload) : bytes(lead + sizeof(envelope) + payload) {}
+
+    std::byte* head() const { return bytes.data() + lead; }
+    std::byte* payload() const { return head() + sizeof(envelope); }
+
+    static constexpr std::size_t lead = storage::alignment - sizeof(envelope);  ///< so that payloads are aligned
+    storage bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+};
+
+/// Notes on their way. They are owned here, not by an endpoint: MPI may need them longer than that lives.
+class parcels {
+  public:
+    explicit parcels(const port& through) : through_(through) {}
+
+    /// The largest payload from now on.
+    void set_capacity(std::size_t payload) {
+        if (payload == capacity_) return;
+        capacity_ = payload;
+        large_.clear();
+    }
+
+    parcel& compose(std::size_t payload) {
+        auto& spare = payload <= small ? small_ : large_;
+        if (spare.empty()) spare.push_back(std::make_unique<parcel>(payload <= small ? small : capacity_));
+        return *spare.back();
+    }
+
+    /// Sends what `compose(head.size)` returned last.
+    void send(const envelope& head, rank_t peer) {
+        auto& spare = head.size <= small ? small_ : large_;
+        parcel& sent = *spare.back();
+        std::memcpy(sent.head(), &head, sizeof head);
+        sent.request = through_.send_note(sent.head(), sizeof head + head.size, peer);
+        if (is_complete(sent.request)) return;
+        flying_.push_back(std::move(spare.back()));
+        spare.pop_back();
+    }
+
+    bool any_flying() const { return !flying_.empty(); }
+
+    /// True when one has landed.
+    bool progress() {
+        const std::size_t before = flying_.size();
+        for (std::size_t i = 0; i < flying_.size();) {
+            if (!is_complete(flying_[i]->request)) {
+                ++i;
+                continue;
+            }
+            std::swap(flying_[i], flying_.back());
+            (flying_.back()->bytes.size() <= small_size ? small_ : large_).push_back(std::move(flying_.back()));
+            flying_.pop_back();
+        }
+        return flying_.size() != before;
+    }
+
+    /// MPI ends: what it still holds stays where it is.
+    void abandon() noexcept {
+        for (auto& each : flying_) {
+            int flag = 0;
+            MPI_Test(&each->request, &flag, MPI_STATUS_IGNORE);
+            if (flag == 0) each->bytes.leak();
+        }
+        flying_.clear();
+    }
+
+  private:
+    static constexpr std::size_t small = 448;
+    static constexpr std::size_t small_size = parcel::lead + sizeof(envelope) + small;
+
+    const port& through_;
+    std::size_t capacity_ = 0;
+    std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
+};
+
+/// A large message that waits at its sender, or is under way. Known by its id, which no later one has.
+struct outgoing {
+    std::uint64_t id = 0;
+    rank_t peer = no_rank;
+    byte_pieces pieces{};
+    buffer owned{};
+    bool is_open = false;
+    bool is_moving = false;
+    std::vector<MPI_Request> requests{};
+};
+
+class outbox {
+  public:
+    outgoing& open(rank_t peer) {
+        if (free_.empty()) {
+            free_.push_back(records_.size());
+            records_.push_back(std::make_unique<outgoing>());
+            records_.back()->id = records_.size() - 1;
+            free_.reserve(records_.size());
+        }
+        outgoing& opened = *records_[free_.back()];
+        free_.pop_back();
+        opened.id += std::uint64_t{1} << 32;
+        opened.peer = peer;
+        opened.is_open = true;
+        opened.is_moving = false;
+        return opened;
+    }
+
+    /// Null once it is done, withdrawn or dropped.
+    outgoing* find(std::uint64_t id) const {
+        const std::size_t index = id & 0xFFFF'FFFFU;
+        if (index >= records_.size() || records_[index]->id != id || !records_[index]->is_open) return nullptr;
+        return records_[index].get();
+    }
+
+    void close(outgoing& done) noexcept {
+        done.is_open = false;
+        done.requests.clear();
+        buffer().swap(done.owned);
+        free_.push_back(done.id & 0xFFFF'FFFFU);
+    }
+
+    template <class Visit>
+    void for_each_open(Visit visit) {
+        for (auto& each : records_)
+            if (each->is_open) visit(*each);
+    }
+
+  private:
+    std::vector<std::unique_ptr<outgoing>> records_;
+    std::vector<std::size_t> free_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail

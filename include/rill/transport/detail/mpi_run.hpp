@@ -1,0 +1,54 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/mpi_engine.hpp>
+
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// One rank's part of a run: what its body throws, told to all.
+class rank_run {
+  public:
+    explicit rank_run(engine& of) : engine_(of) {}
+
+    /// Returns when all ranks have ended; throws what this rank's body has thrown, or else what has ended the run.
+    void run(void (*body)(void*), void* argument) {
+        try {
+            body(argument);
+        } catch (const library_error&) {
+            throw;  // MPI itself has failed: there is nobody to tell
+        } catch (const error& caught) {
+            abort_notice notice = engine_.origin_of(caught.notice()).value_or(caught.notice());
+            if (notice.culprit == no_rank) notice.culprit = engine_.rank();
+            fail(std::move(notice));
+        } catch (const std::exception& caught) {
+            fail(caught.what());
+        } catch (...) {
+            fail("an exception that is no std::exception");
+        }
+        const bool any_failed = engine_.part(thrown_ != nullptr);
+        if (thrown_) std::rethrow_exception(thrown_);
+        if (any_failed) throw_error(engine_.aborted(every_context).value());
+    }
+
+  private:
+    void fail(const std::string& what) {
+        const rank_t rank = engine_.rank();
+        fail(abort_notice{.culprit = rank, .reason = "rank " + std::to_string(rank) + " failed: " + what});
+    }
+    void fail(abort_notice notice) {
+        thrown_ = std::current_exception();
+        notice.context = every_context;
+        engine_.abort(notice);
+    }
+
+    engine& engine_;
+    std::exception_ptr thrown_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail

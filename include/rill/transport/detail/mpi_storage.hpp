@@ -1,0 +1,74 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <cstddef>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// Uninitialised bytes on cache lines.
+class storage {
+  public:
+    static constexpr std::size_t alignment = 64;
+
+    storage() = default;
+    explicit storage(std::size_t size)
+        : data_(static_cast<std::byte*>(::operator new(size, std::align_val_t(alignment)))), size_(size) {}
+    storage(storage&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    storage& operator=(storage&& other) noexcept {
+        storage moved(std::move(other));
+        std::swap(data_, moved.data_);
+        std::swap(size_, moved.size_);
+        return *this;
+    }
+    ~storage() {
+        if (data_ != nullptr) ::operator delete(data_, std::align_val_t(alignment));
+    }
+
+    std::byte* data() const { return data_; }
+    std::size_t size() const { return size_; }
+    explicit operator bool() const { return data_ != nullptr; }
+
+    /// For memory that MPI may still write to when nobody is left to wait for it.
+    void leak() noexcept { data_ = nullptr; }
+
+  private:
+    std::byte* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+/// Memory of messages, kept for the next ones: a steady state allocates nothing.
+class storage_pool {
+  public:
+    /// At least `size` bytes, and not much more of them than four times as many.
+    storage take(std::size_t size) {
+        std::size_t best = spare_.size();
+        for (std::size_t i = 0; i < spare_.size(); ++i)
+            if (fits(spare_[i].size(), size) && (best == spare_.size() || spare_[i].size() < spare_[best].size()))
+                best = i;
+        if (best == spare_.size()) return storage(size);
+        std::swap(spare_[best], spare_.back());
+        storage taken = std::move(spare_.back());
+        spare_.pop_back();
+        return taken;
+    }
+
+    void put(storage&& unused) noexcept {
+        if (!unused) return;
+        if (spare_.capacity() < most) spare_.reserve(most);
+        if (spare_.size() == most) spare_.erase(spare_.begin());
+        spare_.push_back(std::move(unused));
+    }
+
+  private:
+    static constexpr std::size_t most = 32;
+    static bool fits(std::size_t has, std::size_t wanted) { return has >= wanted && has / 4 <= wanted + 4096; }
+
+    std::vector<storage> spare_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail

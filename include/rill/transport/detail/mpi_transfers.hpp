@@ -1,0 +1,268 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/mpi_envelope.hpp>
+#include <rill/transport/detail/mpi_inbox.hpp>
+#include <rill/transport/detail/mpi_library.hpp>
+#include <rill/transport/detail/mpi_outbox.hpp>
+#include <rill/transport/detail/mpi_port.hpp>
+#include <rill/transport/detail/mpi_storage.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// What an announcement carries: the sizes of the message's pieces, then the content of the small ones. The others are
+/// the message's large pieces.
+struct announcement {
+    static constexpr std::size_t table = byte_pieces::most * sizeof(std::uint64_t);
+
+    static std::size_t aligned(std::size_t size) { return (size + 7) / 8 * 8; }
+    static std::size_t size_bytes(const byte_pieces& pieces, std::size_t small) {
+        std::size_t size = table;
+        for (const byte_view piece : pieces) size += piece.size() <= small ? aligned(piece.size()) : 0;
+        return size;
+    }
+    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
+        std::byte* content = at + table;
+        for (const byte_view piece : pieces) {
+            const std::uint64_t size = piece.size();
+            std::memcpy(at, &size, sizeof size);
+            at += sizeof size;
+            if (piece.size() > small || piece.empty()) continue;
+            std::memcpy(content, piece.data(), piece.size());
+            content += aligned(piece.size());
+        }
+    }
+};
+
+/// The large messages under way. Nothing of them moves before the receiver has asked, with its receives posted; every
+/// ask is answered in as many parts as were asked for: with the bytes, or empty, when the message has been withdrawn.
+class transfers {
+  public:
+    transfers(const port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
+
+    void set_small(std::size_t piece) { small_ = piece; }
+    bool is_small(std::size_t piece) const { return piece <= small_; }
+    std::size_t small() const { return small_; }
+    bool any() const { return !arriving_.empty() || !leaving_.empty(); }
+
+    /// Cuts the large pieces into parts: straight into `targets` where none straddles two of them, else into memory of
+    /// the pool. True when straight.
+    bool place(node& n, std::span<const byte_span> targets) {
+        n.parts.clear();
+        const bool straight = !targets.empty() && place_straight(n, targets);
+        if (!straight) place_in_pool(n);
+        return straight;
+    }
+
+    /// Posts the receives for the parts; returns the tag with which to ask.
+    std::uint32_t expect(node& n) {
+        n.data_tag = unused_tag(n.source);
+        n.is = node::state::asked;
+        n.requests.clear();
+        for (const byte_span part : n.parts)
+            n.requests.push_back(through_.receive_part(part.data(), part.size(), n.source, n.data_tag));
+        arriving_.push_back(&n);
+        return n.data_tag;
+    }
+
+    /// From this rank to itself: copies. False when the message has been withdrawn.
+    bool copy(node& n) {
+        outgoing* const from = sent_.find(n.id);
+        if (from == nullptr) return false;
+        std::size_t i = 0;
+        for_each_part(from->pieces,
+                      [&](byte_view part) { std::memcpy(n.parts[i++].data(), part.data(), part.size()); });
+        n.is = node::state::complete;
+        sent_.close(*from);
+        return true;
+    }
+
+    void answer(rank_t peer, std::uint64_t id, std::uint32_t tag, std::uint64_t parts) {
+        outgoing* found = sent_.find(id);
+        if (found == nullptr || found->is_moving) return answer_empty(peer, tag, parts);
+        found->is_moving = true;
+        for_each_part(found->pieces, [&](byte_view part) {
+            found->requests.push_back(through_.send_part(part.data(), part.size(), peer, tag));
+        });
+        leaving_.push_back(found);
+    }
+
+    /// Calls `arrived(node, withdrawn)` for what has come in; true when something has ended.
+    template <class Arrived>
+    bool progress(Arrived&& arrived) {
+        bool any_ended = false;
+        for (std::size_t i = 0; i < leaving_.size();) {
+            if (!all_complete(leaving_[i]->requests)) {
+                ++i;
+                continue;
+            }
+            if (leaving_[i]->is_open) sent_.close(*leaving_[i]);
+            leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(i));
+            any_ended = true;
+        }
+        for (std::size_t i = 0; i < arriving_.size();) {
+            node& n = *arriving_[i];
+            if (!has_arrived(n)) {
+                ++i;
+                continue;
+            }
+            arriving_.erase(arriving_.begin() + static_cast<std::ptrdiff_t>(i));
+            n.is = node::state::complete;
+            arrived(n, n.withdrawn);
+            any_ended = true;
+        }
+        return any_ended;
+    }
+
+    /// Takes a message that arrives straight in a user's memory out of there, into memory of the pool. Waits only for
+    /// parts that are being written.
+    void redirect(node& n) {
+        const std::vector<byte_span> before = n.parts;
+        for (std::size_t i = n.parts.size(); i-- > 0;)  // the last first: what comes meanwhile is for an earlier one
+            if (n.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&n.requests[i]);
+        n.parts.clear();
+        place_in_pool(n);
+        for (std::size_t i = 0; i < n.parts.size(); ++i) redirect_part(n, i, before[i]);
+    }
+
+    storage_pool& pool() { return pool_; }
+
+    /// MPI ends: what it still holds stays where it is.
+    void abandon() noexcept {
+        for (node* n : arriving_) {
+            for (MPI_Request& each : n->requests)
+                if (each != MPI_REQUEST_NULL) {
+                    MPI_Cancel(&each);
+                    MPI_Request_free(&each);
+                }
+            n->body.leak();
+        }
+        arriving_.clear();
+        for (outgoing* sent : leaving_)
+            if (!sent->owned.empty()) new buffer(std::move(sent->owned));  // leaked: MPI may still read it
+        leaving_.clear();
+    }
+
+  private:
+    static constexpr std::size_t most_part_bytes = std::size_t{1} << 30;  // MPI counts in int
+    static constexpr std::uint32_t tag_count = 32'000;                    // every MPI has tags up to 32767
+
+    static std::size_t ranks(const port& through) { return static_cast<std::size_t>(through.size()); }
+    static std::size_t rounded(std::size_t size) {
+        return (size + storage::alignment - 1) / storage::alignment * storage::alignment;
+    }
+
+    template <class Span, class Visit>
+    static void cut(Span piece, Visit&& visit) {
+        for (; !piece.empty(); piece = piece.subspan(std::min(piece.size(), most_part_bytes)))
+            visit(piece.first(std::min(piece.size(), most_part_bytes)));
+    }
+    template <class Visit>
+    void for_each_part(const byte_pieces& pieces, Visit&& visit) const {
+        for (const byte_view piece : pieces)
+            if (!is_small(piece.size())) cut(piece, visit);
+    }
+
+    bool place_straight(node& n, std::span<const byte_span> targets) {
+        std::size_t at = 0, begin = 0, target = 0;  // targets[target] begins at byte `begin` of the message
+        for (std::size_t i = 0; i < n.count; at += n.sizes[i++]) {
+            if (is_small(n.sizes[i])) continue;
+            while (at >= begin + targets[target].size()) begin += targets[target++].size();
+            if (at + n.sizes[i] > begin + targets[target].size()) {
+                n.parts.clear();
+                return false;
+            }
+            cut(targets[target].subspan(at - begin, n.sizes[i]), [&](byte_span part) { n.parts.push_back(part); });
+        }
+        return true;
+    }
+
+    void place_in_pool(node& n) {
+        std::size_t size = 0;
+        for (std::size_t i = 0; i < n.count; ++i) size += is_small(n.sizes[i]) ? 0 : rounded(n.sizes[i]);
+        n.body = pool_.take(size);
+        std::byte* at = n.body.data();
+        for (std::size_t i = 0; i < n.count; ++i) {
+            if (is_small(n.sizes[i])) continue;
+            cut(byte_span(at, n.sizes[i]), [&](byte_span part) { n.parts.push_back(part); });
+            at += rounded(n.sizes[i]);
+        }
+    }
+
+    void redirect_part(node& n, std::size_t i, byte_span before) {
+        if (n.requests[i] == MPI_REQUEST_NULL) {
+            std::memcpy(n.parts[i].data(), before.data(), before.size());
+            return;
+        }
+        MPI_Status status;
+        int cancelled = 0;
+        check(MPI_Wait(&n.requests[i], &status), "MPI_Wait");
+        check(MPI_Test_cancelled(&status, &cancelled), "MPI_Test_cancelled");
+        if (cancelled != 0) {
+            n.requests[i] = through_.receive_part(n.parts[i].data(), n.parts[i].size(), n.source, n.data_tag);
+            return;
+        }
+        note_first(n, i, status);
+        std::memcpy(n.parts[i].data(), before.data(), before.size());
+    }
+
+    /// Tags separate transfers between two ranks; one may still wait for a sender that has gone.
+    std::uint32_t unused_tag(rank_t source) {
+        std::uint32_t& last = tags_[static_cast<std::size_t>(source)];
+        const auto in_use = [&](const node* n) { return n->source == source && n->data_tag == last; };
+        do last = last % tag_count + 1;
+        while (std::any_of(arriving_.begin(), arriving_.end(), in_use));
+        return last;
+    }
+
+    void answer_empty(rank_t peer, std::uint32_t tag, std::uint64_t parts) {
+        for (std::uint64_t i = 0; i < parts; ++i) empties_.push_back(through_.send_part(nullptr, 0, peer, tag));
+        if (all_complete(empties_)) empties_.clear();
+    }
+
+    static bool all_complete(std::vector<MPI_Request>& requests) {
+        int flag = 0;
+        check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE),
+              "MPI_Testall");
+        return flag != 0;
+    }
+
+    /// An empty answer says that the message was withdrawn.
+    static void note_first(node& n, std::size_t part, const MPI_Status& status) {
+        int count = 0;
+        check(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count");
+        if (part == 0) n.withdrawn = count == 0;
+    }
+
+    static bool has_arrived(node& n) {
+        for (std::size_t i = 0; i < n.requests.size(); ++i) {
+            if (n.requests[i] == MPI_REQUEST_NULL) continue;
+            int flag = 0;
+            MPI_Status status;
+            check(MPI_Test(&n.requests[i], &flag, &status), "MPI_Test");
+            if (flag == 0) return false;
+            note_first(n, i, status);
+        }
+        return true;
+    }
+
+    const port& through_;
+    outbox& sent_;
+    std::size_t small_ = 0;
+    storage_pool pool_;
+    std::vector<std::uint32_t> tags_;
+    std::vector<node*> arriving_;
+    std::vector<outgoing*> leaving_;
+    std::vector<MPI_Request> empties_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/transport/detail/mpi_crew.hpp>
+#include <rill/transport/detail/mpi_options.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// Set while this thread runs an activity.
+inline thread_local const task* own_task = nullptr;
+
+/// A mutex where several threads may come, nothing where they may not.
+class optional_mutex {
+  public:
+    void enable(bool on) { on_ = on; }
+    bool is_enabled() const { return on_; }
+    void lock() {
+        if (on_) mutex_.lock();
+    }
+    void unlock() {
+        if (on_) mutex_.unlock();
+    }
+
+  private:
+    bool on_ = false;
+    std::mutex mutex_;
+};
+
+/// What a wait does between two looks: it polls for a while, then gives its core away.
+class turns {
+  public:
+    void configure(const options& chosen, int ranks) {
+        spins_ = chosen.spins;
+        nap_ = chosen.nap;
+        ranks_ = ranks;
+    }
+    /// Activities that are threads: each rank is thought to run as many as this one.
+    void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
+
+    void pass(std::int64_t looks, bool sleeps) const {
+        const std::int64_t spins = is_crowded() ? 0 : spins_;
+        if (looks < spins) return;
+        const bool naps = sleeps || (own_task != nullptr && looks > spins + spins_);
+        if (naps && nap_.ns > 0 && !is_simulation)
+            std::this_thread::sleep_for(std::chrono::nanoseconds(nap_.ns));
+        else
+            std::this_thread::yield();
+    }
+
+  private:
+    bool is_crowded() const { return ranks_ * (1 + threads_.load(std::memory_order_relaxed)) > cores_; }
+
+    int spins_ = 0;
+    duration nap_{};
+    int ranks_ = 1;
+    std::atomic<int> threads_{0};
+    int cores_ = static_cast<int>(std::thread::hardware_concurrency());
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail

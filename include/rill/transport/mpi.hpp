@@ -1,0 +1,183 @@
+#pragma once
+
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/copy_across.hpp>
+#include <rill/transport/detail/mpi_activity.hpp>
+#include <rill/transport/detail/mpi_engine.hpp>
+#include <rill/transport/detail/mpi_environment.hpp>
+#include <rill/transport/detail/mpi_library.hpp>
+#include <rill/transport/detail/mpi_meeting.hpp>
+#include <rill/transport/detail/mpi_message.hpp>
+#include <rill/transport/detail/mpi_options.hpp>
+#include <rill/transport/detail/mpi_registry.hpp>
+#include <rill/transport/detail/mpi_run.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// Calls `body(endpoint&)` as this process's rank of the communicator and returns when the bodies of all ranks have
+/// ended. Collective; MPI must be running.
+///
+/// An exception that leaves a body aborts every context, with its rank as the culprit and what it says as the reason,
+/// so that the waits of all other ranks throw. `run` then throws on every rank: what the rank's own body has thrown, or
+/// the error of the abort.
+template <class Body>
+void run(MPI_Comm processes, Body&& body, const options& chosen = {});
+
+/// One rank among the processes of an MPI communicator. Models `ConcurrentTransport`.
+///
+/// It talks on duplicates of the communicator, which later endpoints on the same one use again; the user's messages and
+/// its own never meet. Making one is collective, and all ranks make and destroy their endpoints in the same order;
+/// destroying one waits for nobody. What this rank has handed over above `eager_bytes` and nobody has asked for is
+/// lost then: `run` waits until all ranks have ended.
+///
+/// With MPI_THREAD_MULTIPLE any thread of the rank may call it, and activities are threads. Below, one thread calls it,
+/// and activities are fibers that go on whenever that thread waits or polls; `activities_run_alone` tells. All progress
+/// is made by those who wait.
+///
+/// Errors of the library are thrown as `library_error`, also by every wait on an endpoint that has outlived
+/// MPI_Finalize or its communicator. A message of up to `eager_bytes` costs one MPI send; a larger one two more of 32
+/// bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: for each peer about 100 bytes, and what has
+/// arrived.
+class endpoint {
+  public:
+    using message = mpi::message;
+    using sending = mpi::sending;
+    using activity = mpi::activity;
+    using event = mpi::event;
+    template <class T>
+    using queue = mpi::queue<T>;
+
+    /// MPI must be running: see `environment`.
+    explicit endpoint(MPI_Comm processes, const options& chosen = {}) {
+        RILL_EXPECTS(chosen.eager_bytes >= detail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
+                     "mpi: eager_bytes must be between 1024 and 2^30");
+        if (!detail::is_running())
+            throw library_error(no_rank, "MPI is not running: make an rill::mpi::environment first");
+        engine_ = detail::registry::instance().open(processes, chosen);
+    }
+    endpoint(const endpoint&) = delete;
+    endpoint& operator=(const endpoint&) = delete;
+    ~endpoint() { engine_->close(); }
+
+    rank_t rank() const { return engine_->rank(); }
+    int size() const { return engine_->size(); }
+    time_point now() const { return engine_->now(); }
+    traffic counted() const { return engine_->counted(); }
+    mpi::thread_level thread_level() const { return engine_->level(); }
+    /// Whether activities go on while this rank computes.
+    bool activities_run_alone() const { return engine_->is_concurrent(); }
+
+    void sleep_until(time_point instant) {
+        engine_->wait(
+            every_context, instant, [] { return false; }, true);
+    }
+
+    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
+        check(peer);
+        return {*engine_, engine_->post(peer, on, pieces), on.context};
+    }
+    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
+        check(peer);
+        return engine_->post(peer, on, bytes, until);
+    }
+
+    std::optional<message> receive(rank_t peer, channel on, deadline until) {
+        return receive(std::span(&peer, 1), on, until);
+    }
+    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
+        check(peers);
+        return wrap(engine_->receive(peers, on, until));
+    }
+    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
+        check(peers);
+        return wrap(engine_->receive_latest(peers, on, until));
+    }
+    /// A large message arrives in the targets without a copy, unless one of its pieces straddles two of them.
+    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+        check(peer);
+        detail::node* const found = engine_->receive_into(peer, on, targets, until);
+        if (found == nullptr) return false;
+        const bool arrived_there = found->straight;
+        const message received(*engine_, *found);
+        if (!arrived_there) rill::detail::copy_message(rank(), received, on, targets);
+        return true;
+    }
+
+    void announce(std::uint64_t context, const call_signature& call) { engine_->announce(context, call); }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+        check(peer);
+        return engine_->inquire(peer, context, number, until);
+    }
+    abort_notice abort(const abort_notice& notice) { return engine_->abort(notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return engine_->aborted(context); }
+    std::uint64_t next_context(std::uint64_t key) { return engine_->next_context(key); }
+    void close(std::uint64_t context) { engine_->close_context(context); }
+
+    /// Throws std::logic_error where activities would be fibers and the system has no contexts for them.
+    template <class Body>
+    activity spawn(Body body) {
+        return {*engine_, body};
+    }
+
+  private:
+    friend class detail::meeting_place;
+    template <class Body>
+    friend void mpi::run(MPI_Comm processes, Body&& body, const options& chosen);
+
+    void check([[maybe_unused]] rank_t peer) const {
+        RILL_EXPECTS(0 <= peer && peer < size(), "mpi: no such peer rank");
+    }
+    void check(std::span<const rank_t> peers) const {
+        for (const rank_t peer : peers) check(peer);
+    }
+
+    std::optional<message> wrap(detail::node* taken) {
+        if (taken == nullptr) return std::nullopt;
+        return message(*engine_, *taken);
+    }
+
+    std::shared_ptr<detail::engine> engine_;
+};
+
+inline detail::meeting_place::meeting_place(endpoint& net) : engine_(net.engine_.get()) {}
+
+static_assert(ConcurrentTransport<endpoint>);
+
+template <class Body>
+void run(MPI_Comm processes, Body&& body, const options& chosen) {
+    endpoint net(processes, chosen);
+    struct start {
+        endpoint& net;
+        std::remove_reference_t<Body>& body;
+    } own{net, body};
+    detail::rank_run(*net.engine_)
+        .run(
+            [](void* given) {
+                start& of = *static_cast<start*>(given);
+                of.body(of.net);
+            },
+            &own);
+}
+/// The same for all processes.
+template <class Body>
+void run(Body&& body, const options& chosen = {}) {
+    run(MPI_COMM_WORLD, std::forward<Body>(body), chosen);
+}
+
+}  // namespace rill::inline RILL_ABI::mpi
