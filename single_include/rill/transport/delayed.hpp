@@ -54,15 +54,15 @@ struct delays {
 
 namespace rill::inline RILL_ABI::detail {
 
-/// Writes the pieces into the targets, one after the other; both have the same size in all.
-inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets) {
+/// Writes the pieces into the targets, one after the other, from byte `skipped` of the targets on. There is room.
+inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets, std::size_t skipped = 0) {
     auto target = targets.begin();
-    std::size_t written = 0;
+    std::size_t written = skipped;
     for (byte_view piece : pieces)
         while (!piece.empty()) {
-            while (written == target->size()) {
+            while (written >= target->size()) {
+                written -= target->size();
                 ++target;
-                written = 0;
             }
             const std::size_t count = std::min(piece.size(), target->size() - written);
             std::memcpy(target->data() + written, piece.data(), count);

@@ -41,15 +41,15 @@
 
 namespace rill::inline RILL_ABI::detail {
 
-/// Writes the pieces into the targets, one after the other; both have the same size in all.
-inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets) {
+/// Writes the pieces into the targets, one after the other, from byte `skipped` of the targets on. There is room.
+inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets, std::size_t skipped = 0) {
     auto target = targets.begin();
-    std::size_t written = 0;
+    std::size_t written = skipped;
     for (byte_view piece : pieces)
         while (!piece.empty()) {
-            while (written == target->size()) {
+            while (written >= target->size()) {
+                written -= target->size();
                 ++target;
-                written = 0;
             }
             const std::size_t count = std::min(piece.size(), target->size() - written);
             std::memcpy(target->data() + written, piece.data(), count);
@@ -74,6 +74,65 @@ void copy_message(rank_t self, const Message& from, channel on, std::span<const 
 }  // namespace rill::inline RILL_ABI::detail
 
 #endif  // RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
+
+// ===== rill/transport/detail/call_table.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What one rank has entered and closed. Its rank guards it.
+///
+/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
+/// and peers that are behind still learn that this rank had entered their call.
+class call_table {
+  public:
+    static constexpr std::size_t closed_remembered = 1024;
+
+    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].call = call; }
+
+    std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
+        const auto found = contexts_.find(context);
+        if (found == contexts_.end() || !found->second.call || found->second.call->number < number) return std::nullopt;
+        return found->second.call;
+    }
+
+    void close(std::uint64_t context) {
+        state& closing = contexts_[context];
+        if (closing.closed) return;
+        closing.closed = true;
+        closed_.push_back(context);
+        if (closed_.size() <= closed_remembered) return;
+        contexts_.erase(closed_.front());
+        closed_.pop_front();
+    }
+
+    bool is_closed(std::uint64_t context) const {
+        if (closed_.empty()) return false;
+        const auto found = contexts_.find(context);
+        return found != contexts_.end() && found->second.closed;
+    }
+
+    std::uint64_t next_context(std::uint64_t key) {
+        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
+        return mix64(family, key, ++made_[key]);
+    }
+
+  private:
+    struct state {
+        std::optional<call_signature> call{};
+        bool closed = false;
+    };
+
+    std::unordered_map<std::uint64_t, state> contexts_;
+    std::unordered_map<std::uint64_t, std::uint64_t> made_;
+    std::deque<std::uint64_t> closed_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
 
 // ===== rill/transport/detail/in_process_bell.hpp
 
@@ -146,104 +205,6 @@ class bell {
     std::atomic<int> sleepers_{0};
     std::mutex mutex_;
     std::condition_variable changed_;
-};
-
-}  // namespace rill::inline RILL_ABI::in_process::detail
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-
-// ===== rill/transport/detail/call_history.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
-///
-/// Memory: grows with the numbers to `calls_remembered` entries.
-class call_history {
-  public:
-    void announce(const call_signature& call) {
-        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
-        if (place >= calls_.size()) calls_.resize(place + 1);
-        calls_[place] = call;
-        if (!newest_ || newest_->number < call.number) newest_ = call;
-    }
-
-    /// Call `number`, if it has been announced.
-    std::optional<call_signature> entered(std::uint64_t number) const {
-        const auto place = static_cast<std::size_t>(number % calls_remembered);
-        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
-        return calls_[place];
-    }
-
-    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
-    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
-        if (const auto exactly = entered(number)) return exactly;
-        return newest_ && newest_->number > number ? newest_ : std::nullopt;
-    }
-
-  private:
-    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
-    std::optional<call_signature> newest_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-
-// ===== rill/transport/detail/in_process_calls.hpp
-
-namespace rill::inline RILL_ABI::in_process::detail {
-
-/// What one rank has entered and closed. Its rank's mutex guards it.
-///
-/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
-/// and peers that are behind still learn that this rank had entered their call.
-class call_table {
-  public:
-    static constexpr std::size_t closed_remembered = 1024;
-
-    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].calls.announce(call); }
-
-    std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
-        const auto found = contexts_.find(context);
-        return found == contexts_.end() ? std::nullopt : found->second.calls.entered(number);
-    }
-    std::optional<call_signature> entered_or_later(std::uint64_t context, std::uint64_t number) const {
-        const auto found = contexts_.find(context);
-        return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
-    }
-
-    void close(std::uint64_t context) {
-        state& closing = contexts_[context];
-        if (closing.closed) return;
-        closing.closed = true;
-        closed_.push_back(context);
-        if (closed_.size() <= closed_remembered) return;
-        contexts_.erase(closed_.front());
-        closed_.pop_front();
-    }
-
-    bool is_closed(std::uint64_t context) const {
-        if (closed_.empty()) return false;
-        const auto found = contexts_.find(context);
-        return found != contexts_.end() && found->second.closed;
-    }
-
-    std::uint64_t next_context(std::uint64_t key) {
-        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
-        return mix64(family, key, ++made_[key]);
-    }
-
-  private:
-    struct state {
-        rill::detail::call_history calls{};
-        bool closed = false;
-    };
-
-    std::unordered_map<std::uint64_t, state> contexts_;
-    std::unordered_map<std::uint64_t, std::uint64_t> made_;
-    std::deque<std::uint64_t> closed_;
 };
 
 }  // namespace rill::inline RILL_ABI::in_process::detail
@@ -445,6 +406,8 @@ struct options {
 
 namespace detail {
 
+using rill::detail::call_table;
+
 /// Set while this thread runs an activity: whether its waits shall end.
 inline thread_local const std::atomic<bool>* stop_requested = nullptr;
 
@@ -567,14 +530,12 @@ class world {
             ~counted() { count.fetch_sub(1, std::memory_order_relaxed); }
         } const waiting(inquirers_);
         std::optional<call_signature> answer;
-        const auto look = [&] {
+        wait(self, context, until, [&] {
             const std::lock_guard lock(at(peer).mutex);
             answer = at(peer).calls.entered(context, number);
             return answer.has_value();
-        };
-        if (wait(self, context, until, look)) return answer;
-        const std::lock_guard lock(at(peer).mutex);
-        return at(peer).calls.entered_or_later(context, number);
+        });
+        return answer;
     }
 
     void close(rank_t self, std::uint64_t context) {
@@ -782,63 +743,63 @@ class activity {
 
 }  // namespace rill::inline RILL_ABI::in_process
 
-// ===== rill/transport/detail/in_process_meeting.hpp
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_MEETING_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_MEETING_HPP
 
-namespace rill::inline RILL_ABI::in_process {
+// ===== rill/transport/detail/meeting.hpp
 
-class endpoint;
+// By what activities of one rank meet, for transports whose activities are threads or share one.
+
+namespace rill::inline RILL_ABI::detail {
 
 /// A flag that activities of one rank wait for. Its waits belong to no context: only an abort of all contexts ends
-/// them.
-class event {
+/// them. `Place` is made from the endpoint: `wait(until, ready)` there looks again after each `ring()`.
+template <class Place>
+class meeting_flag {
   public:
-    explicit event(endpoint& net);
-    event(const event&) = delete;
-    event& operator=(const event&) = delete;
+    explicit meeting_flag(Place place) : place_(place) {}
+    meeting_flag(const meeting_flag&) = delete;
+    meeting_flag& operator=(const meeting_flag&) = delete;
 
     void set() {
         set_.store(true, std::memory_order_release);
-        world_->at(rank_).bell.ring();
+        place_.ring();
     }
     void reset() { set_.store(false, std::memory_order_relaxed); }
     /// False when `until` has passed.
     bool wait(deadline until) {
-        return world_->wait(rank_, every_context, until, [this] { return set_.load(std::memory_order_acquire); });
+        return place_.wait(until, [this] { return set_.load(std::memory_order_acquire); });
     }
 
   private:
-    detail::world* world_;
-    rank_t rank_;
+    Place place_;
     std::atomic<bool> set_{false};
 };
 
 /// Passes values between activities of one rank, first in, first out; unbounded. Its waits belong to no context.
-template <class T>
-class queue {
+template <class T, class Place>
+class meeting_queue {
   public:
-    template <class Net>
-    explicit queue(Net& net) : world_(net.world_), rank_(net.rank_) {}
-    queue(const queue&) = delete;
-    queue& operator=(const queue&) = delete;
+    explicit meeting_queue(Place place) : place_(place) {}
+    meeting_queue(const meeting_queue&) = delete;
+    meeting_queue& operator=(const meeting_queue&) = delete;
 
     void push(T value) {
         {
             const std::lock_guard lock(mutex_);
-            RILL_EXPECTS(!closed_, "in_process: push to a closed queue");
+            RILL_EXPECTS(!closed_, "queue: push to a closed queue");
             values_.push_back(std::move(value));
         }
-        world_->at(rank_).bell.ring();
+        place_.ring();
     }
     /// Empty when `until` has passed, or when the queue is closed and all its values have been taken.
     std::optional<T> pop(deadline until) {
         std::optional<T> value;
-        world_->wait(rank_, every_context, until, [&] {
+        place_.wait(until, [&] {
             const std::lock_guard lock(mutex_);
-            if (taken_ == values_.size()) return closed_;
-            value.emplace(std::move(values_[taken_++]));
-            if (2 * taken_ < values_.size()) return true;
-            values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));
-            taken_ = 0;
+            if (values_.empty()) return closed_;
+            value.emplace(std::move(values_.front()));
+            values_.pop_front();
             return true;
         });
         return value;
@@ -849,17 +810,49 @@ class queue {
             const std::lock_guard lock(mutex_);
             closed_ = true;
         }
-        world_->at(rank_).bell.ring();
+        place_.ring();
     }
 
   private:
-    detail::world* world_;
-    rank_t rank_;
+    Place place_;
     std::mutex mutex_;
-    std::vector<T> values_;
-    std::size_t taken_ = 0;  ///< leading values that are gone
+    std::deque<T> values_;
     bool closed_ = false;
 };
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_MEETING_HPP
+
+// ===== rill/transport/detail/in_process_meeting.hpp
+
+namespace rill::inline RILL_ABI::in_process {
+
+class endpoint;
+
+namespace detail {
+
+/// Where the threads of one rank wait for each other: its bell.
+class meeting_place {
+  public:
+    meeting_place(endpoint& net);  // NOLINT(google-explicit-constructor): an endpoint says where
+
+    template <class Ready>
+    bool wait(deadline until, Ready&& ready) {
+        return world_->wait(rank_, every_context, until, std::forward<Ready>(ready));
+    }
+    void ring() { world_->at(rank_).bell.ring(); }
+
+  private:
+    world* world_;
+    rank_t rank_;
+};
+
+}  // namespace detail
+
+using event = rill::detail::meeting_flag<detail::meeting_place>;
+template <class T>
+using queue = rill::detail::meeting_queue<T, detail::meeting_place>;
 
 }  // namespace rill::inline RILL_ABI::in_process
 
@@ -1096,9 +1089,7 @@ class endpoint {
     }
 
   private:
-    friend class in_process::event;
-    template <class T>
-    friend class in_process::queue;
+    friend class detail::meeting_place;
 
     void check([[maybe_unused]] rank_t peer) const {
         RILL_EXPECTS(0 <= peer && peer < size(), "in_process: no such peer rank");
@@ -1116,7 +1107,7 @@ class endpoint {
     rank_t rank_;
 };
 
-inline event::event(endpoint& net) : world_(net.world_), rank_(net.rank_) {}
+inline detail::meeting_place::meeting_place(endpoint& net) : world_(net.world_), rank_(net.rank_) {}
 
 static_assert(ConcurrentTransport<endpoint>);
 

@@ -35,15 +35,15 @@
 
 namespace rill::inline RILL_ABI::detail {
 
-/// Writes the pieces into the targets, one after the other; both have the same size in all.
-inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets) {
+/// Writes the pieces into the targets, one after the other, from byte `skipped` of the targets on. There is room.
+inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets, std::size_t skipped = 0) {
     auto target = targets.begin();
-    std::size_t written = 0;
+    std::size_t written = skipped;
     for (byte_view piece : pieces)
         while (!piece.empty()) {
-            while (written == target->size()) {
+            while (written >= target->size()) {
+                written -= target->size();
                 ++target;
-                written = 0;
             }
             const std::size_t count = std::min(piece.size(), target->size() - written);
             std::memcpy(target->data() + written, piece.data(), count);
@@ -69,14 +69,13 @@ void copy_message(rank_t self, const Message& from, channel on, std::span<const 
 
 #endif  // RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
 
-// ===== rill/transport/detail/fiber.hpp
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
 
-// Fibers on Boost.Context that keep what a switch must keep: the state of exceptions being handled, and the sanitizers'
-// idea of the stack.
+// ===== rill/transport/detail/stack_switch.hpp
 
-#include <boost/context/detail/fcontext.hpp>
-#include <boost/context/protected_fixedsize_stack.hpp>
-#include <boost/context/stack_context.hpp>
+// What a switch of fibers must keep, whoever switches: the state of exceptions being handled, and the sanitizers' idea
+// of the stack.
 
 #include <cxxabi.h>
 
@@ -162,6 +161,20 @@ class race_annotation {
     void leave() {}
 #endif
 };
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
+
+// ===== rill/transport/detail/fiber.hpp
+
+// Fibers on Boost.Context.
+
+#include <boost/context/detail/fcontext.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
+#include <boost/context/stack_context.hpp>
+
+namespace rill::inline RILL_ABI::detail {
 
 /// A function with a stack of its own, behind a guard page. It must have returned before its fiber is destroyed:
 /// nothing unwinds a suspended one.

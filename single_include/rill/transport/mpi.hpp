@@ -1,0 +1,2913 @@
+// rill 0.1.0: <rill/transport/mpi.hpp> in one file. Gradient aggregation for distributed learning, C++20.
+// SPDX-License-Identifier: Apache-2.0
+// Made of the headers below include/ by tools/single_header.py: change those and make it anew.
+#ifndef RILL_SINGLE_TRANSPORT_MPI_HPP
+#define RILL_SINGLE_TRANSPORT_MPI_HPP
+
+#include <rill/rill.hpp>
+
+#if !defined(RILL_SINGLE_HEADER)
+#error "rill: rill/transport/mpi.hpp of single_include/ needs rill.hpp of that folder"
+#endif
+
+#if RILL_VERSION_MAJOR != 0 || RILL_VERSION_MINOR != 1 || RILL_VERSION_PATCH != 0
+#error "rill: rill/transport/mpi.hpp is of version 0.1.0, rill.hpp of another"
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
+
+// ===== rill/transport/detail/copy_across.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Writes the pieces into the targets, one after the other, from byte `skipped` of the targets on. There is room.
+inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets, std::size_t skipped = 0) {
+    auto target = targets.begin();
+    std::size_t written = skipped;
+    for (byte_view piece : pieces)
+        while (!piece.empty()) {
+            while (written >= target->size()) {
+                written -= target->size();
+                ++target;
+            }
+            const std::size_t count = std::min(piece.size(), target->size() - written);
+            std::memcpy(target->data() + written, piece.data(), count);
+            piece = piece.subspan(count);
+            written += count;
+        }
+}
+
+/// `receive_into` of a message that is here: throws `protocol_error` where the sizes differ.
+template <class Message>
+void copy_message(rank_t self, const Message& from, channel on, std::span<const byte_span> targets) {
+    std::size_t room = 0;
+    for (const byte_span target : targets) room += target.size();
+    const byte_pieces pieces = from.pieces();
+    if (room != pieces.size_bytes())
+        throw protocol_error("rank " + std::to_string(self) + " expects " + std::to_string(room) + " bytes from rank " +
+                             std::to_string(from.source()) + " (context " + std::to_string(on.context) + ", tag " +
+                             std::to_string(on.tag) + "), which sent " + std::to_string(pieces.size_bytes()));
+    copy_across(pieces, targets);
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
+
+// ===== rill/transport/detail/stack_switch.hpp
+
+// What a switch of fibers must keep, whoever switches: the state of exceptions being handled, and the sanitizers' idea
+// of the stack.
+
+#include <cxxabi.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define RILL_DETAIL_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RILL_DETAIL_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define RILL_DETAIL_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RILL_DETAIL_TSAN 1
+#endif
+#endif
+#ifdef RILL_DETAIL_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef RILL_DETAIL_TSAN
+#include <sanitizer/tsan_interface.h>
+#define RILL_DETAIL_SWITCHES __attribute__((no_sanitize("thread")))
+#else
+#define RILL_DETAIL_SWITCHES
+#endif
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The exceptions that a thread is handling and throwing (Itanium C++ ABI 2.2.2). A fiber may be suspended inside a
+/// catch block, so each fiber has its own.
+struct exception_state {
+    void* caught = nullptr;
+    unsigned int uncaught = 0;
+
+    static exception_state exchange(exception_state mine) noexcept {
+        auto* const of_thread = reinterpret_cast<exception_state*>(abi::__cxa_get_globals());
+        return std::exchange(*of_thread, mine);
+    }
+};
+
+/// Tells the address sanitizer which stack is in use.
+class stack_annotation {
+  public:
+#ifdef RILL_DETAIL_ASAN
+    void leave_for(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(&fake_, bottom, size); }
+    void leave_for_ever(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(nullptr, bottom, size); }
+    void arrive(const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(fake_, bottom, size); }
+    /// Frames that never returned have left their marks: whoever gets the memory next must not trip over them.
+    static void forget(const void* bottom, std::size_t size) { __asan_unpoison_memory_region(bottom, size); }
+
+  private:
+    void* fake_ = nullptr;
+#else
+    void leave_for(const void*, std::size_t) {}
+    void leave_for_ever(const void*, std::size_t) {}
+    void arrive(const void**, std::size_t*) {}
+    static void forget(const void*, std::size_t) {}
+#endif
+};
+
+/// Tells the thread sanitizer which fiber runs. It keeps a call stack of its own for each: no function that switches
+/// may be instrumented, or it would enter one and leave the other.
+class race_annotation {
+  public:
+    race_annotation() = default;
+    race_annotation(const race_annotation&) = delete;
+    race_annotation& operator=(const race_annotation&) = delete;
+#ifdef RILL_DETAIL_TSAN
+    ~race_annotation() { __tsan_destroy_fiber(fiber_); }
+    RILL_DETAIL_SWITCHES void enter() {
+        host_ = __tsan_get_current_fiber();
+        __tsan_switch_to_fiber(fiber_, 0);
+    }
+    RILL_DETAIL_SWITCHES void leave() { __tsan_switch_to_fiber(host_, 0); }
+
+  private:
+    void* fiber_ = __tsan_create_fiber(0);
+    void* host_ = nullptr;
+#else
+    void enter() {}
+    void leave() {}
+#endif
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
+
+// ===== rill/transport/detail/mpi_fiber.hpp
+
+// Fibers on POSIX's contexts: they cost two system calls a switch, and need no library besides the one below.
+
+#if __has_include(<ucontext.h>) && __has_include(<sys/mman.h>)
+#define RILL_DETAIL_MPI_FIBERS 1
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+#else
+#define RILL_DETAIL_MPI_FIBERS 0
+#include <stdexcept>
+#endif
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+#if RILL_DETAIL_MPI_FIBERS
+
+/// Whole pages, the lowest of which no one may touch.
+class fiber_stack {
+  public:
+    explicit fiber_stack(std::size_t bytes) {
+        const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+        size_ = (bytes + page - 1) / page * page + page;
+        base_ = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (base_ == MAP_FAILED) throw std::bad_alloc();
+        ::mprotect(base_, page, PROT_NONE);
+    }
+    fiber_stack(const fiber_stack&) = delete;
+    fiber_stack& operator=(const fiber_stack&) = delete;
+    ~fiber_stack() {
+        rill::detail::stack_annotation::forget(base_, size_);
+        ::munmap(base_, size_);
+    }
+
+    void* base() const { return base_; }
+    std::size_t size() const { return size_; }
+
+  private:
+    void* base_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+/// A function with a stack of its own. It must have returned before its fiber is destroyed: nothing unwinds a suspended
+/// one.
+class fiber {
+  public:
+    fiber(std::size_t stack_bytes, void (*body)(void*), void* argument)
+        : stack_(stack_bytes), body_(body), argument_(argument) {
+        ::getcontext(&context_);
+        context_.uc_stack.ss_sp = stack_.base();
+        context_.uc_stack.ss_size = stack_.size();
+        context_.uc_link = nullptr;
+        const auto self = reinterpret_cast<std::uintptr_t>(this);
+        ::makecontext(&context_, reinterpret_cast<void (*)()>(&fiber::start), 2, static_cast<unsigned>(self >> 32),
+                      static_cast<unsigned>(self));
+    }
+    fiber(const fiber&) = delete;
+    fiber& operator=(const fiber&) = delete;
+
+    /// Runs it until it suspends or returns.
+    RILL_DETAIL_SWITCHES void resume() {
+        exceptions_ = rill::detail::exception_state::exchange(exceptions_);
+        rill::detail::stack_annotation host;
+        host.leave_for(stack_.base(), stack_.size());
+        race_.enter();
+        ::swapcontext(&host_, &context_);
+        host.arrive(nullptr, nullptr);
+        exceptions_ = rill::detail::exception_state::exchange(exceptions_);
+    }
+
+    /// Called by its own body: back to who resumed it.
+    RILL_DETAIL_SWITCHES void suspend() {
+        own_.leave_for(host_bottom_, host_size_);
+        race_.leave();
+        ::swapcontext(&context_, &host_);
+        own_.arrive(&host_bottom_, &host_size_);
+    }
+
+  private:
+    /// makecontext passes int: the address in two halves.
+    RILL_DETAIL_SWITCHES static void start(unsigned high, unsigned low) noexcept {
+        fiber& own = *reinterpret_cast<fiber*>((std::uintptr_t{high} << 32) | low);
+        own.own_.arrive(&own.host_bottom_, &own.host_size_);
+        own.body_(own.argument_);
+        own.own_.leave_for_ever(own.host_bottom_, own.host_size_);
+        own.race_.leave();
+        ::setcontext(&own.host_);
+    }
+
+    fiber_stack stack_;
+    void (*body_)(void*);
+    void* argument_;
+    ucontext_t context_{};
+    ucontext_t host_{};
+    rill::detail::exception_state exceptions_{};
+    rill::detail::stack_annotation own_{};
+    rill::detail::race_annotation race_{};
+    const void* host_bottom_ = nullptr;
+    std::size_t host_size_ = 0;
+};
+
+#else
+
+class fiber {
+  public:
+    fiber(std::size_t, void (*)(void*), void*) {
+        throw std::logic_error(
+            "rill::mpi: no activities here: MPI has not granted MPI_THREAD_MULTIPLE, and the system lacks the "
+            "contexts (ucontext.h) by which they could share the rank's thread");
+    }
+    void resume() {}
+    void suspend() {}
+};
+
+#endif
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_crew.hpp
+
+// Activities below MPI_THREAD_MULTIPLE: fibers of the rank's one thread.
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// An activity's state: that of a thread or of a fiber.
+struct task {
+    std::atomic<bool> stop{false};  ///< its waits shall throw
+    std::exception_ptr thrown{};
+};
+
+/// The activities that take turns on one thread. Whoever waits gives the turn on: a fiber to who resumed it, the thread
+/// itself to all fibers, one after the other.
+class crew {
+  public:
+    /// A fiber that runs one job after the other, so that its stack is used again.
+    struct member {
+        explicit member(crew& of, std::size_t stack_bytes) : owner(of), strand(stack_bytes, &member::run_jobs, this) {}
+
+        crew& owner;
+        void (*job)(void*) = nullptr;
+        void* argument = nullptr;
+        task state{};
+        bool finished = true;
+        fiber strand;
+
+      private:
+        static void run_jobs(void* self) {
+            for (member& own = *static_cast<member*>(self); own.job != nullptr; own.strand.suspend()) {
+                try {
+                    own.job(own.argument);
+                } catch (...) {
+                    own.state.thrown = std::current_exception();
+                }
+                own.finished = true;
+            }
+        }
+    };
+
+    crew() = default;
+    crew(const crew&) = delete;
+    crew& operator=(const crew&) = delete;
+    ~crew() {
+        for (auto& each : idle_) {
+            each->job = nullptr;
+            each->strand.resume();
+        }
+    }
+
+    bool any() const { return !busy_.empty(); }
+    bool is_inside() const { return current_ != nullptr; }
+    bool must_stop() const { return current_ != nullptr && current_->state.stop.load(std::memory_order_relaxed); }
+
+    /// Runs `job(argument)` until it waits for the first time.
+    member& start(void (*job)(void*), void* argument, std::size_t stack_bytes) {
+        if (idle_.empty()) idle_.push_back(std::make_unique<member>(*this, stack_bytes));
+        busy_.push_back(std::move(idle_.back()));
+        idle_.pop_back();
+        member& started = *busy_.back();
+        started.job = job;
+        started.argument = argument;
+        started.finished = false;
+        started.state.stop = false;
+        resume(started);
+        return started;
+    }
+
+    /// Called inside: back to who resumed.
+    void pass() { current_->strand.suspend(); }
+
+    /// Called outside: each in turn.
+    void take_turns() {
+        for (std::size_t i = 0; i < busy_.size(); ++i)
+            if (!busy_[i]->finished) resume(*busy_[i]);
+    }
+
+    /// Of one that has finished.
+    void dismiss(member& done) noexcept {
+        const auto found =
+            std::find_if(busy_.begin(), busy_.end(), [&](const auto& each) { return each.get() == &done; });
+        idle_.push_back(std::move(*found));
+        busy_.erase(found);
+    }
+
+  private:
+    void resume(member& next) {
+        member* const outer = std::exchange(current_, &next);
+        next.strand.resume();
+        current_ = outer;
+    }
+
+    member* current_ = nullptr;
+    std::vector<std::unique_ptr<member>> busy_, idle_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_library.hpp
+
+// The MPI library below: its header without the C++ bindings, its errors as exceptions, what it lacks.
+
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1  // they cost a second of compile time, and nothing here uses them
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+
+#include <mpi.h>
+
+/// SimGrid's SMPI declares matched probes and does not define them.
+#if MPI_VERSION < 3 || defined(SMPI_H)
+#define RILL_DETAIL_MPI_MATCHED_PROBES 0
+#else
+#define RILL_DETAIL_MPI_MATCHED_PROBES 1
+#endif
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// The MPI library refused a call (`what()` has its own text), or was finalised under a living endpoint. The culprit is
+/// the rank that reports it.
+class library_error : public error {
+  public:
+    library_error(rank_t rank, std::string reason)
+        : error(abort_notice{.culprit = rank, .reason = "rank " + std::to_string(rank) + ": " + std::move(reason)}) {}
+};
+
+namespace detail {
+
+#if defined(SMPI_H)
+/// Every poll is an event of the simulation, and all processes are simulated in turn.
+inline constexpr bool is_simulation = true;
+#else
+inline constexpr bool is_simulation = false;
+#endif
+inline constexpr std::int64_t forever_ns = deadline::never.at.ns;
+inline constexpr bool has_matched_probes = RILL_DETAIL_MPI_MATCHED_PROBES != 0;
+
+inline bool is_initialised() {
+    int flag = 0;
+    MPI_Initialized(&flag);
+    return flag != 0;
+}
+inline bool is_finalised() {
+    int flag = 0;
+    MPI_Finalized(&flag);
+    return flag != 0;
+}
+inline bool is_running() { return is_initialised() && !is_finalised(); }
+
+inline rank_t world_rank() {
+    int rank = no_rank;
+    if (is_running()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+[[noreturn]] inline void fail(int code, const char* call) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    throw library_error(world_rank(), std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
+}
+
+/// Throws when an MPI call has failed.
+inline void check(int code, const char* call) {
+    if (code != MPI_SUCCESS) [[unlikely]]
+        fail(code, call);
+}
+
+inline time_point wall_clock() { return {static_cast<std::int64_t>(MPI_Wtime() * 1e9)}; }
+
+}  // namespace detail
+}  // namespace rill::inline RILL_ABI::mpi
+
+// ===== rill/transport/detail/mpi_environment.hpp
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// How many threads may call the MPI library: MPI's four levels.
+enum class thread_level : std::uint8_t { single, funneled, serialized, multiple };
+
+constexpr const char* name(thread_level level) {
+    switch (level) {
+        case thread_level::single: return "single";
+        case thread_level::funneled: return "funneled";
+        case thread_level::serialized: return "serialized";
+        case thread_level::multiple: break;
+    }
+    return "multiple";
+}
+
+namespace detail {
+
+/// By comparison: the standard orders the constants and fixes none of them.
+inline thread_level level_of(int provided) {
+    if (provided >= MPI_THREAD_MULTIPLE) return thread_level::multiple;
+    if (provided >= MPI_THREAD_SERIALIZED) return thread_level::serialized;
+    return provided >= MPI_THREAD_FUNNELED ? thread_level::funneled : thread_level::single;
+}
+inline int constant_of(thread_level level) {
+    switch (level) {
+        case thread_level::single: return MPI_THREAD_SINGLE;
+        case thread_level::funneled: return MPI_THREAD_FUNNELED;
+        case thread_level::serialized: return MPI_THREAD_SERIALIZED;
+        case thread_level::multiple: break;
+    }
+    return MPI_THREAD_MULTIPLE;
+}
+inline thread_level granted_level() {
+    int provided = MPI_THREAD_SINGLE;
+    check(MPI_Query_thread(&provided), "MPI_Query_thread");
+    return level_of(provided);
+}
+
+}  // namespace detail
+
+/// Initialises MPI, unless somebody has, and finalises it when it is destroyed, if it has initialised it and nobody
+/// has finalised it meanwhile. Collective over all processes, as MPI_Init is.
+///
+/// It takes the thread level that it gets; `provided()` says which. `multiple` lets activities run alone, as threads,
+/// and makes every small message dearer. Throws `library_error` when MPI has been finalised: it cannot start again.
+class environment {
+  public:
+    explicit environment(thread_level wanted = thread_level::funneled) {
+        if (detail::is_finalised()) throw library_error(no_rank, "MPI has been finalised and cannot start again");
+        if (!detail::is_initialised()) {
+            int provided = 0;
+            detail::check(MPI_Init_thread(nullptr, nullptr, detail::constant_of(wanted), &provided), "MPI_Init_thread");
+            owns_ = true;
+        }
+        provided_ = detail::granted_level();
+    }
+    environment(const environment&) = delete;
+    environment& operator=(const environment&) = delete;
+    ~environment() {
+        if (owns_ && !detail::is_finalised()) MPI_Finalize();
+    }
+
+    thread_level provided() const { return provided_; }
+    /// Whether MPI was not running before, so that the destructor finalises it.
+    bool owns() const { return owns_; }
+
+  private:
+    thread_level provided_ = thread_level::single;
+    bool owns_ = false;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
+
+// ===== rill/transport/detail/call_table.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What one rank has entered and closed. Its rank guards it.
+///
+/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
+/// and peers that are behind still learn that this rank had entered their call.
+class call_table {
+  public:
+    static constexpr std::size_t closed_remembered = 1024;
+
+    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].call = call; }
+
+    std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
+        const auto found = contexts_.find(context);
+        if (found == contexts_.end() || !found->second.call || found->second.call->number < number) return std::nullopt;
+        return found->second.call;
+    }
+
+    void close(std::uint64_t context) {
+        state& closing = contexts_[context];
+        if (closing.closed) return;
+        closing.closed = true;
+        closed_.push_back(context);
+        if (closed_.size() <= closed_remembered) return;
+        contexts_.erase(closed_.front());
+        closed_.pop_front();
+    }
+
+    bool is_closed(std::uint64_t context) const {
+        if (closed_.empty()) return false;
+        const auto found = contexts_.find(context);
+        return found != contexts_.end() && found->second.closed;
+    }
+
+    std::uint64_t next_context(std::uint64_t key) {
+        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
+        return mix64(family, key, ++made_[key]);
+    }
+
+  private:
+    struct state {
+        std::optional<call_signature> call{};
+        bool closed = false;
+    };
+
+    std::unordered_map<std::uint64_t, state> contexts_;
+    std::unordered_map<std::uint64_t, std::uint64_t> made_;
+    std::deque<std::uint64_t> closed_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
+
+// ===== rill/transport/detail/same_failure.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Whether both notices tell of one failure, perhaps in the ranks and contexts of different groups. A run uses it to
+/// find the culprit's own rank when an error leaves the scope of a subgroup.
+inline bool same_failure(const abort_notice& a, const abort_notice& b) {
+    return a.operation == b.operation && a.kind == b.kind && a.reason == b.reason;
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
+
+// ===== rill/transport/detail/mpi_control.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// What one rank knows of the control channel: notices, calls, who has asked for which.
+struct control {
+    struct question {
+        rank_t peer;
+        std::uint64_t context;
+        std::uint64_t number;
+
+        friend bool operator==(const question&, const question&) = default;
+    };
+    struct answer {
+        rank_t peer;
+        std::uint64_t context;
+        call_signature call;
+    };
+
+    rill::detail::call_table calls{};
+    std::unordered_map<std::uint64_t, abort_notice> notices{};
+    std::vector<question> questions{};  ///< of others, not yet answered
+    std::vector<answer> answers{};      ///< the latest from each peer and context
+    int ranks_left = 0;                 ///< on rank 0
+    bool all_left = false;
+    bool any_failed = false;  ///< of those that left
+
+    const abort_notice* find_notice(std::uint64_t context) const {
+        if (notices.empty()) return nullptr;
+        auto found = notices.find(context);
+        if (found == notices.end()) found = notices.find(every_context);
+        return found == notices.end() ? nullptr : &found->second;
+    }
+
+    /// What has ended a context, in ranks of this endpoint, where an error in ranks of a subgroup tells of it.
+    std::optional<abort_notice> origin_of(const abort_notice& told) const {
+        for (const auto& [context, notice] : notices)
+            if (rill::detail::same_failure(notice, told)) return notice;
+        return std::nullopt;
+    }
+
+    void learn(rank_t peer, std::uint64_t context, const call_signature& call) {
+        for (answer& known : answers)
+            if (known.peer == peer && known.context == context) {
+                if (known.call.number < call.number) known.call = call;
+                return;
+            }
+        answers.push_back({peer, context, call});
+    }
+    std::optional<call_signature> told(rank_t peer, std::uint64_t context, std::uint64_t number) const {
+        for (const answer& known : answers)
+            if (known.peer == peer && known.context == context && known.call.number >= number) return known.call;
+        return std::nullopt;
+    }
+
+    void remember(const question& asked) {
+        if (std::find(questions.begin(), questions.end(), asked) == questions.end()) questions.push_back(asked);
+    }
+
+    void forget(std::uint64_t context) {
+        std::erase_if(questions, [=](const question& q) { return q.context == context; });
+        std::erase_if(answers, [=](const answer& a) { return a.context == context; });
+    }
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_envelope.hpp
+
+// What travels on the communicator of notes: a fixed head, then up to `eager_bytes`. All ranks run the same build on
+// machines of one kind, which group creation checks; nothing is converted.
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+enum class note : std::uint8_t {
+    lent,             ///< a borrowed message, all of it
+    handed,           ///< a handed-over message, all of it
+    announce_lent,    ///< a message that waits at its sender: the sizes of its pieces, and the small ones
+    announce_handed,  ///< the same of a handed-over one
+    ask,              ///< for message `id`, to be sent with MPI tag `tag` in `context` parts
+    withdraw,         ///< message `id` will not be sent
+    drop,             ///< message `id` will not be asked for
+    credit,           ///< `id` handed-over bytes have been taken
+    want,             ///< the sender waits for credit
+    report,           ///< to rank 0: an abort, which may be the first
+    verdict,          ///< the notice that ended a context
+    question,         ///< has `context` entered call `id`? Answered when it has
+    answer,           ///< what was entered
+    leave,            ///< to rank 0: this rank has ended; it has failed if `id` is not 0
+    all_left          ///< all have; one has failed if `id` is not 0
+};
+
+struct envelope {
+    std::uint64_t context = 0;
+    std::uint64_t id = 0;
+    std::uint32_t incarnation = 0;
+    std::uint32_t tag = 0;
+    std::uint32_t size = 0;  ///< bytes that follow
+    note kind = note::lent;
+    std::uint8_t pieces = 0;
+    std::uint16_t unused = 0;
+};
+static_assert(sizeof(envelope) == 32);
+
+/// The smallest `eager_bytes`: notices and calls must fit.
+inline constexpr std::size_t least_eager_bytes = 1024;
+
+/// An abort notice as bytes.
+struct packed_notice {
+    static constexpr std::size_t most_text = 900;
+    struct fixed_part {
+        std::uint64_t context, operation;
+        std::int32_t culprit, other;
+        std::uint32_t length;
+        failure kind;
+    };
+    std::byte bytes[sizeof(fixed_part) + most_text];
+    std::size_t size = 0;
+
+    explicit packed_notice(const abort_notice& notice) {
+        const fixed_part fixed{.context = notice.context,
+                               .operation = notice.operation,
+                               .culprit = notice.culprit,
+                               .other = notice.other,
+                               .length = static_cast<std::uint32_t>(std::min(notice.reason.size(), most_text)),
+                               .kind = notice.kind};
+        std::memcpy(bytes, &fixed, sizeof fixed);
+        std::memcpy(bytes + sizeof fixed, notice.reason.data(), fixed.length);
+        size = sizeof fixed + fixed.length;
+    }
+
+    byte_view view() const { return {bytes, size}; }
+
+    static abort_notice unpack(byte_view from) {
+        fixed_part fixed;
+        std::memcpy(&fixed, from.data(), sizeof fixed);
+        return {.context = fixed.context,
+                .operation = fixed.operation,
+                .kind = fixed.kind,
+                .culprit = fixed.culprit,
+                .other = fixed.other,
+                .reason = {reinterpret_cast<const char*>(from.data() + sizeof fixed), fixed.length}};
+    }
+};
+static_assert(sizeof(packed_notice::bytes) <= least_eager_bytes && sizeof(call_signature) <= least_eager_bytes);
+
+/// The reason as every rank will know it: cut to what travels.
+inline abort_notice travelling(abort_notice notice) {
+    if (notice.reason.size() > packed_notice::most_text) notice.reason.resize(packed_notice::most_text);
+    return notice;
+}
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_storage.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// Uninitialised bytes on cache lines.
+class storage {
+  public:
+    static constexpr std::size_t alignment = 64;
+
+    storage() = default;
+    explicit storage(std::size_t size)
+        : data_(static_cast<std::byte*>(::operator new(size, std::align_val_t(alignment)))), size_(size) {}
+    storage(storage&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    storage& operator=(storage&& other) noexcept {
+        storage moved(std::move(other));
+        std::swap(data_, moved.data_);
+        std::swap(size_, moved.size_);
+        return *this;
+    }
+    ~storage() {
+        if (data_ != nullptr) ::operator delete(data_, std::align_val_t(alignment));
+    }
+
+    std::byte* data() const { return data_; }
+    std::size_t size() const { return size_; }
+    explicit operator bool() const { return data_ != nullptr; }
+
+    /// For memory that MPI may still write to when nobody is left to wait for it.
+    void leak() noexcept { data_ = nullptr; }
+
+  private:
+    std::byte* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+/// Memory of messages, kept for the next ones: a steady state allocates nothing.
+class storage_pool {
+  public:
+    /// At least `size` bytes, and not much more of them than four times as many.
+    storage take(std::size_t size) {
+        std::size_t best = spare_.size();
+        for (std::size_t i = 0; i < spare_.size(); ++i)
+            if (fits(spare_[i].size(), size) && (best == spare_.size() || spare_[i].size() < spare_[best].size()))
+                best = i;
+        if (best == spare_.size()) return storage(size);
+        std::swap(spare_[best], spare_.back());
+        storage taken = std::move(spare_.back());
+        spare_.pop_back();
+        return taken;
+    }
+
+    void put(storage&& unused) noexcept {
+        if (!unused) return;
+        if (spare_.capacity() < most) spare_.reserve(most);
+        if (spare_.size() == most) spare_.erase(spare_.begin());
+        spare_.push_back(std::move(unused));
+    }
+
+  private:
+    static constexpr std::size_t most = 32;
+    static bool fits(std::size_t has, std::size_t wanted) { return has >= wanted && has / 4 <= wanted + 4096; }
+
+    std::vector<storage> spare_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_inbox.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// A message between its arrival, or that of its announcement, and its release by the receiver.
+struct node {
+    enum class state : std::uint8_t { complete, announced, asked };
+    static constexpr std::size_t inside = 448;
+
+    alignas(storage::alignment) std::byte small[inside];  ///< what came with the note, where it fits
+    storage note{};                                       ///< … and where it does not
+    storage body{};                                       ///< the large pieces
+    rank_t source = no_rank;
+    channel on{};
+    std::uint64_t arrival = 0;
+    std::uint64_t id = 0;
+    state is = state::complete;
+    bool handed = false;
+    bool withdrawn = false;
+    bool claimed = false;   ///< in no list: one receiver waits for it
+    bool straight = false;  ///< it arrives where that receiver wants it
+    bool doomed = false;    ///< nobody will take it: recycled when it has arrived
+    std::uint8_t count = 0;
+    byte_pieces pieces{};
+    std::size_t sizes[byte_pieces::most]{};
+    std::size_t size = 0;
+    std::vector<byte_span> parts{};  ///< where each part of the large pieces goes
+    std::vector<MPI_Request> requests{};
+    std::uint32_t data_tag = 0;
+    node* next = nullptr;
+    node* previous = nullptr;
+
+    const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
+};
+
+/// Messages that have arrived or been announced, in order, one list per sender.
+class inbox {
+  public:
+    explicit inbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+
+    /// Amortised: allocates only while more nodes are in use than ever before.
+    node& append(rank_t source, channel on) {
+        node& added = unused();
+        added.source = source;
+        added.on = on;
+        added.arrival = ++arrivals_;
+        list& from = of(source);
+        added.next = nullptr;
+        added.previous = from.last;
+        (from.last == nullptr ? from.first : from.last->next) = &added;
+        from.last = &added;
+        return added;
+    }
+
+    /// Back to where it was: before everything of its channel.
+    void put_back(node& first) {
+        list& from = of(first.source);
+        first.previous = nullptr;
+        first.next = from.first;
+        (from.first == nullptr ? from.last : from.first->previous) = &first;
+        from.first = &first;
+    }
+
+    node* first(rank_t source, channel on) {
+        node* n = of(source).first;
+        while (n != nullptr && n->on != on) n = n->next;
+        return n;
+    }
+    node* next(node& after) {
+        node* n = after.next;
+        while (n != nullptr && n->on != after.on) n = n->next;
+        return n;
+    }
+
+    void unlink(node& n) {
+        list& from = of(n.source);
+        (n.previous == nullptr ? from.first : n.previous->next) = n.next;
+        (n.next == nullptr ? from.last : n.next->previous) = n.previous;
+    }
+
+    /// Visits what `which(node)` selects; the visitor may unlink what it gets.
+    template <class Which, class Visit>
+    void for_each(Which which, Visit visit) {
+        for (std::size_t source = 0; source < lists_.size(); ++source)
+            for_each_of(static_cast<rank_t>(source), which, visit);
+    }
+    template <class Which, class Visit>
+    void for_each_of(rank_t source, Which which, Visit visit) {
+        for (node* n = of(source).first; n != nullptr;)
+            if (node* const seen = std::exchange(n, n->next); which(*seen)) visit(*seen);
+    }
+
+    void recycle(node& n) noexcept { n.next = std::exchange(free_, &n); }
+
+  private:
+    struct list {
+        node* first = nullptr;
+        node* last = nullptr;
+    };
+    static constexpr std::size_t nodes_per_block = 16;
+
+    list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
+
+    node& unused() {
+        if (free_ == nullptr) {
+            blocks_.push_back(std::make_unique<node[]>(nodes_per_block));
+            for (std::size_t i = 0; i < nodes_per_block; ++i) recycle(blocks_.back()[i]);
+        }
+        node& taken = *std::exchange(free_, free_->next);
+        taken.handed = taken.withdrawn = taken.claimed = taken.straight = taken.doomed = false;
+        taken.is = node::state::complete;
+        return taken;
+    }
+
+    std::vector<list> lists_;
+    std::vector<std::unique_ptr<node[]>> blocks_;
+    node* free_ = nullptr;
+    std::uint64_t arrivals_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_options.hpp
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// How an endpoint uses the library. `eager_bytes` must be the same on all ranks.
+struct options {
+    /// Bound of the bytes that one rank has handed over to another and that have not been taken.
+    std::size_t mailbox_bytes = std::size_t{64} << 20;
+    /// Up to this size a message is copied when it is posted and travels at once; a larger one waits at its sender
+    /// until somebody receives it. At least 1024.
+    std::size_t eager_bytes = std::size_t{16} << 10;
+    /// Receives by MPI_Improbe and MPI_Mrecv; otherwise, and where the library lacks them, by MPI_Iprobe and MPI_Recv.
+    bool matched_probes = detail::has_matched_probes;
+    /// A wait looks this often if there are at least as many cores as ranks, then gives its core away between looks;
+    /// the waits of activities that are threads sleep for `nap` instead after as many times again.
+    int spins = 2000;
+    duration nap = microseconds(20);
+    /// A wait whose deadline is farther away than this may block in the library, and then notices the deadline only
+    /// when something arrives. Only where no activity and no transfer is under way.
+    duration blocks_beyond = detail::is_simulation ? seconds(1) : duration(detail::forever_ns);
+    /// How long `abort` waits for rank 0 to say whose notice was first, before it tells all ranks itself.
+    duration abort_patience = seconds(2);
+    /// Of the stack of an activity that shares its rank's thread.
+    std::size_t stack_bytes = std::size_t{256} << 10;
+
+    friend bool operator==(const options&, const options&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi
+
+// ===== rill/transport/detail/mpi_port.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// Two communicators of our own over the processes of another one: on the first travel notes, on the second the parts
+/// of large messages, each of which has a receive that waits for it. Making one is collective.
+class port {
+  public:
+    explicit port(MPI_Comm of) {
+        check(MPI_Comm_dup(of, &notes_), "MPI_Comm_dup");
+        check(MPI_Comm_dup(of, &data_), "MPI_Comm_dup");
+        check(MPI_Comm_set_errhandler(notes_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+        check(MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+        check(MPI_Comm_rank(notes_, &rank_), "MPI_Comm_rank");
+        check(MPI_Comm_size(notes_, &size_), "MPI_Comm_size");
+    }
+    port(const port&) = delete;
+    port& operator=(const port&) = delete;
+
+    rank_t rank() const { return rank_; }
+    int size() const { return size_; }
+
+    /// Collective; every rank gets the bitwise and of what all have given.
+    template <std::size_t count>
+    void agree(std::uint64_t (&bits)[count]) const {
+        std::uint64_t all[count];
+        check(MPI_Allreduce(bits, all, static_cast<int>(count), MPI_UINT64_T, MPI_BAND, notes_), "MPI_Allreduce");
+        for (std::size_t i = 0; i < count; ++i) bits[i] = all[i];
+    }
+
+    /// Collective.
+    void free() {
+        MPI_Comm_free(&notes_);
+        MPI_Comm_free(&data_);
+    }
+
+    MPI_Request send_note(const std::byte* bytes, std::size_t size, rank_t peer) const {
+        MPI_Request request = MPI_REQUEST_NULL;
+        check(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, note_tag, notes_, &request), "MPI_Isend");
+        return request;
+    }
+
+    /// Receives a note if there is one; returns its sender, or `no_rank`. The caller lets no other thread in.
+    rank_t receive_note(std::byte* into, std::size_t capacity, bool matched) const {
+        int found = 0;
+        MPI_Status status;
+        const int count = static_cast<int>(capacity);
+#if RILL_DETAIL_MPI_MATCHED_PROBES
+        if (matched) {
+            MPI_Message message;
+            check(MPI_Improbe(MPI_ANY_SOURCE, note_tag, notes_, &found, &message, &status), "MPI_Improbe");
+            if (found == 0) return no_rank;
+            check(MPI_Mrecv(into, count, MPI_BYTE, &message, &status), "MPI_Mrecv");
+            return status.MPI_SOURCE;
+        }
+#else
+        static_cast<void>(matched);
+#endif
+        check(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, notes_, &found, &status), "MPI_Iprobe");
+        if (found == 0) return no_rank;
+        check(MPI_Recv(into, count, MPI_BYTE, status.MPI_SOURCE, note_tag, notes_, &status), "MPI_Recv");
+        return status.MPI_SOURCE;
+    }
+
+    /// Blocks until there is a note.
+    void await_note() const {
+        MPI_Status status;
+        check(MPI_Probe(MPI_ANY_SOURCE, note_tag, notes_, &status), "MPI_Probe");
+    }
+
+    MPI_Request send_part(const std::byte* bytes, std::size_t size, rank_t peer, std::uint32_t tag) const {
+        MPI_Request request = MPI_REQUEST_NULL;
+        check(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &request),
+              "MPI_Isend");
+        return request;
+    }
+    MPI_Request receive_part(std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag) const {
+        MPI_Request request = MPI_REQUEST_NULL;
+        check(MPI_Irecv(into, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &request),
+              "MPI_Irecv");
+        return request;
+    }
+
+  private:
+    static constexpr int note_tag = 1;
+
+    MPI_Comm notes_ = MPI_COMM_NULL;
+    MPI_Comm data_ = MPI_COMM_NULL;
+    rank_t rank_ = no_rank;
+    int size_ = 0;
+};
+
+inline bool is_complete(MPI_Request& request) {
+    int flag = 0;
+    check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+    return flag != 0;
+}
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_outbox.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// Where a note is composed, and stays until MPI is done with it.
+struct parcel {
+    explicit parcel(std::size_t payload) : bytes(lead + sizeof(envelope) + payload) {}
+
+    std::byte* head() const { return bytes.data() + lead; }
+    std::byte* payload() const { return head() + sizeof(envelope); }
+
+    static constexpr std::size_t lead = storage::alignment - sizeof(envelope);  ///< so that payloads are aligned
+    storage bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+};
+
+/// Notes on their way. They are owned here, not by an endpoint: MPI may need them longer than that lives.
+class parcels {
+  public:
+    explicit parcels(const port& through) : through_(through) {}
+
+    /// The largest payload from now on.
+    void set_capacity(std::size_t payload) {
+        if (payload == capacity_) return;
+        capacity_ = payload;
+        large_.clear();
+    }
+
+    parcel& compose(std::size_t payload) {
+        auto& spare = payload <= small ? small_ : large_;
+        if (spare.empty()) spare.push_back(std::make_unique<parcel>(payload <= small ? small : capacity_));
+        return *spare.back();
+    }
+
+    /// Sends what `compose(head.size)` returned last.
+    void send(const envelope& head, rank_t peer) {
+        auto& spare = head.size <= small ? small_ : large_;
+        parcel& sent = *spare.back();
+        std::memcpy(sent.head(), &head, sizeof head);
+        sent.request = through_.send_note(sent.head(), sizeof head + head.size, peer);
+        if (is_complete(sent.request)) return;
+        flying_.push_back(std::move(spare.back()));
+        spare.pop_back();
+    }
+
+    bool any_flying() const { return !flying_.empty(); }
+
+    /// True when one has landed.
+    bool progress() {
+        const std::size_t before = flying_.size();
+        for (std::size_t i = 0; i < flying_.size();) {
+            if (!is_complete(flying_[i]->request)) {
+                ++i;
+                continue;
+            }
+            std::swap(flying_[i], flying_.back());
+            (flying_.back()->bytes.size() <= small_size ? small_ : large_).push_back(std::move(flying_.back()));
+            flying_.pop_back();
+        }
+        return flying_.size() != before;
+    }
+
+    /// MPI ends: what it still holds stays where it is.
+    void abandon() noexcept {
+        for (auto& each : flying_) {
+            int flag = 0;
+            MPI_Test(&each->request, &flag, MPI_STATUS_IGNORE);
+            if (flag == 0) each->bytes.leak();
+        }
+        flying_.clear();
+    }
+
+  private:
+    static constexpr std::size_t small = 448;
+    static constexpr std::size_t small_size = parcel::lead + sizeof(envelope) + small;
+
+    const port& through_;
+    std::size_t capacity_ = 0;
+    std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
+};
+
+/// A large message that waits at its sender, or is under way. Known by its id, which no later one has.
+struct outgoing {
+    std::uint64_t id = 0;
+    rank_t peer = no_rank;
+    byte_pieces pieces{};
+    buffer owned{};
+    bool is_open = false;
+    bool is_moving = false;
+    std::vector<MPI_Request> requests{};
+};
+
+class outbox {
+  public:
+    outgoing& open(rank_t peer) {
+        if (free_.empty()) {
+            free_.push_back(records_.size());
+            records_.push_back(std::make_unique<outgoing>());
+            records_.back()->id = records_.size() - 1;
+            free_.reserve(records_.size());
+        }
+        outgoing& opened = *records_[free_.back()];
+        free_.pop_back();
+        opened.id += std::uint64_t{1} << 32;
+        opened.peer = peer;
+        opened.is_open = true;
+        opened.is_moving = false;
+        return opened;
+    }
+
+    /// Null once it is done, withdrawn or dropped.
+    outgoing* find(std::uint64_t id) const {
+        const std::size_t index = id & 0xFFFF'FFFFU;
+        if (index >= records_.size() || records_[index]->id != id || !records_[index]->is_open) return nullptr;
+        return records_[index].get();
+    }
+
+    void close(outgoing& done) noexcept {
+        done.is_open = false;
+        done.requests.clear();
+        buffer().swap(done.owned);
+        free_.push_back(done.id & 0xFFFF'FFFFU);
+    }
+
+    template <class Visit>
+    void for_each_open(Visit visit) {
+        for (auto& each : records_)
+            if (each->is_open) visit(*each);
+    }
+
+  private:
+    std::vector<std::unique_ptr<outgoing>> records_;
+    std::vector<std::size_t> free_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_transfers.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// What an announcement carries: the sizes of the message's pieces, then the content of the small ones. The others are
+/// the message's large pieces.
+struct announcement {
+    static constexpr std::size_t table = byte_pieces::most * sizeof(std::uint64_t);
+
+    static std::size_t aligned(std::size_t size) { return (size + 7) / 8 * 8; }
+    static std::size_t size_bytes(const byte_pieces& pieces, std::size_t small) {
+        std::size_t size = table;
+        for (const byte_view piece : pieces) size += piece.size() <= small ? aligned(piece.size()) : 0;
+        return size;
+    }
+    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
+        std::byte* content = at + table;
+        for (const byte_view piece : pieces) {
+            const std::uint64_t size = piece.size();
+            std::memcpy(at, &size, sizeof size);
+            at += sizeof size;
+            if (piece.size() > small || piece.empty()) continue;
+            std::memcpy(content, piece.data(), piece.size());
+            content += aligned(piece.size());
+        }
+    }
+};
+
+/// The large messages under way. Nothing of them moves before the receiver has asked, with its receives posted; every
+/// ask is answered in as many parts as were asked for: with the bytes, or empty, when the message has been withdrawn.
+class transfers {
+  public:
+    transfers(const port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
+
+    void set_small(std::size_t piece) { small_ = piece; }
+    bool is_small(std::size_t piece) const { return piece <= small_; }
+    std::size_t small() const { return small_; }
+    bool any() const { return !arriving_.empty() || !leaving_.empty(); }
+
+    /// Cuts the large pieces into parts: straight into `targets` where none straddles two of them, else into memory of
+    /// the pool. True when straight.
+    bool place(node& n, std::span<const byte_span> targets) {
+        n.parts.clear();
+        const bool straight = !targets.empty() && place_straight(n, targets);
+        if (!straight) place_in_pool(n);
+        return straight;
+    }
+
+    /// Posts the receives for the parts; returns the tag with which to ask.
+    std::uint32_t expect(node& n) {
+        n.data_tag = unused_tag(n.source);
+        n.is = node::state::asked;
+        n.requests.clear();
+        for (const byte_span part : n.parts)
+            n.requests.push_back(through_.receive_part(part.data(), part.size(), n.source, n.data_tag));
+        arriving_.push_back(&n);
+        return n.data_tag;
+    }
+
+    /// From this rank to itself: copies. False when the message has been withdrawn.
+    bool copy(node& n) {
+        outgoing* const from = sent_.find(n.id);
+        if (from == nullptr) return false;
+        std::size_t i = 0;
+        for_each_part(from->pieces,
+                      [&](byte_view part) { std::memcpy(n.parts[i++].data(), part.data(), part.size()); });
+        n.is = node::state::complete;
+        sent_.close(*from);
+        return true;
+    }
+
+    void answer(rank_t peer, std::uint64_t id, std::uint32_t tag, std::uint64_t parts) {
+        outgoing* found = sent_.find(id);
+        if (found == nullptr || found->is_moving) return answer_empty(peer, tag, parts);
+        found->is_moving = true;
+        for_each_part(found->pieces, [&](byte_view part) {
+            found->requests.push_back(through_.send_part(part.data(), part.size(), peer, tag));
+        });
+        leaving_.push_back(found);
+    }
+
+    /// Calls `arrived(node, withdrawn)` for what has come in; true when something has ended.
+    template <class Arrived>
+    bool progress(Arrived&& arrived) {
+        bool any_ended = false;
+        for (std::size_t i = 0; i < leaving_.size();) {
+            if (!all_complete(leaving_[i]->requests)) {
+                ++i;
+                continue;
+            }
+            if (leaving_[i]->is_open) sent_.close(*leaving_[i]);
+            leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(i));
+            any_ended = true;
+        }
+        for (std::size_t i = 0; i < arriving_.size();) {
+            node& n = *arriving_[i];
+            if (!has_arrived(n)) {
+                ++i;
+                continue;
+            }
+            arriving_.erase(arriving_.begin() + static_cast<std::ptrdiff_t>(i));
+            n.is = node::state::complete;
+            arrived(n, n.withdrawn);
+            any_ended = true;
+        }
+        return any_ended;
+    }
+
+    /// Takes a message that arrives straight in a user's memory out of there, into memory of the pool. Waits only for
+    /// parts that are being written.
+    void redirect(node& n) {
+        const std::vector<byte_span> before = n.parts;
+        for (std::size_t i = n.parts.size(); i-- > 0;)  // the last first: what comes meanwhile is for an earlier one
+            if (n.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&n.requests[i]);
+        n.parts.clear();
+        place_in_pool(n);
+        for (std::size_t i = 0; i < n.parts.size(); ++i) redirect_part(n, i, before[i]);
+    }
+
+    storage_pool& pool() { return pool_; }
+
+    /// MPI ends: what it still holds stays where it is.
+    void abandon() noexcept {
+        for (node* n : arriving_) {
+            for (MPI_Request& each : n->requests)
+                if (each != MPI_REQUEST_NULL) {
+                    MPI_Cancel(&each);
+                    MPI_Request_free(&each);
+                }
+            n->body.leak();
+        }
+        arriving_.clear();
+        for (outgoing* sent : leaving_)
+            if (!sent->owned.empty()) new buffer(std::move(sent->owned));  // leaked: MPI may still read it
+        leaving_.clear();
+    }
+
+  private:
+    static constexpr std::size_t most_part_bytes = std::size_t{1} << 30;  // MPI counts in int
+    static constexpr std::uint32_t tag_count = 32'000;                    // every MPI has tags up to 32767
+
+    static std::size_t ranks(const port& through) { return static_cast<std::size_t>(through.size()); }
+    static std::size_t rounded(std::size_t size) {
+        return (size + storage::alignment - 1) / storage::alignment * storage::alignment;
+    }
+
+    template <class Span, class Visit>
+    static void cut(Span piece, Visit&& visit) {
+        for (; !piece.empty(); piece = piece.subspan(std::min(piece.size(), most_part_bytes)))
+            visit(piece.first(std::min(piece.size(), most_part_bytes)));
+    }
+    template <class Visit>
+    void for_each_part(const byte_pieces& pieces, Visit&& visit) const {
+        for (const byte_view piece : pieces)
+            if (!is_small(piece.size())) cut(piece, visit);
+    }
+
+    bool place_straight(node& n, std::span<const byte_span> targets) {
+        std::size_t at = 0, begin = 0, target = 0;  // targets[target] begins at byte `begin` of the message
+        for (std::size_t i = 0; i < n.count; at += n.sizes[i++]) {
+            if (is_small(n.sizes[i])) continue;
+            while (at >= begin + targets[target].size()) begin += targets[target++].size();
+            if (at + n.sizes[i] > begin + targets[target].size()) {
+                n.parts.clear();
+                return false;
+            }
+            cut(targets[target].subspan(at - begin, n.sizes[i]), [&](byte_span part) { n.parts.push_back(part); });
+        }
+        return true;
+    }
+
+    void place_in_pool(node& n) {
+        std::size_t size = 0;
+        for (std::size_t i = 0; i < n.count; ++i) size += is_small(n.sizes[i]) ? 0 : rounded(n.sizes[i]);
+        n.body = pool_.take(size);
+        std::byte* at = n.body.data();
+        for (std::size_t i = 0; i < n.count; ++i) {
+            if (is_small(n.sizes[i])) continue;
+            cut(byte_span(at, n.sizes[i]), [&](byte_span part) { n.parts.push_back(part); });
+            at += rounded(n.sizes[i]);
+        }
+    }
+
+    void redirect_part(node& n, std::size_t i, byte_span before) {
+        if (n.requests[i] == MPI_REQUEST_NULL) {
+            std::memcpy(n.parts[i].data(), before.data(), before.size());
+            return;
+        }
+        MPI_Status status;
+        int cancelled = 0;
+        check(MPI_Wait(&n.requests[i], &status), "MPI_Wait");
+        check(MPI_Test_cancelled(&status, &cancelled), "MPI_Test_cancelled");
+        if (cancelled != 0) {
+            n.requests[i] = through_.receive_part(n.parts[i].data(), n.parts[i].size(), n.source, n.data_tag);
+            return;
+        }
+        note_first(n, i, status);
+        std::memcpy(n.parts[i].data(), before.data(), before.size());
+    }
+
+    /// Tags separate transfers between two ranks; one may still wait for a sender that has gone.
+    std::uint32_t unused_tag(rank_t source) {
+        std::uint32_t& last = tags_[static_cast<std::size_t>(source)];
+        const auto in_use = [&](const node* n) { return n->source == source && n->data_tag == last; };
+        do last = last % tag_count + 1;
+        while (std::any_of(arriving_.begin(), arriving_.end(), in_use));
+        return last;
+    }
+
+    void answer_empty(rank_t peer, std::uint32_t tag, std::uint64_t parts) {
+        for (std::uint64_t i = 0; i < parts; ++i) empties_.push_back(through_.send_part(nullptr, 0, peer, tag));
+        if (all_complete(empties_)) empties_.clear();
+    }
+
+    static bool all_complete(std::vector<MPI_Request>& requests) {
+        int flag = 0;
+        check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE),
+              "MPI_Testall");
+        return flag != 0;
+    }
+
+    /// An empty answer says that the message was withdrawn.
+    static void note_first(node& n, std::size_t part, const MPI_Status& status) {
+        int count = 0;
+        check(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count");
+        if (part == 0) n.withdrawn = count == 0;
+    }
+
+    static bool has_arrived(node& n) {
+        for (std::size_t i = 0; i < n.requests.size(); ++i) {
+            if (n.requests[i] == MPI_REQUEST_NULL) continue;
+            int flag = 0;
+            MPI_Status status;
+            check(MPI_Test(&n.requests[i], &flag, &status), "MPI_Test");
+            if (flag == 0) return false;
+            note_first(n, i, status);
+        }
+        return true;
+    }
+
+    const port& through_;
+    outbox& sent_;
+    std::size_t small_ = 0;
+    storage_pool pool_;
+    std::vector<std::uint32_t> tags_;
+    std::vector<node*> arriving_;
+    std::vector<outgoing*> leaving_;
+    std::vector<MPI_Request> empties_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_post_office.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// One rank's messages and notes: what is sent, what has come, what a note makes happen. It never waits, and it lives
+/// as long as its communicators: what an endpoint leaves behind, the next one on the same processes finishes.
+class post_office {
+  public:
+    explicit post_office(MPI_Comm of) : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()) {}
+
+    const port& through() const { return port_; }
+    void free() { port_.free(); }
+    const options& chosen() const { return chosen_; }
+    rank_t rank() const { return port_.rank(); }
+    int size() const { return port_.size(); }
+    control& knowledge() { return control_; }
+    traffic& counted() { return counted_; }
+
+    /// For an endpoint, which has the same number on all ranks; older ones' notes are ignored.
+    void open(const options& chosen, std::uint32_t incarnation) {
+        chosen_ = chosen;
+        incarnation_ = incarnation;
+        parcels_.set_capacity(chosen.eager_bytes);
+        transfers_.set_small(chosen.eager_bytes / 8);
+        if (landing_.size() < landing_size()) landing_ = storage(landing_size());
+        peers_.assign(static_cast<std::size_t>(size()), {});
+        control_ = {};
+        counted_ = {};
+        known_open_ = every_context;
+    }
+
+    /// The endpoint ends. Waits for nobody: what is moving goes on, the rest is dropped.
+    void close() noexcept {
+        outbox_.for_each_open([&](outgoing& sent) {
+            if (!sent.is_moving) outbox_.close(sent);
+        });
+        inbox_.for_each([](const node&) { return true; }, [&](node& left) { discard(left); });
+    }
+
+    /// MPI ends.
+    void abandon() noexcept {
+        parcels_.abandon();
+        transfers_.abandon();
+    }
+
+    /// Sends; the id is 0 when the message has been copied.
+    std::uint64_t post(rank_t peer, channel on, const byte_pieces& pieces) {
+        const std::size_t size = pieces.size_bytes();
+        count_sent(size);
+        if (size <= chosen_.eager_bytes) return send_whole(note::lent, peer, on, pieces, size), 0;
+        outgoing& sent = outbox_.open(peer);
+        sent.pieces = pieces;
+        return announce(note::announce_lent, sent, on);
+    }
+
+    /// False when there is no room.
+    bool post(rank_t peer, channel on, buffer& bytes) {
+        peer_state& to = peers_[static_cast<std::size_t>(peer)];
+        const std::size_t size = bytes.size();
+        if (to.outstanding != 0 &&
+            (to.outstanding > chosen_.mailbox_bytes || size > chosen_.mailbox_bytes - to.outstanding)) {
+            if (!std::exchange(to.want_sent, true)) tell(peer, {.kind = note::want});
+            return false;
+        }
+        to.outstanding += size;
+        count_sent(size);
+        if (size <= chosen_.eager_bytes) {
+            send_whole(note::handed, peer, on, byte_view(bytes), size);
+            buffer().swap(bytes);
+            return true;
+        }
+        outgoing& sent = outbox_.open(peer);
+        sent.owned = std::move(bytes);
+        sent.pieces = byte_view(sent.owned);
+        announce(note::announce_handed, sent, on);
+        return true;
+    }
+
+    bool is_done(std::uint64_t id) const { return outbox_.find(id) == nullptr; }
+    /// False when it is moving.
+    bool withdraw(std::uint64_t id) {
+        outgoing* const sent = outbox_.find(id);
+        if (sent == nullptr) return true;
+        if (sent->is_moving) return false;
+        const rank_t peer = sent->peer;
+        outbox_.close(*sent);
+        tell(peer, {.id = id, .kind = note::withdraw});
+        return true;
+    }
+
+    /// The earliest message from any of the peers that is here, taken; else null, and those announced are asked for.
+    node* take(std::span<const rank_t> peers, channel on) {
+        node* best = nullptr;
+        for (const rank_t peer : peers)
+            if (node* n = inbox_.first(peer, on);
+                n != nullptr && n->is == node::state::complete && (best == nullptr || n->arrival < best->arrival))
+                best = n;
+        if (best == nullptr) best = ask_first(peers, on);
+        if (best != nullptr) taken(*best);
+        return best;
+    }
+
+    /// The latest of what is here and what is announced; all others are dropped.
+    node* take_latest(std::span<const rank_t> peers, channel on) {
+        node* latest = nullptr;
+        for (const rank_t peer : peers)
+            for (node* n = inbox_.first(peer, on); n != nullptr;) {
+                node* const seen = std::exchange(n, inbox_.next(*n));
+                node* const older =
+                    latest == nullptr || latest->arrival < seen->arrival ? std::exchange(latest, seen) : seen;
+                if (older != nullptr) drop(*older);
+            }
+        if (latest != nullptr && latest->is == node::state::announced) ask(*latest);
+        if (latest == nullptr || latest->is != node::state::complete) return nullptr;
+        taken(*latest);
+        return latest;
+    }
+
+    /// The first message from `peer`, taken for `receive_into`; it may still have to arrive, straight in `targets` if
+    /// it can: `node::straight` says so.
+    node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room) {
+        node* const n = inbox_.first(peer, on);
+        if (n == nullptr) return nullptr;
+        if (n->is == node::state::announced && n->size == room && n->source != rank()) {
+            inbox_.unlink(*n);
+            n->claimed = true;
+            ask(*n, targets);
+            return n;
+        }
+        if (n->is == node::state::announced) ask(*n);
+        if (n->is != node::state::complete) return nullptr;
+        inbox_.unlink(*n);
+        return n;
+    }
+    /// Gives back what was claimed, wherever it has got to.
+    void unclaim(node& n) {
+        if (n.withdrawn) return release(n);
+        if (n.straight) transfers_.redirect(n);
+        if (n.straight && n.is == node::state::complete) assemble(n);
+        n.straight = n.claimed = false;
+        inbox_.put_back(n);
+    }
+    /// Of a message that has been claimed, when it is here.
+    void accept(node& n) {
+        repay(n);
+        count_received(n);
+    }
+
+    /// By the receiver, who will not read the message again.
+    void release(node& n) noexcept {
+        landings_.put(std::move(n.note));
+        transfers_.pool().put(std::move(n.body));
+        inbox_.recycle(n);
+    }
+
+    void close_context(std::uint64_t context) {
+        control_.calls.close(context);
+        control_.forget(context);
+        known_open_ = every_context;
+        inbox_.for_each([=](const node& n) { return n.on.context == context; }, [&](node& n) { drop(n); });
+    }
+
+    void tell(rank_t peer, envelope head, byte_view payload = {}) {
+        head.incarnation = incarnation_;
+        head.size = static_cast<std::uint32_t>(payload.size());
+        if (peer == rank()) return handle(peer, head, payload.data());
+        parcel& sent = parcels_.compose(payload.size());
+        if (!payload.empty()) std::memcpy(sent.payload(), payload.data(), payload.size());
+        parcels_.send(head, peer);
+    }
+    void tell_others(const envelope& head, byte_view payload = {}) {
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (peer != rank()) tell(peer, head, payload);
+    }
+
+    /// Takes one step; false when nothing has happened.
+    bool progress() {
+        bool moved = parcels_.any_flying() && parcels_.progress();
+        if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
+        std::byte* const at = landing_.data() + parcel::lead;
+        const rank_t source = port_.receive_note(at, landing_.size() - parcel::lead, chosen_.matched_probes);
+        if (source == no_rank) return moved;
+        envelope head;
+        std::memcpy(&head, at, sizeof head);
+        handle(source, head, landing_.data() + storage::alignment);
+        return true;
+    }
+
+    /// Nothing but a note can make anything happen.
+    bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any(); }
+
+    void decide(const abort_notice& notice) {
+        control_.notices.emplace(notice.context, notice);
+        tell_others({.kind = note::verdict}, packed_notice(notice).view());
+    }
+    void answer_questions(std::uint64_t context);
+
+  private:
+    struct peer_state {
+        std::size_t outstanding = 0;  ///< handed over by this rank, not known to be taken
+        std::size_t owed = 0;         ///< taken by this rank, the peer not told
+        bool want_sent = false;
+        bool wanted = false;
+    };
+
+    std::size_t landing_size() const { return storage::alignment + chosen_.eager_bytes; }
+
+    void count_sent(std::size_t size) {
+        ++counted_.messages_sent;
+        counted_.bytes_sent += size;
+    }
+    void count_received(const node& n) {
+        ++counted_.messages_received;
+        counted_.bytes_received += n.size;
+    }
+
+    void send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size);
+    std::uint64_t announce(note kind, outgoing& sent, channel on);
+    void ask(node& n, std::span<const byte_span> targets = {});
+    node* ask_first(std::span<const rank_t> peers, channel on);
+    void ended(node& n, bool withdrawn);
+    void assemble(node& n);
+    void taken(node& n);
+    void drop(node& n);
+    void discard(node& n) noexcept;
+    void repay(const node& n);
+    void pay(rank_t peer);
+
+    void handle(rank_t source, const envelope& head, const std::byte* payload);
+    void handle_control(rank_t source, const envelope& head, const std::byte* payload);
+    void deliver(rank_t source, const envelope& head, const std::byte* payload);
+    void keep_payload(node& n, const std::byte* payload, std::size_t size);
+    void judge(rank_t source, const abort_notice& notice);
+    void learn(const abort_notice& notice);
+
+    options chosen_{};
+    std::uint32_t incarnation_ = 0;
+    std::uint64_t known_open_ = every_context;
+    port port_;
+    parcels parcels_;
+    outbox outbox_;
+    transfers transfers_;
+    inbox inbox_;
+    storage landing_;
+    storage_pool landings_;
+    std::vector<peer_state> peers_;
+    control control_;
+    traffic counted_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_mail_rules.hpp
+
+// What the notes of a post office make happen.
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+inline void post_office::send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size) {
+    const envelope head{.context = on.context,
+                        .incarnation = incarnation_,
+                        .tag = on.tag,
+                        .size = static_cast<std::uint32_t>(size),
+                        .kind = kind};
+    parcel& sent = parcels_.compose(size);
+    std::byte* at = sent.payload();
+    for (const byte_view piece : pieces) {
+        if (!piece.empty()) std::memcpy(at, piece.data(), piece.size());
+        at += piece.size();
+    }
+    if (peer == rank())
+        deliver(peer, head, sent.payload());
+    else
+        parcels_.send(head, peer);
+}
+
+inline std::uint64_t post_office::announce(note kind, outgoing& sent, channel on) {
+    const std::size_t size = announcement::size_bytes(sent.pieces, transfers_.small());
+    const envelope head{.context = on.context,
+                        .id = sent.id,
+                        .incarnation = incarnation_,
+                        .tag = on.tag,
+                        .size = static_cast<std::uint32_t>(size),
+                        .kind = kind,
+                        .pieces = static_cast<std::uint8_t>(sent.pieces.count())};
+    parcel& told = parcels_.compose(size);
+    announcement::write(sent.pieces, transfers_.small(), told.payload());
+    if (sent.peer == rank())
+        deliver(sent.peer, head, told.payload());
+    else
+        parcels_.send(head, sent.peer);
+    return head.id;
+}
+
+inline void post_office::ask(node& n, std::span<const byte_span> targets) {
+    n.straight = transfers_.place(n, targets);
+    if (n.source == rank()) {
+        transfers_.copy(n);
+        return assemble(n);
+    }
+    const std::uint32_t tag = transfers_.expect(n);
+    tell(n.source, {.context = n.parts.size(), .id = n.id, .tag = tag, .kind = note::ask});
+    if (!n.straight) return;
+    assemble(n);  // the small pieces are here; the large ones will be
+    for (std::size_t i = 0, at = 0; i < n.count; at += n.sizes[i++])
+        if (transfers_.is_small(n.sizes[i])) rill::detail::copy_across(n.pieces[i], targets, at);
+}
+
+/// Nothing that comes first is here: asks for what is announced. Only what comes from this rank is here at once.
+inline node* post_office::ask_first(std::span<const rank_t> peers, channel on) {
+    node* here = nullptr;
+    for (const rank_t peer : peers) {
+        node* const n = inbox_.first(peer, on);
+        if (n == nullptr || n->is != node::state::announced) continue;
+        ask(*n);
+        if (n->is == node::state::complete) here = n;
+    }
+    return here;
+}
+
+inline void post_office::ended(node& n, bool withdrawn) {
+    if (n.doomed) return release(n);
+    if (!withdrawn) return assemble(n);
+    if (n.claimed) return;
+    inbox_.unlink(n);
+    release(n);
+}
+
+/// Says where the pieces of an announced message lie.
+inline void post_office::assemble(node& n) {
+    const std::byte* content = n.payload() + announcement::table;
+    n.pieces = {};
+    std::size_t part = 0;
+    for (std::size_t i = 0; i < n.count; ++i) {
+        if (transfers_.is_small(n.sizes[i])) {
+            n.pieces.push({content, n.sizes[i]});
+            content += announcement::aligned(n.sizes[i]);
+            continue;
+        }
+        n.pieces.push({n.parts[part].data(), n.sizes[i]});
+        for (std::size_t left = n.sizes[i]; left > 0; left -= n.parts[part++].size()) {
+        }
+    }
+}
+
+inline void post_office::taken(node& n) {
+    inbox_.unlink(n);
+    accept(n);
+}
+
+inline void post_office::drop(node& n) {
+    repay(n);
+    if (n.is == node::state::announced) tell(n.source, {.id = n.id, .kind = note::drop});
+    discard(n);
+}
+
+inline void post_office::discard(node& n) noexcept {
+    inbox_.unlink(n);
+    if (n.is == node::state::asked)
+        n.doomed = true;
+    else
+        release(n);
+}
+
+/// Credit goes back in lumps, or at once where the sender waits for it.
+inline void post_office::repay(const node& n) {
+    if (!n.handed) return;
+    peer_state& from = peers_[static_cast<std::size_t>(n.source)];
+    if (n.source == rank()) {
+        from.outstanding -= n.size;
+        return;
+    }
+    from.owed += n.size;
+    if (from.wanted || from.owed >= chosen_.mailbox_bytes / 4) pay(n.source);
+}
+
+inline void post_office::pay(rank_t peer) {
+    peer_state& to = peers_[static_cast<std::size_t>(peer)];
+    if (to.owed == 0) return;
+    to.wanted = false;
+    tell(peer, {.id = std::exchange(to.owed, 0), .kind = note::credit});
+}
+
+inline void post_office::handle(rank_t source, const envelope& head, const std::byte* payload) {
+    if (head.kind == note::ask) return transfers_.answer(source, head.id, head.tag, head.context);
+    if (head.incarnation != incarnation_) return;
+    peer_state& peer = peers_[static_cast<std::size_t>(source)];
+    switch (head.kind) {
+        case note::lent:
+        case note::handed:
+        case note::announce_lent:
+        case note::announce_handed: return deliver(source, head, payload);
+        case note::withdraw:
+            return inbox_.for_each_of(
+                source, [&](const node& n) { return n.id == head.id && n.is == node::state::announced; },
+                [&](node& n) { discard(n); });
+        case note::drop:
+            if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving) outbox_.close(*sent);
+            return;
+        case note::credit:
+            peer.outstanding -= head.id;
+            peer.want_sent = false;
+            return;
+        case note::want: peer.wanted = true; return pay(source);
+        default: return handle_control(source, head, payload);
+    }
+}
+
+inline void post_office::deliver(rank_t source, const envelope& head, const std::byte* payload) {
+    const channel on{.context = head.context, .tag = head.tag};
+    node& n = inbox_.append(source, on);
+    keep_payload(n, payload, head.size);
+    n.handed = head.kind == note::handed || head.kind == note::announce_handed;
+    n.id = head.id;
+    n.count = head.pieces;
+    if (head.kind == note::lent || head.kind == note::handed) {
+        n.size = head.size;
+        n.pieces = byte_view(n.payload(), n.size);
+    } else {
+        n.is = node::state::announced;
+        n.size = 0;
+        for (std::size_t i = 0; i < n.count; ++i) {
+            std::uint64_t size = 0;
+            std::memcpy(&size, n.payload() + i * sizeof size, sizeof size);
+            n.size += n.sizes[i] = size;
+        }
+    }
+    if (head.context == known_open_) return;
+    if (control_.calls.is_closed(head.context))
+        drop(n);
+    else
+        known_open_ = head.context;
+}
+
+inline void post_office::keep_payload(node& n, const std::byte* payload, std::size_t size) {
+    if (size <= node::inside) {
+        if (size != 0) std::memcpy(n.small, payload, size);
+        return;
+    }
+    if (payload == landing_.data() + storage::alignment) {
+        n.note = std::exchange(landing_, landings_.take(landing_size()));
+        return;
+    }
+    n.note = landings_.take(landing_size());
+    std::memcpy(n.note.data() + storage::alignment, payload, size);
+}
+
+inline void post_office::handle_control(rank_t source, const envelope& head, const std::byte* payload) {
+    switch (head.kind) {
+        case note::report: return judge(source, packed_notice::unpack({payload, head.size}));
+        case note::verdict: return learn(packed_notice::unpack({payload, head.size}));
+        case note::question:
+            control_.remember({.peer = source, .context = head.context, .number = head.id});
+            return answer_questions(head.context);
+        case note::answer: {
+            call_signature call;
+            std::memcpy(&call, payload, sizeof call);
+            return control_.learn(source, head.context, call);
+        }
+        case note::leave:
+            control_.any_failed |= head.id != 0;
+            if (++control_.ranks_left < size()) return;
+            tell_others({.id = control_.any_failed ? 1U : 0U, .kind = note::all_left});
+            control_.all_left = true;
+            return;
+        default: control_.any_failed = head.id != 0; control_.all_left = true;
+    }
+}
+
+inline void post_office::learn(const abort_notice& notice) {
+    if (control_.find_notice(notice.context) == nullptr) control_.notices.emplace(notice.context, notice);
+}
+
+/// On rank 0, whose word is the order of notices.
+inline void post_office::judge(rank_t source, const abort_notice& notice) {
+    if (const abort_notice* const first = control_.find_notice(notice.context))
+        tell(source, {.kind = note::verdict}, packed_notice(*first).view());
+    else
+        decide(notice);
+}
+
+/// Those who have asked, of what has been entered by now.
+inline void post_office::answer_questions(std::uint64_t context) {
+    auto& waiting = control_.questions;
+    for (std::size_t i = 0; i < waiting.size();) {
+        const control::question asked = waiting[i];
+        const auto entered = control_.calls.entered(context, asked.number);
+        if (asked.context != context || !entered) {
+            ++i;
+            continue;
+        }
+        waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
+        tell(asked.peer, {.context = context, .kind = note::answer},
+             {reinterpret_cast<const std::byte*>(&*entered), sizeof(call_signature)});
+    }
+}
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_turns.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// Set while this thread runs an activity.
+inline thread_local const task* own_task = nullptr;
+
+/// A mutex where several threads may come, nothing where they may not.
+class optional_mutex {
+  public:
+    void enable(bool on) { on_ = on; }
+    bool is_enabled() const { return on_; }
+    void lock() {
+        if (on_) mutex_.lock();
+    }
+    void unlock() {
+        if (on_) mutex_.unlock();
+    }
+
+  private:
+    bool on_ = false;
+    std::mutex mutex_;
+};
+
+/// What a wait does between two looks: it polls for a while, then gives its core away.
+class turns {
+  public:
+    void configure(const options& chosen, int ranks) {
+        spins_ = chosen.spins;
+        nap_ = chosen.nap;
+        ranks_ = ranks;
+    }
+    /// Activities that are threads: each rank is thought to run as many as this one.
+    void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
+
+    void pass(std::int64_t looks, bool sleeps) const {
+        const std::int64_t spins = is_crowded() ? 0 : spins_;
+        if (looks < spins) return;
+        const bool naps = sleeps || (own_task != nullptr && looks > spins + spins_);
+        if (naps && nap_.ns > 0 && !is_simulation)
+            std::this_thread::sleep_for(std::chrono::nanoseconds(nap_.ns));
+        else
+            std::this_thread::yield();
+    }
+
+  private:
+    bool is_crowded() const { return ranks_ * (1 + threads_.load(std::memory_order_relaxed)) > cores_; }
+
+    int spins_ = 0;
+    duration nap_{};
+    int ranks_ = 1;
+    std::atomic<int> threads_{0};
+    int cores_ = static_cast<int>(std::thread::hardware_concurrency());
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_engine.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// One rank's post office and those who wait at it: whoever waits makes progress for all. Used by one endpoint after
+/// the other.
+class engine {
+  public:
+    explicit engine(MPI_Comm of) : office_(of) {}
+
+    rank_t rank() const { return office_.rank(); }
+    int size() const { return office_.size(); }
+    const port& through() const { return office_.through(); }
+    thread_level level() const { return level_; }
+    bool is_concurrent() const { return mutex_.is_enabled(); }
+    bool is_alive() const { return alive_; }
+    bool is_in_use() const { return in_use_; }
+    crew& fibers() { return crew_; }
+    turns& patience() { return turns_; }
+    const options& chosen() const { return office_.chosen(); }
+
+    /// Collective: all ranks do it as often as this one.
+    void open(const options& chosen) {
+        level_ = granted_level();
+        mutex_.enable(level_ == thread_level::multiple);
+        turns_.configure(chosen, size());
+        office_.open(chosen, ++incarnation_);
+        in_use_ = true;
+    }
+    void close() noexcept {
+        const guard lock(mutex_);
+        if (alive_) office_.close();
+        in_use_ = false;
+    }
+    /// MPI ends, or the communicator does: what still waits, and later calls, throw. True the first time.
+    bool end() noexcept {
+        const guard lock(mutex_);
+        if (alive_) office_.abandon();
+        return std::exchange(alive_, false);
+    }
+    /// Collective, after `end`.
+    void free() { office_.free(); }
+
+    /// Calls `ready()`, which may take what it waits for, until it is true; false when `until` has passed. Throws when
+    /// the context has ended.
+    template <class Ready>
+    bool wait(std::uint64_t context, deadline until, Ready&& ready, bool sleeps = false) {
+        guard lock(mutex_);
+        if (++found_at_once_ % 16 == 0) step();  // who never has to wait must not keep the others waiting
+        for (std::int64_t looks = 0;;) {
+            throw_if_ended(context);
+            if (ready()) return true;
+            if (step() && looks++ % 64 != 63) continue;
+            if (has_passed(until, looks)) return false;
+            idle(lock, until, looks++, sleeps);
+        }
+    }
+    /// The same, whatever has ended; returns, too, when MPI has.
+    template <class Ready>
+    void wait_regardless(deadline until, Ready&& ready) {
+        guard lock(mutex_);
+        wait_locked(lock, until, ready);
+    }
+
+    std::uint64_t post(rank_t peer, channel on, const byte_pieces& pieces) {
+        const guard lock(mutex_);
+        require_alive();
+        return office_.post(peer, on, pieces);
+    }
+    bool post(rank_t peer, channel on, buffer& bytes, deadline until) {
+        {
+            const guard lock(mutex_);
+            require_alive();
+            if (office_.post(peer, on, bytes)) return true;
+        }
+        return wait(on.context, until, [&] { return office_.post(peer, on, bytes); });
+    }
+    bool is_done(std::uint64_t id) {
+        const guard lock(mutex_);
+        if (!office_.is_done(id) && alive_) step();
+        return office_.is_done(id);
+    }
+    bool await(std::uint64_t id, std::uint64_t context, deadline until) {
+        return wait(context, until, [&] { return office_.is_done(id); });
+    }
+    void await_regardless(std::uint64_t id) noexcept {
+        try {
+            wait_regardless(deadline::never, [&] { return office_.is_done(id); });
+        } catch (...) {  // MPI has failed: nothing can be waited for
+        }
+    }
+    /// True when it is no longer under way.
+    bool withdraw(std::uint64_t id) noexcept {
+        const guard lock(mutex_);
+        try {
+            return !alive_ || office_.withdraw(id);
+        } catch (...) {
+            return true;
+        }
+    }
+
+    node* receive(std::span<const rank_t> peers, channel on, deadline until) {
+        node* found = nullptr;
+        wait(on.context, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
+        return found;
+    }
+    node* receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
+        node* found = nullptr;
+        wait(on.context, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
+        return found;
+    }
+    /// The message, which may have been written to the targets (`node::straight`); null when `until` has passed.
+    node* receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until);
+
+    void release(node& n) noexcept {
+        const guard lock(mutex_);
+        office_.release(n);
+    }
+
+    void announce(std::uint64_t context, const call_signature& call) {
+        const guard lock(mutex_);
+        office_.knowledge().calls.announce(context, call);
+        if (!office_.knowledge().questions.empty()) office_.answer_questions(context);
+    }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until);
+    abort_notice abort(const abort_notice& given);
+    std::optional<abort_notice> aborted(std::uint64_t context) {
+        const guard lock(mutex_);
+        const abort_notice* const first = office_.knowledge().find_notice(context);
+        return first == nullptr ? std::nullopt : std::optional(*first);
+    }
+    std::optional<abort_notice> origin_of(const abort_notice& told) {
+        const guard lock(mutex_);
+        return office_.knowledge().origin_of(told);
+    }
+    std::uint64_t next_context(std::uint64_t key) {
+        const guard lock(mutex_);
+        return office_.knowledge().calls.next_context(key);
+    }
+    void close_context(std::uint64_t context) {
+        const guard lock(mutex_);
+        if (alive_) office_.close_context(context);
+    }
+    traffic counted() {
+        const guard lock(mutex_);
+        return office_.counted();
+    }
+    /// Says that this rank has ended and returns when all ranks have: whether any has failed.
+    bool part(bool failed) {
+        {
+            const guard lock(mutex_);
+            require_alive();
+            office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
+        }
+        wait_regardless(deadline::never, [&] { return office_.knowledge().all_left; });
+        return office_.knowledge().any_failed;
+    }
+
+    /// Returns when a fiber has finished.
+    void see_off(const crew::member& leaving) noexcept {
+        guard lock(mutex_);
+        for (std::int64_t looks = 0; !leaving.finished; ++looks) {
+            try {
+                if (alive_ && step()) continue;
+            } catch (...) {  // its own waits throw the same, and end it
+            }
+            if (crew_.is_inside()) {
+                crew_.pass();
+                continue;
+            }
+            crew_.take_turns();
+            turns_.pass(looks, false);
+        }
+    }
+
+    time_point now() const {
+        require_alive();
+        return wall_clock();
+    }
+
+  private:
+    using guard = std::unique_lock<optional_mutex>;
+
+    template <class Ready>
+    void wait_locked(guard& lock, deadline until, Ready&& ready) {
+        for (std::int64_t looks = 0; alive_ && !ready();) {
+            if (step()) continue;
+            if (has_passed(until, looks)) return;
+            idle(lock, until, looks++, false);
+        }
+    }
+
+    bool step() { return office_.progress(); }
+
+    void require_alive() const {
+        if (!alive_) [[unlikely]]
+            throw library_error(rank(), "the endpoint has outlived MPI, which has been finalised, or its communicator");
+    }
+    void throw_if_ended(std::uint64_t context) {
+        require_alive();
+        if (const abort_notice* const notice = office_.knowledge().find_notice(context)) throw_error(*notice);
+        if (crew_.must_stop() || (own_task != nullptr && own_task->stop.load(std::memory_order_acquire)))
+            throw_error(
+                {.context = context,
+                 .culprit = rank(),
+                 .reason = "rank " + std::to_string(rank()) + " left an activity behind: an exception passed it"});
+    }
+
+    /// Who does not want to wait still gives the fibers one turn.
+    bool has_passed(deadline until, std::int64_t looks) const {
+        if (until.is_immediate()) return looks > 0 || !crew_.any();
+        return !until.is_never() && looks % 8 == 0 && wall_clock() >= until.at;
+    }
+
+    void idle(guard& lock, deadline until, std::int64_t looks, bool sleeps) {
+        if (crew_.is_inside()) return crew_.pass();
+        if (crew_.any())
+            crew_.take_turns();
+        else if (may_block(until))
+            return office_.through().await_note();
+        if (until.is_immediate()) return;
+        lock.unlock();
+        turns_.pass(looks, sleeps);
+        lock.lock();
+    }
+    bool may_block(deadline until) const {
+        const duration beyond = office_.chosen().blocks_beyond;
+        return beyond.ns != forever_ns && !is_concurrent() && office_.only_waits_for_notes() &&
+               until.at - wall_clock() > beyond;
+    }
+
+    post_office office_;
+    optional_mutex mutex_;
+    crew crew_;
+    turns turns_;
+    thread_level level_ = thread_level::single;
+    std::uint32_t incarnation_ = 0;
+    unsigned found_at_once_ = 0;
+    bool alive_ = true;
+    bool in_use_ = false;
+};
+
+/// Only while the message moves, a passed deadline or an abort waits for it: it is being written to the targets.
+inline node* engine::receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+    std::size_t room = 0;
+    for (const byte_span target : targets) room += target.size();
+    node* claimed = nullptr;
+    const auto arrives = [&] {
+        if (claimed != nullptr && claimed->withdrawn) office_.release(*std::exchange(claimed, nullptr));
+        if (claimed == nullptr) claimed = office_.claim(peer, on, targets, room);
+        return claimed != nullptr && claimed->is == node::state::complete;
+    };
+    const auto give_back = [&] {
+        const guard lock(mutex_);
+        if (claimed != nullptr && alive_) office_.unclaim(*claimed);
+    };
+    try {
+        if (!wait(on.context, until, arrives)) return give_back(), nullptr;
+    } catch (...) {
+        give_back();
+        throw;
+    }
+    const guard lock(mutex_);
+    office_.accept(*claimed);
+    return claimed;
+}
+
+inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t context, std::uint64_t number,
+                                                     deadline until) {
+    bool asked = peer == rank();
+    std::optional<call_signature> answer;
+    wait(context, until, [&] {
+        control& known = office_.knowledge();
+        answer = peer == rank() ? known.calls.entered(context, number) : known.told(peer, context, number);
+        if (!answer && !std::exchange(asked, true))
+            office_.tell(peer, {.context = context, .id = number, .kind = note::question});
+        return answer.has_value();
+    });
+    return answer;
+}
+
+/// Rank 0 says which notice was the first. If it does not in time, this rank tells all ranks itself.
+inline abort_notice engine::abort(const abort_notice& given) {
+    const abort_notice notice = travelling(given);
+    guard lock(mutex_);
+    const auto first = [&] { return office_.knowledge().find_notice(notice.context); };
+    if (first() != nullptr) return *first();
+    if (alive_ && rank() != 0) {
+        office_.tell(0, {.kind = note::report}, packed_notice(notice).view());
+        wait_locked(lock, wall_clock() + chosen().abort_patience, [&] { return first() != nullptr; });
+    }
+    if (first() == nullptr && alive_) office_.decide(notice);
+    return first() != nullptr ? *first() : notice;
+}
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_activity.hpp
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// A thread of one rank where MPI allows several, else a fiber, which goes on whenever the rank waits or polls.
+/// `join()` waits for its end and rethrows what it threw. The destructor joins and forgets what it threw; when it runs
+/// because an exception unwinds, the activity's waits throw `peer_failure`, so that it ends.
+class activity {
+  public:
+    activity(activity&& other) noexcept { swap(other); }
+    activity& operator=(activity&& other) noexcept {
+        activity moved(std::move(other));
+        swap(moved);
+        return *this;
+    }
+    ~activity() {
+        if (engine_ == nullptr) return;
+        if (std::uncaught_exceptions() > unwinding_) state().stop.store(true, std::memory_order_release);
+        finish();
+    }
+
+    void join() {
+        if (engine_ == nullptr) return;
+        if (const std::exception_ptr thrown = finish()) std::rethrow_exception(thrown);
+    }
+
+  private:
+    friend class endpoint;
+    struct thread_state {
+        detail::task state{};
+        std::thread thread{};
+    };
+
+    template <class Body>
+    activity(detail::engine& engine, Body& body) {
+        if (engine.is_concurrent())
+            start_thread(engine, body);
+        else
+            start_fiber(engine, body);
+        engine_ = &engine;
+    }
+
+    template <class Body>
+    void start_thread(detail::engine& engine, Body& body) {
+        own_ = std::make_unique<thread_state>();
+        own_->thread = std::thread([&engine, state = &own_->state, body = std::move(body)]() mutable {
+            engine.patience().threads_changed(1);
+            detail::own_task = state;
+            try {
+                body();
+            } catch (...) {
+                state->thrown = std::current_exception();
+            }
+            engine.patience().threads_changed(-1);
+        });
+    }
+
+    /// The body moves to the fiber's own stack before this returns.
+    template <class Body>
+    void start_fiber(detail::engine& engine, Body& body) {
+        const auto run = [](void* given) {
+            Body moved(std::move(*static_cast<Body*>(given)));
+            moved();
+        };
+        member_ = &engine.fibers().start(run, &body, engine.chosen().stack_bytes);
+    }
+
+    detail::task& state() { return own_ ? own_->state : member_->state; }
+
+    std::exception_ptr finish() noexcept {
+        detail::engine& engine = *std::exchange(engine_, nullptr);
+        if (own_) {
+            own_->thread.join();
+            return std::exchange(own_->state.thrown, nullptr);
+        }
+        engine.see_off(*member_);
+        std::exception_ptr thrown = std::exchange(member_->state.thrown, nullptr);
+        engine.fibers().dismiss(*std::exchange(member_, nullptr));
+        return thrown;
+    }
+
+    void swap(activity& other) noexcept {
+        std::swap(engine_, other.engine_);
+        std::swap(own_, other.own_);
+        std::swap(member_, other.member_);
+        std::swap(unwinding_, other.unwinding_);
+    }
+
+    detail::engine* engine_ = nullptr;  // null: joined
+    std::unique_ptr<thread_state> own_;
+    detail::crew::member* member_ = nullptr;
+    int unwinding_ = std::uncaught_exceptions();
+};
+
+}  // namespace rill::inline RILL_ABI::mpi
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_MEETING_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_MEETING_HPP
+
+// ===== rill/transport/detail/meeting.hpp
+
+// By what activities of one rank meet, for transports whose activities are threads or share one.
+
+namespace rill::inline RILL_ABI::detail {
+
+/// A flag that activities of one rank wait for. Its waits belong to no context: only an abort of all contexts ends
+/// them. `Place` is made from the endpoint: `wait(until, ready)` there looks again after each `ring()`.
+template <class Place>
+class meeting_flag {
+  public:
+    explicit meeting_flag(Place place) : place_(place) {}
+    meeting_flag(const meeting_flag&) = delete;
+    meeting_flag& operator=(const meeting_flag&) = delete;
+
+    void set() {
+        set_.store(true, std::memory_order_release);
+        place_.ring();
+    }
+    void reset() { set_.store(false, std::memory_order_relaxed); }
+    /// False when `until` has passed.
+    bool wait(deadline until) {
+        return place_.wait(until, [this] { return set_.load(std::memory_order_acquire); });
+    }
+
+  private:
+    Place place_;
+    std::atomic<bool> set_{false};
+};
+
+/// Passes values between activities of one rank, first in, first out; unbounded. Its waits belong to no context.
+template <class T, class Place>
+class meeting_queue {
+  public:
+    explicit meeting_queue(Place place) : place_(place) {}
+    meeting_queue(const meeting_queue&) = delete;
+    meeting_queue& operator=(const meeting_queue&) = delete;
+
+    void push(T value) {
+        {
+            const std::lock_guard lock(mutex_);
+            RILL_EXPECTS(!closed_, "queue: push to a closed queue");
+            values_.push_back(std::move(value));
+        }
+        place_.ring();
+    }
+    /// Empty when `until` has passed, or when the queue is closed and all its values have been taken.
+    std::optional<T> pop(deadline until) {
+        std::optional<T> value;
+        place_.wait(until, [&] {
+            const std::lock_guard lock(mutex_);
+            if (values_.empty()) return closed_;
+            value.emplace(std::move(values_.front()));
+            values_.pop_front();
+            return true;
+        });
+        return value;
+    }
+    /// Ends the waits of those who pop, now and later, once the values are taken.
+    void close() {
+        {
+            const std::lock_guard lock(mutex_);
+            closed_ = true;
+        }
+        place_.ring();
+    }
+
+  private:
+    Place place_;
+    std::mutex mutex_;
+    std::deque<T> values_;
+    bool closed_ = false;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_MEETING_HPP
+
+// ===== rill/transport/detail/mpi_meeting.hpp
+
+namespace rill::inline RILL_ABI::mpi {
+
+class endpoint;
+
+namespace detail {
+
+/// Where the activities of one rank wait for each other: all look again and again, and make progress meanwhile.
+class meeting_place {
+  public:
+    meeting_place(endpoint& net);  // NOLINT(google-explicit-constructor): an endpoint says where
+
+    template <class Ready>
+    bool wait(deadline until, Ready&& ready) {
+        return engine_->wait(every_context, until, std::forward<Ready>(ready));
+    }
+    void ring() {}
+
+  private:
+    engine* engine_;
+};
+
+}  // namespace detail
+
+using event = rill::detail::meeting_flag<detail::meeting_place>;
+template <class T>
+using queue = rill::detail::meeting_queue<T, detail::meeting_place>;
+
+}  // namespace rill::inline RILL_ABI::mpi
+
+// ===== rill/transport/detail/mpi_message.hpp
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// A received message, in memory of the endpoint that is used again after it. A small one is in one piece, a large one
+/// in the pieces that were sent.
+class message {
+  public:
+    message(message&& other) noexcept : engine_(other.engine_), node_(std::exchange(other.node_, nullptr)) {}
+    message& operator=(message&& other) noexcept {
+        message moved(std::move(other));
+        std::swap(engine_, moved.engine_);
+        std::swap(node_, moved.node_);
+        return *this;
+    }
+    ~message() {
+        if (node_ != nullptr) engine_->release(*node_);
+    }
+
+    rank_t source() const { return node_->source; }
+    byte_pieces pieces() const { return node_->pieces; }
+
+  private:
+    friend class endpoint;
+    message(detail::engine& engine, detail::node& taken) : engine_(&engine), node_(&taken) {}
+
+    detail::engine* engine_;
+    detail::node* node_;
+};
+
+/// A borrowed send under way. One of up to `eager_bytes` is done when it is posted; a larger one when MPI has sent what
+/// the receiver asked for, or the receiver has dropped it.
+class sending {
+  public:
+    sending() = default;
+    sending(sending&& other) noexcept
+        : engine_(other.engine_), id_(std::exchange(other.id_, 0)), context_(other.context_) {}
+    sending& operator=(sending&& other) noexcept {
+        sending moved(std::move(other));
+        std::swap(engine_, moved.engine_);
+        std::swap(id_, moved.id_);
+        std::swap(context_, moved.context_);
+        return *this;
+    }
+    ~sending() {
+        if (id_ != 0) engine_->withdraw(id_);
+    }
+
+    bool done() {
+        if (id_ != 0 && engine_->is_done(id_)) id_ = 0;
+        return id_ == 0;
+    }
+
+    /// True when done, false when `until` has passed; throws what ended the context.
+    bool wait(deadline until) {
+        if (id_ != 0 && engine_->await(id_, context_, until)) id_ = 0;
+        return id_ == 0;
+    }
+
+    /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it.
+    void settle() noexcept {
+        if (id_ == 0) return;
+        if (!engine_->withdraw(id_)) engine_->await_regardless(id_);
+        id_ = 0;
+    }
+
+  private:
+    friend class endpoint;
+    sending(detail::engine& engine, std::uint64_t id, std::uint64_t context)
+        : engine_(&engine), id_(id), context_(context) {}
+
+    detail::engine* engine_ = nullptr;
+    std::uint64_t id_ = 0;  // 0: done
+    std::uint64_t context_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi
+
+// ===== rill/transport/detail/mpi_registry.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// The engines of each communicator, kept with it as an attribute: to duplicate it again for each endpoint would be
+/// slow, and freeing a duplicate is collective, which no destructor may be. They end with the communicator, or with
+/// MPI.
+class registry {
+  public:
+    static registry& instance() {
+        static registry only;
+        return only;
+    }
+
+    /// An engine that no rank uses. Collective; opened endpoints are made and destroyed in the same order on all ranks.
+    std::shared_ptr<engine> open(MPI_Comm of, const options& chosen) {
+        engines& known = of_communicator(of);
+        std::uint64_t free = 0;
+        if (!known.empty()) free = agree_on(*known.front(), known, chosen);
+        std::size_t first = 0;
+        while (first < known.size() && (first >= 64 || (free >> first & 1U) == 0)) ++first;
+        if (first == known.size()) {
+            known.push_back(std::make_shared<engine>(of));
+            if (known.size() == 1) agree_on(*known.front(), known, chosen);
+        }
+        known[first]->open(chosen);
+        return known[first];
+    }
+
+  private:
+    using engines = std::vector<std::shared_ptr<engine>>;
+
+    registry() = default;
+
+    /// Which engines are free everywhere. Nobody returns before all have called.
+    static std::uint64_t agree_on(const engine& speaker, const engines& known, const options& chosen) {
+        const std::uint64_t common = mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR, chosen.eager_bytes);
+        std::uint64_t bits[] = {0, common, ~common};
+        for (std::size_t i = 0; i < known.size() && i < 64; ++i)
+            if (!known[i]->is_in_use()) bits[0] |= std::uint64_t{1} << i;
+        speaker.through().agree(bits);
+        if (bits[1] != common || bits[2] != ~common)
+            throw mismatch(abort_notice{.kind = failure::mismatch,
+                                        .reason = "the ranks make mpi endpoints with other values of eager_bytes, or "
+                                                  "with other versions of rill"});
+        return bits[0];
+    }
+
+    engines& of_communicator(MPI_Comm of) {
+        const std::lock_guard lock(mutex_);
+        watch_finalisation();
+        void* found = nullptr;
+        int flag = 0;
+        check(MPI_Comm_get_attr(of, key_, static_cast<void*>(&found), &flag), "MPI_Comm_get_attr");
+        if (flag != 0) return *static_cast<engines*>(found);
+        all_.push_back(std::make_unique<engines>());
+        check(MPI_Comm_set_attr(of, key_, all_.back().get()), "MPI_Comm_set_attr");
+        return *all_.back();
+    }
+
+    /// MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF.
+    void watch_finalisation() {
+        if (key_ != MPI_KEYVAL_INVALID) return;
+        int self_key = MPI_KEYVAL_INVALID;
+        check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &registry::communicator_ends, &key_, this),
+              "MPI_Comm_create_keyval");
+        check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &registry::library_ends, &self_key, this),
+              "MPI_Comm_create_keyval");
+        check(MPI_Comm_set_attr(MPI_COMM_SELF, self_key, this), "MPI_Comm_set_attr");
+    }
+
+    static int communicator_ends(MPI_Comm, int, void* value, void*) {
+        for (const auto& each : *static_cast<engines*>(value))
+            if (each->end()) each->free();
+        return MPI_SUCCESS;
+    }
+    static int library_ends(MPI_Comm, int, void* value, void*) {
+        for (const auto& engines_of_one : static_cast<registry*>(value)->all_)
+            for (const auto& each : *engines_of_one) each->end();
+        return MPI_SUCCESS;
+    }
+
+    std::mutex mutex_;
+    int key_ = MPI_KEYVAL_INVALID;
+    std::vector<std::unique_ptr<engines>> all_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_run.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// One rank's part of a run: what its body throws, told to all.
+class rank_run {
+  public:
+    explicit rank_run(engine& of) : engine_(of) {}
+
+    /// Returns when all ranks have ended; throws what this rank's body has thrown, or else what has ended the run.
+    void run(void (*body)(void*), void* argument) {
+        try {
+            body(argument);
+        } catch (const library_error&) {
+            throw;  // MPI itself has failed: there is nobody to tell
+        } catch (const error& caught) {
+            abort_notice notice = engine_.origin_of(caught.notice()).value_or(caught.notice());
+            if (notice.culprit == no_rank) notice.culprit = engine_.rank();
+            fail(std::move(notice));
+        } catch (const std::exception& caught) {
+            fail(caught.what());
+        } catch (...) {
+            fail("an exception that is no std::exception");
+        }
+        const bool any_failed = engine_.part(thrown_ != nullptr);
+        if (thrown_) std::rethrow_exception(thrown_);
+        if (any_failed) throw_error(engine_.aborted(every_context).value());
+    }
+
+  private:
+    void fail(const std::string& what) {
+        const rank_t rank = engine_.rank();
+        fail(abort_notice{.culprit = rank, .reason = "rank " + std::to_string(rank) + " failed: " + what});
+    }
+    void fail(abort_notice notice) {
+        thrown_ = std::current_exception();
+        notice.context = every_context;
+        engine_.abort(notice);
+    }
+
+    engine& engine_;
+    std::exception_ptr thrown_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/mpi.hpp
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// Calls `body(endpoint&)` as this process's rank of the communicator and returns when the bodies of all ranks have
+/// ended. Collective; MPI must be running.
+///
+/// An exception that leaves a body aborts every context, with its rank as the culprit and what it says as the reason,
+/// so that the waits of all other ranks throw. `run` then throws on every rank: what the rank's own body has thrown, or
+/// the error of the abort.
+template <class Body>
+void run(MPI_Comm processes, Body&& body, const options& chosen = {});
+
+/// One rank among the processes of an MPI communicator. Models `ConcurrentTransport`.
+///
+/// It talks on duplicates of the communicator, which later endpoints on the same one use again; the user's messages and
+/// its own never meet. Making one is collective, and all ranks make and destroy their endpoints in the same order;
+/// destroying one waits for nobody. What this rank has handed over above `eager_bytes` and nobody has asked for is
+/// lost then: `run` waits until all ranks have ended.
+///
+/// With MPI_THREAD_MULTIPLE any thread of the rank may call it, and activities are threads. Below, one thread calls it,
+/// and activities are fibers that go on whenever that thread waits or polls; `activities_run_alone` tells. All progress
+/// is made by those who wait.
+///
+/// Errors of the library are thrown as `library_error`, also by every wait on an endpoint that has outlived
+/// MPI_Finalize or its communicator. A message of up to `eager_bytes` costs one MPI send; a larger one two more of 32
+/// bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: for each peer about 100 bytes, and what has
+/// arrived.
+class endpoint {
+  public:
+    using message = mpi::message;
+    using sending = mpi::sending;
+    using activity = mpi::activity;
+    using event = mpi::event;
+    template <class T>
+    using queue = mpi::queue<T>;
+
+    /// MPI must be running: see `environment`.
+    explicit endpoint(MPI_Comm processes, const options& chosen = {}) {
+        RILL_EXPECTS(chosen.eager_bytes >= detail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
+                     "mpi: eager_bytes must be between 1024 and 2^30");
+        if (!detail::is_running())
+            throw library_error(no_rank, "MPI is not running: make an rill::mpi::environment first");
+        engine_ = detail::registry::instance().open(processes, chosen);
+    }
+    endpoint(const endpoint&) = delete;
+    endpoint& operator=(const endpoint&) = delete;
+    ~endpoint() { engine_->close(); }
+
+    rank_t rank() const { return engine_->rank(); }
+    int size() const { return engine_->size(); }
+    time_point now() const { return engine_->now(); }
+    traffic counted() const { return engine_->counted(); }
+    mpi::thread_level thread_level() const { return engine_->level(); }
+    /// Whether activities go on while this rank computes.
+    bool activities_run_alone() const { return engine_->is_concurrent(); }
+
+    void sleep_until(time_point instant) {
+        engine_->wait(
+            every_context, instant, [] { return false; }, true);
+    }
+
+    sending post(rank_t peer, channel on, const byte_pieces& pieces) {
+        check(peer);
+        return {*engine_, engine_->post(peer, on, pieces), on.context};
+    }
+    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
+        check(peer);
+        return engine_->post(peer, on, bytes, until);
+    }
+
+    std::optional<message> receive(rank_t peer, channel on, deadline until) {
+        return receive(std::span(&peer, 1), on, until);
+    }
+    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
+        check(peers);
+        return wrap(engine_->receive(peers, on, until));
+    }
+    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
+        check(peers);
+        return wrap(engine_->receive_latest(peers, on, until));
+    }
+    /// A large message arrives in the targets without a copy, unless one of its pieces straddles two of them.
+    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+        check(peer);
+        detail::node* const found = engine_->receive_into(peer, on, targets, until);
+        if (found == nullptr) return false;
+        const bool arrived_there = found->straight;
+        const message received(*engine_, *found);
+        if (!arrived_there) rill::detail::copy_message(rank(), received, on, targets);
+        return true;
+    }
+
+    void announce(std::uint64_t context, const call_signature& call) { engine_->announce(context, call); }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+        check(peer);
+        return engine_->inquire(peer, context, number, until);
+    }
+    abort_notice abort(const abort_notice& notice) { return engine_->abort(notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return engine_->aborted(context); }
+    std::uint64_t next_context(std::uint64_t key) { return engine_->next_context(key); }
+    void close(std::uint64_t context) { engine_->close_context(context); }
+
+    /// Throws std::logic_error where activities would be fibers and the system has no contexts for them.
+    template <class Body>
+    activity spawn(Body body) {
+        return {*engine_, body};
+    }
+
+  private:
+    friend class detail::meeting_place;
+    template <class Body>
+    friend void mpi::run(MPI_Comm processes, Body&& body, const options& chosen);
+
+    void check([[maybe_unused]] rank_t peer) const {
+        RILL_EXPECTS(0 <= peer && peer < size(), "mpi: no such peer rank");
+    }
+    void check(std::span<const rank_t> peers) const {
+        for (const rank_t peer : peers) check(peer);
+    }
+
+    std::optional<message> wrap(detail::node* taken) {
+        if (taken == nullptr) return std::nullopt;
+        return message(*engine_, *taken);
+    }
+
+    std::shared_ptr<detail::engine> engine_;
+};
+
+inline detail::meeting_place::meeting_place(endpoint& net) : engine_(net.engine_.get()) {}
+
+static_assert(ConcurrentTransport<endpoint>);
+
+template <class Body>
+void run(MPI_Comm processes, Body&& body, const options& chosen) {
+    endpoint net(processes, chosen);
+    struct start {
+        endpoint& net;
+        std::remove_reference_t<Body>& body;
+    } own{net, body};
+    detail::rank_run(*net.engine_)
+        .run(
+            [](void* given) {
+                start& of = *static_cast<start*>(given);
+                of.body(of.net);
+            },
+            &own);
+}
+/// The same for all processes.
+template <class Body>
+void run(Body&& body, const options& chosen = {}) {
+    run(MPI_COMM_WORLD, std::forward<Body>(body), chosen);
+}
+
+}  // namespace rill::inline RILL_ABI::mpi
+
+#endif  // RILL_SINGLE_TRANSPORT_MPI_HPP
