@@ -58,9 +58,6 @@ class Rill(ConanFile):
         for name, link in {"eigen": "eigen::eigen", "xtensor": "xtensor::xtensor", "tbb": "onetbb::onetbb"}.items():
             if self.options.get_safe(name):
                 self._component(name, links=[link])
-        if self.options.mpi and self.options.simulated:
-            self.cpp_info.components["mpi"].requires.append("boost::context")
-            self.cpp_info.components["mpi"].defines.append("RILL_MPI_FIBERS")
 
     def _component(self, name, below=("rill",), links=(), system_libs=()):
         """The CMake target rill::<name> and the pkg-config module of the same component."""

@@ -9,17 +9,13 @@ endif()
 set(rill_known_components threads simulated mpi train eigen xtensor tbb testing)
 set(rill_threads_links Threads::Threads)
 set(rill_simulated_links Boost::context)
-set(rill_mpi_links MPI::MPI_C Threads::Threads)
+set(rill_mpi_links MPI::MPI_C)
 set(rill_train_links Eigen3::Eigen ZLIB::ZLIB)
 set(rill_eigen_links Eigen3::Eigen)
 set(rill_xtensor_links xtensor)
 set(rill_tbb_links TBB::tbb)
 set(rill_mpi_needs threads)
 set(rill_testing_needs threads simulated)
-
-# What a component links where it is found, and defines then: below MPI_THREAD_MULTIPLE, activities are fibers.
-set(rill_mpi_may_link Boost::context)
-set(rill_mpi_then_defines RILL_MPI_FIBERS)
 
 # A target of others: the arguments of find_package that bring it, the least version, and what Debian calls it. Versions
 # are compared here, because Eigen 5 refuses to be asked for 3.4.
@@ -89,15 +85,4 @@ function(rill_find_dependencies component)
     endforeach()
     list(JOIN found ", " found)
     set(rill_${component}_trouble "${found}" PARENT_SCOPE)
-endfunction()
-
-# rill_link_extras(<component> <target>): links what the component may link, if that is found. Not exported.
-function(rill_link_extras component target)
-    foreach(extra IN LISTS rill_${component}_may_link)
-        rill_find_target(${extra} trouble)
-        if(NOT trouble)
-            target_link_libraries(${target} INTERFACE $<BUILD_INTERFACE:${extra}>)
-            target_compile_definitions(${target} INTERFACE $<BUILD_INTERFACE:${rill_${component}_then_defines}>)
-        endif()
-    endforeach()
 endfunction()
