@@ -75,6 +75,47 @@ void copy_message(rank_t self, const Message& from, channel on, std::span<const 
 
 #endif  // RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
 
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+
+// ===== rill/transport/detail/call_history.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
+///
+/// Memory: grows with the numbers to `calls_remembered` entries.
+class call_history {
+  public:
+    void announce(const call_signature& call) {
+        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
+        if (place >= calls_.size()) calls_.resize(place + 1);
+        calls_[place] = call;
+        if (!newest_ || newest_->number < call.number) newest_ = call;
+    }
+
+    /// Call `number`, if it has been announced.
+    std::optional<call_signature> entered(std::uint64_t number) const {
+        const auto place = static_cast<std::size_t>(number % calls_remembered);
+        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
+        return calls_[place];
+    }
+
+    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
+    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
+        if (const auto exactly = entered(number)) return exactly;
+        return newest_ && newest_->number > number ? newest_ : std::nullopt;
+    }
+
+  private:
+    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
+    std::optional<call_signature> newest_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+
 #ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
 #define RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
 
@@ -90,12 +131,15 @@ class call_table {
   public:
     static constexpr std::size_t closed_remembered = 1024;
 
-    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].call = call; }
+    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].calls.announce(call); }
 
     std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
         const auto found = contexts_.find(context);
-        if (found == contexts_.end() || !found->second.call || found->second.call->number < number) return std::nullopt;
-        return found->second.call;
+        return found == contexts_.end() ? std::nullopt : found->second.calls.entered(number);
+    }
+    std::optional<call_signature> entered_or_later(std::uint64_t context, std::uint64_t number) const {
+        const auto found = contexts_.find(context);
+        return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
     }
 
     void close(std::uint64_t context) {
@@ -121,7 +165,7 @@ class call_table {
 
   private:
     struct state {
-        std::optional<call_signature> call{};
+        rill::detail::call_history calls{};
         bool closed = false;
     };
 
@@ -530,12 +574,14 @@ class world {
             ~counted() { count.fetch_sub(1, std::memory_order_relaxed); }
         } const waiting(inquirers_);
         std::optional<call_signature> answer;
-        wait(self, context, until, [&] {
+        const auto look = [&] {
             const std::lock_guard lock(at(peer).mutex);
             answer = at(peer).calls.entered(context, number);
             return answer.has_value();
-        });
-        return answer;
+        };
+        if (wait(self, context, until, look)) return answer;
+        const std::lock_guard lock(at(peer).mutex);
+        return at(peer).calls.entered_or_later(context, number);
     }
 
     void close(rank_t self, std::uint64_t context) {
@@ -797,9 +843,11 @@ class meeting_queue {
         std::optional<T> value;
         place_.wait(until, [&] {
             const std::lock_guard lock(mutex_);
-            if (values_.empty()) return closed_;
-            value.emplace(std::move(values_.front()));
-            values_.pop_front();
+            if (taken_ == values_.size()) return closed_;
+            value.emplace(std::move(values_[taken_++]));
+            if (2 * taken_ < values_.size()) return true;
+            values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));
+            taken_ = 0;
             return true;
         });
         return value;
@@ -816,7 +864,8 @@ class meeting_queue {
   private:
     Place place_;
     std::mutex mutex_;
-    std::deque<T> values_;
+    std::vector<T> values_;
+    std::size_t taken_ = 0;  ///< leading values that are gone
     bool closed_ = false;
 };
 
@@ -850,7 +899,9 @@ class meeting_place {
 
 }  // namespace detail
 
+/// A flag that activities of one rank wait for.
 using event = rill::detail::meeting_flag<detail::meeting_place>;
+/// Passes values between activities of one rank, first in, first out.
 template <class T>
 using queue = rill::detail::meeting_queue<T, detail::meeting_place>;
 

@@ -473,6 +473,7 @@ namespace rill::inline RILL_ABI::mpi {
 /// How many threads may call the MPI library: MPI's four levels.
 enum class thread_level : std::uint8_t { single, funneled, serialized, multiple };
 
+/// For messages: "funneled".
 constexpr const char* name(thread_level level) {
     switch (level) {
         case thread_level::single: return "single";
@@ -541,6 +542,47 @@ class environment {
 
 }  // namespace rill::inline RILL_ABI::mpi
 
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+
+// ===== rill/transport/detail/call_history.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
+///
+/// Memory: grows with the numbers to `calls_remembered` entries.
+class call_history {
+  public:
+    void announce(const call_signature& call) {
+        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
+        if (place >= calls_.size()) calls_.resize(place + 1);
+        calls_[place] = call;
+        if (!newest_ || newest_->number < call.number) newest_ = call;
+    }
+
+    /// Call `number`, if it has been announced.
+    std::optional<call_signature> entered(std::uint64_t number) const {
+        const auto place = static_cast<std::size_t>(number % calls_remembered);
+        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
+        return calls_[place];
+    }
+
+    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
+    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
+        if (const auto exactly = entered(number)) return exactly;
+        return newest_ && newest_->number > number ? newest_ : std::nullopt;
+    }
+
+  private:
+    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
+    std::optional<call_signature> newest_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+
 #ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
 #define RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
 
@@ -556,12 +598,15 @@ class call_table {
   public:
     static constexpr std::size_t closed_remembered = 1024;
 
-    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].call = call; }
+    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].calls.announce(call); }
 
     std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
         const auto found = contexts_.find(context);
-        if (found == contexts_.end() || !found->second.call || found->second.call->number < number) return std::nullopt;
-        return found->second.call;
+        return found == contexts_.end() ? std::nullopt : found->second.calls.entered(number);
+    }
+    std::optional<call_signature> entered_or_later(std::uint64_t context, std::uint64_t number) const {
+        const auto found = contexts_.find(context);
+        return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
     }
 
     void close(std::uint64_t context) {
@@ -587,7 +632,7 @@ class call_table {
 
   private:
     struct state {
-        std::optional<call_signature> call{};
+        rill::detail::call_history calls{};
         bool closed = false;
     };
 
@@ -633,13 +678,13 @@ struct control {
     struct answer {
         rank_t peer;
         std::uint64_t context;
-        call_signature call;
+        rill::detail::call_history calls;
     };
 
     rill::detail::call_table calls{};
     std::unordered_map<std::uint64_t, abort_notice> notices{};
     std::vector<question> questions{};  ///< of others, not yet answered
-    std::vector<answer> answers{};      ///< the latest from each peer and context
+    std::vector<answer> answers{};      ///< from each peer and context
     int ranks_left = 0;                 ///< on rank 0
     bool all_left = false;
     bool any_failed = false;  ///< of those that left
@@ -659,17 +704,17 @@ struct control {
     }
 
     void learn(rank_t peer, std::uint64_t context, const call_signature& call) {
-        for (answer& known : answers)
-            if (known.peer == peer && known.context == context) {
-                if (known.call.number < call.number) known.call = call;
-                return;
-            }
-        answers.push_back({peer, context, call});
+        const auto found = std::find_if(answers.begin(), answers.end(), [=](const answer& known) {
+            return known.peer == peer && known.context == context;
+        });
+        answer& known = found == answers.end() ? answers.emplace_back(answer{peer, context, {}}) : *found;
+        known.calls.announce(call);
     }
-    std::optional<call_signature> told(rank_t peer, std::uint64_t context, std::uint64_t number) const {
+    /// What `peer` is known to have entered; null: nothing.
+    const rill::detail::call_history* told(rank_t peer, std::uint64_t context) const {
         for (const answer& known : answers)
-            if (known.peer == peer && known.context == context && known.call.number >= number) return known.call;
-        return std::nullopt;
+            if (known.peer == peer && known.context == context) return &known.calls;
+        return nullptr;
     }
 
     void remember(const question& asked) {
@@ -1961,20 +2006,17 @@ inline void post_office::judge(rank_t source, const abort_notice& notice) {
         decide(notice);
 }
 
-/// Those who have asked, of what has been entered by now.
+/// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile.
 inline void post_office::answer_questions(std::uint64_t context) {
-    auto& waiting = control_.questions;
-    for (std::size_t i = 0; i < waiting.size();) {
-        const control::question asked = waiting[i];
-        const auto entered = control_.calls.entered(context, asked.number);
-        if (asked.context != context || !entered) {
-            ++i;
-            continue;
-        }
-        waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto answered = [&](const control::question& asked) {
+        if (asked.context != context) return false;
+        const auto entered = control_.calls.entered_or_later(context, asked.number);
+        if (!entered) return false;
         tell(asked.peer, {.context = context, .kind = note::answer},
              {reinterpret_cast<const std::byte*>(&*entered), sizeof(call_signature)});
-    }
+        return entered->number == asked.number;
+    };
+    std::erase_if(control_.questions, answered);
 }
 
 }  // namespace rill::inline RILL_ABI::mpi::detail
@@ -2305,16 +2347,21 @@ inline node* engine::receive_into(rank_t peer, channel on, std::span<const byte_
 
 inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t context, std::uint64_t number,
                                                      deadline until) {
+    const control& known = office_.knowledge();
     bool asked = peer == rank();
     std::optional<call_signature> answer;
-    wait(context, until, [&] {
-        control& known = office_.knowledge();
-        answer = peer == rank() ? known.calls.entered(context, number) : known.told(peer, context, number);
+    const auto look = [&] {
+        const rill::detail::call_history* const told = known.told(peer, context);
+        answer = peer == rank() ? known.calls.entered(context, number) : told ? told->entered(number) : std::nullopt;
         if (!answer && !std::exchange(asked, true))
             office_.tell(peer, {.context = context, .id = number, .kind = note::question});
         return answer.has_value();
-    });
-    return answer;
+    };
+    if (wait(context, until, look)) return answer;
+    const guard lock(mutex_);
+    if (peer == rank()) return known.calls.entered_or_later(context, number);
+    const rill::detail::call_history* const told = known.told(peer, context);
+    return told ? told->entered_or_later(number) : std::nullopt;
 }
 
 /// Rank 0 says which notice was the first. If it does not in time, this rank tells all ranks itself.
@@ -2483,9 +2530,11 @@ class meeting_queue {
         std::optional<T> value;
         place_.wait(until, [&] {
             const std::lock_guard lock(mutex_);
-            if (values_.empty()) return closed_;
-            value.emplace(std::move(values_.front()));
-            values_.pop_front();
+            if (taken_ == values_.size()) return closed_;
+            value.emplace(std::move(values_[taken_++]));
+            if (2 * taken_ < values_.size()) return true;
+            values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));
+            taken_ = 0;
             return true;
         });
         return value;
@@ -2502,7 +2551,8 @@ class meeting_queue {
   private:
     Place place_;
     std::mutex mutex_;
-    std::deque<T> values_;
+    std::vector<T> values_;
+    std::size_t taken_ = 0;  ///< leading values that are gone
     bool closed_ = false;
 };
 
@@ -2535,7 +2585,9 @@ class meeting_place {
 
 }  // namespace detail
 
+/// A flag that activities of one rank wait for.
 using event = rill::detail::meeting_flag<detail::meeting_place>;
+/// Passes values between activities of one rank, first in, first out.
 template <class T>
 using queue = rill::detail::meeting_queue<T, detail::meeting_place>;
 

@@ -4,6 +4,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/call_history.hpp>
 #include <rill/transport/detail/call_table.hpp>
 #include <rill/transport/detail/same_failure.hpp>
 
@@ -28,13 +29,13 @@ struct control {
     struct answer {
         rank_t peer;
         std::uint64_t context;
-        call_signature call;
+        rill::detail::call_history calls;
     };
 
     rill::detail::call_table calls{};
     std::unordered_map<std::uint64_t, abort_notice> notices{};
     std::vector<question> questions{};  ///< of others, not yet answered
-    std::vector<answer> answers{};      ///< the latest from each peer and context
+    std::vector<answer> answers{};      ///< from each peer and context
     int ranks_left = 0;                 ///< on rank 0
     bool all_left = false;
     bool any_failed = false;  ///< of those that left
@@ -54,17 +55,17 @@ struct control {
     }
 
     void learn(rank_t peer, std::uint64_t context, const call_signature& call) {
-        for (answer& known : answers)
-            if (known.peer == peer && known.context == context) {
-                if (known.call.number < call.number) known.call = call;
-                return;
-            }
-        answers.push_back({peer, context, call});
+        const auto found = std::find_if(answers.begin(), answers.end(), [=](const answer& known) {
+            return known.peer == peer && known.context == context;
+        });
+        answer& known = found == answers.end() ? answers.emplace_back(answer{peer, context, {}}) : *found;
+        known.calls.announce(call);
     }
-    std::optional<call_signature> told(rank_t peer, std::uint64_t context, std::uint64_t number) const {
+    /// What `peer` is known to have entered; null: nothing.
+    const rill::detail::call_history* told(rank_t peer, std::uint64_t context) const {
         for (const answer& known : answers)
-            if (known.peer == peer && known.context == context && known.call.number >= number) return known.call;
-        return std::nullopt;
+            if (known.peer == peer && known.context == context) return &known.calls;
+        return nullptr;
     }
 
     void remember(const question& asked) {

@@ -289,16 +289,21 @@ inline node* engine::receive_into(rank_t peer, channel on, std::span<const byte_
 
 inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t context, std::uint64_t number,
                                                      deadline until) {
+    const control& known = office_.knowledge();
     bool asked = peer == rank();
     std::optional<call_signature> answer;
-    wait(context, until, [&] {
-        control& known = office_.knowledge();
-        answer = peer == rank() ? known.calls.entered(context, number) : known.told(peer, context, number);
+    const auto look = [&] {
+        const rill::detail::call_history* const told = known.told(peer, context);
+        answer = peer == rank() ? known.calls.entered(context, number) : told ? told->entered(number) : std::nullopt;
         if (!answer && !std::exchange(asked, true))
             office_.tell(peer, {.context = context, .id = number, .kind = note::question});
         return answer.has_value();
-    });
-    return answer;
+    };
+    if (wait(context, until, look)) return answer;
+    const guard lock(mutex_);
+    if (peer == rank()) return known.calls.entered_or_later(context, number);
+    const rill::detail::call_history* const told = known.told(peer, context);
+    return told ? told->entered_or_later(number) : std::nullopt;
 }
 
 /// Rank 0 says which notice was the first. If it does not in time, this rank tells all ranks itself.

@@ -10,6 +10,7 @@ namespace rill::inline RILL_ABI::mpi {
 /// How many threads may call the MPI library: MPI's four levels.
 enum class thread_level : std::uint8_t { single, funneled, serialized, multiple };
 
+/// For messages: "funneled".
 constexpr const char* name(thread_level level) {
     switch (level) {
         case thread_level::single: return "single";

@@ -241,20 +241,17 @@ inline void post_office::judge(rank_t source, const abort_notice& notice) {
         decide(notice);
 }
 
-/// Those who have asked, of what has been entered by now.
+/// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile.
 inline void post_office::answer_questions(std::uint64_t context) {
-    auto& waiting = control_.questions;
-    for (std::size_t i = 0; i < waiting.size();) {
-        const control::question asked = waiting[i];
-        const auto entered = control_.calls.entered(context, asked.number);
-        if (asked.context != context || !entered) {
-            ++i;
-            continue;
-        }
-        waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto answered = [&](const control::question& asked) {
+        if (asked.context != context) return false;
+        const auto entered = control_.calls.entered_or_later(context, asked.number);
+        if (!entered) return false;
         tell(asked.peer, {.context = context, .kind = note::answer},
              {reinterpret_cast<const std::byte*>(&*entered), sizeof(call_signature)});
-    }
+        return entered->number == asked.number;
+    };
+    std::erase_if(control_.questions, answered);
 }
 
 }  // namespace rill::inline RILL_ABI::mpi::detail

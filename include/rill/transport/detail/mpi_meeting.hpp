@@ -31,7 +31,9 @@ class meeting_place {
 
 }  // namespace detail
 
+/// A flag that activities of one rank wait for.
 using event = rill::detail::meeting_flag<detail::meeting_place>;
+/// Passes values between activities of one rank, first in, first out.
 template <class T>
 using queue = rill::detail::meeting_queue<T, detail::meeting_place>;
 
