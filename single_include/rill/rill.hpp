@@ -1080,6 +1080,19 @@ concept ConcurrentTransport =
         { queue.close() };
     };
 
+/// A transport that can begin to receive a message before its rank waits for it.
+///
+/// - `expect(peer, on, targets)`: the next message of that channel which is not yet expected will be received, and may
+///   come at once. `targets` is memory for all of its bytes, consecutive, or nothing: where the sizes add up, the
+///   transport may put the bytes there, and the pieces of the message that is received in due course lie there.
+/// - `forget(on)`: nothing of that channel is expected any more; once it returns, no target is written to.
+template <class N>
+concept ExpectingTransport =
+    Transport<N> && requires(N& net, rank_t peer, channel on, std::span<const byte_span> targets) {
+        { net.expect(peer, on, targets) };
+        { net.forget(on) } noexcept;
+    };
+
 }  // namespace rill::inline RILL_ABI
 
 // ===== rill/kernel/little_endian.hpp
@@ -3995,6 +4008,9 @@ class follower {
         }
         if (t.parts.first < 0 || t.parts.last > parts_ || t.parts.count() < 1)
             return refuse(round, rank, "a range of parts is not inside [0, parts())");
+        if constexpr (requires { requires S::carries_one_part; })
+            if (t.parts.count() > 1)
+                return refuse(round, rank, "a transfer carries several parts, against its promise");
         return true;
     }
     /// Senders post in ascending order, so that every inbox is in the order in which receives must be listed.
@@ -4306,6 +4322,8 @@ namespace rill::inline RILL_ABI::topology {
 /// One rank's rounds around a ring: each sends one part to the next rank and receives one from the previous.
 class ring_schedule {
   public:
+    static constexpr bool carries_one_part = true;
+
     constexpr ring_schedule() = default;
     constexpr ring_schedule(operation what, int size, rank_t rank) : what_(what), size_(size), rank_(rank) {
         RILL_EXPECTS(0 <= rank && rank < size, "topology::ring: the rank is outside the group");
@@ -4367,6 +4385,8 @@ namespace rill::inline RILL_ABI::topology {
 /// One rank's two rounds: part j to rank j, for all j; then the own part to all.
 class split_schedule {
   public:
+    static constexpr bool carries_one_part = true;
+
     constexpr split_schedule() = default;
     constexpr split_schedule(operation what, int size, rank_t rank) : what_(what), size_(size), rank_(rank) {
         RILL_EXPECTS(0 <= rank && rank < size, "topology::split_allgather: the rank is outside the group");
@@ -5356,6 +5376,87 @@ static_assert(Aggregator<min, float>);
 
 }  // namespace rill::inline RILL_ABI::aggregate
 
+// ===== rill/topology/chunked.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// Whether no transfer carries more than one part, so that the parts can be cut into chunks; the same on all ranks. A
+/// schedule of several parts says so by a constant `carries_one_part`, which the proofs check.
+template <Schedule S>
+constexpr bool can_be_cut(const S& schedule) {
+    if constexpr (requires { requires S::carries_one_part; }) return true;
+    return schedule.parts() == 1;
+}
+
+/// A schedule whose parts are cut into chunks: part p consists of the parts `p * chunks … (p + 1) * chunks - 1`. Each
+/// round becomes one for each chunk, with the same peers.
+///
+/// What chunk c needs comes in rounds of chunk c: what is sent in a round depends only on what was received
+/// `lookahead()` or more rounds before, so that it can be sent while other chunks are still on their way. As a schedule
+/// it is proved like any other; executed round by round, or ahead, it moves the same messages between each pair of
+/// ranks in the same order, and every coordinate is folded as without chunks.
+template <Schedule S>
+class chunked_schedule {
+  public:
+    constexpr chunked_schedule() = default;
+    constexpr chunked_schedule(const S& whole, int chunks) : whole_(whole), chunks_(chunks) {
+        RILL_EXPECTS(chunks == 1 || (chunks > 1 && can_be_cut(whole)),
+                     "topology::chunked_schedule: only parts that travel alone can be cut");
+    }
+
+    constexpr int chunks() const { return chunks_; }
+    constexpr int lookahead() const { return chunks_; }
+
+    constexpr int parts() const { return whole_.parts() * chunks_; }
+    constexpr int rounds() const { return whole_.rounds() * chunks_; }
+    constexpr action kind(int round) const { return whole_.kind(round / chunks_); }
+    constexpr int sends(int round) const { return whole_.sends(round / chunks_); }
+    constexpr transfer send(int round, int i) const { return cut(whole_.send(round / chunks_, i), round % chunks_); }
+    constexpr int receives(int round) const { return whole_.receives(round / chunks_); }
+    constexpr transfer receive(int round, int i) const {
+        return cut(whole_.receive(round / chunks_, i), round % chunks_);
+    }
+
+    friend constexpr bool operator==(const chunked_schedule&, const chunked_schedule&) = default;
+
+  private:
+    constexpr transfer cut(transfer t, int chunk) const {
+        if (chunks_ == 1 || t.parts.count() == 0) return t;
+        const int first = t.parts.first * chunks_ + chunk;
+        return {t.peer, {first, first + 1}};
+    }
+
+    S whole_{};
+    int chunks_ = 1;
+};
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/collective/chunks.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// In how many chunks a part of a dense vector travels: such that each has at least the bytes that the transport asks
+/// for, by a member `chunk_bytes()`. While one chunk is folded, and its next message announced, another is on the wire.
+template <class Net, Schedule Plan>
+int chunks_of(const Net& net, const Plan& plan, std::size_t bytes) {
+    if constexpr (requires { net.chunk_bytes(); }) {
+        constexpr std::size_t most = 64;
+        if (!topology::can_be_cut(plan)) return 1;
+        const std::size_t part = bytes / static_cast<std::size_t>(plan.parts());
+        return static_cast<int>(std::clamp<std::size_t>(part / net.chunk_bytes(), 1, most));
+    }
+    return 1;
+}
+
+/// `bytes`: of the whole vector.
+template <class Net, Schedule Plan>
+topology::chunked_schedule<Plan> in_chunks(const Net& net, const Plan& plan, std::size_t bytes) {
+    return {plan, chunks_of(net, plan, bytes)};
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
 // ===== rill/collective/exchange.hpp
 
 namespace rill::inline RILL_ABI {
@@ -5393,11 +5494,19 @@ class exchange {
     }
 
     /// Sends from where the pieces lie: they must not change until `await_readers` or `finish` says so.
-    void send(rank_t peer, const byte_pieces& pieces) {
+    void send(rank_t peer, const byte_pieces& pieces) { send(round_, peer, pieces); }
+
+    /// The same as a message of a round, the present one or a later one.
+    void send(int round, rank_t peer, const byte_pieces& pieces) {
         ++counted_.messages_sent;
         counted_.bytes_sent += pieces.size_bytes();
-        sent_.push_back({{}, peer, pieces, round_});  // before the post: what a peer may read must be settled
+        sent_.push_back({{}, peer, pieces, round});  // before the post: what a peer may read must be settled
         sent_.back().handle = net_->post(peer, on_, pieces);
+    }
+
+    /// Lets the next message of `peer` come that has not been let in yet, into `targets` where the transport can.
+    void expect(rank_t peer, std::span<const byte_span> targets) {
+        if constexpr (ExpectingTransport<Net>) net_->expect(peer, on_, targets);
     }
 
     message receive(rank_t peer) {
@@ -5408,18 +5517,25 @@ class exchange {
         return std::move(*received);
     }
 
-    void next_round() {
-        ++round_;
+    void enter(int round) {
+        round_ = round;
         if (sent_.size() - oldest_ < many) return;
         // Looking in vain costs time in a simulated network: what the last round sent is seldom done.
         const auto looks_done = [&](sent& s) { return s.round + 1 < round_ && s.handle.done(); };
         while (oldest_ < sent_.size() && looks_done(sent_[oldest_])) ++oldest_;
     }
 
-    /// Whether a message of the present round is being sent from `memory`.
+    /// Whether a message of the present round, or of a later one, is being sent from `memory`.
     bool sends_this_round(byte_view memory) const {
-        for (std::size_t i = sent_.size(); i-- > oldest_ && sent_[i].round == round_;)
+        for (std::size_t i = sent_.size(); i-- > oldest_ && sent_[i].round >= round_;)
             if (sent_[i].reads(memory)) return true;
+        return false;
+    }
+
+    /// Whether a receiver may still read from `memory`.
+    bool is_read(byte_view memory) {
+        for (std::size_t i = oldest_; i < sent_.size(); ++i)
+            if (sent_[i].reads(memory) && !sent_[i].handle.done()) return true;
         return false;
     }
 
@@ -5449,6 +5565,7 @@ class exchange {
     /// The same for unwinding, after all ranks have been told: withdraws what nobody has begun to read.
     void settle() noexcept {
         arrivals_.clear();
+        if constexpr (ExpectingTransport<Net>) net_->forget(on_);
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces())
                 for (auto& s : sent_)
@@ -5603,28 +5720,55 @@ void fold_by_parts(std::span<arrival<Message>> arrivals, Fold&& fold) {
     }
 }
 
+/// How many rounds ahead of its receives a rank may send.
+template <Schedule Plan>
+int lookahead(const Plan& plan) {
+    if constexpr (requires { plan.lookahead(); }) return plan.lookahead();
+    return 1;
+}
+
+template <class Net, Schedule Plan, class State>
+void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
+    for (int i = 0; i < plan.sends(round); ++i) {
+        const transfer to = plan.send(round, i);
+        call.send(round, to.peer, state.outgoing(to.parts, plan.kind(round)));
+    }
+}
+
+template <class Net, Schedule Plan, class State>
+void expect_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
+    for (int i = 0; i < plan.receives(round); ++i) {
+        const transfer from = plan.receive(round, i);
+        std::span<const byte_span> targets;
+        if constexpr (requires { state.place_for(from.parts); })
+            if (plan.kind(round) == action::copy) targets = state.place_for(from.parts);
+        call.expect(from.peer, targets);
+    }
+}
+
 }  // namespace detail
 
-/// Runs one rank's schedule: in each round posts what it sends, then receives, then folds or copies. `State` holds the
-/// data: `outgoing(parts, action)` gives the pieces of a message, whose memory stays valid until the exchange finishes;
+/// Runs one rank's schedule: in each round posts what it sends, then receives, then folds or copies. Where the plan has
+/// a `lookahead()`, sends are posted and arrivals expected that many rounds ahead. `State` holds the data:
+/// `outgoing(parts, action)` gives the pieces of a message, whose memory stays valid until the exchange finishes;
 /// `fold(arrivals)` takes arrivals that all bring the same parts, `copy(arrivals)` what a round brought, both in
 /// ascending order of the peers. It may keep messages.
 template <class Net, Schedule Plan, class State>
 void execute(exchange<Net>& call, const Plan& plan, State& state) {
     auto& arrivals = call.arrivals();
-    for (int round = 0; round < plan.rounds(); ++round) {
-        call.next_round();
-        const action kind = plan.kind(round);
-        for (int i = 0; i < plan.sends(round); ++i) {
-            const transfer to = plan.send(round, i);
-            call.send(to.peer, state.outgoing(to.parts, kind));
+    const int ahead = detail::lookahead(plan);
+    for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
+        call.enter(round);
+        for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
+            detail::send_round(call, plan, state, begun);
+            if constexpr (ExpectingTransport<Net>) detail::expect_round(call, plan, state, begun);
         }
         for (int i = 0; i < plan.receives(round); ++i) {
             const transfer from = plan.receive(round, i);
             arrivals.push_back({from, call.receive(from.peer)});
         }
         if (arrivals.empty()) continue;
-        if (kind == action::fold)
+        if (plan.kind(round) == action::fold)
             detail::fold_by_parts(std::span(arrivals), [&](auto same_parts) { state.fold(same_parts); });
         else
             state.copy(arrivals);
@@ -5744,10 +5888,11 @@ class dense_state {
     void attach(exchange<Net>& call) { call_ = &call; }
 
     /// `input` and `output` cover `[0, N)`; they are the same memory or do not overlap. A rank that contributes nothing
-    /// takes part with the neutral element.
+    /// takes part with the neutral element. `parts` counts chunks where each part is cut into `chunks` of them.
     void begin(const wire::header& head, int parts, std::span<const T> input, std::span<T> output, tally own,
-               const Fold& fold) {
+               const Fold& fold, int chunks = 1) {
         head_ = head;
+        chunks_ = static_cast<std::size_t>(chunks);
         fold_ = fold;
         input_ = input;
         output_ = output;
@@ -5803,11 +5948,21 @@ class dense_state {
             const part_range parts = a.from.parts;
             const values_from given = expect_dense(a);
             if (parts.count() == 0) continue;
-            const std::span<T> target = output_.subspan(range(parts).begin, range(parts).size());
-            call_->await_readers(std::as_bytes(target));
-            kernel::copy<T>(given.values, target);
+            if (const std::span<T> target = writable(place::output, parts); target.data() != given.values.data()) {
+                call_->await_readers(std::as_bytes(target));
+                kernel::copy<T>(given.values, target);
+            }
             set(parts, place::output, given.what);
         }
+    }
+
+    /// Where a message that brings finished `parts` may be put right away: header and values; nothing while the place
+    /// is being read. Until the next call.
+    std::span<const byte_span> place_for(part_range parts) {
+        const byte_span values = std::as_writable_bytes(writable(place::output, parts));
+        if (values.empty() || call_->is_read(values)) return {};
+        places_for_one_ = {headers_.take(wire::header_bytes), values};
+        return places_for_one_;
     }
 
     /// Brings `parts` into the output, finishes the fold there, and returns that part of the output.
@@ -5827,8 +5982,14 @@ class dense_state {
     enum class place : unsigned char { input, output, scratch };
 
     segment range(part_range parts) const {
-        return split(output_.size(), places_.size(), static_cast<std::size_t>(parts.first),
-                     static_cast<std::size_t>(parts.last));
+        const segment first = chunk(parts.first);
+        return {first.begin, parts.count() == 0 ? first.begin : chunk(parts.last - 1).end};
+    }
+    segment chunk(int i) const {
+        const auto at = static_cast<std::size_t>(i);
+        const segment part = split(output_.size(), places_.size() / chunks_, at / chunks_);
+        const segment inside = split(part.size(), chunks_, at % chunks_);
+        return {part.begin + inside.begin, part.begin + inside.end};
     }
     place place_of(part_range parts) const { return places_[static_cast<std::size_t>(parts.first)]; }
     tally tally_of(part_range parts) const {
@@ -5903,8 +6064,10 @@ class dense_state {
     std::span<const T> input_{};
     std::span<T> output_{};
     aligned_vector<T> scratch_;
+    std::size_t chunks_ = 1;
     std::vector<place> places_;
     std::vector<tally> tallies_;
+    std::array<byte_span, 2> places_for_one_{};
     std::vector<std::span<const T>> operands_;
     arena headers_;
     frame_scratch<T, std::uint32_t> unused_;
@@ -6999,7 +7162,7 @@ receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& pl
         state.attach(call);
         begin(head_of(call));
         execute(call, plan, state);
-        receipt result{.rounds = plan.rounds()};
+        receipt result{.rounds = plan.rounds() / lookahead(plan)};
         end(result);
         return result;
     });
@@ -7210,10 +7373,13 @@ template <class Lane, class T, class Fold>
 receipt all_reduce_dense(Lane& lane, std::span<const T> input, std::span<T> output, const Fold& fold,
                          const contribution& own) {
     auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
-    const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
+    const auto plan = in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), output.size_bytes());
+    const auto chunks = static_cast<std::uint64_t>(plan.chunks());
     return run_schedule(
-        lane, signature_of<T>(operation::all_reduce, output.size(), fold), plan, state,
-        [&](const wire::header& head) { state.begin(head, plan.parts(), input, output, tally::of(own), fold); },
+        lane, signature_of<T>(operation::all_reduce, output.size(), fold, 0, chunks), plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), input, output, tally::of(own), fold, plan.chunks());
+        },
         [&](receipt& result) {
             state.total(0).describe(result);
             state.finish({0, plan.parts()});

@@ -38,7 +38,7 @@ TEST_CASE("exchange: memory that is being read is waited for, other memory is no
         exchange current(net, context);
         current.begin(call(1), rill::seconds(1));
         std::vector<int> data(8, net.rank()), other(8);
-        current.next_round();
+        current.enter(1);
         current.send(1 - net.rank(), bytes_of(data));
         CHECK(current.sends_this_round(bytes_of(data).first(1)));
         CHECK(!current.sends_this_round(bytes_of(other)));
@@ -52,7 +52,7 @@ TEST_CASE("exchange: memory that is being read is waited for, other memory is no
         }
         current.await_readers(bytes_of(data).last(1));
         CHECK(net.now() >= before + rill::milliseconds(1));
-        current.next_round();
+        current.enter(2);
         CHECK(!current.sends_this_round(bytes_of(data)));
         current.finish();
         CHECK(current.counted() == net.counted());

@@ -20,10 +20,13 @@ template <class Lane, class T, class Fold>
 receipt all_reduce_dense(Lane& lane, std::span<const T> input, std::span<T> output, const Fold& fold,
                          const contribution& own) {
     auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
-    const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
+    const auto plan = in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), output.size_bytes());
+    const auto chunks = static_cast<std::uint64_t>(plan.chunks());
     return run_schedule(
-        lane, signature_of<T>(operation::all_reduce, output.size(), fold), plan, state,
-        [&](const wire::header& head) { state.begin(head, plan.parts(), input, output, tally::of(own), fold); },
+        lane, signature_of<T>(operation::all_reduce, output.size(), fold, 0, chunks), plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), input, output, tally::of(own), fold, plan.chunks());
+        },
         [&](receipt& result) {
             state.total(0).describe(result);
             state.finish({0, plan.parts()});

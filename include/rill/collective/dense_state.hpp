@@ -11,6 +11,7 @@
 #include <rill/stream/frame.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,10 +30,11 @@ class dense_state {
     void attach(exchange<Net>& call) { call_ = &call; }
 
     /// `input` and `output` cover `[0, N)`; they are the same memory or do not overlap. A rank that contributes nothing
-    /// takes part with the neutral element.
+    /// takes part with the neutral element. `parts` counts chunks where each part is cut into `chunks` of them.
     void begin(const wire::header& head, int parts, std::span<const T> input, std::span<T> output, tally own,
-               const Fold& fold) {
+               const Fold& fold, int chunks = 1) {
         head_ = head;
+        chunks_ = static_cast<std::size_t>(chunks);
         fold_ = fold;
         input_ = input;
         output_ = output;
@@ -88,11 +90,21 @@ class dense_state {
             const part_range parts = a.from.parts;
             const values_from given = expect_dense(a);
             if (parts.count() == 0) continue;
-            const std::span<T> target = output_.subspan(range(parts).begin, range(parts).size());
-            call_->await_readers(std::as_bytes(target));
-            kernel::copy<T>(given.values, target);
+            if (const std::span<T> target = writable(place::output, parts); target.data() != given.values.data()) {
+                call_->await_readers(std::as_bytes(target));
+                kernel::copy<T>(given.values, target);
+            }
             set(parts, place::output, given.what);
         }
+    }
+
+    /// Where a message that brings finished `parts` may be put right away: header and values; nothing while the place
+    /// is being read. Until the next call.
+    std::span<const byte_span> place_for(part_range parts) {
+        const byte_span values = std::as_writable_bytes(writable(place::output, parts));
+        if (values.empty() || call_->is_read(values)) return {};
+        places_for_one_ = {headers_.take(wire::header_bytes), values};
+        return places_for_one_;
     }
 
     /// Brings `parts` into the output, finishes the fold there, and returns that part of the output.
@@ -112,8 +124,14 @@ class dense_state {
     enum class place : unsigned char { input, output, scratch };
 
     segment range(part_range parts) const {
-        return split(output_.size(), places_.size(), static_cast<std::size_t>(parts.first),
-                     static_cast<std::size_t>(parts.last));
+        const segment first = chunk(parts.first);
+        return {first.begin, parts.count() == 0 ? first.begin : chunk(parts.last - 1).end};
+    }
+    segment chunk(int i) const {
+        const auto at = static_cast<std::size_t>(i);
+        const segment part = split(output_.size(), places_.size() / chunks_, at / chunks_);
+        const segment inside = split(part.size(), chunks_, at % chunks_);
+        return {part.begin + inside.begin, part.begin + inside.end};
     }
     place place_of(part_range parts) const { return places_[static_cast<std::size_t>(parts.first)]; }
     tally tally_of(part_range parts) const {
@@ -188,8 +206,10 @@ class dense_state {
     std::span<const T> input_{};
     std::span<T> output_{};
     aligned_vector<T> scratch_;
+    std::size_t chunks_ = 1;
     std::vector<place> places_;
     std::vector<tally> tallies_;
+    std::array<byte_span, 2> places_for_one_{};
     std::vector<std::span<const T>> operands_;
     arena headers_;
     frame_scratch<T, std::uint32_t> unused_;

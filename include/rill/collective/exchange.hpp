@@ -47,11 +47,19 @@ class exchange {
     }
 
     /// Sends from where the pieces lie: they must not change until `await_readers` or `finish` says so.
-    void send(rank_t peer, const byte_pieces& pieces) {
+    void send(rank_t peer, const byte_pieces& pieces) { send(round_, peer, pieces); }
+
+    /// The same as a message of a round, the present one or a later one.
+    void send(int round, rank_t peer, const byte_pieces& pieces) {
         ++counted_.messages_sent;
         counted_.bytes_sent += pieces.size_bytes();
-        sent_.push_back({{}, peer, pieces, round_});  // before the post: what a peer may read must be settled
+        sent_.push_back({{}, peer, pieces, round});  // before the post: what a peer may read must be settled
         sent_.back().handle = net_->post(peer, on_, pieces);
+    }
+
+    /// Lets the next message of `peer` come that has not been let in yet, into `targets` where the transport can.
+    void expect(rank_t peer, std::span<const byte_span> targets) {
+        if constexpr (ExpectingTransport<Net>) net_->expect(peer, on_, targets);
     }
 
     message receive(rank_t peer) {
@@ -62,18 +70,25 @@ class exchange {
         return std::move(*received);
     }
 
-    void next_round() {
-        ++round_;
+    void enter(int round) {
+        round_ = round;
         if (sent_.size() - oldest_ < many) return;
         // Looking in vain costs time in a simulated network: what the last round sent is seldom done.
         const auto looks_done = [&](sent& s) { return s.round + 1 < round_ && s.handle.done(); };
         while (oldest_ < sent_.size() && looks_done(sent_[oldest_])) ++oldest_;
     }
 
-    /// Whether a message of the present round is being sent from `memory`.
+    /// Whether a message of the present round, or of a later one, is being sent from `memory`.
     bool sends_this_round(byte_view memory) const {
-        for (std::size_t i = sent_.size(); i-- > oldest_ && sent_[i].round == round_;)
+        for (std::size_t i = sent_.size(); i-- > oldest_ && sent_[i].round >= round_;)
             if (sent_[i].reads(memory)) return true;
+        return false;
+    }
+
+    /// Whether a receiver may still read from `memory`.
+    bool is_read(byte_view memory) {
+        for (std::size_t i = oldest_; i < sent_.size(); ++i)
+            if (sent_[i].reads(memory) && !sent_[i].handle.done()) return true;
         return false;
     }
 
@@ -103,6 +118,7 @@ class exchange {
     /// The same for unwinding, after all ranks have been told: withdraws what nobody has begun to read.
     void settle() noexcept {
         arrivals_.clear();
+        if constexpr (ExpectingTransport<Net>) net_->forget(on_);
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces())
                 for (auto& s : sent_)

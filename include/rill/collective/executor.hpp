@@ -2,6 +2,8 @@
 
 #include <rill/collective/exchange.hpp>
 #include <rill/concept/topology.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
 #include <rill/core/types.hpp>
 
 #include <cstddef>
@@ -22,28 +24,55 @@ void fold_by_parts(std::span<arrival<Message>> arrivals, Fold&& fold) {
     }
 }
 
+/// How many rounds ahead of its receives a rank may send.
+template <Schedule Plan>
+int lookahead(const Plan& plan) {
+    if constexpr (requires { plan.lookahead(); }) return plan.lookahead();
+    return 1;
+}
+
+template <class Net, Schedule Plan, class State>
+void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
+    for (int i = 0; i < plan.sends(round); ++i) {
+        const transfer to = plan.send(round, i);
+        call.send(round, to.peer, state.outgoing(to.parts, plan.kind(round)));
+    }
+}
+
+template <class Net, Schedule Plan, class State>
+void expect_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
+    for (int i = 0; i < plan.receives(round); ++i) {
+        const transfer from = plan.receive(round, i);
+        std::span<const byte_span> targets;
+        if constexpr (requires { state.place_for(from.parts); })
+            if (plan.kind(round) == action::copy) targets = state.place_for(from.parts);
+        call.expect(from.peer, targets);
+    }
+}
+
 }  // namespace detail
 
-/// Runs one rank's schedule: in each round posts what it sends, then receives, then folds or copies. `State` holds the
-/// data: `outgoing(parts, action)` gives the pieces of a message, whose memory stays valid until the exchange finishes;
+/// Runs one rank's schedule: in each round posts what it sends, then receives, then folds or copies. Where the plan has
+/// a `lookahead()`, sends are posted and arrivals expected that many rounds ahead. `State` holds the data:
+/// `outgoing(parts, action)` gives the pieces of a message, whose memory stays valid until the exchange finishes;
 /// `fold(arrivals)` takes arrivals that all bring the same parts, `copy(arrivals)` what a round brought, both in
 /// ascending order of the peers. It may keep messages.
 template <class Net, Schedule Plan, class State>
 void execute(exchange<Net>& call, const Plan& plan, State& state) {
     auto& arrivals = call.arrivals();
-    for (int round = 0; round < plan.rounds(); ++round) {
-        call.next_round();
-        const action kind = plan.kind(round);
-        for (int i = 0; i < plan.sends(round); ++i) {
-            const transfer to = plan.send(round, i);
-            call.send(to.peer, state.outgoing(to.parts, kind));
+    const int ahead = detail::lookahead(plan);
+    for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
+        call.enter(round);
+        for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
+            detail::send_round(call, plan, state, begun);
+            if constexpr (ExpectingTransport<Net>) detail::expect_round(call, plan, state, begun);
         }
         for (int i = 0; i < plan.receives(round); ++i) {
             const transfer from = plan.receive(round, i);
             arrivals.push_back({from, call.receive(from.peer)});
         }
         if (arrivals.empty()) continue;
-        if (kind == action::fold)
+        if (plan.kind(round) == action::fold)
             detail::fold_by_parts(std::span(arrivals), [&](auto same_parts) { state.fold(same_parts); });
         else
             state.copy(arrivals);

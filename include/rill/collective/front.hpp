@@ -4,7 +4,9 @@
 // runs the collective on a lane. The blocking form calls it on the group, the non-blocking form starts it.
 #pragma once
 
+#include <rill/collective/chunks.hpp>
 #include <rill/collective/dense_state.hpp>
+#include <rill/collective/executor.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/head.hpp>
 #include <rill/collective/start.hpp>
@@ -116,7 +118,7 @@ receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& pl
         state.attach(call);
         begin(head_of(call));
         execute(call, plan, state);
-        receipt result{.rounds = plan.rounds()};
+        receipt result{.rounds = plan.rounds() / lookahead(plan)};
         end(result);
         return result;
     });

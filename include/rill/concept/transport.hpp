@@ -105,4 +105,17 @@ concept ConcurrentTransport =
         { queue.close() };
     };
 
+/// A transport that can begin to receive a message before its rank waits for it.
+///
+/// - `expect(peer, on, targets)`: the next message of that channel which is not yet expected will be received, and may
+///   come at once. `targets` is memory for all of its bytes, consecutive, or nothing: where the sizes add up, the
+///   transport may put the bytes there, and the pieces of the message that is received in due course lie there.
+/// - `forget(on)`: nothing of that channel is expected any more; once it returns, no target is written to.
+template <class N>
+concept ExpectingTransport =
+    Transport<N> && requires(N& net, rank_t peer, channel on, std::span<const byte_span> targets) {
+        { net.expect(peer, on, targets) };
+        { net.forget(on) } noexcept;
+    };
+
 }  // namespace rill::inline RILL_ABI

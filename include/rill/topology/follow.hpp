@@ -157,6 +157,9 @@ class follower {
         }
         if (t.parts.first < 0 || t.parts.last > parts_ || t.parts.count() < 1)
             return refuse(round, rank, "a range of parts is not inside [0, parts())");
+        if constexpr (requires { requires S::carries_one_part; })
+            if (t.parts.count() > 1)
+                return refuse(round, rank, "a transfer carries several parts, against its promise");
         return true;
     }
     /// Senders post in ascending order, so that every inbox is in the order in which receives must be listed.

@@ -9,6 +9,8 @@ namespace rill::inline RILL_ABI::topology {
 /// One rank's rounds around a ring: each sends one part to the next rank and receives one from the previous.
 class ring_schedule {
   public:
+    static constexpr bool carries_one_part = true;
+
     constexpr ring_schedule() = default;
     constexpr ring_schedule(operation what, int size, rank_t rank) : what_(what), size_(size), rank_(rank) {
         RILL_EXPECTS(0 <= rank && rank < size, "topology::ring: the rank is outside the group");

@@ -9,6 +9,8 @@ namespace rill::inline RILL_ABI::topology {
 /// One rank's two rounds: part j to rank j, for all j; then the own part to all.
 class split_schedule {
   public:
+    static constexpr bool carries_one_part = true;
+
     constexpr split_schedule() = default;
     constexpr split_schedule(operation what, int size, rank_t rank) : what_(what), size_(size), rank_(rank) {
         RILL_EXPECTS(0 <= rank && rank < size, "topology::split_allgather: the rank is outside the group");

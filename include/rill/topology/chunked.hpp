@@ -1,0 +1,58 @@
+#pragma once
+
+#include <rill/concept/topology.hpp>
+#include <rill/core/contract.hpp>
+
+namespace rill::inline RILL_ABI::topology {
+
+/// Whether no transfer carries more than one part, so that the parts can be cut into chunks; the same on all ranks. A
+/// schedule of several parts says so by a constant `carries_one_part`, which the proofs check.
+template <Schedule S>
+constexpr bool can_be_cut(const S& schedule) {
+    if constexpr (requires { requires S::carries_one_part; }) return true;
+    return schedule.parts() == 1;
+}
+
+/// A schedule whose parts are cut into chunks: part p consists of the parts `p * chunks … (p + 1) * chunks - 1`. Each
+/// round becomes one for each chunk, with the same peers.
+///
+/// What chunk c needs comes in rounds of chunk c: what is sent in a round depends only on what was received
+/// `lookahead()` or more rounds before, so that it can be sent while other chunks are still on their way. As a schedule
+/// it is proved like any other; executed round by round, or ahead, it moves the same messages between each pair of
+/// ranks in the same order, and every coordinate is folded as without chunks.
+template <Schedule S>
+class chunked_schedule {
+  public:
+    constexpr chunked_schedule() = default;
+    constexpr chunked_schedule(const S& whole, int chunks) : whole_(whole), chunks_(chunks) {
+        RILL_EXPECTS(chunks == 1 || (chunks > 1 && can_be_cut(whole)),
+                     "topology::chunked_schedule: only parts that travel alone can be cut");
+    }
+
+    constexpr int chunks() const { return chunks_; }
+    constexpr int lookahead() const { return chunks_; }
+
+    constexpr int parts() const { return whole_.parts() * chunks_; }
+    constexpr int rounds() const { return whole_.rounds() * chunks_; }
+    constexpr action kind(int round) const { return whole_.kind(round / chunks_); }
+    constexpr int sends(int round) const { return whole_.sends(round / chunks_); }
+    constexpr transfer send(int round, int i) const { return cut(whole_.send(round / chunks_, i), round % chunks_); }
+    constexpr int receives(int round) const { return whole_.receives(round / chunks_); }
+    constexpr transfer receive(int round, int i) const {
+        return cut(whole_.receive(round / chunks_, i), round % chunks_);
+    }
+
+    friend constexpr bool operator==(const chunked_schedule&, const chunked_schedule&) = default;
+
+  private:
+    constexpr transfer cut(transfer t, int chunk) const {
+        if (chunks_ == 1 || t.parts.count() == 0) return t;
+        const int first = t.parts.first * chunks_ + chunk;
+        return {t.peer, {first, first + 1}};
+    }
+
+    S whole_{};
+    int chunks_ = 1;
+};
+
+}  // namespace rill::inline RILL_ABI::topology

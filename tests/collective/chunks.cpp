@@ -1,0 +1,209 @@
+#include <rill/collective/chunks.hpp>
+
+#include <rill/collective/all_reduce.hpp>
+#include <rill/topology/halving_doubling.hpp>
+#include <rill/topology/recursive_doubling.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/topology/split_allgather.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/simulated.hpp>
+#include <rill/transport/subgroup.hpp>
+
+#include "cases.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace rill;
+
+std::vector<rank_t> all_ranks(int size) {
+    std::vector<rank_t> ranks(static_cast<std::size_t>(size));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
+}
+
+/// All ranks of a transport, as one that asks for messages of some size.
+template <class Net>
+class choosy : public subgroup<Net> {
+  public:
+    choosy(Net& net, std::size_t wanted) : subgroup<Net>(net, all_ranks(net.size())), wanted_(wanted) {}
+    std::size_t chunk_bytes() const { return wanted_; }
+
+  private:
+    std::size_t wanted_;
+};
+
+/// The same, and what is expected arrives in the place for it.
+template <class Net>
+class foreseeing : public choosy<Net> {
+    using base = choosy<Net>;
+
+  public:
+    class message {
+      public:
+        message(typename base::message&& inner, const byte_pieces& pieces)
+            : inner_(std::move(inner)), pieces_(pieces) {}
+        rank_t source() const { return inner_.source(); }
+        byte_pieces pieces() const { return pieces_; }
+
+      private:
+        typename base::message inner_;
+        byte_pieces pieces_;
+    };
+
+    using base::base;
+
+    void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
+        expected_.push_back({peer, on, {targets.begin(), targets.end()}});
+        if (!targets.empty()) ++placed;
+    }
+    void forget(channel) noexcept {
+        forgotten += static_cast<int>(expected_.size());
+        expected_.clear();
+    }
+
+    std::optional<message> receive(rank_t peer, channel on, deadline until) {
+        return foresee(on, base::receive(peer, on, until));
+    }
+    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
+        return foresee(on, base::receive(peers, on, until));
+    }
+    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
+        return foresee(on, base::receive_latest(peers, on, until));
+    }
+
+    int placed = 0;     ///< messages for which there was a place
+    int forgotten = 0;  ///< messages that were expected and not received
+
+  private:
+    struct expectation {
+        rank_t peer;
+        channel on;
+        std::vector<byte_span> targets;
+    };
+
+    std::optional<message> foresee(channel on, std::optional<typename base::message> received) {
+        if (!received) return std::nullopt;
+        byte_pieces pieces = received->pieces();
+        const auto found = std::find_if(expected_.begin(), expected_.end(), [&](const expectation& e) {
+            return e.peer == received->source() && e.on == on;
+        });
+        if (found != expected_.end()) {
+            if (!found->targets.empty()) pieces = put(pieces, found->targets);
+            expected_.erase(found);
+        }
+        return message(std::move(*received), pieces);
+    }
+
+    static byte_pieces put(const byte_pieces& from, const std::vector<byte_span>& targets) {
+        byte_pieces placed;
+        REQUIRE(from.count() == targets.size());
+        for (std::size_t i = 0; i < targets.size(); ++i) {
+            REQUIRE(from[i].size() == targets[i].size());
+            std::memcpy(targets[i].data(), from[i].data(), from[i].size());
+            placed.push(targets[i]);
+        }
+        return placed;
+    }
+
+    std::vector<expectation> expected_;
+};
+static_assert(ExpectingTransport<foreseeing<in_process::endpoint>>);
+
+/// Reals whose sum depends on the order of the operands.
+std::vector<float> reals(int rank, std::size_t n) {
+    std::vector<float> made(n);
+    for (std::size_t i = 0; i < n; ++i)
+        made[i] = 1.0F / static_cast<float>(3 + (i * 7 + 13 * static_cast<std::size_t>(rank)) % 101);
+    return made;
+}
+
+template <class Shape, class Net>
+std::vector<float> sum_of_reals(Net& net, std::size_t n, bool in_place) {
+    group workers{net, Shape{}};
+    const std::vector<float> input = reals(net.rank(), n);
+    std::vector<float> output = in_place ? input : std::vector<float>(n);
+    if (in_place)
+        all_reduce(workers, output, output);
+    else
+        all_reduce(workers, input, output);
+    return output;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+template <class Shape>
+void compare_with_whole() {
+    cases::failures all;
+    for (int ranks : {2, 3, 5, 8})
+        for (std::size_t n : {0U, 1U, 65U, 1000U})
+            in_process::run(ranks, [&](in_process::endpoint& net) {
+                const std::vector<float> whole = sum_of_reals<Shape>(net, n, false);
+                choosy<in_process::endpoint> picky(net, 20);
+                foreseeing<in_process::endpoint> eager(net, 20);
+                const std::string where = "P=" + std::to_string(ranks) + " N=" + std::to_string(n);
+                for (bool in_place : {false, true}) {
+                    if (!same_bits(whole, sum_of_reals<Shape>(picky, n, in_place))) all.add(where);
+                    if (!same_bits(whole, sum_of_reals<Shape>(eager, n, in_place))) all.add(where + " expected");
+                }
+                if (eager.forgotten != 0) all.add(where + ": expected what did not come");
+                if (Shape::has_copy_phase && n == 1000 && eager.placed == 0) all.add(where + ": no place was given");
+            });
+    CHECK_MESSAGE(all.text().empty(), std::string(Shape::name), ": ", all.text());
+}
+
+}  // namespace
+
+TEST_CASE("chunks: the bits are those of whole parts") {
+    compare_with_whole<topology::ring>();
+    compare_with_whole<topology::split_allgather>();
+    compare_with_whole<topology::recursive_doubling>();
+}
+
+TEST_CASE("chunks: as many as have the size that the transport asks for") {
+    in_process::run(1, [](in_process::endpoint& net) {
+        const choosy<in_process::endpoint> picky(net, 100);
+        const auto ring_of_4 = topology::ring{}.all_reduce(4, 0);
+        CHECK(detail::chunks_of(picky, ring_of_4, 0) == 1);
+        CHECK(detail::chunks_of(picky, ring_of_4, 4 * 199) == 1);
+        CHECK(detail::chunks_of(picky, ring_of_4, 4 * 200) == 2);
+        CHECK(detail::chunks_of(picky, ring_of_4, 4'000'000) == 64);
+        CHECK(detail::chunks_of(picky, topology::halving_doubling{}.all_reduce(4, 0), 4'000'000) == 1);
+        CHECK(detail::chunks_of(net, ring_of_4, 4'000'000) == 1);
+    });
+}
+
+TEST_CASE("chunks: of a round travel while others are on their way") {
+    constexpr std::size_t n = 4000, frame = wire::header_bytes + n;  // a quarter of the floats
+    const simulated::network links{.latency = microseconds(100), .bandwidth = 1'000'000'000};
+    const auto time_of = [&](auto& net) {
+        group workers{net, topology::ring{}};
+        std::vector<float> data(n, 1), result(n);
+        net.sleep_until({1'000'000'000});
+        const receipt done = all_reduce(workers, data, result);
+        CHECK(done.rounds == 6);
+        return done.elapsed;
+    };
+    simulated::run(4, links, [&](simulated::endpoint& net) {
+        CHECK(time_of(net).ns == ((links.latency + links.transfer(frame)) * 6).ns);
+    });
+    simulated::run(4, links, [&](simulated::endpoint& net) {
+        choosy<simulated::endpoint> picky(net, n / 4);
+        // Only the last chunk of a round waits for its bytes; those before it are on the wire meanwhile.
+        const duration chunk = links.transfer(wire::header_bytes + n / 4);
+        CHECK(time_of(picky).ns == ((links.latency + chunk) * 6 + chunk * 3).ns);
+    });
+}
