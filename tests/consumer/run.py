@@ -221,9 +221,9 @@ def pkg_config(ground):
 
     expect(ask("--modversion", "rill") == [".".join(map(str, ground.version))], "rill.pc is of another version")
     for name in COMPONENTS:
-        module, compiler = ("rill", "mpicxx") if name == "mpi" else (f"rill-{name}", "g++")
+        modules, compiler = ([], "mpicxx") if name == "mpi" else ([f"rill-{name}"], "g++")
         compile_and_run(ground, compiler, [ground.projects / f"program/{name}.cpp"], f"pkg_config_{name}",
-                        *ask("--cflags", "--libs", module))
+                        *ask("--cflags", "--libs", "rill-threads", *modules))
 
 
 @case
