@@ -248,7 +248,7 @@ def conan(ground):
     said = run(ground.conan, "create", ground.source, "--build=missing", "-s", "compiler.cppstd=20", "-s",
                "build_type=Debug", *options, env=home)
     for name in COMPONENTS:
-        expect(f"RUN: ./{name}\n" in said, f"{name} did not run:\n{said}")
+        expect(f"RUN: ./with_{name}\n" in said, f"{name} did not run:\n{said}")
 
 
 def attempt(name, ground):
