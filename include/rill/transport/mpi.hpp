@@ -68,7 +68,7 @@ class endpoint {
         RILL_EXPECTS(chosen.eager_bytes >= detail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
                      "mpi: eager_bytes must be between 1024 and 2^30");
         if (!detail::is_running())
-            throw library_error(no_rank, "MPI is not running: make an rill::mpi::environment first");
+            throw library_error(no_rank, "MPI is not running: make a rill::mpi::environment first");
         engine_ = detail::registry::instance().open(processes, chosen);
     }
     endpoint(const endpoint&) = delete;

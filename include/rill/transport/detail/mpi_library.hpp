@@ -33,7 +33,9 @@ namespace rill::inline RILL_ABI::mpi {
 class library_error : public error {
   public:
     library_error(rank_t rank, std::string reason)
-        : error(abort_notice{.culprit = rank, .reason = "rank " + std::to_string(rank) + ": " + std::move(reason)}) {}
+        : error(abort_notice{.culprit = rank,
+                             .reason = rank == no_rank ? std::move(reason)
+                                                       : "rank " + std::to_string(rank) + ": " + std::move(reason)}) {}
 };
 
 namespace detail {
