@@ -7,6 +7,10 @@
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 
+#if __has_include(<mpi.h>)
+#include <rill/transport/mpi.hpp>
+#endif
+
 #include <doctest/doctest.h>
 
 #include <array>
@@ -177,3 +181,14 @@ TEST_CASE("data_error") {
         require_message(failed.what());
     }
 }
+
+#if __has_include(<mpi.h>)
+TEST_CASE("library_error") {
+    try {
+        const mpi::endpoint net(MPI_COMM_WORLD);
+        FAIL("MPI is not running");
+    } catch (const mpi::library_error& failed) {
+        require_message(failed.what());
+    }
+}
+#endif
