@@ -221,9 +221,9 @@ def pkg_config(ground):
 
     expect(ask("--modversion", "rill") == [".".join(map(str, ground.version))], "rill.pc is of another version")
     for name in COMPONENTS:
-        module, compiler = ("rill", "mpicxx") if name == "mpi" else (f"rill-{name}", "g++")
+        modules, compiler = ([], "mpicxx") if name == "mpi" else ([f"rill-{name}"], "g++")
         compile_and_run(ground, compiler, [ground.projects / f"program/{name}.cpp"], f"pkg_config_{name}",
-                        *ask("--cflags", "--libs", module))
+                        *ask("--cflags", "--libs", "rill-threads", *modules))
 
 
 @case
@@ -248,7 +248,7 @@ def conan(ground):
     said = run(ground.conan, "create", ground.source, "--build=missing", "-s", "compiler.cppstd=20", "-s",
                "build_type=Debug", *options, env=home)
     for name in COMPONENTS:
-        expect(f"RUN: ./{name}\n" in said, f"{name} did not run:\n{said}")
+        expect(f"RUN: ./with_{name}\n" in said, f"{name} did not run:\n{said}")
 
 
 def attempt(name, ground):

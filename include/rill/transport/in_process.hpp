@@ -114,7 +114,8 @@ class endpoint {
     rank_t rank_;
 };
 
-inline detail::meeting_place::meeting_place(endpoint& net) : world_(net.world_), rank_(net.rank_) {}
+inline detail::meeting_place::meeting_place(endpoint& net)
+    : world_(net.world_), rank_(net.rank_), bell_(&world_->at(rank_).bells.of_meeting()) {}
 
 static_assert(ConcurrentTransport<endpoint>);
 

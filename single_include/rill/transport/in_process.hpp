@@ -15,6 +15,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -253,6 +254,39 @@ class bell {
 
 }  // namespace rill::inline RILL_ABI::in_process::detail
 
+// ===== rill/transport/detail/in_process_bells.hpp
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+/// The bells of one rank. Activities that wait for different things wait at different bells, so that what one of them
+/// has been waiting for does not wake the others: with a few of them asleep that would cost more than the message.
+///
+/// They stay as long as the rank: whoever rings may do so when those who waited have gone.
+class bells {
+  public:
+    /// For messages of a channel and the release of what was lent on it. Neighbouring tags have different ones.
+    bell& of(channel on) { return all_[1 + (on.context + on.tag) % channels]; }
+    /// For everything else.
+    bell& common() { return all_[0]; }
+    /// For an event or a queue: another one for each, as far as they go.
+    bell& of_meeting() {
+        return all_[1 + channels + meetings_made_.fetch_add(1, std::memory_order_relaxed) % meetings];
+    }
+
+    void ring_all() noexcept {
+        for (bell& each : all_) each.ring();
+    }
+
+  private:
+    static constexpr std::size_t channels = 16, meetings = 32;
+
+    struct alignas(64) apart : bell {};
+    std::array<apart, 1 + channels + meetings> all_;
+    std::atomic<std::size_t> meetings_made_{0};
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail
+
 // ===== rill/transport/detail/in_process_mailbox.hpp
 
 namespace rill::inline RILL_ABI::in_process::detail {
@@ -462,8 +496,8 @@ struct alignas(64) rank_state {
     mailbox box;
     call_table calls;
     std::vector<rank_t> awaiting_room;
-    alignas(64) class bell bell;
-    std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0}, bytes_received{0};
+    class bells bells;
+    alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0}, bytes_received{0};
 };
 
 /// What the ranks share.
@@ -478,25 +512,39 @@ class world {
     rank_state& at(rank_t rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
     void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
 
-    /// Waits on the bell of `rank` until `ready()`; false when `until` has passed. Throws when the context has ended.
+    /// Waits for what is told by the bell of a channel until `ready()`; false when `until` has passed. Throws when the
+    /// context has ended.
     template <class Ready>
-    bool wait(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
-        for (bell& own = at(rank).bell;;) {
-            const std::uint32_t seen = own.strokes();
-            throw_if_ended(rank, context);
-            if (ready()) return true;
-            if (until.is_immediate() || !own.wait(seen, until, tries())) return false;
-        }
+    bool wait(rank_t rank, channel on, deadline until, Ready&& ready) {
+        return wait_at(at(rank).bells.of(on), rank, on.context, until, ready);
     }
 
     /// The same, whatever has ended.
     template <class Ready>
-    void wait_regardless(rank_t rank, Ready&& ready) {
-        for (bell& own = at(rank).bell;;) {
+    void wait_regardless(rank_t rank, channel on, Ready&& ready) {
+        for (bell& own = at(rank).bells.of(on);;) {
             const std::uint32_t seen = own.strokes();
             if (ready()) return;
             own.wait(seen, deadline::never, tries());
         }
+    }
+
+    /// Waits for what is told by the common bell.
+    template <class Ready>
+    bool wait(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        return wait_at(at(rank).bells.common(), rank, context, until, ready);
+    }
+
+    /// Waits for another activity of the same rank; so long it leaves its core to that one.
+    template <class Ready>
+    bool meet(bell& where, rank_t rank, deadline until, Ready&& ready) {
+        struct away {
+            world& of;
+            ~away() { of.threads_changed(1); }
+        };
+        threads_changed(-1);
+        const away meanwhile{*this};
+        return wait_at(where, rank, every_context, until, ready);
     }
 
     /// Null when the receiver has closed the context.
@@ -508,7 +556,7 @@ class world {
             if (!target.calls.is_closed(on.context)) posted = &target.box.borrow(from, to, on, pieces);
         }
         count_sent(from, pieces.size_bytes());
-        if (posted != nullptr) target.bell.ring();
+        if (posted != nullptr) target.bells.of(on).ring();
         return posted;
     }
 
@@ -521,7 +569,7 @@ class world {
             if (!wait(from, on.context, until, attempt)) return false;
         }
         count_sent(from, size);
-        at(to).bell.ring();
+        at(to).bells.of(on).ring();
         return true;
     }
 
@@ -543,11 +591,12 @@ class world {
             return;
         }
         const rank_t source = read.source;  // once released, the node may be in use again
+        const channel on = read.on;
         const unsigned before = read.marks.fetch_or(node::released, std::memory_order_acq_rel);
         if ((before & node::abandoned) != 0)
             at(read.receiver).box.retire(read);
         else if ((before & node::awaited) != 0)
-            at(source).bell.ring();
+            at(source).bells.of(on).ring();
     }
 
     /// By the sender; true when nobody will read the message any more.
@@ -563,7 +612,8 @@ class world {
             at(self).calls.announce(context, call);
         }
         // Whoever looked before the lock has counted itself before that.
-        if (inquirers_.load(std::memory_order_relaxed) > 0) ring_all();
+        if (inquirers_.load(std::memory_order_relaxed) == 0) return;
+        for (const auto& each : ranks_) each->bells.common().ring();
     }
 
     std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context, std::uint64_t number,
@@ -652,6 +702,16 @@ class world {
         rank_t sender_;
     };
 
+    template <class Ready>
+    bool wait_at(bell& own, rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        for (;;) {
+            const std::uint32_t seen = own.strokes();
+            throw_if_ended(rank, context);
+            if (ready()) return true;
+            if (until.is_immediate() || !own.wait(seen, until, tries())) return false;
+        }
+    }
+
     patience tries() const {
         return {threads_.load(std::memory_order_relaxed) <= cores_ ? chosen_.spins : 0, chosen_.yields};
     }
@@ -682,7 +742,7 @@ class world {
     node* receive_by(rank_t self, channel on, deadline until, Take&& take) {
         rank_state& own = at(self);
         node* found = nullptr;
-        wait(self, on.context, until, [&] {
+        wait(self, on, until, [&] {
             const std::lock_guard lock(own.mutex);
             found = take(own.box);
             if (found != nullptr) offer_room(own);
@@ -696,7 +756,7 @@ class world {
     }
 
     void offer_room(rank_state& own) {
-        for (const rank_t sender : own.awaiting_room) at(sender).bell.ring();
+        for (const rank_t sender : own.awaiting_room) at(sender).bells.common().ring();
     }
 
     void count_sent(rank_t from, std::size_t bytes) {
@@ -711,7 +771,7 @@ class world {
     }
 
     void ring_all() {
-        for (const auto& each : ranks_) each->bell.ring();
+        for (const auto& each : ranks_) each->bells.ring_all();
     }
 
     options chosen_;
@@ -744,7 +804,7 @@ class activity {
         if (!thread_.joinable()) return;
         if (std::uncaught_exceptions() > unwinding_) {
             state_->stop.store(true, std::memory_order_release);
-            state_->world.at(state_->rank).bell.ring();
+            state_->world.at(state_->rank).bells.ring_all();
         }
         thread_.join();
     }
@@ -881,20 +941,21 @@ class endpoint;
 
 namespace detail {
 
-/// Where the threads of one rank wait for each other: its bell.
+/// Where threads of one rank wait for each other: one of its bells.
 class meeting_place {
   public:
     meeting_place(endpoint& net);  // NOLINT(google-explicit-constructor): an endpoint says where
 
     template <class Ready>
     bool wait(deadline until, Ready&& ready) {
-        return world_->wait(rank_, every_context, until, std::forward<Ready>(ready));
+        return world_->meet(*bell_, rank_, until, std::forward<Ready>(ready));
     }
-    void ring() { world_->at(rank_).bell.ring(); }
+    void ring() { bell_->ring(); }
 
   private:
     world* world_;
     rank_t rank_;
+    bell* bell_;
 };
 
 }  // namespace detail
@@ -958,13 +1019,13 @@ class sending {
 
     /// True when done, false when `until` has passed; throws what ended the context.
     bool wait(deadline until) {
-        return done() || world_->wait(node_->source, node_->on.context, until, [this] { return released(); });
+        return done() || world_->wait(node_->source, node_->on, until, [this] { return released(); });
     }
 
     /// Withdraws the message if nobody has taken it, otherwise waits until it has been read.
     void settle() noexcept {
         if (done() || withdrawn()) return;
-        world_->wait_regardless(node_->source, [this] { return released(); });
+        world_->wait_regardless(node_->source, node_->on, [this] { return released(); });
     }
 
   private:
@@ -1158,7 +1219,8 @@ class endpoint {
     rank_t rank_;
 };
 
-inline detail::meeting_place::meeting_place(endpoint& net) : world_(net.world_), rank_(net.rank_) {}
+inline detail::meeting_place::meeting_place(endpoint& net)
+    : world_(net.world_), rank_(net.rank_), bell_(&world_->at(rank_).bells.of_meeting()) {}
 
 static_assert(ConcurrentTransport<endpoint>);
 

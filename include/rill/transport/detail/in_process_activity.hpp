@@ -25,7 +25,7 @@ class activity {
         if (!thread_.joinable()) return;
         if (std::uncaught_exceptions() > unwinding_) {
             state_->stop.store(true, std::memory_order_release);
-            state_->world.at(state_->rank).bell.ring();
+            state_->world.at(state_->rank).bells.ring_all();
         }
         thread_.join();
     }

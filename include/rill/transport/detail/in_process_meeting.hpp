@@ -15,20 +15,21 @@ class endpoint;
 
 namespace detail {
 
-/// Where the threads of one rank wait for each other: its bell.
+/// Where threads of one rank wait for each other: one of its bells.
 class meeting_place {
   public:
     meeting_place(endpoint& net);  // NOLINT(google-explicit-constructor): an endpoint says where
 
     template <class Ready>
     bool wait(deadline until, Ready&& ready) {
-        return world_->wait(rank_, every_context, until, std::forward<Ready>(ready));
+        return world_->meet(*bell_, rank_, until, std::forward<Ready>(ready));
     }
-    void ring() { world_->at(rank_).bell.ring(); }
+    void ring() { bell_->ring(); }
 
   private:
     world* world_;
     rank_t rank_;
+    bell* bell_;
 };
 
 }  // namespace detail

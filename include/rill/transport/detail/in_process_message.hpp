@@ -59,13 +59,13 @@ class sending {
 
     /// True when done, false when `until` has passed; throws what ended the context.
     bool wait(deadline until) {
-        return done() || world_->wait(node_->source, node_->on.context, until, [this] { return released(); });
+        return done() || world_->wait(node_->source, node_->on, until, [this] { return released(); });
     }
 
     /// Withdraws the message if nobody has taken it, otherwise waits until it has been read.
     void settle() noexcept {
         if (done() || withdrawn()) return;
-        world_->wait_regardless(node_->source, [this] { return released(); });
+        world_->wait_regardless(node_->source, node_->on, [this] { return released(); });
     }
 
   private:

@@ -10,6 +10,7 @@
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/call_table.hpp>
 #include <rill/transport/detail/in_process_bell.hpp>
+#include <rill/transport/detail/in_process_bells.hpp>
 #include <rill/transport/detail/in_process_mailbox.hpp>
 #include <rill/transport/detail/same_failure.hpp>
 
@@ -55,8 +56,8 @@ struct alignas(64) rank_state {
     mailbox box;
     call_table calls;
     std::vector<rank_t> awaiting_room;
-    alignas(64) class bell bell;
-    std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0}, bytes_received{0};
+    class bells bells;
+    alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0}, bytes_received{0};
 };
 
 /// What the ranks share.
@@ -71,25 +72,39 @@ class world {
     rank_state& at(rank_t rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
     void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
 
-    /// Waits on the bell of `rank` until `ready()`; false when `until` has passed. Throws when the context has ended.
+    /// Waits for what is told by the bell of a channel until `ready()`; false when `until` has passed. Throws when the
+    /// context has ended.
     template <class Ready>
-    bool wait(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
-        for (bell& own = at(rank).bell;;) {
-            const std::uint32_t seen = own.strokes();
-            throw_if_ended(rank, context);
-            if (ready()) return true;
-            if (until.is_immediate() || !own.wait(seen, until, tries())) return false;
-        }
+    bool wait(rank_t rank, channel on, deadline until, Ready&& ready) {
+        return wait_at(at(rank).bells.of(on), rank, on.context, until, ready);
     }
 
     /// The same, whatever has ended.
     template <class Ready>
-    void wait_regardless(rank_t rank, Ready&& ready) {
-        for (bell& own = at(rank).bell;;) {
+    void wait_regardless(rank_t rank, channel on, Ready&& ready) {
+        for (bell& own = at(rank).bells.of(on);;) {
             const std::uint32_t seen = own.strokes();
             if (ready()) return;
             own.wait(seen, deadline::never, tries());
         }
+    }
+
+    /// Waits for what is told by the common bell.
+    template <class Ready>
+    bool wait(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        return wait_at(at(rank).bells.common(), rank, context, until, ready);
+    }
+
+    /// Waits for another activity of the same rank; so long it leaves its core to that one.
+    template <class Ready>
+    bool meet(bell& where, rank_t rank, deadline until, Ready&& ready) {
+        struct away {
+            world& of;
+            ~away() { of.threads_changed(1); }
+        };
+        threads_changed(-1);
+        const away meanwhile{*this};
+        return wait_at(where, rank, every_context, until, ready);
     }
 
     /// Null when the receiver has closed the context.
@@ -101,7 +116,7 @@ class world {
             if (!target.calls.is_closed(on.context)) posted = &target.box.borrow(from, to, on, pieces);
         }
         count_sent(from, pieces.size_bytes());
-        if (posted != nullptr) target.bell.ring();
+        if (posted != nullptr) target.bells.of(on).ring();
         return posted;
     }
 
@@ -114,7 +129,7 @@ class world {
             if (!wait(from, on.context, until, attempt)) return false;
         }
         count_sent(from, size);
-        at(to).bell.ring();
+        at(to).bells.of(on).ring();
         return true;
     }
 
@@ -136,11 +151,12 @@ class world {
             return;
         }
         const rank_t source = read.source;  // once released, the node may be in use again
+        const channel on = read.on;
         const unsigned before = read.marks.fetch_or(node::released, std::memory_order_acq_rel);
         if ((before & node::abandoned) != 0)
             at(read.receiver).box.retire(read);
         else if ((before & node::awaited) != 0)
-            at(source).bell.ring();
+            at(source).bells.of(on).ring();
     }
 
     /// By the sender; true when nobody will read the message any more.
@@ -156,7 +172,8 @@ class world {
             at(self).calls.announce(context, call);
         }
         // Whoever looked before the lock has counted itself before that.
-        if (inquirers_.load(std::memory_order_relaxed) > 0) ring_all();
+        if (inquirers_.load(std::memory_order_relaxed) == 0) return;
+        for (const auto& each : ranks_) each->bells.common().ring();
     }
 
     std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context, std::uint64_t number,
@@ -245,6 +262,16 @@ class world {
         rank_t sender_;
     };
 
+    template <class Ready>
+    bool wait_at(bell& own, rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        for (;;) {
+            const std::uint32_t seen = own.strokes();
+            throw_if_ended(rank, context);
+            if (ready()) return true;
+            if (until.is_immediate() || !own.wait(seen, until, tries())) return false;
+        }
+    }
+
     patience tries() const {
         return {threads_.load(std::memory_order_relaxed) <= cores_ ? chosen_.spins : 0, chosen_.yields};
     }
@@ -275,7 +302,7 @@ class world {
     node* receive_by(rank_t self, channel on, deadline until, Take&& take) {
         rank_state& own = at(self);
         node* found = nullptr;
-        wait(self, on.context, until, [&] {
+        wait(self, on, until, [&] {
             const std::lock_guard lock(own.mutex);
             found = take(own.box);
             if (found != nullptr) offer_room(own);
@@ -289,7 +316,7 @@ class world {
     }
 
     void offer_room(rank_state& own) {
-        for (const rank_t sender : own.awaiting_room) at(sender).bell.ring();
+        for (const rank_t sender : own.awaiting_room) at(sender).bells.common().ring();
     }
 
     void count_sent(rank_t from, std::size_t bytes) {
@@ -304,7 +331,7 @@ class world {
     }
 
     void ring_all() {
-        for (const auto& each : ranks_) each->bell.ring();
+        for (const auto& each : ranks_) each->bells.ring_all();
     }
 
     options chosen_;
