@@ -41,7 +41,9 @@ class traced : public detail::traced_concurrency<Net> {
     trace_log& log() const { return *log_; }
 
     /// Records the time until the result is destroyed. `name` lives as long as the log.
-    [[nodiscard]] span_guard span(const char* name) const { return span_guard(*this, {.begin = now(), .name = name}); }
+    [[nodiscard]] span_guard span(const char* name) const {
+        return span_guard(*this, {.begin = now(), .name = name, .activity = this_activity()});
+    }
 
     rank_t rank() const { return std::as_const(*inner_).rank(); }
     int size() const { return std::as_const(*inner_).size(); }
@@ -100,6 +102,13 @@ class traced : public detail::traced_concurrency<Net> {
     std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(key); }
     void close(std::uint64_t context) { inner_->close(context); }
 
+    const void* this_activity() const {
+        if constexpr (requires { std::as_const(*inner_).this_activity(); })
+            return std::as_const(*inner_).this_activity();
+        else
+            return nullptr;
+    }
+
     template <class Body>
     auto spawn(Body body)
         requires ConcurrentTransport<Net>
@@ -111,7 +120,7 @@ class traced : public detail::traced_concurrency<Net> {
     friend detail::traced_concurrency<Net>;
 
     trace_event of_peer(trace_event::what kind, const char* name, rank_t peer, channel on) const {
-        return {.begin = now(), .name = name, .kind = kind, .peer = peer, .on = on};
+        return {.begin = now(), .name = name, .kind = kind, .peer = peer, .on = on, .activity = this_activity()};
     }
     span_guard waiting(const char* name, rank_t peer = no_rank, channel on = {}) const {
         return span_guard(*this, of_peer(trace_event::what::wait, name, peer, on));

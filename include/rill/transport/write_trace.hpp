@@ -110,7 +110,7 @@ class trace_writer {
 }  // namespace detail
 
 /// Appends the logs of all ranks as JSON that Perfetto (ui.perfetto.dev) and chrome://tracing show: a process per rank,
-/// spans that overlap without nesting on tracks of their own, arrows from posts to receives. Times start at 0.
+/// a track per activity (and for spans that overlap without nesting), arrows from posts to receives. Times start at 0.
 ///
 /// Arrows pair the posts and receives of a channel in order; a channel with a `receive_latest` has none, as it skips.
 inline void write_trace(std::string& out, std::span<const trace_log> logs) {

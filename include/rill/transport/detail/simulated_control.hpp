@@ -26,6 +26,7 @@ class control {
 
     time_point now() const { return scheduler_.now(); }
     scheduler& activities() { return scheduler_; }
+    const strand& current() const { return scheduler_.current(); }
 
     bool passed(deadline until) const { return until.at <= now(); }
 

@@ -11,7 +11,33 @@
 
 namespace rill::inline RILL_ABI::detail {
 
-/// A track for each event, such that those on one track nest: the first where it fits.
+/// The tracks of one activity: an event goes where it nests, on the first one possible.
+class activity_tracks {
+  public:
+    explicit activity_tracks(const void* of) : of_(of) {}
+
+    const void* of() const { return of_; }
+    std::size_t count() const { return open_until_.size(); }
+
+    /// Events come by their begin, of those that begin together the longest first.
+    std::size_t place(const trace_event& event) {
+        std::size_t track = 0;
+        for (; track < count(); ++track) {
+            std::vector<time_point>& around = open_until_[track];
+            while (!around.empty() && around.back() <= event.begin) around.pop_back();
+            if (around.empty() || event.end <= around.back()) break;
+        }
+        if (track == count()) open_until_.emplace_back();
+        open_until_[track].push_back(event.end);
+        return track;
+    }
+
+  private:
+    const void* of_;
+    std::vector<std::vector<time_point>> open_until_;  ///< of the events around, per track
+};
+
+/// A track for each event: those of one activity together, the activities in the order of their first events.
 inline std::vector<int> tracks_of(std::span<const trace_event> events) {
     std::vector<std::size_t> order(events.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -19,19 +45,19 @@ inline std::vector<int> tracks_of(std::span<const trace_event> events) {
         const trace_event &x = events[a], &y = events[b];
         return x.begin != y.begin ? x.begin < y.begin : x.end > y.end;
     });
-    std::vector<std::vector<time_point>> open_until;  // of the events around, per track
-    std::vector<int> tracks(events.size());
+    std::vector<activity_tracks> activities;
+    std::vector<std::size_t> owner(events.size()), track(events.size());
     for (const std::size_t i : order) {
-        std::size_t track = 0;
-        for (; track < open_until.size(); ++track) {
-            std::vector<time_point>& around = open_until[track];
-            while (!around.empty() && around.back() <= events[i].begin) around.pop_back();
-            if (around.empty() || events[i].end <= around.back()) break;
-        }
-        if (track == open_until.size()) open_until.emplace_back();
-        open_until[track].push_back(events[i].end);
-        tracks[i] = static_cast<int>(track);
+        const auto own = std::find_if(activities.begin(), activities.end(),
+                                      [&](const activity_tracks& each) { return each.of() == events[i].activity; });
+        owner[i] = static_cast<std::size_t>(own - activities.begin());
+        if (own == activities.end()) activities.emplace_back(events[i].activity);
+        track[i] = activities[owner[i]].place(events[i]);
     }
+    std::vector<std::size_t> before(activities.size() + 1);
+    for (std::size_t a = 0; a < activities.size(); ++a) before[a + 1] = before[a] + activities[a].count();
+    std::vector<int> tracks(events.size());
+    for (std::size_t i = 0; i < tracks.size(); ++i) tracks[i] = static_cast<int>(before[owner[i]] + track[i]);
     return tracks;
 }
 
