@@ -44,7 +44,39 @@ long steady_allocations(Shape shape, Run run) {
     });
     return counted;
 }
+
+/// The same with three operations in flight.
+template <class Shape, class Run>
+long steady_allocations_in_flight(Shape shape, Run run) {
+    long counted = -1;
+    run([&](auto& net) {
+        rill::group workers{net, shape};
+        std::vector<float> a(1000, 1), b(3000, 1), c(3000), d(1000, 1);
+        auto codec = rill::compress::error_feedback{rill::compress::bucket_top_k{.count = 8}}.bind(b.size());
+        const auto step = [&] {
+            rill::request requests[] = {rill::start_all_reduce(workers, a, a),
+                                        rill::start_all_reduce(workers, b, c, codec),
+                                        rill::start_all_reduce(workers, d, d)};
+            for (auto& each : requests) each.get();
+        };
+        for (int i = 0; i < 300; ++i) step();
+        rill::barrier(workers);
+        const unsigned long before = all_allocations();
+        rill::barrier(workers);
+        for (int i = 0; i < 10; ++i) step();
+        rill::barrier(workers);
+        if (net.rank() == 0) counted = static_cast<long>(all_allocations() - before);
+        rill::barrier(workers);
+    });
+    return counted;
+}
 }  // namespace
+
+TEST_CASE("a steady-state step with operations in flight allocates nothing") {
+    constexpr rill::topology::split_allgather shape;
+    CHECK(steady_allocations_in_flight(shape, [](auto body) { rill::simulated::run(4, {}, body); }) == 0);
+    CHECK(steady_allocations_in_flight(shape, [](auto body) { rill::in_process::run(4, body); }) == 0);
+}
 
 TEST_CASE("a steady-state step allocates nothing") {
     for_each_topology([](auto shape) {

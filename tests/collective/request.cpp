@@ -155,6 +155,10 @@ void mix(Group& workers, Fail fail) {
             requests.push_back(started.back().start(workers));
         }
         for (auto& each : called) due.push_back(each.call(others));
+        job between(0, 100, 0, workers.size(), workers.rank(), count), alone = between;
+        between.call(workers);  // while the others are in flight
+        alone.call(others);
+        if (!(between == alone)) fail("another result between operations in flight");
         for (const std::size_t i : any_order(count, own)) {
             switch (own.below(4)) {
                 case 0: requests[i].wait(); break;
@@ -183,4 +187,52 @@ void mix(Group& workers, Fail fail) {
 TEST_CASE("request: several in flight, got in any order, give what the blocking calls give") {
     CHECK(on_groups(rill::topology::split_allgather{}, [](auto& workers, auto fail) { mix(workers, fail); }) == "");
     CHECK(on_groups(rill::topology::ring{}, [](auto& workers, auto fail) { mix(workers, fail); }) == "");
+}
+
+TEST_CASE("request: an operation goes on without its caller") {
+    rill::simulated::run(4, {.latency = rill::microseconds(100)}, [](auto& net) {
+        rill::group workers{net, rill::topology::ring{}};
+        std::vector<float> data(1000, 1), more(1000, 1);
+        auto request = rill::start_all_reduce(workers, data, data);
+        CHECK(!request.test());
+        net.sleep_until(net.now() + rill::seconds(1));  // computes
+        const auto before = net.now();
+        CHECK(request.test());
+        const rill::receipt done = request.get();
+        CHECK(net.now() == before);
+        CHECK(done.elapsed < rill::milliseconds(1));
+
+        // Two at once take the time of one, where latency is all there is.
+        auto first = rill::start_all_reduce(workers, data, data), second = rill::start_all_reduce(workers, more, more);
+        CHECK(!second.wait_for(rill::nanoseconds(1)));
+        first.get();
+        second.get();
+        CHECK(net.now() - before < done.elapsed + rill::microseconds(100));
+    });
+    rill::in_process::run(3, [](auto& net) {
+        rill::group workers{net, rill::topology::ring{}};
+        std::vector<float> data(1000, 1);
+        typename std::remove_reference_t<decltype(net)>::event through{net};
+        auto request = rill::start(workers, [&](auto& lane) {
+            const rill::receipt done = rill::all_reduce(lane, data, data);
+            through.set();
+            return done;
+        });
+        CHECK(through.wait(rill::deadline::never));
+        CHECK(data[999] == 3);
+        request.get();
+    });
+}
+
+TEST_CASE("request: more than the calls remembered, got backwards") {
+    CHECK(on_groups(rill::topology::tree{}, [](auto& workers, auto fail) {
+              constexpr std::size_t count = rill::calls_remembered + 10;
+              std::vector<std::vector<int>> data(count, std::vector<int>(3, 1));
+              std::vector<rill::request> requests;
+              for (auto& each : data) requests.push_back(rill::start_all_reduce(workers, each, each));
+              for (std::size_t i = count; i-- > 0;) {
+                  if (requests[i].get().operation_number != i + 1) fail("another operation");
+                  if (data[i] != std::vector<int>(3, workers.size())) fail("a wrong sum");
+              }
+          }) == "");
 }

@@ -80,7 +80,11 @@ template <class Group>
 class actor {
   public:
     actor(Group& workers, const scenario& story, failures& all)
-        : workers_(workers), story_(story), all_(all), draw_(rill::random_key{story.seed}.derive(1)) {}
+        : workers_(workers),
+          story_(story),
+          all_(all),
+          draw_(rill::random_key{story.seed}.derive(1)),
+          own_draw_(rill::random_key{story.seed}.derive(2, workers.rank())) {}
 
     void fail(const std::string& what) {
         all_.add(story_.text() + " " + Group::topology_type::name + " rank " + std::to_string(workers_.rank()) + ": " +
@@ -89,12 +93,33 @@ class actor {
 
     /// A collective of any kind that works; its result is checked.
     void step() {
-        const auto kind = draw_.below(9);
-        const std::size_t n = pick_size();
-        const int root = static_cast<int>(draw_.below(static_cast<std::uint64_t>(workers_.size())));
+        const move next = pick_move();
         const auto before = workers_.net().counted();
-        const rill::receipt done = play(kind, n, root);
+        const rill::receipt done = play(workers_, next);
         if (workers_.net().counted() - before != done.wire) fail("the receipt counts other bytes than the transport");
+    }
+
+    /// Starts some collectives that work.
+    void take_off() {
+        const auto count = draw_.below(5);
+        for (std::uint64_t i = 0; i < count; ++i)
+            flying_.push_back(
+                rill::start(workers_, [this, next = pick_move()](auto& lane) { return play(lane, next); }));
+    }
+
+    /// Gets them, in any order. Where the group has ended they may have failed, but no other way than `blamed` says.
+    void land(rill::rank_t blamed = rill::no_rank) {
+        while (!flying_.empty()) {
+            std::swap(flying_[own_draw_.below(flying_.size())], flying_.back());
+            rill::request next = std::move(flying_.back());
+            flying_.pop_back();
+            try {
+                next.get();
+            } catch (const rill::error& e) {
+                if (blamed == rill::no_rank) throw;
+                if (e.culprit() != blamed) fail("blames rank " + std::to_string(e.culprit()) + " in flight");
+            }
+        }
     }
 
     /// The collective that goes wrong: throws on every rank, and no input has changed.
@@ -115,11 +140,14 @@ class actor {
         } const unchanged{*this, input, copy};
         if (story_.kind == trouble::not_a_number) {
             auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 0.1}}.bind(n);
-            rill::all_reduce(workers_, input, output, codec);
+            rill::start_all_reduce(workers_, input, output, codec).get();
         } else {
             fragile_sum fold;
             fold.breaks = story_.kind == trouble::fold_throws && mine;
-            rill::all_reduce(workers_, input, output, fold);
+            if (story_.seed % 2 == 0)
+                rill::all_reduce(workers_, input, output, fold);
+            else
+                rill::start_all_reduce(workers_, input, output, fold).get();
         }
     }
 
@@ -129,15 +157,26 @@ class actor {
         return sizes[draw_.below(std::size(sizes))];
     }
 
-    rill::receipt play(std::uint64_t kind, std::size_t n, int root) {
-        const int self = workers_.rank();
+    struct move {
+        std::uint64_t kind;
+        std::size_t n;
+        int root;
+    };
+    move pick_move() {
+        const auto kind = draw_.below(9);
+        const std::size_t n = pick_size();
+        return {kind, n, static_cast<int>(draw_.below(static_cast<std::uint64_t>(workers_.size())))};
+    }
+
+    rill::receipt play(typename Group::lane_type& lane, const move& next) {
+        const auto [kind, n, root] = next;
+        const int self = lane.rank();
         std::vector<float> input = dense_input<float>(self, n);
-        const std::vector<float> sum = oracle<float>(workers_.size(), n, rill::aggregate::sum{});
+        const std::vector<float> sum = oracle<float>(lane.size(), n, rill::aggregate::sum{});
         const auto expect = [&](const std::vector<float>& given, const std::vector<float>& due, const char* what) {
             if (given != due) fail(std::string("a wrong result of ") + what);
         };
-        const rill::segment own =
-            rill::split(n, static_cast<std::size_t>(workers_.size()), static_cast<std::size_t>(self));
+        const rill::segment own = rill::split(n, static_cast<std::size_t>(lane.size()), static_cast<std::size_t>(self));
         const auto part_of = [&](const std::vector<float>& all) {
             return std::vector<float>(all.begin() + static_cast<std::ptrdiff_t>(own.begin),
                                       all.begin() + static_cast<std::ptrdiff_t>(own.end));
@@ -146,44 +185,44 @@ class actor {
         std::vector<float> output(n, -1);
         switch (kind) {
             case 0:
-                done = rill::all_reduce(workers_, input, output);
+                done = rill::all_reduce(lane, input, output);
                 expect(output, sum, "all_reduce");
                 break;
             case 1:
-                done = rill::all_reduce(workers_, input, input);
+                done = rill::all_reduce(lane, input, input);
                 expect(input, sum, "all_reduce in place");
                 break;
             case 2: {
                 auto codec = rill::compress::keep_all{}.bind(n);
-                done = rill::all_reduce(workers_, input, input, codec);
+                done = rill::all_reduce(lane, input, input, codec);
                 expect(input, sum, "all_reduce in place with a codec");
                 break;
             }
             case 3: {
                 const auto mine = sparse_input<float, std::uint32_t>(self, n, 7);
                 rill::stream<float, std::uint32_t> all(n);
-                done = rill::all_reduce(workers_, mine, all);
-                expect(dense_copy(all, 0.0F), oracle<float>(workers_.size(), n, rill::aggregate::sum{}, 7), "streams");
+                done = rill::all_reduce(lane, mine, all);
+                expect(dense_copy(all, 0.0F), oracle<float>(lane.size(), n, rill::aggregate::sum{}, 7), "streams");
                 break;
             }
             case 4:
                 output.resize(own.size());
-                done = rill::reduce_scatter(workers_, input, output);
+                done = rill::reduce_scatter(lane, input, output);
                 expect(output, part_of(sum), "reduce_scatter");
                 break;
             case 5:
-                done = rill::all_gather(workers_, part_of(sum), output);
+                done = rill::all_gather(lane, part_of(sum), output);
                 expect(output, sum, "all_gather");
                 break;
             case 6:
-                done = rill::broadcast(workers_, input, root);
+                done = rill::broadcast(lane, input, root);
                 expect(input, dense_input<float>(root, n), "broadcast");
                 break;
             case 7:
-                done = rill::reduce(workers_, input, output, root);
+                done = rill::reduce(lane, input, output, root);
                 if (self == root) expect(output, sum, "reduce");
                 break;
-            default: done = rill::barrier(workers_);
+            default: done = rill::barrier(lane);
         }
         return done;
     }
@@ -191,7 +230,9 @@ class actor {
     Group& workers_;
     const scenario& story_;
     failures& all_;
-    rill::random_sequence draw_;
+    rill::random_sequence draw_;  // the same on all ranks
+    rill::random_sequence own_draw_;
+    std::vector<rill::request> flying_;
 };
 
 /// Whom each rank blames.
@@ -221,16 +262,24 @@ struct verdicts {
 template <class Shape>
 auto body_of(const scenario& story, Shape shape, verdicts& verdict, failures& all) {
     return [&, shape](auto& net) {
-        const rill::duration patience = rill::milliseconds(story.kind == trouble::absent ? 100 : 20'000);
+        const rill::duration patience = rill::milliseconds(story.kind == trouble::absent ? 500 : 20'000);
         const auto self = static_cast<std::size_t>(net.rank());
         {
             rill::group workers(net, shape, {.timeout = patience});
             actor player(workers, story, all);
             // A rank may still be in an earlier step when another fails.
             try {
-                for (int i = 0; i < story.steps; ++i) player.step();
-                if (story.kind == trouble::none) return;
-                if (story.kind == trouble::absent && story.is_culprit(net.rank())) return;
+                for (int i = 0; i < story.steps; ++i) {
+                    if (i % 2 == 0) {
+                        player.step();
+                    } else {
+                        player.take_off();
+                        player.land();
+                    }
+                }
+                player.take_off();
+                if (story.kind == trouble::none) return player.land();
+                if (story.kind == trouble::absent && story.is_culprit(net.rank())) return player.land(net.rank());
                 player.failing_step();
                 // A leaf folds nothing; and who was through before another's fold broke learns it in the next call.
                 if (story.kind != trouble::fold_throws) player.fail("nothing is thrown");
@@ -241,6 +290,7 @@ auto body_of(const scenario& story, Shape shape, verdicts& verdict, failures& al
             } catch (const std::domain_error&) {
                 verdict.blamed[self] = net.rank();
             }
+            player.land(verdict.blamed[self]);
         }
         if (story.is_culprit(net.rank())) return;
         std::vector<rill::rank_t> alive;
