@@ -6272,6 +6272,7 @@ class lane {
         if (!started_) number_ = ++of_->last_number;
         waits_to_run_ = false;
         signature.number = number_;
+        [[maybe_unused]] const auto recorded = span_of(net(), name(signature.kind));
         return guarded(signature, std::forward<Body>(body));
     }
 
@@ -6339,6 +6340,14 @@ class lane {
     };
     template <class State>
     static constexpr char type_tag = 0;
+
+    /// On a transport that records what its user names: the operation as a span.
+    static auto span_of(Net& net, const char* what) {
+        if constexpr (requires { net.span(what); })
+            return net.span(what);
+        else
+            return nullptr;
+    }
 
     /// Leaves nothing behind that a peer reads: on an error after all ranks have been told, even if that fails too.
     struct settlement {

@@ -451,6 +451,12 @@ class delayed : public detail::delayed_concurrency<Net> {
         inner_->close(context);
     }
 
+    const void* this_activity() const
+        requires requires(const Net& net) { net.this_activity(); }
+    {
+        return std::as_const(*inner_).this_activity();
+    }
+
     template <class Body>
     auto spawn(Body body)
         requires ConcurrentTransport<Net>

@@ -857,6 +857,7 @@ class control {
 
     time_point now() const { return scheduler_.now(); }
     scheduler& activities() { return scheduler_; }
+    const strand& current() const { return scheduler_.current(); }
 
     bool passed(deadline until) const { return until.at <= now(); }
 
@@ -1691,6 +1692,9 @@ class endpoint {
     std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(context); }
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
+
+    /// Tells the activities of a rank apart: the same in all calls of one.
+    const void* this_activity() const { return &world_->current(); }
 
     template <class Body>
     activity spawn(Body body) {

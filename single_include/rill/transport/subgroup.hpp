@@ -286,6 +286,12 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         return notice;
     }
 
+    const void* this_activity() const
+        requires requires(const Net& net) { net.this_activity(); }
+    {
+        return std::as_const(*parent_).this_activity();
+    }
+
     template <class Body>
     auto spawn(Body body)
         requires ConcurrentTransport<Net>
