@@ -15,7 +15,7 @@ int main() {
         const Eigen::MatrixXf one = Eigen::MatrixXf::Constant(3, 5, 1);
         Eigen::MatrixXf sum(3, 5);
         rill::all_reduce(workers, static_cast<float>(net.rank()) * one, sum);
-        right += sum == 6 * one;
+        right += sum == 6.0F * one;
     });
     std::printf("%d of 4 ranks have the right sums\n", right.load());
     return right == 4 ? 0 : 1;
