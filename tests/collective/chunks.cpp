@@ -178,9 +178,10 @@ TEST_CASE("chunks: as many as have the size that the transport asks for") {
         const choosy<in_process::endpoint> picky(net, 100);
         const auto ring_of_4 = topology::ring{}.all_reduce(4, 0);
         CHECK(detail::chunks_of(picky, ring_of_4, 0) == 1);
-        CHECK(detail::chunks_of(picky, ring_of_4, 4 * 199) == 1);
-        CHECK(detail::chunks_of(picky, ring_of_4, 4 * 200) == 2);
-        CHECK(detail::chunks_of(picky, ring_of_4, 4'000'000) == 64);
+        CHECK(detail::chunks_of(picky, ring_of_4, 4 * 100) == 1);
+        CHECK(detail::chunks_of(picky, ring_of_4, 4 * 101) == 2);
+        CHECK(detail::chunks_of(picky, ring_of_4, 4'000'000) == 1024);
+        CHECK(detail::chunks_of(choosy<in_process::endpoint>(net, static_cast<std::size_t>(-1)), ring_of_4, 4000) == 1);
         CHECK(detail::chunks_of(picky, topology::halving_doubling{}.all_reduce(4, 0), 4'000'000) == 1);
         CHECK(detail::chunks_of(net, ring_of_4, 4'000'000) == 1);
     });

@@ -59,12 +59,16 @@ class exchange {
 
     /// Lets the next message of `peer` come that has not been let in yet, into `targets` where the transport can.
     void expect(rank_t peer, std::span<const byte_span> targets) {
-        if constexpr (ExpectingTransport<Net>) net_->expect(peer, on_, targets);
+        if constexpr (ExpectingTransport<Net>) {
+            net_->expect(peer, on_, targets);
+            ++expected_;
+        }
     }
 
     message receive(rank_t peer) {
         auto received = net_->receive(peer, on_, start_ + patience_);
         if (!received) nothing_came_from(peer);
+        if (expected_ != 0) --expected_;
         ++counted_.messages_received;
         counted_.bytes_received += received->pieces().size_bytes();
         return std::move(*received);
@@ -118,7 +122,8 @@ class exchange {
     /// The same for unwinding, after all ranks have been told: withdraws what nobody has begun to read.
     void settle() noexcept {
         arrivals_.clear();
-        if constexpr (ExpectingTransport<Net>) net_->forget(on_);
+        if constexpr (ExpectingTransport<Net>)
+            if (std::exchange(expected_, 0) != 0) net_->forget(on_);
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces())
                 for (auto& s : sent_)
@@ -252,6 +257,7 @@ class exchange {
     std::vector<message> kept_;
     std::vector<arrival<message>> arrivals_;
     int round_ = 0;
+    std::size_t expected_ = 0;  // messages that have been let in and not been received
 };
 
 }  // namespace rill::inline RILL_ABI

@@ -118,7 +118,7 @@ receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& pl
         state.attach(call);
         begin(head_of(call));
         execute(call, plan, state);
-        receipt result{.rounds = plan.rounds() / lookahead(plan)};
+        receipt result{.rounds = rounds_of(plan)};
         end(result);
         return result;
     });

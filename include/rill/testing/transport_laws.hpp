@@ -5,12 +5,14 @@
 #include <rill/testing/detail/transport_laws_activities.hpp>
 #include <rill/testing/detail/transport_laws_control.hpp>
 #include <rill/testing/detail/transport_laws_deadlines.hpp>
+#include <rill/testing/detail/transport_laws_expect.hpp>
 #include <rill/testing/detail/transport_laws_messages.hpp>
 #include <rill/testing/law.hpp>
 
 namespace rill::inline RILL_ABI::testing {
 
-/// Checks a model of `Transport` against the laws of the concept, those of `ConcurrentTransport` where it models that.
+/// Checks a model of `Transport` against the laws of the concept, those of `ConcurrentTransport` and
+/// `ExpectingTransport` where it models these.
 ///
 /// `runner(ranks, body)` calls `body(net)` on every rank of a fresh group of `ranks` and rethrows what a body throws.
 /// `visit(const char* name, const law_outcome&)` is called once per law. Nothing here measures time, or sleeps to let
@@ -24,6 +26,7 @@ template <class Runner, class Visit>
 void for_each_law(Runner&& runner, const transport_limits& limits, Visit&& visit) {
     const law_list all(runner, limits, visit);
     message_laws(all);
+    expectation_laws(all);
     deadline_laws(all);
     control_laws(all);
     abort_laws(all);

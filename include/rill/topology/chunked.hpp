@@ -23,6 +23,8 @@ constexpr bool can_be_cut(const S& schedule) {
 template <Schedule S>
 class chunked_schedule {
   public:
+    static constexpr int most_ahead = 16;  // more would hold memory and gain nothing
+
     constexpr chunked_schedule() = default;
     constexpr chunked_schedule(const S& whole, int chunks) : whole_(whole), chunks_(chunks) {
         RILL_EXPECTS(chunks == 1 || (chunks > 1 && can_be_cut(whole)),
@@ -30,7 +32,7 @@ class chunked_schedule {
     }
 
     constexpr int chunks() const { return chunks_; }
-    constexpr int lookahead() const { return chunks_; }
+    constexpr int lookahead() const { return chunks_ < most_ahead ? chunks_ : most_ahead; }
 
     constexpr int parts() const { return whole_.parts() * chunks_; }
     constexpr int rounds() const { return whole_.rounds() * chunks_; }

@@ -21,6 +21,7 @@
 #include <rill/transport/detail/mpi_registry.hpp>
 #include <rill/transport/detail/mpi_run.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -119,6 +120,15 @@ class endpoint {
         return true;
     }
 
+    /// What is expected is asked for when it is announced, not when somebody waits for it. A large message arrives in
+    /// the targets without a copy under the condition of `receive_into`.
+    void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
+        check(peer);
+        engine_->expect(peer, on, targets);
+    }
+    void forget(channel on) noexcept { engine_->forget(on); }
+    std::size_t chunk_bytes() const { return engine_->chunk_bytes(); }
+
     void announce(std::uint64_t context, const call_signature& call) { engine_->announce(context, call); }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         check(peer);
@@ -157,7 +167,7 @@ class endpoint {
 
 inline detail::meeting_place::meeting_place(endpoint& net) : engine_(net.engine_.get()) {}
 
-static_assert(ConcurrentTransport<endpoint>);
+static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint>);
 
 template <class Body>
 void run(MPI_Comm processes, Body&& body, const options& chosen) {

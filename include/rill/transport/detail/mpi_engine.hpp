@@ -40,6 +40,13 @@ class engine {
     crew& fibers() { return crew_; }
     turns& patience() { return turns_; }
     const options& chosen() const { return office_.chosen(); }
+    /// Of a dense collective; the same on all ranks.
+    std::size_t chunk_bytes() const {
+        constexpr std::size_t frame_head = 512;  // with room for more than it takes
+        if (chosen().chunk_bytes != 0) return chosen().chunk_bytes;
+        if (through().shares_memory()) return static_cast<std::size_t>(-1);
+        return chosen().eager_bytes - frame_head;
+    }
 
     /// Collective: all ranks do it as often as this one.
     void open(const options& chosen) {
@@ -133,6 +140,19 @@ class engine {
     }
     /// The message, which may have been written to the targets (`node::straight`); null when `until` has passed.
     node* receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until);
+
+    void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
+        const guard lock(mutex_);
+        require_alive();
+        office_.expect({peer, on, targets});
+    }
+    void forget(channel on) noexcept {
+        const guard lock(mutex_);
+        try {
+            if (alive_) office_.forget(on);
+        } catch (...) {  // MPI has failed: nothing comes any more
+        }
+    }
 
     void release(node& n) noexcept {
         const guard lock(mutex_);

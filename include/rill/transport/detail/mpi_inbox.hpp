@@ -32,6 +32,8 @@ struct node {
     bool withdrawn = false;
     bool claimed = false;   ///< in no list: one receiver waits for it
     bool straight = false;  ///< it arrives where that receiver wants it
+    bool expected = false;  ///< it may come before anybody waits for it
+    bool placed = false;    ///< it comes to memory of those who expect it
     bool doomed = false;    ///< nobody will take it: recycled when it has arrived
     std::uint8_t count = 0;
     byte_pieces pieces{};
@@ -84,6 +86,11 @@ class inbox {
         while (n != nullptr && n->on != after.on) n = n->next;
         return n;
     }
+    node* first_unexpected(rank_t source, channel on) {
+        node* n = first(source, on);
+        while (n != nullptr && n->expected) n = next(*n);
+        return n;
+    }
 
     void unlink(node& n) {
         list& from = of(n.source);
@@ -120,7 +127,8 @@ class inbox {
             for (std::size_t i = 0; i < nodes_per_block; ++i) recycle(blocks_.back()[i]);
         }
         node& taken = *std::exchange(free_, free_->next);
-        taken.handed = taken.withdrawn = taken.claimed = taken.straight = taken.doomed = false;
+        taken.handed = taken.withdrawn = taken.claimed = taken.straight = false;
+        taken.expected = taken.placed = taken.doomed = false;
         taken.is = node::state::complete;
         return taken;
     }

@@ -68,6 +68,14 @@ inline void post_office::ask(node& n, std::span<const byte_span> targets) {
         if (transfers_.is_small(n.sizes[i])) rill::detail::copy_across(n.pieces[i], targets, at);
 }
 
+/// A message that is expected comes before anybody waits for it.
+inline void post_office::fulfil(node& n, const expectation& by) {
+    n.expected = true;
+    if (n.is != node::state::announced) return;
+    ask(n, by.has_room_for(n.size) && n.source != rank() ? by.places() : std::span<const byte_span>{});
+    n.placed = std::exchange(n.straight, false);
+}
+
 /// Nothing that comes first is here: asks for what is announced. Only what comes from this rank is here at once.
 inline node* post_office::ask_first(std::span<const rank_t> peers, channel on) {
     node* here = nullptr;
@@ -187,11 +195,11 @@ inline void post_office::deliver(rank_t source, const envelope& head, const std:
             n.size += n.sizes[i] = size;
         }
     }
-    if (head.context == known_open_) return;
-    if (control_.calls.is_closed(head.context))
-        drop(n);
-    else
+    if (head.context != known_open_) {
+        if (control_.calls.is_closed(head.context)) return drop(n);
         known_open_ = head.context;
+    }
+    if (const auto expected = expectations_.take(source, on)) fulfil(n, *expected);
 }
 
 inline void post_office::keep_payload(node& n, const std::byte* payload, std::size_t size) {

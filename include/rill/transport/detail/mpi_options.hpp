@@ -8,13 +8,16 @@
 
 namespace rill::inline RILL_ABI::mpi {
 
-/// How an endpoint uses the library. `eager_bytes` must be the same on all ranks.
+/// How an endpoint uses the library. `eager_bytes` and `chunk_bytes` must be the same on all ranks.
 struct options {
     /// Bound of the bytes that one rank has handed over to another and that have not been taken.
     std::size_t mailbox_bytes = std::size_t{64} << 20;
     /// Up to this size a message is copied when it is posted and travels at once; a larger one waits at its sender
-    /// until somebody receives it. At least 1024.
-    std::size_t eager_bytes = std::size_t{16} << 10;
+    /// until somebody receives it. At least 1024. (What Open MPI sends at once over TCP is 64 KiB with its own head.)
+    std::size_t eager_bytes = (std::size_t{64} << 10) - 512;
+    /// Dense collectives send nothing larger, but cut it into chunks, so that one is on the wire while another is
+    /// folded. 0: where all ranks share memory nothing is cut; else such that a chunk is not larger than `eager_bytes`.
+    std::size_t chunk_bytes = 0;
     /// Receives by MPI_Improbe and MPI_Mrecv; otherwise, and where the library lacks them, by MPI_Iprobe and MPI_Recv.
     bool matched_probes = detail::has_matched_probes;
     /// A wait looks this often if there are at least as many cores as ranks, then gives its core away between looks;

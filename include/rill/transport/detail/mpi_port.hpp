@@ -20,12 +20,15 @@ class port {
         check(MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_rank(notes_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(notes_, &size_), "MPI_Comm_size");
+        shares_memory_ = find_out_whether_all_share_memory();
     }
     port(const port&) = delete;
     port& operator=(const port&) = delete;
 
     rank_t rank() const { return rank_; }
     int size() const { return size_; }
+    /// All ranks with all others.
+    bool shares_memory() const { return shares_memory_; }
 
     /// Collective; every rank gets the bitwise and of what all have given.
     template <std::size_t count>
@@ -91,10 +94,22 @@ class port {
   private:
     static constexpr int note_tag = 1;
 
+    /// Collective.
+    bool find_out_whether_all_share_memory() const {
+        if (is_simulation) return false;
+        MPI_Comm neighbours = MPI_COMM_NULL;
+        int count = 0;
+        check(MPI_Comm_split_type(notes_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours), "MPI_Comm_split_type");
+        check(MPI_Comm_size(neighbours, &count), "MPI_Comm_size");
+        check(MPI_Comm_free(&neighbours), "MPI_Comm_free");
+        return count == size_;
+    }
+
     MPI_Comm notes_ = MPI_COMM_NULL;
     MPI_Comm data_ = MPI_COMM_NULL;
     rank_t rank_ = no_rank;
     int size_ = 0;
+    bool shares_memory_ = false;
 };
 
 inline bool is_complete(MPI_Request& request) {

@@ -8,6 +8,7 @@
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/mpi_control.hpp>
 #include <rill/transport/detail/mpi_envelope.hpp>
+#include <rill/transport/detail/mpi_expectations.hpp>
 #include <rill/transport/detail/mpi_inbox.hpp>
 #include <rill/transport/detail/mpi_options.hpp>
 #include <rill/transport/detail/mpi_outbox.hpp>
@@ -47,6 +48,7 @@ class post_office {
         transfers_.set_small(chosen.eager_bytes / 8);
         if (landing_.size() < landing_size()) landing_ = storage(landing_size());
         peers_.assign(static_cast<std::size_t>(size()), {});
+        expectations_ = {};
         control_ = {};
         counted_ = {};
         known_open_ = every_context;
@@ -169,6 +171,23 @@ class post_office {
         count_received(n);
     }
 
+    /// The next message of the channel that is not expected is asked for as soon as it is announced.
+    void expect(const expectation& next) {
+        if (node* const n = inbox_.first_unexpected(next.peer, next.on))
+            fulfil(*n, next);
+        else
+            expectations_.add(next);
+    }
+    /// Drops what is on its way to memory of those who expected it, and what has come there.
+    void forget(channel on) {
+        expectations_.remove([=](const expectation& e) { return e.on == on; });
+        inbox_.for_each([=](const node& n) { return n.placed && n.on == on; },
+                        [&](node& n) {
+                            transfers_.redirect(n);
+                            drop(n);
+                        });
+    }
+
     /// By the receiver, who will not read the message again.
     void release(node& n) noexcept {
         landings_.put(std::move(n.note));
@@ -177,6 +196,7 @@ class post_office {
     }
 
     void close_context(std::uint64_t context) {
+        expectations_.remove([=](const expectation& e) { return e.on.context == context; });
         control_.calls.close(context);
         control_.forget(context);
         known_open_ = every_context;
@@ -240,6 +260,7 @@ class post_office {
     void send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size);
     std::uint64_t announce(note kind, outgoing& sent, channel on);
     void ask(node& n, std::span<const byte_span> targets = {});
+    void fulfil(node& n, const expectation& by);
     node* ask_first(std::span<const rank_t> peers, channel on);
     void ended(node& n, bool withdrawn);
     void assemble(node& n);
@@ -264,6 +285,7 @@ class post_office {
     outbox outbox_;
     transfers transfers_;
     inbox inbox_;
+    expectations expectations_;
     storage landing_;
     storage_pool landings_;
     std::vector<peer_state> peers_;
