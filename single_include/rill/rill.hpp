@@ -5398,6 +5398,8 @@ constexpr bool can_be_cut(const S& schedule) {
 template <Schedule S>
 class chunked_schedule {
   public:
+    static constexpr int most_ahead = 16;  // more would hold memory and gain nothing
+
     constexpr chunked_schedule() = default;
     constexpr chunked_schedule(const S& whole, int chunks) : whole_(whole), chunks_(chunks) {
         RILL_EXPECTS(chunks == 1 || (chunks > 1 && can_be_cut(whole)),
@@ -5405,7 +5407,7 @@ class chunked_schedule {
     }
 
     constexpr int chunks() const { return chunks_; }
-    constexpr int lookahead() const { return chunks_; }
+    constexpr int lookahead() const { return chunks_ < most_ahead ? chunks_ : most_ahead; }
 
     constexpr int parts() const { return whole_.parts() * chunks_; }
     constexpr int rounds() const { return whole_.rounds() * chunks_; }
@@ -5436,15 +5438,15 @@ class chunked_schedule {
 
 namespace rill::inline RILL_ABI::detail {
 
-/// In how many chunks a part of a dense vector travels: such that each has at least the bytes that the transport asks
-/// for, by a member `chunk_bytes()`. While one chunk is folded, and its next message announced, another is on the wire.
+/// In how many chunks a part of a dense vector travels: such that none has more bytes than the transport asks for, by a
+/// member `chunk_bytes()`. While one chunk is folded, and its next message announced, another is on the wire.
 template <class Net, Schedule Plan>
 int chunks_of(const Net& net, const Plan& plan, std::size_t bytes) {
     if constexpr (requires { net.chunk_bytes(); }) {
-        constexpr std::size_t most = 64;
+        constexpr std::size_t most = 1024;
         if (!topology::can_be_cut(plan)) return 1;
-        const std::size_t part = bytes / static_cast<std::size_t>(plan.parts());
-        return static_cast<int>(std::clamp<std::size_t>(part / net.chunk_bytes(), 1, most));
+        const std::size_t part = bytes / static_cast<std::size_t>(plan.parts()), chunk = net.chunk_bytes();
+        return static_cast<int>(std::clamp<std::size_t>(part / chunk + (part % chunk != 0 ? 1U : 0U), 1, most));
     }
     return 1;
 }
@@ -5453,6 +5455,13 @@ int chunks_of(const Net& net, const Plan& plan, std::size_t bytes) {
 template <class Net, Schedule Plan>
 topology::chunked_schedule<Plan> in_chunks(const Net& net, const Plan& plan, std::size_t bytes) {
     return {plan, chunks_of(net, plan, bytes)};
+}
+
+/// Of the topology, however many chunks go through each.
+template <Schedule Plan>
+int rounds_of(const Plan& plan) {
+    if constexpr (requires { plan.chunks(); }) return plan.rounds() / plan.chunks();
+    return plan.rounds();
 }
 
 }  // namespace rill::inline RILL_ABI::detail
@@ -5506,12 +5515,16 @@ class exchange {
 
     /// Lets the next message of `peer` come that has not been let in yet, into `targets` where the transport can.
     void expect(rank_t peer, std::span<const byte_span> targets) {
-        if constexpr (ExpectingTransport<Net>) net_->expect(peer, on_, targets);
+        if constexpr (ExpectingTransport<Net>) {
+            net_->expect(peer, on_, targets);
+            ++expected_;
+        }
     }
 
     message receive(rank_t peer) {
         auto received = net_->receive(peer, on_, start_ + patience_);
         if (!received) nothing_came_from(peer);
+        if (expected_ != 0) --expected_;
         ++counted_.messages_received;
         counted_.bytes_received += received->pieces().size_bytes();
         return std::move(*received);
@@ -5565,7 +5578,8 @@ class exchange {
     /// The same for unwinding, after all ranks have been told: withdraws what nobody has begun to read.
     void settle() noexcept {
         arrivals_.clear();
-        if constexpr (ExpectingTransport<Net>) net_->forget(on_);
+        if constexpr (ExpectingTransport<Net>)
+            if (std::exchange(expected_, 0) != 0) net_->forget(on_);
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces())
                 for (auto& s : sent_)
@@ -5699,6 +5713,7 @@ class exchange {
     std::vector<message> kept_;
     std::vector<arrival<message>> arrivals_;
     int round_ = 0;
+    std::size_t expected_ = 0;  // messages that have been let in and not been received
 };
 
 }  // namespace rill::inline RILL_ABI
@@ -7171,7 +7186,7 @@ receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& pl
         state.attach(call);
         begin(head_of(call));
         execute(call, plan, state);
-        receipt result{.rounds = plan.rounds() / lookahead(plan)};
+        receipt result{.rounds = rounds_of(plan)};
         end(result);
         return result;
     });

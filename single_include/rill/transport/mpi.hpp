@@ -818,6 +818,55 @@ inline abort_notice travelling(abort_notice notice) {
 
 }  // namespace rill::inline RILL_ABI::mpi::detail
 
+// ===== rill/transport/detail/mpi_expectations.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// A message that this rank will receive, and where it may be put.
+struct expectation {
+    rank_t peer = no_rank;
+    channel on{};
+    byte_span targets[byte_pieces::most]{};
+    std::size_t count = 0;
+
+    expectation(rank_t from, channel which, std::span<const byte_span> places)
+        : peer(from), on(which), count(places.size() <= byte_pieces::most ? places.size() : 0) {
+        std::copy_n(places.begin(), count, targets);
+    }
+
+    std::span<const byte_span> places() const { return {targets, count}; }
+    bool has_room_for(std::size_t size) const {
+        std::size_t room = 0;
+        for (const byte_span place : places()) room += place.size();
+        return count != 0 && room == size;
+    }
+};
+
+/// Those whose messages have not been heard of, in order.
+class expectations {
+  public:
+    void add(const expectation& next) { waiting_.push_back(next); }
+
+    std::optional<expectation> take(rank_t peer, channel on) {
+        const auto is_it = [&](const expectation& e) { return e.peer == peer && e.on == on; };
+        const auto found = std::find_if(waiting_.begin(), waiting_.end(), is_it);
+        if (found == waiting_.end()) return std::nullopt;
+        const expectation taken = *found;
+        waiting_.erase(found);
+        return taken;
+    }
+
+    template <class Which>
+    void remove(Which which) noexcept {
+        std::erase_if(waiting_, which);
+    }
+
+  private:
+    std::vector<expectation> waiting_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
 // ===== rill/transport/detail/mpi_storage.hpp
 
 namespace rill::inline RILL_ABI::mpi::detail {
@@ -907,6 +956,8 @@ struct node {
     bool withdrawn = false;
     bool claimed = false;   ///< in no list: one receiver waits for it
     bool straight = false;  ///< it arrives where that receiver wants it
+    bool expected = false;  ///< it may come before anybody waits for it
+    bool placed = false;    ///< it comes to memory of those who expect it
     bool doomed = false;    ///< nobody will take it: recycled when it has arrived
     std::uint8_t count = 0;
     byte_pieces pieces{};
@@ -959,6 +1010,11 @@ class inbox {
         while (n != nullptr && n->on != after.on) n = n->next;
         return n;
     }
+    node* first_unexpected(rank_t source, channel on) {
+        node* n = first(source, on);
+        while (n != nullptr && n->expected) n = next(*n);
+        return n;
+    }
 
     void unlink(node& n) {
         list& from = of(n.source);
@@ -995,7 +1051,8 @@ class inbox {
             for (std::size_t i = 0; i < nodes_per_block; ++i) recycle(blocks_.back()[i]);
         }
         node& taken = *std::exchange(free_, free_->next);
-        taken.handed = taken.withdrawn = taken.claimed = taken.straight = taken.doomed = false;
+        taken.handed = taken.withdrawn = taken.claimed = taken.straight = false;
+        taken.expected = taken.placed = taken.doomed = false;
         taken.is = node::state::complete;
         return taken;
     }
@@ -1012,13 +1069,16 @@ class inbox {
 
 namespace rill::inline RILL_ABI::mpi {
 
-/// How an endpoint uses the library. `eager_bytes` must be the same on all ranks.
+/// How an endpoint uses the library. `eager_bytes` and `chunk_bytes` must be the same on all ranks.
 struct options {
     /// Bound of the bytes that one rank has handed over to another and that have not been taken.
     std::size_t mailbox_bytes = std::size_t{64} << 20;
     /// Up to this size a message is copied when it is posted and travels at once; a larger one waits at its sender
-    /// until somebody receives it. At least 1024.
-    std::size_t eager_bytes = std::size_t{16} << 10;
+    /// until somebody receives it. At least 1024. (What Open MPI sends at once over TCP is 64 KiB with its own head.)
+    std::size_t eager_bytes = (std::size_t{64} << 10) - 512;
+    /// Dense collectives send nothing larger, but cut it into chunks, so that one is on the wire while another is
+    /// folded. 0: where all ranks share memory nothing is cut; else such that a chunk is not larger than `eager_bytes`.
+    std::size_t chunk_bytes = 0;
     /// Receives by MPI_Improbe and MPI_Mrecv; otherwise, and where the library lacks them, by MPI_Iprobe and MPI_Recv.
     bool matched_probes = detail::has_matched_probes;
     /// A wait looks this often if there are at least as many cores as ranks, then gives its core away between looks;
@@ -1053,12 +1113,15 @@ class port {
         check(MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_rank(notes_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(notes_, &size_), "MPI_Comm_size");
+        shares_memory_ = find_out_whether_all_share_memory();
     }
     port(const port&) = delete;
     port& operator=(const port&) = delete;
 
     rank_t rank() const { return rank_; }
     int size() const { return size_; }
+    /// All ranks with all others.
+    bool shares_memory() const { return shares_memory_; }
 
     /// Collective; every rank gets the bitwise and of what all have given.
     template <std::size_t count>
@@ -1124,10 +1187,22 @@ class port {
   private:
     static constexpr int note_tag = 1;
 
+    /// Collective.
+    bool find_out_whether_all_share_memory() const {
+        if (is_simulation) return false;
+        MPI_Comm neighbours = MPI_COMM_NULL;
+        int count = 0;
+        check(MPI_Comm_split_type(notes_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours), "MPI_Comm_split_type");
+        check(MPI_Comm_size(neighbours, &count), "MPI_Comm_size");
+        check(MPI_Comm_free(&neighbours), "MPI_Comm_free");
+        return count == size_;
+    }
+
     MPI_Comm notes_ = MPI_COMM_NULL;
     MPI_Comm data_ = MPI_COMM_NULL;
     rank_t rank_ = no_rank;
     int size_ = 0;
+    bool shares_memory_ = false;
 };
 
 inline bool is_complete(MPI_Request& request) {
@@ -1553,6 +1628,7 @@ class post_office {
         transfers_.set_small(chosen.eager_bytes / 8);
         if (landing_.size() < landing_size()) landing_ = storage(landing_size());
         peers_.assign(static_cast<std::size_t>(size()), {});
+        expectations_ = {};
         control_ = {};
         counted_ = {};
         known_open_ = every_context;
@@ -1675,6 +1751,23 @@ class post_office {
         count_received(n);
     }
 
+    /// The next message of the channel that is not expected is asked for as soon as it is announced.
+    void expect(const expectation& next) {
+        if (node* const n = inbox_.first_unexpected(next.peer, next.on))
+            fulfil(*n, next);
+        else
+            expectations_.add(next);
+    }
+    /// Drops what is on its way to memory of those who expected it, and what has come there.
+    void forget(channel on) {
+        expectations_.remove([=](const expectation& e) { return e.on == on; });
+        inbox_.for_each([=](const node& n) { return n.placed && n.on == on; },
+                        [&](node& n) {
+                            transfers_.redirect(n);
+                            drop(n);
+                        });
+    }
+
     /// By the receiver, who will not read the message again.
     void release(node& n) noexcept {
         landings_.put(std::move(n.note));
@@ -1683,6 +1776,7 @@ class post_office {
     }
 
     void close_context(std::uint64_t context) {
+        expectations_.remove([=](const expectation& e) { return e.on.context == context; });
         control_.calls.close(context);
         control_.forget(context);
         known_open_ = every_context;
@@ -1746,6 +1840,7 @@ class post_office {
     void send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size);
     std::uint64_t announce(note kind, outgoing& sent, channel on);
     void ask(node& n, std::span<const byte_span> targets = {});
+    void fulfil(node& n, const expectation& by);
     node* ask_first(std::span<const rank_t> peers, channel on);
     void ended(node& n, bool withdrawn);
     void assemble(node& n);
@@ -1770,6 +1865,7 @@ class post_office {
     outbox outbox_;
     transfers transfers_;
     inbox inbox_;
+    expectations expectations_;
     storage landing_;
     storage_pool landings_;
     std::vector<peer_state> peers_;
@@ -1833,6 +1929,14 @@ inline void post_office::ask(node& n, std::span<const byte_span> targets) {
     assemble(n);  // the small pieces are here; the large ones will be
     for (std::size_t i = 0, at = 0; i < n.count; at += n.sizes[i++])
         if (transfers_.is_small(n.sizes[i])) rill::detail::copy_across(n.pieces[i], targets, at);
+}
+
+/// A message that is expected comes before anybody waits for it.
+inline void post_office::fulfil(node& n, const expectation& by) {
+    n.expected = true;
+    if (n.is != node::state::announced) return;
+    ask(n, by.has_room_for(n.size) && n.source != rank() ? by.places() : std::span<const byte_span>{});
+    n.placed = std::exchange(n.straight, false);
 }
 
 /// Nothing that comes first is here: asks for what is announced. Only what comes from this rank is here at once.
@@ -1954,11 +2058,11 @@ inline void post_office::deliver(rank_t source, const envelope& head, const std:
             n.size += n.sizes[i] = size;
         }
     }
-    if (head.context == known_open_) return;
-    if (control_.calls.is_closed(head.context))
-        drop(n);
-    else
+    if (head.context != known_open_) {
+        if (control_.calls.is_closed(head.context)) return drop(n);
         known_open_ = head.context;
+    }
+    if (const auto expected = expectations_.take(source, on)) fulfil(n, *expected);
 }
 
 inline void post_office::keep_payload(node& n, const std::byte* payload, std::size_t size) {
@@ -2100,6 +2204,13 @@ class engine {
     crew& fibers() { return crew_; }
     turns& patience() { return turns_; }
     const options& chosen() const { return office_.chosen(); }
+    /// Of a dense collective; the same on all ranks.
+    std::size_t chunk_bytes() const {
+        constexpr std::size_t frame_head = 512;  // with room for more than it takes
+        if (chosen().chunk_bytes != 0) return chosen().chunk_bytes;
+        if (through().shares_memory()) return static_cast<std::size_t>(-1);
+        return chosen().eager_bytes - frame_head;
+    }
 
     /// Collective: all ranks do it as often as this one.
     void open(const options& chosen) {
@@ -2193,6 +2304,19 @@ class engine {
     }
     /// The message, which may have been written to the targets (`node::straight`); null when `until` has passed.
     node* receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until);
+
+    void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
+        const guard lock(mutex_);
+        require_alive();
+        office_.expect({peer, on, targets});
+    }
+    void forget(channel on) noexcept {
+        const guard lock(mutex_);
+        try {
+            if (alive_) office_.forget(on);
+        } catch (...) {  // MPI has failed: nothing comes any more
+        }
+    }
 
     void release(node& n) noexcept {
         const guard lock(mutex_);
@@ -2901,6 +3025,15 @@ class endpoint {
         return true;
     }
 
+    /// What is expected is asked for when it is announced, not when somebody waits for it. A large message arrives in
+    /// the targets without a copy under the condition of `receive_into`.
+    void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
+        check(peer);
+        engine_->expect(peer, on, targets);
+    }
+    void forget(channel on) noexcept { engine_->forget(on); }
+    std::size_t chunk_bytes() const { return engine_->chunk_bytes(); }
+
     void announce(std::uint64_t context, const call_signature& call) { engine_->announce(context, call); }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         check(peer);
@@ -2939,7 +3072,7 @@ class endpoint {
 
 inline detail::meeting_place::meeting_place(endpoint& net) : engine_(net.engine_.get()) {}
 
-static_assert(ConcurrentTransport<endpoint>);
+static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint>);
 
 template <class Body>
 void run(MPI_Comm processes, Body&& body, const options& chosen) {

@@ -263,6 +263,23 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         return received;
     }
 
+    void expect(rank_t peer, channel on, std::span<const byte_span> targets)
+        requires ExpectingTransport<Net>
+    {
+        check(peer);
+        parent_->expect(members_.outer(peer), inside(on), targets);
+    }
+    void forget(channel on) noexcept
+        requires ExpectingTransport<Net>
+    {
+        parent_->forget(inside(on));
+    }
+    std::size_t chunk_bytes() const
+        requires requires(const Net& net) { net.chunk_bytes(); }
+    {
+        return std::as_const(*parent_).chunk_bytes();
+    }
+
     void announce(std::uint64_t context, const call_signature& call) { parent_->announce(inside(context), call); }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         check(peer);

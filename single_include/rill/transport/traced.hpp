@@ -463,6 +463,22 @@ class traced : public detail::traced_concurrency<Net> {
         return came;
     }
 
+    void expect(rank_t peer, channel on, std::span<const byte_span> targets)
+        requires ExpectingTransport<Net>
+    {
+        inner_->expect(peer, on, targets);
+    }
+    void forget(channel on) noexcept
+        requires ExpectingTransport<Net>
+    {
+        inner_->forget(on);
+    }
+    std::size_t chunk_bytes() const
+        requires requires(const Net& net) { net.chunk_bytes(); }
+    {
+        return std::as_const(*inner_).chunk_bytes();
+    }
+
     void announce(std::uint64_t context, const call_signature& call) { inner_->announce(context, call); }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         const span_guard asking = span("inquire");
