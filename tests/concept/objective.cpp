@@ -54,6 +54,7 @@ struct without_layers : distance {
 
 static_assert(Objective<distance>);
 static_assert(!Classifier<distance>);
+static_assert(!LayeredObjective<distance>);
 static_assert(!Objective<without_layers>);
 
 TEST_CASE("objective: an algorithm needs nothing beyond the concept") {

@@ -63,6 +63,28 @@ TEST_CASE("perceptron: gradients agree with finite differences") {
     check_gradient(perceptron<double>({6, 5, 3}), data, std::span(few).first(1));
 }
 
+TEST_CASE("perceptron: each part of a gradient is final when it is called ready, the last part first") {
+    const dataset data = random_dataset(20, 6, 3);
+    const std::vector<std::uint32_t> rows = first_rows(20);
+    perceptron<float> model({6, 5, 7, 4, 3});
+    const std::vector<float> w = initial(model);
+    std::vector<float> whole(w.size()), taken(w.size()), g(w.size(), 7.0F);
+    const double loss = model.gradient(w, {data, rows}, whole);
+    std::vector<std::size_t> order;
+    const double same = model.gradient(w, {data, rows}, g, [&](std::size_t i) {
+        order.push_back(i);
+        const segment part = model.layers()[i].part;
+        for (std::size_t c = part.begin; c < part.end; ++c) {
+            taken[c] = g[c];
+            g[c] = std::nanf("");  // nobody needs it any more
+        }
+    });
+    CHECK(same == loss);
+    CHECK(taken == whole);
+    CHECK(order == std::vector<std::size_t>{7, 6, 5, 4, 3, 2, 1, 0});
+    for (const float left : g) CHECK(std::isnan(left));
+}
+
 TEST_CASE("perceptron: float and double agree where products have several tiles") {
     const dataset data = random_dataset(35, 150, 10);
     const std::vector<std::uint32_t> rows = first_rows(35);

@@ -70,13 +70,24 @@ class perceptron {
 
     /// Mean loss of the batch; `gradient` receives its derivative by each parameter.
     double gradient(std::span<const T> parameters, const batch& samples, std::span<T> gradient) {
+        return this->gradient(parameters, samples, gradient, [](std::size_t) {});
+    }
+
+    /// The same; calls `ready(i)` for each of `layers()` as soon as its part of `gradient` is final, the last first.
+    template <class Ready>
+    double gradient(std::span<const T> parameters, const batch& samples, std::span<T> gradient, Ready&& ready) {
         RILL_EXPECTS(gradient.size() == dimension(), "perceptron: room for a derivative by every parameter");
         const std::size_t rows = samples.rows.size();
         forward(parameters, samples);
         double sum = 0;
         for (std::size_t r = 0; r < rows; ++r)
             sum += softmax_gradient(scores(r), label(samples, r), T{1} / static_cast<T>(rows));
-        for (std::size_t l = depth(); l-- > 0;) backward(l, rows, parameters, gradient);
+        for (std::size_t l = depth(); l-- > 0;) {
+            differentiate(l, rows, gradient);
+            ready(2 * l + 1);
+            ready(2 * l);
+            if (l > 0) propagate(l, rows, parameters);
+        }
         return sum / static_cast<double>(rows);
     }
 
@@ -149,13 +160,17 @@ class perceptron {
         }
     }
 
-    // Above layer l its activations have been replaced by the slopes of the loss; leaves those of its inputs.
-    void backward(std::size_t l, std::size_t rows, std::span<const T> parameters, std::span<T> gradient) {
+    // Above layer l its activations have been replaced by the slopes of the loss.
+    void differentiate(std::size_t l, std::size_t rows, std::span<T> gradient) {
         const matrix_view<const T> above = inputs(l + 1, rows);
         multiply(above.transposed(), inputs(l, rows),
                  matrix_view<T>{gradient.data() + weights(l).begin, widths_[l + 1], widths_[l]});
         sum_rows(above, gradient.subspan(biases(l).begin, biases(l).size()));
-        if (l == 0) return;
+    }
+
+    // Leaves the slopes of its inputs.
+    void propagate(std::size_t l, std::size_t rows, std::span<const T> parameters) {
+        const matrix_view<const T> above = inputs(l + 1, rows);
         multiply(above, weight_matrix(l, parameters), matrix_view<T>{slopes_.data(), rows, widths_[l]});
         T* below = activations_[l].data();
         for (std::size_t i = 0; i < rows * widths_[l]; ++i) below[i] = below[i] > 0 ? slopes_[i] : T{0};
@@ -169,12 +184,13 @@ class perceptron {
 
     std::vector<std::size_t> widths_;
     std::vector<layer> layers_;
-    std::vector<aligned_vector<T>> activations_;  // of each layer, rows × width; in `backward`, slopes
+    std::vector<aligned_vector<T>> activations_;  // of each layer, rows × width; in `gradient`, slopes
     aligned_vector<T> slopes_;
     std::size_t most_rows_ = 0;
 };
 
 static_assert(Classifier<perceptron<float>>);
 static_assert(Classifier<perceptron<double>>);
+static_assert(LayeredObjective<perceptron<float>>);
 
 }  // namespace rill::inline RILL_ABI::train
