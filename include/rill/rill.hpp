@@ -71,10 +71,14 @@
 #include <rill/aggregate/min.hpp>
 #include <rill/aggregate/sum.hpp>
 
+#include <rill/collective/agree.hpp>
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/barrier.hpp>
 #include <rill/collective/broadcast.hpp>
+#include <rill/collective/bucket_exchange.hpp>
+#include <rill/collective/bucket_plan.hpp>
+#include <rill/collective/fusion.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/group_options.hpp>
 #include <rill/collective/lane.hpp>

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <rill/collective/synchronise.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/topology/tree.hpp>
+
+#include <cstdint>
+
+namespace rill::inline RILL_ABI {
+
+/// Returns when all ranks have come with the same `fingerprint`, of what they have configured for themselves; throws
+/// `mismatch` on all ranks, naming the odd one, when one of them has another. 2 log2 P rounds of frames without
+/// content.
+template <class Group>
+receipt agree(Group& group, std::uint64_t fingerprint) {
+    return group.run({.kind = operation::handshake, .options = fingerprint}, [&](auto& call) {
+        auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
+        return detail::synchronise(call, topology::tree{}.all_reduce(group.size(), group.rank()), state);
+    });
+}
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <rill/collective/bucket_plan.hpp>
+#include <rill/collective/request.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI {
+
+namespace detail {
+
+/// Kept by the group, so that an exchange like the last one allocates nothing.
+struct bucket_scratch {
+    std::vector<std::size_t> missing;  ///< tensors of each bucket that are not ready
+    std::vector<request> requests;     ///< of the buckets that are under way
+};
+
+}  // namespace detail
+
+/// Several tensors under way, bucket by bucket: each bucket's operation starts as soon as its tensors are ready, and
+/// the exchange of one bucket goes on while the tensors of the next are computed.
+///
+/// `start(i)` starts the operation of bucket i and returns its request. Buckets start in their order, whatever the
+/// order in which tensors become ready: so all ranks start the same operations. One exchange at a time on a group; no
+/// other operation on it from the first `ready` to `finish`. Where it is destroyed before `finish`, what is under way
+/// is cancelled.
+template <class Group, class Start>
+class bucket_exchange {
+  public:
+    bucket_exchange(Group& group, const bucket_plan& plan, Start start)
+        : group_(group),
+          plan_(plan),
+          start_(std::move(start)),
+          scratch_(group.template workspace<detail::bucket_scratch>()) {
+        scratch_.missing.clear();
+        for (const bucket& each : plan.buckets()) scratch_.missing.push_back(each.tensors.size());
+        scratch_.requests.reserve(plan.buckets().size());
+    }
+    bucket_exchange(const bucket_exchange&) = delete;
+    bucket_exchange& operator=(const bucket_exchange&) = delete;
+    ~bucket_exchange() { scratch_.requests.clear(); }
+
+    /// Each tensor once.
+    void ready(std::size_t tensor) {
+        RILL_EXPECTS(tensor < plan_.tensors(), "bucket_exchange: a tensor of the plan");
+        std::size_t& missing = scratch_.missing[plan_.bucket_of(tensor)];
+        RILL_EXPECTS(missing > 0, "bucket_exchange: each tensor is called ready once");
+        --missing;
+        start_complete_ones();
+    }
+
+    /// Waits for all buckets. The receipt tells of all: the fewest contributors, the least weight and the highest age
+    /// of any bucket, the sum of rounds and traffic, and the time since the first bucket started. Throws what the first
+    /// failed bucket throws.
+    receipt finish() {
+        RILL_EXPECTS(scratch_.requests.size() == plan_.buckets().size(), "bucket_exchange: every tensor becomes ready");
+        receipt all{};
+        for (std::size_t i = 0; i < scratch_.requests.size(); ++i) {
+            const receipt one = scratch_.requests[i].get();
+            all = i == 0 ? one : joined(all, one);
+        }
+        if (!scratch_.requests.empty()) all.elapsed = group_.net().now() - started_;
+        scratch_.requests.clear();
+        return all;
+    }
+
+  private:
+    void start_complete_ones() {
+        auto& requests = scratch_.requests;
+        while (requests.size() < scratch_.missing.size() && scratch_.missing[requests.size()] == 0) {
+            if (requests.empty()) started_ = group_.net().now();
+            requests.push_back(start_(requests.size()));
+        }
+    }
+
+    static receipt joined(receipt all, const receipt& one) {
+        all.contributors = std::min(all.contributors, one.contributors);
+        all.weight = std::min(all.weight, one.weight);
+        all.age = std::max(all.age, one.age);
+        all.rounds += one.rounds;
+        all.wire += one.wire;
+        return all;
+    }
+
+    Group& group_;
+    const bucket_plan& plan_;
+    Start start_;
+    detail::bucket_scratch& scratch_;
+    time_point started_{};
+};
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/segment.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace rill::inline RILL_ABI {
+
+/// Neighbouring tensors that are exchanged together.
+struct bucket {
+    segment tensors{};   ///< by number
+    segment elements{};  ///< of all tensors one behind the other
+
+    friend bool operator==(const bucket&, const bucket&) = default;
+};
+
+/// Which tensors share a bucket: made by `fusion`, or by hand from the last tensor to the first.
+class bucket_plan {
+  public:
+    bucket_plan() = default;
+    /// A plan of tensors of these sizes that are in no bucket yet.
+    explicit bucket_plan(std::span<const std::size_t> sizes) {
+        begins_.reserve(sizes.size() + 1);
+        for (const std::size_t size : sizes) begins_.push_back(begins_.back() + size);
+    }
+
+    void begin_bucket() { buckets_.push_back({{next(), next()}, {begins_[next()], begins_[next()]}}); }
+    /// Adds a tensor to the last bucket; it must be the one before those that are in buckets.
+    void put_before(std::size_t tensor) {
+        RILL_EXPECTS(!buckets_.empty() && tensor + 1 == next(), "bucket_plan: from the last tensor to the first");
+        buckets_.back().tensors.begin = tensor;
+        buckets_.back().elements.begin = begins_[tensor];
+        bucket_of_.push_back(buckets_.size() - 1);
+    }
+
+    /// In the order in which they are exchanged: that of the last tensors first.
+    std::span<const bucket> buckets() const { return buckets_; }
+    std::size_t tensors() const { return begins_.size() - 1; }
+    /// Elements of all tensors.
+    std::size_t dimension() const { return begins_.back(); }
+    std::size_t bucket_of(std::size_t tensor) const { return bucket_of_[tensors() - 1 - tensor]; }
+
+    /// By which ranks compare theirs.
+    std::uint64_t fingerprint() const {
+        std::uint64_t hash = mix64(tensors(), buckets_.size());
+        for (const bucket& each : buckets_)
+            hash = mix64(hash, each.tensors.begin, each.elements.begin, each.elements.end);
+        return hash;
+    }
+    friend bool operator==(const bucket_plan&, const bucket_plan&) = default;
+
+  private:
+    /// One above the highest tensor that is in no bucket.
+    std::size_t next() const { return tensors() - bucket_of_.size(); }
+
+    std::vector<std::size_t> begins_{0};
+    std::vector<bucket> buckets_;
+    std::vector<std::size_t> bucket_of_;  ///< from the last tensor to the first
+};
+
+}  // namespace rill::inline RILL_ABI
