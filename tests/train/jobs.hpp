@@ -3,6 +3,7 @@
 
 #include "samples.hpp"
 
+#include <rill/collective/fusion.hpp>
 #include <rill/compress/coded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
@@ -11,6 +12,7 @@
 #include <rill/train/bsp.hpp>
 #include <rill/train/compressed_bsp.hpp>
 #include <rill/train/minibatches.hpp>
+#include <rill/train/overlapped_bsp.hpp>
 #include <rill/train/perceptron.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
@@ -37,10 +39,14 @@ inline constexpr rill::train::compressed_bsp sparse_plan{
                                                          rill::compress::qsgd{.bits = 4}}},
     descent, rate};
 
+inline constexpr rill::train::overlapped_bsp overlapped_plan{rill::topology::split_allgather{}, descent, rate,
+                                                             rill::train::no_clip{}, rill::fusion{.bytes = 200}};
+
 template <class Visit>
 void for_each_plan(Visit visit) {
     visit(dense_plan);
     visit(sparse_plan);
+    visit(overlapped_plan);
 }
 
 /// Runs `body(net)` as `ranks` ranks of each transport, one after the other.
@@ -76,9 +82,16 @@ class spoilt_perceptron {
     void initialise(std::span<float> parameters, rill::random_key key) const { model_.initialise(parameters, key); }
     double loss(std::span<const float> parameters, const batch& samples) { return model_.loss(parameters, samples); }
     double gradient(std::span<const float> parameters, const batch& samples, std::span<float> output) {
-        const double loss = model_.gradient(parameters, samples, output);
-        for (const fault& f : faults_)
-            if (f.rank == rank_ && f.step == step_) output[f.coordinate] = f.value;
+        return gradient(parameters, samples, output, [](std::size_t) {});
+    }
+    template <class Ready>
+    double gradient(std::span<const float> parameters, const batch& samples, std::span<float> output, Ready ready) {
+        const double loss = model_.gradient(parameters, samples, output, [&](std::size_t i) {
+            for (const fault& f : faults_)
+                if (f.rank == rank_ && f.step == step_ && layers()[i].part.contains(f.coordinate))
+                    output[f.coordinate] = f.value;
+            ready(i);
+        });
         ++step_;
         return loss;
     }

@@ -31,6 +31,8 @@ double norm(std::span<const T> values) {
 
 /// Scales a gradient down to the norm `most` where it is longer; the direction stays.
 struct clip_norm {
+    static constexpr bool is_coordinatewise = false;
+
     double most = std::numeric_limits<double>::infinity();
 
     /// Returns the norm before. A norm that is not finite is returned and the gradient left as it is.
@@ -48,6 +50,8 @@ struct clip_norm {
 
 /// Limits each coordinate to `[-most, most]`; a NaN stays.
 struct clip_value {
+    static constexpr bool is_coordinatewise = true;
+
     double most = std::numeric_limits<double>::infinity();
 
     template <std::floating_point T>
@@ -58,19 +62,44 @@ struct clip_value {
     friend constexpr bool operator==(const clip_value&, const clip_value&) = default;
 };
 
+/// Applies another clipping to each part of a gradient that is sent by itself, as if it were all of it: the norm of
+/// each bucket is limited, not that of the whole. The parts are then scaled by different factors.
+template <class Clip>
+struct per_bucket {
+    static constexpr bool is_coordinatewise = true;  ///< for whom a part is all there is
+
+    Clip clip{};
+
+    template <std::floating_point T>
+    void apply(std::span<T> part) const {
+        clip.apply(part);
+    }
+    friend constexpr bool operator==(const per_bucket&, const per_bucket&) = default;
+};
+
+template <class C>
+per_bucket(C) -> per_bucket<C>;
+
 /// Leaves a gradient as it is.
 struct no_clip {
+    static constexpr bool is_coordinatewise = true;
+
     template <std::floating_point T>
     constexpr void apply(std::span<T>) const {}
     friend constexpr bool operator==(no_clip, no_clip) = default;
 };
 
 /// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
+/// `is_coordinatewise`: it may be applied to the parts of a gradient one by one.
 template <class C>
-concept Clipping = std::regular<C> && requires(const C& clip, std::span<float> gradient) { clip.apply(gradient); };
+concept Clipping = std::regular<C> && requires(const C& clip, std::span<float> gradient) {
+    clip.apply(gradient);
+    requires std::same_as<decltype(C::is_coordinatewise), const bool>;
+};
 
 static_assert(Clipping<clip_norm>);
 static_assert(Clipping<clip_value>);
 static_assert(Clipping<no_clip>);
+static_assert(Clipping<per_bucket<clip_norm>>);
 
 }  // namespace rill::inline RILL_ABI::train

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/collective/tally.hpp>
+#include <rill/concept/objective.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/train/checkpoint.hpp>
@@ -8,7 +9,9 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 
 namespace rill::inline RILL_ABI::train {
 
@@ -18,6 +21,14 @@ concept Strategy = std::regular<S> && Topology<decltype(S::topology)> && require
     { policy.template bind<T>(std::size_t{}) } -> std::copyable;
     { policy.template bind<T>(std::size_t{}) } -> Persistent;
 };
+
+/// A strategy that exchanges the gradient layer by layer while the objective computes: it binds to the model's layers.
+template <class S, class T = float>
+concept LayeredStrategy =
+    std::regular<S> && Topology<decltype(S::topology)> && requires(const S& policy, std::span<const layer> layers) {
+        { policy.template bind<T>(layers) } -> std::copyable;
+        { policy.template bind<T>(layers) } -> Persistent;
+    };
 
 /// A strategy bound to one worker.
 ///
@@ -31,5 +42,23 @@ concept BoundStrategy = std::copyable<B> && Persistent<B> &&
                                  std::uint64_t number, const contribution& own) {
                             { bound.step(workers, parameters, gradient, number, own) } -> std::same_as<receipt>;
                         };
+
+/// A layered strategy bound to one worker.
+///
+/// `begin(workers, gradient)` makes the exchange of one step. `ready(layer)` is called once for each layer, when its
+/// part of the gradient is final: it belongs to the exchange from then on. `finish(parameters, number)`, collective,
+/// waits for all and moves the parameters, with the promises of `BoundStrategy::step`; where this rank's gradient is
+/// not finite it has contributed with weight 0, and `invalid()` then tells the first such coordinate. `fingerprint()`
+/// is of what must be the same on all ranks, besides the calls.
+template <class B, class Group, class T>
+concept BoundLayeredStrategy =
+    std::copyable<B> && Persistent<B> &&
+    requires(B& bound, decltype(std::declval<B&>().begin(std::declval<Group&>(), std::span<T>()))& exchange,
+             std::span<T> parameters, std::uint64_t number) {
+        { bound.fingerprint() } -> std::same_as<std::uint64_t>;
+        { exchange.ready(std::size_t{}) };
+        { exchange.finish(parameters, number) } -> std::same_as<receipt>;
+        { exchange.invalid() } -> std::same_as<std::optional<std::size_t>>;
+    };
 
 }  // namespace rill::inline RILL_ABI::train

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/collective/agree.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/concept/objective.hpp>
@@ -50,10 +51,11 @@ class trainer {
         : workers_(net, strategy.topology, options.group),
           model_(std::move(model)),
           batches_(std::move(batches)),
-          strategy_(strategy.template bind<scalar>(model_.dimension())),
+          strategy_(bind(strategy, model_)),
           parameters_(model_.dimension()),
           gradient_(model_.dimension()) {
         model_.initialise(parameters_, options.initial);
+        if constexpr (is_layered) agree(workers_, strategy_.fingerprint());
     }
 
     group_type& workers() { return workers_; }
@@ -66,10 +68,7 @@ class trainer {
     /// The gradient of the next batch, exchanged with those of all ranks, and the step that follows from them.
     step_record step() {
         step_record record{.step = step_};
-        record.loss = model_.gradient(parameters_, batches_.next(), gradient_);
-        const auto bad = kernel::find_non_finite(std::span<const scalar>(gradient_));
-        record.exchange = strategy_.step(workers_, std::span(parameters_), std::span(gradient_), step_,
-                                         contribution{.weight = bad ? 0.0 : 1.0});
+        const std::optional<std::size_t> bad = exchange(record);
         if (record.exchange.contributors < workers_.size()) explain_skip(bad, record);
         ++step_;
         return record;
@@ -105,10 +104,40 @@ class trainer {
     }
 
   private:
-    using bound_strategy = decltype(std::declval<const Plan&>().template bind<scalar>(std::size_t{}));
-    static_assert(Strategy<Plan, scalar> && BoundStrategy<bound_strategy, group_type, scalar>,
+    static constexpr bool is_layered = LayeredStrategy<Plan, scalar>;
+    static_assert(
+        !is_layered || LayeredObjective<Model>,
+        "rill::train::trainer: the strategy exchanges gradients layer by layer and the objective does not say "
+        "when they are ready; give it gradient(parameters, batch, output, ready) or use train::bsp");
+
+    static auto bind(const Plan& strategy, const Model& model) {
+        if constexpr (is_layered)
+            return strategy.template bind<scalar>(model.layers());
+        else
+            return strategy.template bind<scalar>(model.dimension());
+    }
+    using bound_strategy = decltype(bind(std::declval<const Plan&>(), std::declval<const Model&>()));
+    static_assert(is_layered ? BoundLayeredStrategy<bound_strategy, group_type, scalar>
+                             : Strategy<Plan, scalar> && BoundStrategy<bound_strategy, group_type, scalar>,
                   "rill::train::trainer: the strategy does not model Strategy for this scalar and transport; see "
                   "rill/train/strategy.hpp");
+
+    /// Computes, exchanges and moves; returns the first coordinate of this rank's gradient that is not finite.
+    std::optional<std::size_t> exchange(step_record& record) {
+        if constexpr (is_layered) {
+            auto layers = strategy_.begin(workers_, std::span(gradient_));
+            record.loss = model_.gradient(parameters_, batches_.next(), gradient_,
+                                          [&](std::size_t layer) { layers.ready(layer); });
+            record.exchange = layers.finish(std::span(parameters_), step_);
+            return layers.invalid();
+        } else {
+            record.loss = model_.gradient(parameters_, batches_.next(), gradient_);
+            const auto bad = kernel::find_non_finite(std::span<const scalar>(gradient_));
+            record.exchange = strategy_.step(workers_, std::span(parameters_), std::span(gradient_), step_,
+                                             contribution{.weight = bad ? 0.0 : 1.0});
+            return bad;
+        }
+    }
 
     using saved_state = std::array<std::uint64_t, 5>;
     saved_state state() const {

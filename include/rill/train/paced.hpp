@@ -1,0 +1,83 @@
+#pragma once
+
+#include <rill/concept/objective.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/time.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace rill::inline RILL_ABI::train {
+
+/// How long a rank computes in each step, on its transport's clock.
+struct pace {
+    duration forward{};
+    duration backward{};  ///< divided between the layers by their numbers of parameters
+
+    friend constexpr bool operator==(const pace&, const pace&) = default;
+};
+
+/// An objective that takes the time of a larger one, or of another machine: it computes as its model does, and sleeps.
+/// In a simulated network, where computing takes no time, it gives the steps their length; among threads, more ranks
+/// than cores can compute at once. On a `traced` transport both passes are spans.
+///
+/// `net` must outlive it. `loss` takes the forward time. Gradients are the model's, bit for bit.
+template <Transport Net, LayeredObjective Model>
+class paced {
+  public:
+    using scalar = typename Model::scalar;
+    using batch = typename Model::batch;
+
+    paced(Net& net, Model model, const pace& chosen) : net_(&net), model_(std::move(model)), pace_(chosen) {}
+
+    Model& model() { return model_; }
+
+    std::size_t dimension() const { return model_.dimension(); }
+    std::span<const layer> layers() const { return model_.layers(); }
+    void initialise(std::span<scalar> parameters, random_key key) const { model_.initialise(parameters, key); }
+
+    double loss(std::span<const scalar> parameters, const batch& samples) {
+        sleep("forward", pace_.forward);
+        return model_.loss(parameters, samples);
+    }
+    double gradient(std::span<const scalar> parameters, const batch& samples, std::span<scalar> output) {
+        return gradient(parameters, samples, output, [](std::size_t) {});
+    }
+    template <class Ready>
+    double gradient(std::span<const scalar> parameters, const batch& samples, std::span<scalar> output, Ready&& ready) {
+        sleep("forward", pace_.forward);
+        return model_.gradient(parameters, samples, output, [&](std::size_t i) {
+            sleep("backward", share_of(layers()[i].part.size()));
+            ready(i);
+        });
+    }
+
+  private:
+    duration share_of(std::size_t parameters) const {
+        const double share = static_cast<double>(parameters) / static_cast<double>(dimension());
+        return duration(static_cast<std::int64_t>(share * static_cast<double>(pace_.backward.ns)));
+    }
+
+    void sleep(const char* name, duration length) {
+        const time_point until = std::as_const(*net_).now() + length;
+        if constexpr (requires { net_->span(name); }) {
+            const auto computing = net_->span(name);
+            net_->sleep_until(until);
+        } else {
+            net_->sleep_until(until);
+        }
+    }
+
+    Net* net_;
+    Model model_;
+    pace pace_;
+};
+
+template <class Net, class Model>
+paced(Net&, Model, pace) -> paced<Net, Model>;
+
+}  // namespace rill::inline RILL_ABI::train
