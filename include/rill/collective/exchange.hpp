@@ -231,7 +231,7 @@ class exchange {
         if (odd.kind != usual.kind)
             return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
         if (odd.kind == operation::handshake)
-            return "has another version, topology, seed, timeout or division into buckets than the others";
+            return "calls with other options (version, topology, seed, timeout, buckets) than the others";
         if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
         if (odd.index_bytes != usual.index_bytes)
             return differs("index width", std::to_string(odd.index_bytes), std::to_string(usual.index_bytes));
