@@ -42,3 +42,11 @@ TEST_CASE("clip: by value limits each coordinate") {
     CHECK(std::vector<float>(g.begin(), g.begin() + 4) == std::vector<float>{-1, -0.5F, 0.5F, 1});
     CHECK(std::isnan(g[4]));
 }
+
+TEST_CASE("per_bucket: limits the norm of the part that it is given") {
+    std::vector<float> part{3, 4};
+    per_bucket{clip_norm{.most = 10}}.apply(std::span(part));
+    CHECK(part == std::vector<float>{3, 4});
+    per_bucket{clip_norm{.most = 2.5}}.apply(std::span(part));
+    CHECK(part == std::vector<float>{1.5F, 2});
+}
