@@ -905,6 +905,20 @@ concept Objective =
         { objective.gradient(parameters, samples, output) } -> std::same_as<double>;
     };
 
+/// An objective that says which parts of its gradient are final while it computes the others:
+/// `gradient(parameters, batch, output, ready)` calls `ready(i)` once for each of `layers()`, usually from the last to
+/// the first.
+///
+/// Laws: it gives the same bits as `gradient` without `ready`; of a part that it has called ready it neither reads nor
+/// writes anything more, so that the part may be sent, and overwritten, from then on. What `ready` throws passes.
+template <class O>
+concept LayeredObjective =
+    Objective<O> &&
+    requires(O& objective, std::span<typename O::scalar> output, std::span<const typename O::scalar> parameters,
+             const typename O::batch& samples, void (*ready)(std::size_t layer)) {
+        { objective.gradient(parameters, samples, output, ready) } -> std::same_as<double>;
+    };
+
 /// An objective whose model tells classes apart: `predict` writes one class per sample.
 template <class O>
 concept Classifier = Objective<O> && requires(O& objective, std::span<const typename O::scalar> parameters,
@@ -5376,96 +5390,6 @@ static_assert(Aggregator<min, float>);
 
 }  // namespace rill::inline RILL_ABI::aggregate
 
-// ===== rill/topology/chunked.hpp
-
-namespace rill::inline RILL_ABI::topology {
-
-/// Whether no transfer carries more than one part, so that the parts can be cut into chunks; the same on all ranks. A
-/// schedule of several parts says so by a constant `carries_one_part`, which the proofs check.
-template <Schedule S>
-constexpr bool can_be_cut(const S& schedule) {
-    if constexpr (requires { requires S::carries_one_part; }) return true;
-    return schedule.parts() == 1;
-}
-
-/// A schedule whose parts are cut into chunks: part p consists of the parts `p * chunks … (p + 1) * chunks - 1`. Each
-/// round becomes one for each chunk, with the same peers.
-///
-/// What chunk c needs comes in rounds of chunk c: what is sent in a round depends only on what was received
-/// `lookahead()` or more rounds before, so that it can be sent while other chunks are still on their way. As a schedule
-/// it is proved like any other; executed round by round, or ahead, it moves the same messages between each pair of
-/// ranks in the same order, and every coordinate is folded as without chunks.
-template <Schedule S>
-class chunked_schedule {
-  public:
-    static constexpr int most_ahead = 16;  // more would hold memory and gain nothing
-
-    constexpr chunked_schedule() = default;
-    constexpr chunked_schedule(const S& whole, int chunks) : whole_(whole), chunks_(chunks) {
-        RILL_EXPECTS(chunks == 1 || (chunks > 1 && can_be_cut(whole)),
-                     "topology::chunked_schedule: only parts that travel alone can be cut");
-    }
-
-    constexpr int chunks() const { return chunks_; }
-    constexpr int lookahead() const { return chunks_ < most_ahead ? chunks_ : most_ahead; }
-
-    constexpr int parts() const { return whole_.parts() * chunks_; }
-    constexpr int rounds() const { return whole_.rounds() * chunks_; }
-    constexpr action kind(int round) const { return whole_.kind(round / chunks_); }
-    constexpr int sends(int round) const { return whole_.sends(round / chunks_); }
-    constexpr transfer send(int round, int i) const { return cut(whole_.send(round / chunks_, i), round % chunks_); }
-    constexpr int receives(int round) const { return whole_.receives(round / chunks_); }
-    constexpr transfer receive(int round, int i) const {
-        return cut(whole_.receive(round / chunks_, i), round % chunks_);
-    }
-
-    friend constexpr bool operator==(const chunked_schedule&, const chunked_schedule&) = default;
-
-  private:
-    constexpr transfer cut(transfer t, int chunk) const {
-        if (chunks_ == 1 || t.parts.count() == 0) return t;
-        const int first = t.parts.first * chunks_ + chunk;
-        return {t.peer, {first, first + 1}};
-    }
-
-    S whole_{};
-    int chunks_ = 1;
-};
-
-}  // namespace rill::inline RILL_ABI::topology
-
-// ===== rill/collective/chunks.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// In how many chunks a part of a dense vector travels: such that none has more bytes than the transport asks for, by a
-/// member `chunk_bytes()`. While one chunk is folded, and its next message announced, another is on the wire.
-template <class Net, Schedule Plan>
-int chunks_of(const Net& net, const Plan& plan, std::size_t bytes) {
-    if constexpr (requires { net.chunk_bytes(); }) {
-        constexpr std::size_t most = 1024;
-        if (!topology::can_be_cut(plan)) return 1;
-        const std::size_t part = bytes / static_cast<std::size_t>(plan.parts()), chunk = net.chunk_bytes();
-        return static_cast<int>(std::clamp<std::size_t>(part / chunk + (part % chunk != 0 ? 1U : 0U), 1, most));
-    }
-    return 1;
-}
-
-/// `bytes`: of the whole vector.
-template <class Net, Schedule Plan>
-topology::chunked_schedule<Plan> in_chunks(const Net& net, const Plan& plan, std::size_t bytes) {
-    return {plan, chunks_of(net, plan, bytes)};
-}
-
-/// Of the topology, however many chunks go through each.
-template <Schedule Plan>
-int rounds_of(const Plan& plan) {
-    if constexpr (requires { plan.chunks(); }) return plan.rounds() / plan.chunks();
-    return plan.rounds();
-}
-
-}  // namespace rill::inline RILL_ABI::detail
-
 // ===== rill/collective/exchange.hpp
 
 namespace rill::inline RILL_ABI {
@@ -5686,6 +5610,8 @@ class exchange {
             return differs("operation number", std::to_string(odd.number), std::to_string(usual.number));
         if (odd.kind != usual.kind)
             return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
+        if (odd.kind == operation::handshake)
+            return "calls with other options (version, topology, seed, timeout, buckets) than the others";
         if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
         if (odd.index_bytes != usual.index_bytes)
             return differs("index width", std::to_string(odd.index_bytes), std::to_string(usual.index_bytes));
@@ -6089,6 +6015,152 @@ class dense_state {
 };
 
 }  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/head.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What all frames of the call under way have in common. A call without data travels as empty frames of int32.
+template <class Net>
+wire::header head_of(const exchange<Net>& call) {
+    const call_signature& signature = call.signature();
+    return {.kind = signature.kind,
+            .element = signature.element == element_type::none ? element_type::int32 : signature.element,
+            .index_bytes = signature.index_bytes == 0 ? std::uint8_t{4} : signature.index_bytes,
+            .context = call.context(),
+            .number = signature.number,
+            .call = signature.hash(),
+            .dimension = signature.dimension};
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/synchronise.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+template <class Net>
+using empty_state = dense_state<Net, std::int32_t, aggregate::sum>;
+
+/// Runs a schedule on nothing: no rank gets through before all have come.
+template <class Net, Schedule Plan>
+receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
+    state.attach(call);
+    state.begin(head_of(call), plan.parts(), {}, {}, tally{}, aggregate::sum{});
+    execute(call, plan, state);
+    receipt result{.rounds = plan.rounds()};
+    state.total(0).describe(result);
+    return result;
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/agree.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Returns when all ranks have come with the same `fingerprint`, of what they have configured for themselves; throws
+/// `mismatch` on all ranks, naming the odd one, when one of them has another. 2 log2 P rounds of frames without
+/// content.
+template <class Group>
+receipt agree(Group& group, std::uint64_t fingerprint) {
+    return group.run({.kind = operation::handshake, .options = fingerprint}, [&](auto& call) {
+        auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
+        return detail::synchronise(call, topology::tree{}.all_reduce(group.size(), group.rank()), state);
+    });
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/topology/chunked.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// Whether no transfer carries more than one part, so that the parts can be cut into chunks; the same on all ranks. A
+/// schedule of several parts says so by a constant `carries_one_part`, which the proofs check.
+template <Schedule S>
+constexpr bool can_be_cut(const S& schedule) {
+    if constexpr (requires { requires S::carries_one_part; }) return true;
+    return schedule.parts() == 1;
+}
+
+/// A schedule whose parts are cut into chunks: part p consists of the parts `p * chunks … (p + 1) * chunks - 1`. Each
+/// round becomes one for each chunk, with the same peers.
+///
+/// What chunk c needs comes in rounds of chunk c: what is sent in a round depends only on what was received
+/// `lookahead()` or more rounds before, so that it can be sent while other chunks are still on their way. As a schedule
+/// it is proved like any other; executed round by round, or ahead, it moves the same messages between each pair of
+/// ranks in the same order, and every coordinate is folded as without chunks.
+template <Schedule S>
+class chunked_schedule {
+  public:
+    static constexpr int most_ahead = 16;  // more would hold memory and gain nothing
+
+    constexpr chunked_schedule() = default;
+    constexpr chunked_schedule(const S& whole, int chunks) : whole_(whole), chunks_(chunks) {
+        RILL_EXPECTS(chunks == 1 || (chunks > 1 && can_be_cut(whole)),
+                     "topology::chunked_schedule: only parts that travel alone can be cut");
+    }
+
+    constexpr int chunks() const { return chunks_; }
+    constexpr int lookahead() const { return chunks_ < most_ahead ? chunks_ : most_ahead; }
+
+    constexpr int parts() const { return whole_.parts() * chunks_; }
+    constexpr int rounds() const { return whole_.rounds() * chunks_; }
+    constexpr action kind(int round) const { return whole_.kind(round / chunks_); }
+    constexpr int sends(int round) const { return whole_.sends(round / chunks_); }
+    constexpr transfer send(int round, int i) const { return cut(whole_.send(round / chunks_, i), round % chunks_); }
+    constexpr int receives(int round) const { return whole_.receives(round / chunks_); }
+    constexpr transfer receive(int round, int i) const {
+        return cut(whole_.receive(round / chunks_, i), round % chunks_);
+    }
+
+    friend constexpr bool operator==(const chunked_schedule&, const chunked_schedule&) = default;
+
+  private:
+    constexpr transfer cut(transfer t, int chunk) const {
+        if (chunks_ == 1 || t.parts.count() == 0) return t;
+        const int first = t.parts.first * chunks_ + chunk;
+        return {t.peer, {first, first + 1}};
+    }
+
+    S whole_{};
+    int chunks_ = 1;
+};
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/collective/chunks.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// In how many chunks a part of a dense vector travels: such that none has more bytes than the transport asks for, by a
+/// member `chunk_bytes()`. While one chunk is folded, and its next message announced, another is on the wire.
+template <class Net, Schedule Plan>
+int chunks_of(const Net& net, const Plan& plan, std::size_t bytes) {
+    if constexpr (requires { net.chunk_bytes(); }) {
+        constexpr std::size_t most = 1024;
+        if (!topology::can_be_cut(plan)) return 1;
+        const std::size_t part = bytes / static_cast<std::size_t>(plan.parts()), chunk = net.chunk_bytes();
+        return static_cast<int>(std::clamp<std::size_t>(part / chunk + (part % chunk != 0 ? 1U : 0U), 1, most));
+    }
+    return 1;
+}
+
+/// `bytes`: of the whole vector.
+template <class Net, Schedule Plan>
+topology::chunked_schedule<Plan> in_chunks(const Net& net, const Plan& plan, std::size_t bytes) {
+    return {plan, chunks_of(net, plan, bytes)};
+}
+
+/// Of the topology, however many chunks go through each.
+template <Schedule Plan>
+int rounds_of(const Plan& plan) {
+    if constexpr (requires { plan.chunks(); }) return plan.rounds() / plan.chunks();
+    return plan.rounds();
+}
+
+}  // namespace rill::inline RILL_ABI::detail
 
 // ===== rill/collective/detail/loans.hpp
 
@@ -6644,45 +6716,6 @@ class crew<Net, Shape> {
     membership<Net, Shape>* of_;
     std::vector<std::shared_ptr<member>> workers_;
 };
-
-}  // namespace rill::inline RILL_ABI::detail
-
-// ===== rill/collective/head.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// What all frames of the call under way have in common. A call without data travels as empty frames of int32.
-template <class Net>
-wire::header head_of(const exchange<Net>& call) {
-    const call_signature& signature = call.signature();
-    return {.kind = signature.kind,
-            .element = signature.element == element_type::none ? element_type::int32 : signature.element,
-            .index_bytes = signature.index_bytes == 0 ? std::uint8_t{4} : signature.index_bytes,
-            .context = call.context(),
-            .number = signature.number,
-            .call = signature.hash(),
-            .dimension = signature.dimension};
-}
-
-}  // namespace rill::inline RILL_ABI::detail
-
-// ===== rill/collective/synchronise.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-template <class Net>
-using empty_state = dense_state<Net, std::int32_t, aggregate::sum>;
-
-/// Runs a schedule on nothing: no rank gets through before all have come.
-template <class Net, Schedule Plan>
-receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
-    state.attach(call);
-    state.begin(head_of(call), plan.parts(), {}, {}, tally{}, aggregate::sum{});
-    execute(call, plan, state);
-    receipt result{.rounds = plan.rounds()};
-    state.total(0).describe(result);
-    return result;
-}
 
 }  // namespace rill::inline RILL_ABI::detail
 
@@ -7727,6 +7760,195 @@ template <class Group, Element T, IndexType Index>
 request start_broadcast(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
     return start(group, detail::broadcast_call(group, data, root, codes));
 }
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/bucket_plan.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Neighbouring tensors that are exchanged together.
+struct bucket {
+    segment tensors{};   ///< by number
+    segment elements{};  ///< of all tensors one behind the other
+
+    friend bool operator==(const bucket&, const bucket&) = default;
+};
+
+/// Which tensors share a bucket: made by `fusion`, or by hand from the last tensor to the first.
+class bucket_plan {
+  public:
+    bucket_plan() = default;
+    /// A plan of tensors of these sizes that are in no bucket yet.
+    explicit bucket_plan(std::span<const std::size_t> sizes) {
+        begins_.reserve(sizes.size() + 1);
+        for (const std::size_t size : sizes) begins_.push_back(begins_.back() + size);
+    }
+
+    void begin_bucket() { buckets_.push_back({{next(), next()}, {begins_[next()], begins_[next()]}}); }
+    /// Adds a tensor to the last bucket; it must be the one before those that are in buckets.
+    void put_before(std::size_t tensor) {
+        RILL_EXPECTS(!buckets_.empty() && tensor + 1 == next(), "bucket_plan: from the last tensor to the first");
+        buckets_.back().tensors.begin = tensor;
+        buckets_.back().elements.begin = begins_[tensor];
+        bucket_of_.push_back(buckets_.size() - 1);
+    }
+
+    /// In the order in which they are exchanged: that of the last tensors first.
+    std::span<const bucket> buckets() const { return buckets_; }
+    std::size_t tensors() const { return begins_.size() - 1; }
+    /// Elements of all tensors.
+    std::size_t dimension() const { return begins_.back(); }
+    std::size_t bucket_of(std::size_t tensor) const { return bucket_of_[tensors() - 1 - tensor]; }
+
+    /// By which ranks compare theirs.
+    std::uint64_t fingerprint() const {
+        std::uint64_t hash = mix64(tensors(), buckets_.size());
+        for (const bucket& each : buckets_)
+            hash = mix64(hash, each.tensors.begin, each.elements.begin, each.elements.end);
+        return hash;
+    }
+    friend bool operator==(const bucket_plan&, const bucket_plan&) = default;
+
+  private:
+    /// One above the highest tensor that is in no bucket.
+    std::size_t next() const { return tensors() - bucket_of_.size(); }
+
+    std::vector<std::size_t> begins_{0};
+    std::vector<bucket> buckets_;
+    std::vector<std::size_t> bucket_of_;  ///< from the last tensor to the first
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/bucket_exchange.hpp
+
+namespace rill::inline RILL_ABI {
+
+namespace detail {
+
+/// Kept by the group, so that an exchange like the last one allocates nothing.
+struct bucket_scratch {
+    std::vector<std::size_t> missing;  ///< tensors of each bucket that are not ready
+    std::vector<request> requests;     ///< of the buckets that are under way
+};
+
+}  // namespace detail
+
+/// Several tensors under way, bucket by bucket: each bucket's operation starts as soon as its tensors are ready, and
+/// the exchange of one bucket goes on while the tensors of the next are computed.
+///
+/// `start(i)` starts the operation of bucket i and returns its request. Buckets start in their order, whatever the
+/// order in which tensors become ready: so all ranks start the same operations. One exchange at a time on a group; no
+/// other operation on it from the first `ready` to `finish`. Where it is destroyed before `finish`, what is under way
+/// is cancelled.
+template <class Group, class Start>
+class bucket_exchange {
+  public:
+    bucket_exchange(Group& group, const bucket_plan& plan, Start start)
+        : group_(group),
+          plan_(plan),
+          start_(std::move(start)),
+          scratch_(group.template workspace<detail::bucket_scratch>()) {
+        scratch_.missing.clear();
+        for (const bucket& each : plan.buckets()) scratch_.missing.push_back(each.tensors.size());
+        scratch_.requests.reserve(plan.buckets().size());
+    }
+    bucket_exchange(const bucket_exchange&) = delete;
+    bucket_exchange& operator=(const bucket_exchange&) = delete;
+    ~bucket_exchange() { scratch_.requests.clear(); }
+
+    /// Each tensor once.
+    void ready(std::size_t tensor) {
+        RILL_EXPECTS(tensor < plan_.tensors(), "bucket_exchange: a tensor of the plan");
+        std::size_t& missing = scratch_.missing[plan_.bucket_of(tensor)];
+        RILL_EXPECTS(missing > 0, "bucket_exchange: each tensor is called ready once");
+        --missing;
+        start_complete_ones();
+    }
+
+    /// Waits for all buckets. The receipt tells of all: the fewest contributors, the least weight and the highest age
+    /// of any bucket, the sum of rounds and traffic, and the time since the first bucket started. Throws what the first
+    /// failed bucket throws.
+    receipt finish() {
+        RILL_EXPECTS(scratch_.requests.size() == plan_.buckets().size(), "bucket_exchange: every tensor becomes ready");
+        receipt all{};
+        for (std::size_t i = 0; i < scratch_.requests.size(); ++i) {
+            const receipt one = scratch_.requests[i].get();
+            all = i == 0 ? one : joined(all, one);
+        }
+        if (!scratch_.requests.empty()) all.elapsed = group_.net().now() - started_;
+        scratch_.requests.clear();
+        return all;
+    }
+
+  private:
+    void start_complete_ones() {
+        auto& requests = scratch_.requests;
+        while (requests.size() < scratch_.missing.size() && scratch_.missing[requests.size()] == 0) {
+            if (requests.empty()) started_ = group_.net().now();
+            requests.push_back(start_(requests.size()));
+        }
+    }
+
+    static receipt joined(receipt all, const receipt& one) {
+        all.contributors = std::min(all.contributors, one.contributors);
+        all.weight = std::min(all.weight, one.weight);
+        all.age = std::max(all.age, one.age);
+        all.rounds += one.rounds;
+        all.wire += one.wire;
+        return all;
+    }
+
+    Group& group_;
+    const bucket_plan& plan_;
+    Start start_;
+    detail::bucket_scratch& scratch_;
+    time_point started_{};
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/fusion.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Joins small tensors into buckets, each of which is exchanged by one operation: a message has a cost of its own,
+/// which several tensors share, and a bucket can travel while the tensors of the next one are computed.
+///
+/// Neighbours are joined, from the last to the first, while they take at most `bytes` together; a larger tensor is a
+/// bucket of its own. Which tensors share a bucket depends on their sizes and order alone.
+struct fusion {
+    std::size_t bytes = std::size_t{4} << 20;
+
+    static constexpr const char* name = "fusion";
+
+    /// `sizes`: the elements of each tensor, in the order of declaration, the same on all ranks.
+    bucket_plan bind(std::span<const std::size_t> sizes, std::size_t element_bytes) const {
+        RILL_EXPECTS(element_bytes > 0, "fusion: elements of at least a byte");
+        const std::size_t most = bytes / element_bytes;
+        bucket_plan plan(sizes);
+        std::size_t joined = 0;
+        for (std::size_t tensor = sizes.size(); tensor-- > 0;) {
+            const bool fits = sizes[tensor] == 0 || (joined <= most && sizes[tensor] <= most - joined);
+            if (plan.buckets().empty() || !fits) {
+                plan.begin_bucket();
+                joined = 0;
+            }
+            plan.put_before(tensor);
+            joined += sizes[tensor];
+        }
+        return plan;
+    }
+
+    /// Calls `visit(name, value)` for each option: printing and hashing need no more.
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("bytes", bytes);
+    }
+
+    friend constexpr bool operator==(const fusion&, const fusion&) = default;
+};
 
 }  // namespace rill::inline RILL_ABI
 
