@@ -45,7 +45,7 @@ double distance_after(int steps, const Compressor& compressor) {
 int main() {
     const rill::compress::top_k hundredth{.density = 0.01};
     std::printf("steps   top_k alone   with error_feedback\n");
-    for (const int steps : {300, 1000, 3000})
+    for (const int steps : {100, 300, 1000})
         std::printf("%5d   %11.2f   %19.2f\n", steps, distance_after(steps, hundredth),
                     distance_after(steps, rill::compress::error_feedback{hundredth}));
 }
