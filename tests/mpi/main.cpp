@@ -1,9 +1,12 @@
-// The same cases on all ranks. A rank prints what it has to say only if something failed on it; rank 0 says how it went
-// where all went well. RILL_TEST_THREAD_LEVEL (single, funneled, serialized, multiple) is the level to ask for.
+// The same cases on all ranks, and one verdict. What fails is said at once, by the rank on which it fails: the others
+// may then wait for it until the time is up. RILL_TEST_THREAD_LEVEL (single, funneled, serialized, multiple) is the
+// level to ask for.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 #include <rill/transport/mpi.hpp>
+
+#include "processes.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -28,22 +31,55 @@ bool any_rank(bool here) {
     return all != 0;
 }
 
+class says_what_fails : public doctest::IReporter {
+  public:
+    explicit says_what_fails(const doctest::ContextOptions&) {}
+
+    void test_case_start(const doctest::TestCaseData& begun) override { case_ = begun.m_name; }
+    void log_assert(const doctest::AssertData& seen) override {
+        if (!seen.m_failed) return;
+        std::string context;
+        for (int i = 0; i < get_num_active_contexts(); ++i) {
+            std::ostringstream text;
+            get_active_contexts()[i]->stringify(&text);
+            context += "; " + text.str();
+        }
+        say(std::string(seen.m_file) + ":" + std::to_string(seen.m_line) + ": " + seen.m_expr + " -> " +
+            seen.m_decomp.c_str() + seen.m_exception.c_str() + context);
+    }
+    void log_message(const doctest::MessageData& seen) override { say(seen.m_string.c_str()); }
+    void test_case_exception(const doctest::TestCaseException& thrown) override {
+        say(std::string("throws ") + thrown.error_string.c_str());
+    }
+    void report_query(const doctest::QueryData&) override {}
+    void test_run_start() override {}
+    void test_run_end(const doctest::TestRunStats&) override {}
+    void test_case_reenter(const doctest::TestCaseData&) override {}
+    void test_case_end(const doctest::CurrentTestCaseStats&) override {}
+    void subcase_start(const doctest::SubcaseSignature&) override {}
+    void subcase_end() override {}
+    void test_case_skipped(const doctest::TestCaseData&) override {}
+
+  private:
+    void say(const std::string& what) const {
+        std::fprintf(stderr, "rank %d of %d: %s: %s\n", processes::rank(), processes::count(), case_, what.c_str());
+    }
+
+    const char* case_ = "";
+};
+
 }  // namespace
+
+REGISTER_LISTENER("ranks", 1, says_what_fails);
 
 int main(int argc, char** argv) {
     const rill::mpi::environment library(wanted_level());
-    int rank = 0, ranks = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-
     std::ostringstream said;
     doctest::Context context(argc, argv);
     context.setOption("no-colors", true);
     context.setCout(&said);
-    const bool failed_here = context.run() != 0;
-    const bool failed = any_rank(failed_here);
-    if (failed_here || (rank == 0 && !failed))
-        std::printf("rank %d of %d, thread level %s:\n%s", rank, ranks, name(library.provided()), said.str().c_str());
-    std::fflush(stdout);
+    const bool failed = any_rank(context.run() != 0);
+    if (processes::rank() == 0)
+        std::printf("%d ranks, thread level %s:\n%s", processes::count(), name(library.provided()), said.str().c_str());
     return failed ? 1 : 0;
 }

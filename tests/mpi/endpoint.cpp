@@ -1,0 +1,270 @@
+#include <rill/core/bytes.hpp>
+#include <rill/testing/law.hpp>
+#include <rill/transport/mpi.hpp>
+
+#include "../support/allocations.hpp"
+#include "processes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace rill;
+using rill::testing::detail::is_pattern;
+using rill::testing::detail::pattern;
+using rill::testing::detail::same_bytes;
+
+namespace {
+
+constexpr channel on{.context = 5, .tag = 1};
+constexpr std::size_t large = 300'000;
+
+/// Outside rill: a rank that waits here answers nobody.
+void tell(rank_t peer) { MPI_Send(nullptr, 0, MPI_BYTE, peer, 7, MPI_COMM_WORLD); }
+void hear(rank_t peer) { MPI_Recv(nullptr, 0, MPI_BYTE, peer, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE); }
+
+bool are_enough(int ranks) { return processes::count() >= ranks; }
+
+}  // namespace
+
+TEST_CASE("an endpoint says what MPI has granted") {
+    processes::run(1, [](mpi::endpoint& net) {
+        int provided = 0;
+        MPI_Query_thread(&provided);
+        CHECK((net.thread_level() == mpi::thread_level::multiple) == (provided == MPI_THREAD_MULTIPLE));
+        CHECK(net.activities_run_alone() == (provided == MPI_THREAD_MULTIPLE));
+        const mpi::environment second(mpi::thread_level::single);
+        CHECK_FALSE(second.owns());
+        CHECK(second.provided() == net.thread_level());
+    });
+    CHECK_FALSE(mpi::detail::is_finalised());
+}
+
+TEST_CASE("messages of every size around the limits arrive whole") {
+    if (!are_enough(2)) return;
+    constexpr std::size_t eager = 4096;
+    const std::size_t sizes[] = {0, 1, 447, 448, 449, 511, 512, 513, eager - 1, eager, eager + 1, 2 * eager, 100'003};
+    const auto body = [&](mpi::endpoint& net) {
+        for (const std::size_t size : sizes)
+            for (const std::size_t head : {std::size_t{0}, std::size_t{96}, size / 2}) {
+                if (head > size) continue;
+                const buffer whole = pattern(size, size);
+                byte_pieces pieces(byte_view(whole).first(head));
+                pieces.push(byte_view(whole).subspan(head));
+                const rank_t other = 1 - net.rank();
+                auto first = net.post(other, on, pieces);
+                auto second = net.post(other, on, pieces);
+                REQUIRE(net.post(other, on, buffer(whole)));
+                buffer into(size);
+                const byte_span targets[] = {byte_span(into).first(head), byte_span(into).subspan(head)};
+                REQUIRE(net.receive_into(other, on, targets, deadline::never));
+                CHECK(into == whole);
+                for (int i = 0; i < 2; ++i) {
+                    const auto message = net.receive(other, on, deadline::never);
+                    CHECK(is_pattern(message->pieces(), size, size));
+                }
+                CHECK((first.wait(deadline::never) && second.wait(deadline::never)));
+            }
+    };
+    processes::run(2, body, {.eager_bytes = eager});
+}
+
+TEST_CASE("receive_into takes a large message apart where its targets do") {
+    if (!are_enough(2)) return;
+    processes::run(2, [](mpi::endpoint& net) {
+        const buffer whole = pattern(large, 3);
+        byte_pieces pieces(byte_view(whole).first(100));
+        pieces.push(byte_view(whole).subspan(100, large - 1100));
+        pieces.push(byte_view(whole).subspan(large - 1000));
+        for (const std::size_t edge : {std::size_t{100}, std::size_t{50}, large / 2, large - 1000}) {
+            auto sent = net.post(1 - net.rank(), on, pieces);
+            buffer into(large);
+            const byte_span targets[] = {byte_span(into).first(edge), {}, byte_span(into).subspan(edge)};
+            REQUIRE(net.receive_into(1 - net.rank(), on, targets, deadline::never));
+            CHECK(into == whole);
+            CHECK(sent.wait(deadline::never));
+        }
+    });
+}
+
+TEST_CASE("a receive_into that gives up leaves its targets and loses nothing") {
+    if (!are_enough(2)) return;
+    processes::run(2, [](mpi::endpoint& net) {
+        const buffer lent = pattern(large, 4), before = pattern(large, 5);
+        if (net.rank() == 0) {
+            auto sent = net.post(1, on, byte_view(lent));
+            tell(1);
+            hear(1);
+            CHECK(sent.wait(deadline::never));
+            return;
+        }
+        hear(0);
+        buffer into = before;
+        const byte_span target(into);
+        CHECK_FALSE(net.receive_into(0, on, {&target, 1}, net.now() + milliseconds(5)));
+        tell(0);
+        CHECK(into == before);
+        CHECK(net.receive_into(0, on, {&target, 1}, deadline::never));
+        CHECK(into == lent);
+    });
+}
+
+TEST_CASE("an abort ends a receive_into whose sender does not answer, and leaves its targets") {
+    if (!are_enough(3)) return;
+    const abort_notice notice{.context = on.context, .culprit = 2, .reason = "rank 2 has had enough"};
+    const auto body = [&](mpi::endpoint& net) {
+        const buffer lent = pattern(large, 4), before = pattern(large, 5);
+        if (net.rank() == 0) {
+            auto sent = net.post(1, on, byte_view(lent));
+            tell(1);
+            hear(1);
+            CHECK_THROWS_AS(sent.wait(deadline::never), peer_failure);
+            sent.settle();
+        } else if (net.rank() == 1) {
+            hear(0);
+            buffer into = before;
+            const byte_span target(into);
+            tell(2);
+            CHECK_THROWS_AS(net.receive_into(0, on, {&target, 1}, deadline::never), peer_failure);
+            CHECK(into == before);
+            tell(0);
+        } else {
+            hear(1);
+            CHECK(net.abort(notice) == notice);  // rank 0 does not answer: this rank tells all itself
+        }
+        CHECK(net.aborted(on.context) == notice);
+    };
+    processes::run(3, body, {.abort_patience = milliseconds(20)});
+}
+
+TEST_CASE("a mailbox between two ranks is bounded, and taking gives room back") {
+    if (!are_enough(2)) return;
+    constexpr std::size_t bound = 4096;
+    const auto body = [](mpi::endpoint& net) {
+        if (net.rank() == 0) {
+            for (int i = 0; i < 4; ++i) CHECK(net.post(1, on, pattern(bound / 4, 1)));
+            buffer more = pattern(10, 2);
+            CHECK_FALSE(net.post(1, on, std::move(more)));
+            CHECK_FALSE(net.post(1, on, std::move(more), net.now() + milliseconds(1)));
+            CHECK(more == pattern(10, 2));
+            tell(1);
+            CHECK(net.post(1, on, std::move(more), deadline::never));         // one is taken
+            CHECK(net.post(1, on, pattern(10 * bound, 3), deadline::never));  // all are
+            return;
+        }
+        hear(0);
+        for (int i = 0; i < 6; ++i) CHECK(net.receive(0, on, deadline::never).has_value());
+    };
+    processes::run(2, body, {.mailbox_bytes = bound});
+}
+
+TEST_CASE("an endpoint does not hear the notes of an earlier one, and takes no message of the user's") {
+    if (!are_enough(2)) return;
+    const MPI_Comm both = processes::first(2);
+    if (both == MPI_COMM_NULL) return;
+    const rank_t other = 1 - processes::rank();
+    for (int round = 0; round < 20; ++round) {
+        mpi::endpoint net{both, {.mailbox_bytes = 100, .abort_patience = milliseconds(1)}};
+        CHECK_FALSE(net.aborted(99));
+        REQUIRE(net.post(other, on, buffer(static_cast<std::size_t>(round + 1))));
+        const int mine = round;
+        MPI_Request request;
+        MPI_Isend(&mine, 1, MPI_INT, other, 1, both, &request);
+        CHECK(net.receive(other, on, deadline::never)->pieces().size_bytes() == static_cast<std::size_t>(round + 1));
+        int theirs = -1;
+        MPI_Recv(&theirs, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, both, MPI_STATUS_IGNORE);
+        CHECK(theirs == round);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        REQUIRE(net.post(other, on, buffer(77)));  // nobody takes these two
+        REQUIRE(net.post(other, on, buffer(large)) == false);
+        if (round % 2 == 0) net.abort({.context = 99, .culprit = 0, .reason = "of this endpoint only"});
+    }
+}
+
+TEST_CASE("what moves when an endpoint ends goes on, in memory that is its own") {
+    if (!are_enough(2)) return;
+    const MPI_Comm both = processes::first(2);
+    if (both == MPI_COMM_NULL) return;
+    for (int round = 0; round < 10; ++round) {
+        {
+            mpi::endpoint net{both};
+            if (net.rank() == 0) {
+                CHECK(net.post(1, on, pattern(20 * large, 1)));
+                net.sleep_until(net.now() + microseconds(200));  // more likely that it moves already; right in any case
+            } else {
+                net.receive(0, on, net.now() + microseconds(100));
+            }
+        }
+        mpi::run(both, [&](mpi::endpoint& net) {
+            const buffer lent = pattern(large, 2);
+            auto sent = net.post(1 - net.rank(), on, byte_view(lent));
+            const auto message = net.receive(1 - net.rank(), on, deadline::never);
+            CHECK(same_bytes(message->pieces(), lent));
+            CHECK(sent.wait(deadline::never));
+        });
+    }
+}
+
+TEST_CASE("two endpoints on one communicator never meet") {
+    if (!are_enough(2)) return;
+    const MPI_Comm both = processes::first(2);
+    if (both == MPI_COMM_NULL) return;
+    mpi::endpoint first{both}, second{both};
+    const rank_t other = 1 - first.rank();
+    CHECK((first.post(other, on, buffer(1)) && second.post(other, on, buffer(2))));
+    CHECK(second.receive(other, on, deadline::never)->pieces().size_bytes() == 2);
+    CHECK(first.receive(other, on, deadline::never)->pieces().size_bytes() == 1);
+}
+
+TEST_CASE("ranks that choose another eager_bytes learn it") {
+    const std::size_t eager = processes::rank() == 0 ? 2048 : 4096;
+    if (!are_enough(2)) return;
+    CHECK_THROWS_AS((mpi::endpoint{MPI_COMM_WORLD, {.eager_bytes = eager}}), mismatch);
+    CHECK_THROWS_AS((mpi::endpoint{MPI_COMM_WORLD, {.eager_bytes = 10}}), contract_violation);
+    mpi::run([](mpi::endpoint& net) { CHECK(net.size() == processes::count()); });
+}
+
+TEST_CASE("an activity goes on while its rank polls") {
+    if (!are_enough(2)) return;
+    processes::run(2, [](mpi::endpoint& net) {
+        const rank_t other = 1 - net.rank();
+        const buffer lent = pattern(large, 6);
+        mpi::event received{net};
+        auto activity = net.spawn([&] {
+            const auto message = net.receive(other, on, deadline::never);
+            CHECK(same_bytes(message->pieces(), lent));
+            received.set();
+        });
+        auto sent = net.post(other, on, byte_view(lent));
+        while (!received.wait(deadline::immediate)) {
+        }
+        activity.join();
+        while (!sent.done()) {
+        }
+    });
+}
+
+TEST_CASE("a steady state allocates nothing") {
+    if (!are_enough(2)) return;
+    processes::run(2, [](mpi::endpoint& net) {
+        const rank_t other = 1 - net.rank();
+        const buffer small = pattern(100, 1), middle = pattern(10'000, 2), big = pattern(large, 3);
+        const auto exchange = [&] {
+            for (const buffer* lent : {&small, &middle, &big}) {
+                auto sent = net.post(other, on, byte_view(*lent));
+                const auto message = net.receive(other, on, deadline::never);
+                if (!same_bytes(message->pieces(), *lent)) FAIL("another message");
+                sent.wait(deadline::never);
+            }
+        };
+        for (int i = 0; i < 50; ++i) exchange();
+        const auto before = allocations();
+        for (int i = 0; i < 50; ++i) exchange();
+        CHECK(allocations() - before == 0);
+    });
+}

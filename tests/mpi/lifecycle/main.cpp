@@ -1,0 +1,188 @@
+// What happens to MPI itself, one program run per case: `main CASE`. Exit status 0: as it should.
+#include <rill/testing/law.hpp>
+#include <rill/transport/mpi.hpp>
+
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+using namespace rill;
+
+namespace {
+
+constexpr channel on{.context = 3, .tag = 1};
+
+void expect(bool seen, const char* what) {
+    if (!seen) throw std::logic_error(what);
+}
+
+template <class Call>
+std::string library_says(Call call) {
+    try {
+        call();
+    } catch (const mpi::library_error& thrown) {
+        return thrown.what();
+    }
+    return "";
+}
+
+bool is_finalised() {
+    int flag = 0;
+    MPI_Finalized(&flag);
+    return flag != 0;
+}
+
+void rill_starts_mpi_and_ends_it() {
+    expect(!library_says([] { mpi::endpoint net{MPI_COMM_WORLD}; }).empty(), "an endpoint is made before MPI runs");
+    {
+        const mpi::environment library;
+        expect(library.owns(), "the environment says that MPI was running");
+        mpi::run([](mpi::endpoint& net) {
+            expect(net.post((net.rank() + 1) % net.size(), on, buffer(8)), "a message is refused");
+            expect(net.receive((net.rank() + net.size() - 1) % net.size(), on, deadline::never).has_value(), "lost");
+        });
+        expect(!is_finalised(), "MPI is finalised too early");
+    }
+    expect(is_finalised(), "MPI is not finalised");
+    expect(library_says([] { mpi::environment again; }).find("finalised") != std::string::npos, "MPI starts again");
+}
+
+void the_user_starts_mpi_and_ends_it() {
+    MPI_Init(nullptr, nullptr);
+    {
+        const mpi::environment library(mpi::thread_level::multiple);
+        expect(!library.owns(), "the environment says that it has started MPI");
+        mpi::run([](mpi::endpoint& net) { net.sleep_until(net.now() + microseconds(10)); });
+    }
+    expect(!is_finalised(), "the environment has finalised what it did not start");
+    MPI_Finalize();
+}
+
+/// Whatever an endpoint has lying about when its library goes.
+void outlives(void (*end)(MPI_Comm&)) {
+    MPI_Init(nullptr, nullptr);
+    MPI_Comm group = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &group);
+    auto net = std::make_unique<mpi::endpoint>(group);
+    const rank_t next = (net->rank() + 1) % net->size();
+    const buffer lent(1'000'000), little(10);
+    auto waiting = net->post(next, on, byte_view(lent));
+    auto unseen = net->post(next, {on.context, 2}, byte_view(little));
+    expect(net->post(next, on, buffer(1'000'000)), "a buffer is refused");
+    auto arrived = net->receive((next + net->size() - 2) % net->size(), {on.context, 2}, deadline::never);
+    end(group);
+    const auto ended = [](const std::string& text) { return text.find("outlived MPI") != std::string::npos; };
+    expect(ended(library_says([&] { net->post(next, on, byte_view(little)); })), "post");
+    expect(ended(library_says([&] { net->post(next, on, buffer(3)); })), "post of a buffer");
+    expect(ended(library_says([&] { net->receive(next, on, deadline::never); })), "receive");
+    expect(ended(library_says([&] { net->sleep_until({}); })), "sleep_until");
+    expect(ended(library_says([&] { net->inquire(next, 1, 1, deadline::immediate); })), "inquire");
+    expect(ended(library_says([&] { waiting.wait(deadline::never); })), "wait");
+    expect(ended(library_says([&] { net->now(); })), "now");
+    const abort_notice notice{.context = 9, .culprit = 0, .reason = "late"};
+    expect(net->abort(notice) == notice, "abort");
+    net->close(on.context);
+    waiting.settle();
+    arrived.reset();
+    net.reset();
+}
+
+void endpoints_outlive_mpi() {
+    outlives([](MPI_Comm&) { MPI_Finalize(); });
+}
+
+void endpoints_outlive_their_communicator() {
+    outlives([](MPI_Comm& group) { MPI_Comm_free(&group); });
+    MPI_Finalize();
+}
+
+/// Rank 1 throws; every rank must name it, by an error of its own.
+void an_exception_ends_all() {
+    const mpi::environment library;
+    int self = no_rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &self);
+    std::string what;
+    rank_t culprit = no_rank;
+    try {
+        mpi::run([](mpi::endpoint& net) {
+            if (net.rank() == 1) throw std::runtime_error("the disk of rank 1 is full");
+            net.receive(net.rank(), on, deadline::never);
+        });
+    } catch (const peer_failure& heard) {
+        culprit = heard.culprit();
+        what = heard.what();
+    } catch (const std::runtime_error& own) {
+        culprit = self;
+        what = own.what();
+    }
+    expect(culprit == 1 && what.find("the disk of rank 1 is full") != std::string::npos, "another culprit");
+}
+
+/// Rank 1 dies without a word while all others wait for it. The launcher must end them.
+void a_rank_dies() {
+    const mpi::environment library;
+    mpi::run([](mpi::endpoint& net) {
+        const channel ready{.context = 3, .tag = 2};
+        if (net.rank() != 1) {
+            expect(net.post(1, ready, buffer(1)), "a message is refused");
+            net.receive(1, on, deadline::never);
+            return;
+        }
+        for (rank_t peer = 0; peer < net.size(); ++peer)
+            if (peer != 1) net.receive(peer, ready, deadline::never);
+        std::raise(SIGKILL);
+    });
+}
+
+/// More bytes than MPI can count in an int, in one piece.
+void a_message_of_more_than_two_gigabytes() {
+    const mpi::environment library;
+    mpi::run([](mpi::endpoint& net) {
+        constexpr std::size_t size = (std::size_t{1} << 31) + 12'345;
+        const rank_t other = 1 - net.rank();
+        if (net.rank() == 0) {
+            buffer whole = testing::detail::pattern(size, 1);
+            auto sent = net.post(other, on, byte_view(whole));
+            expect(sent.wait(deadline::never), "a wait without deadline gives up");
+            expect(net.post(other, on, std::move(whole), deadline::never), "a buffer is refused");
+        } else {
+            {
+                buffer into(size);
+                const byte_span target(into);
+                expect(net.receive_into(other, on, {&target, 1}, deadline::never), "nothing comes");
+                expect(testing::detail::is_pattern(byte_view(into), size, 1), "other bytes come");
+            }
+            const auto message = net.receive(other, on, deadline::never);
+            expect(testing::detail::is_pattern(message->pieces(), size, 1), "other bytes come");
+        }
+    });
+}
+
+const std::map<std::string, void (*)()> cases{
+    {"starts", rill_starts_mpi_and_ends_it},
+    {"joins", the_user_starts_mpi_and_ends_it},
+    {"outlives", endpoints_outlive_mpi},
+    {"freed", endpoints_outlive_their_communicator},
+    {"throws", an_exception_ends_all},
+    {"dies", a_rank_dies},
+    {"large", a_message_of_more_than_two_gigabytes},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const auto found = cases.find(argc == 2 ? argv[1] : "");
+    if (found == cases.end()) return 2;
+    try {
+        found->second();
+    } catch (const std::exception& failed) {
+        std::fprintf(stderr, "%s: %s\n", argv[1], failed.what());
+        std::_Exit(1);
+    }
+    return 0;
+}
