@@ -58,7 +58,7 @@ def run(*command, expected=0, **more):
     environment = {name: value for name, value in os.environ.items() if name not in LEAKS}
     environment.update({"CMAKE_BUILD_PARALLEL_LEVEL": "1", "CTEST_PARALLEL_LEVEL": "1", **MPI, **more.pop("env", {})})
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True,
-                          timeout=300, env=environment, **more)
+                          timeout=900, env=environment, **more)
     if done.returncode == 0 if expected is None else done.returncode != expected:
         raise Failed(f"{' '.join(command)}\nended with {done.returncode}:\n{done.stdout[-4000:]}")
     return done.stdout
