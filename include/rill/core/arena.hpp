@@ -3,6 +3,7 @@
 #include <rill/core/bytes.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace rill::inline RILL_ABI {
@@ -13,12 +14,12 @@ class arena {
   public:
     /// `size` uninitialised bytes on a cache line.
     byte_span take(std::size_t size) {
-        while (block_ < blocks_.size() && blocks_[block_].size() - used_ < size) {
+        while (block_ < blocks_.size() && blocks_[block_].size - used_ < size) {
             ++block_;
             used_ = 0;
         }
         if (block_ == blocks_.size()) add_block(size);
-        const byte_span taken = byte_span(blocks_[block_]).subspan(used_, size);
+        const byte_span taken(blocks_[block_].bytes.get() + used_, size);
         last_ = used_;
         advance(size);
         return taken;
@@ -33,20 +34,32 @@ class arena {
   private:
     static constexpr std::size_t least_block = std::size_t{1} << 16;
     static constexpr std::size_t line = 64;
+    using allocator = aligned_allocator<std::byte>;
+    static_assert(allocator::alignment == line);
+
+    struct release {
+        void operator()(std::byte* bytes) const noexcept { allocator().deallocate(bytes, 0); }
+    };
+    /// No vector: without optimisation that would visit each byte of a block to make and to destroy it.
+    struct block {
+        explicit block(std::size_t length) : bytes(allocator().allocate(length)), size(length) {}
+        std::unique_ptr<std::byte[], release> bytes;
+        std::size_t size;
+    };
 
     /// Each block is twice as long as the one before, so that a use that varies a little soon fits.
     void add_block(std::size_t size) {
-        const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size();
+        const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size;
         blocks_.emplace_back(size > usual ? size : usual);
     }
 
     void advance(std::size_t size) {
         const std::size_t end = used_ + (size + line - 1) / line * line;
-        const std::size_t most = blocks_[block_].size();
+        const std::size_t most = blocks_[block_].size;
         used_ = end < most ? end : most;
     }
 
-    std::vector<buffer> blocks_;
+    std::vector<block> blocks_;
     std::size_t block_ = 0;
     std::size_t used_ = 0;
     std::size_t last_ = 0;
