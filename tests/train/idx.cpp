@@ -1,3 +1,4 @@
+#include "../support/allocations.hpp"
 #include "scratch.hpp"
 
 #include <rill/train/idx.hpp>
@@ -150,6 +151,22 @@ TEST_CASE("idx: overlong and damaged files are errors") {
     bytes damaged = packed(plain);
     damaged[damaged.size() - 6] ^= 1;  // in the checksum
     CHECK(has(here.error_of(damaged, 2), "expected a valid gzip stream, found incorrect data check"));
+}
+
+TEST_CASE("idx: what a header promises costs no memory, what the file holds at most four times its size") {
+    const files here;
+    bytes noise(40'000);  // that does not pack: the file might then unpack to 40 MB
+    std::uint32_t state = 1;
+    for (std::uint8_t& x : noise) x = static_cast<std::uint8_t>((state = state * 1664525U + 1013904223U) >> 24);
+    const std::uint32_t rows = 100, columns = 300'000;
+    for (const bytes& file : {packed(idx({rows, columns}, noise)), packed(idx({200, 200}, noise))}) {
+        const std::string path = here.write("promising", file);
+        const auto before = allocated_bytes();
+        const std::string message = message_of<data_error>([&] { read_idx(path, 2); });
+        CHECK(has(message, "more bytes of values") == (file.size() > 0 && !message.empty()));
+        constexpr std::size_t buffers = 200'000;
+        CHECK(allocated_bytes() - before <= 4 * noise.size() + buffers);
+    }
 }
 
 TEST_CASE("idx: files that cannot be opened or read say why") {

@@ -61,7 +61,7 @@ inline std::size_t read_idx_dimension(gzip_source& source, std::uint64_t most) {
 
 /// Reads an IDX file of unsigned bytes with `rank` dimensions, plain or gzip, and validates all of it.
 ///
-/// Memory grows with what the file holds, never with what its header promises. Throws `data_error`.
+/// Memory grows with what the file holds, unpacked, never with what its header promises. Throws `data_error`.
 inline idx_array read_idx(const std::string& path, std::size_t rank) {
     gzip_source source(path);
     detail::read_idx_magic(source, rank);
@@ -72,9 +72,12 @@ inline idx_array read_idx(const std::string& path, std::size_t rank) {
         array.dimensions.push_back(detail::read_idx_dimension(source, capacity / total));
         total *= array.dimensions.back();
     }
+    constexpr std::size_t least_room = std::size_t{1} << 16;
     while (array.values.size() < total) {
         const std::size_t done = array.values.size();
-        array.values.resize(std::min<std::size_t>(total, done + (std::size_t{1} << 24)));
+        const std::size_t room = std::min<std::size_t>(total, std::max(least_room, 2 * done));
+        array.values.reserve(room);  // no more: resize alone may double
+        array.values.resize(room);
         detail::read_exactly(source, std::as_writable_bytes(std::span(array.values).subspan(done)), "values");
     }
     std::byte beyond{};
