@@ -54,3 +54,18 @@ TEST_CASE("a size that does not fit is a broken contract") {
     CHECK_THROWS_AS(kernel::encode_bf16<float>(x, bytes), contract_violation);
     CHECK_THROWS_AS(kernel::decode_bf16<float>(bytes, x), contract_violation);
 }
+
+TEST_CASE_TEMPLATE("the first value that would become infinite is found", T, float, double) {
+    const T bound = kernel::least_beyond_bf16<T>;
+    const T largest = std::nextafter(bound, T{0});
+    CHECK(kernel::to_bf16(static_cast<float>(bound)) == 0x7F80);
+    CHECK(kernel::to_bf16(static_cast<float>(largest)) == 0x7F7F);
+    std::vector<T> x(200, -largest);
+    CHECK(!kernel::find_beyond_bf16<T>(x));
+    for (const T beyond : {bound, -bound, std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()})
+        for (std::size_t at : {199U, 64U, 0U}) {
+            std::vector<T> y = x;
+            y[at] = beyond;
+            CHECK(kernel::find_beyond_bf16<T>(y) == at);
+        }
+}

@@ -195,3 +195,24 @@ TEST_CASE("a lossy coding refuses what is not finite and names the coordinate") 
     CHECK_THROWS_AS(coded_frame(head_of(10), whole.view(), {.values = value_coding::bf16}, random_key{}, memory),
                     contract_violation);
 }
+
+TEST_CASE_TEMPLATE("what bfloat16 would round to infinity is refused", T, float, double) {
+    arena memory;
+    const coding codes{.values = value_coding::bf16};
+    const T largest = static_cast<T>(sizeof(T) == 4 ? 0x1.FEFFFEp127 : std::nextafter(0x1.FFp127 - 0x1p103, 0.0));
+    stream<T> s(1000);
+    s.push_back(3, largest);
+    s.push_back(4, -largest);
+    frame_scratch<T, std::uint32_t> room;
+    frame_reader reader{byte_pieces(coded_frame(head_of(1000), s.view(), codes, random_key{}, memory))};
+    const frame f = reader.next<T, std::uint32_t>();
+    for (const T value : content_of(f, room).values()) CHECK(std::abs(value) == static_cast<T>(0x1.FEp127));
+    const T infinite = std::numeric_limits<T>::infinity();
+    for (const T beyond : {std::nextafter(largest, infinite), std::numeric_limits<T>::max()}) {
+        s.clear({0, 1000});
+        s.push_back(3, 1);
+        s.push_back(40, -beyond);
+        CHECK_THROWS_WITH_AS(coded_frame(head_of(1000), s.view(), codes, random_key{}, memory),
+                             "rill: coordinate 40 is too large for bfloat16", invalid_value);
+    }
+}

@@ -5,12 +5,14 @@
 #include <rill/core/contract.hpp>
 #include <rill/kernel/little_endian.hpp>
 #include <rill/kernel/loop.hpp>
+#include <rill/kernel/magnitude.hpp>
 
 #include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 
 namespace rill::inline RILL_ABI::kernel {
@@ -25,6 +27,16 @@ constexpr std::uint16_t to_bf16(float x) {
 
 /// Exact.
 constexpr float from_bf16(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t{half} << 16); }
+
+/// The least magnitude that rounds to infinity; a double by way of float.
+template <std::floating_point T>
+inline constexpr T least_beyond_bf16 = static_cast<T>(sizeof(T) == sizeof(float) ? 0x1.FFp127 : 0x1.FFp127 - 0x1p103);
+
+/// The first coordinate that bfloat16 cannot hold: infinite, NaN, or so large that it would become infinite.
+template <std::floating_point T>
+std::optional<std::size_t> find_beyond_bf16(std::span<const T> x) {
+    return detail::find_at_least(x, magnitude(least_beyond_bf16<T>));
+}
 
 /// Writes `x` as little-endian bfloat16, 2 bytes each. A double is rounded to float first.
 template <std::floating_point T>

@@ -34,13 +34,13 @@ byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std
 }
 
 /// A frame of `view` in the given coding, written into `memory`; random rounding draws from `key`. Lossy codings throw
-/// `invalid_value` naming the coordinate of an entry that is not finite.
+/// `invalid_value` naming the coordinate of an entry that is not finite, or too large for bfloat16.
 template <Element T, IndexType Index>
 byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, const coding& codes, random_key key,
                       arena& memory) {
     detail::describe(head, view);
     head.codes = detail::resolve(codes, view);
-    if (!head.codes.is_lossless()) detail::require_finite(view);
+    if (!head.codes.is_lossless()) detail::require_roundable(view, head.codes);
     const std::size_t index_length = detail::index_length(head.codes.indices, view.indices(), view.range());
     const std::size_t value_length = detail::value_length<T>(head.codes, view.count());
     head.index_length = index_length;

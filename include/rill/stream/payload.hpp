@@ -72,14 +72,22 @@ std::size_t value_length(const coding& codes, std::size_t count) {
            kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
 }
 
-/// Throws `invalid_value` naming the coordinate of the first entry that is not finite.
 template <Element T, IndexType Index>
-void require_finite(const stream_view<T, Index>& view) {
-    const auto bad = kernel::find_non_finite(view.values());
-    if (!bad) return;
+std::string coordinate_of(const stream_view<T, Index>& view, std::size_t entry) {
     const std::size_t coordinate =
-        view.is_dense() ? view.range().begin + *bad : static_cast<std::size_t>(view.indices()[*bad]);
-    throw invalid_value("coordinate " + std::to_string(coordinate) + " is not finite and cannot be rounded");
+        view.is_dense() ? view.range().begin + entry : static_cast<std::size_t>(view.indices()[entry]);
+    return "coordinate " + std::to_string(coordinate);
+}
+
+/// Throws `invalid_value` naming the coordinate of the first entry that a lossy coding cannot hold.
+template <Element T, IndexType Index>
+void require_roundable(const stream_view<T, Index>& view, const coding& codes) {
+    if (const auto bad = kernel::find_non_finite(view.values()))
+        throw invalid_value(coordinate_of(view, *bad) + " is not finite and cannot be rounded");
+    if constexpr (std::floating_point<T>)
+        if (codes.values == value_coding::bf16)
+            if (const auto bad = kernel::find_beyond_bf16(view.values()))
+                throw invalid_value(coordinate_of(view, *bad) + " is too large for bfloat16");
 }
 
 /// Writes values, raw or rounded; `out` has their length and is aligned. `first` numbers the random bits.
