@@ -15,3 +15,6 @@ unsigned long allocations();
 
 /// How often all threads have.
 unsigned long all_allocations();
+
+/// How many bytes this thread has asked for.
+unsigned long long allocated_bytes();
