@@ -193,6 +193,9 @@ class dense_state {
         const rank_t source = a.from.peer;
         const segment due = range(a.from.parts);
         const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due);
+        if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
+            call_->fail(failure::protocol, source, no_rank,
+                        "rank " + std::to_string(source) + " sent rounded values where exact ones were due");
         const auto content = read_from(*call_, source, [&] { return content_of(f, unused_); });
         if (!content.is_dense() && !due.empty())
             call_->fail(failure::protocol, source, no_rank,

@@ -25,11 +25,17 @@ auto read_from(const exchange<Net>& call, rank_t source, Read&& read) {
 /// rank calls something else.
 template <Element T, IndexType Index, class Net>
 frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader) {
-    return read_from(call, source, [&] {
+    const frame f = read_from(call, source, [&] {
         const wire::header head = reader.peek();
         if (head.context != call.context() || head.call != call.signature().hash()) call.disagree(source);
         return reader.next<T, Index>();
     });
+    const auto ranks = static_cast<std::uint32_t>(call.net().size());
+    if (f.head.contributors > ranks)
+        call.fail(failure::protocol, source, no_rank,
+                  "rank " + std::to_string(source) + " speaks for " + std::to_string(f.head.contributors) +
+                      " contributors among " + std::to_string(ranks) + " ranks");
+    return f;
 }
 
 /// Ends the operation, with `source` as the culprit, unless a frame covers the range that is due.

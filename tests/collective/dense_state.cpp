@@ -1,0 +1,60 @@
+#include "../support/scripted.hpp"
+
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/topology/split_allgather.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace rill;
+using rill::testing_support::scripted;
+
+namespace {
+
+constexpr std::size_t dimension = 96;
+
+/// Part `part` of three, all of it `value`.
+buffer frame_of(int part, float value, const coding& codes, std::uint32_t contributors) {
+    stream<float> s;
+    const segment range = split(dimension, 3, static_cast<std::size_t>(part));
+    for (float& x : s.make_dense(range)) x = value;
+    const wire::header head{
+        .kind = operation::all_reduce, .dimension = dimension, .weight = 1, .contributors = contributors};
+    arena memory;
+    const byte_view bytes = coded_frame(head, s.view(), codes, random_key{1}, memory);
+    return {bytes.begin(), bytes.end()};
+}
+
+/// What rank 0 of three makes of what the others send: their shares of its part, then their own parts, as they are.
+std::string outcome(const coding& codes, std::uint32_t contributors) {
+    scripted net(0, 3);
+    net.expect(frame_of(0, 2, codes, contributors), {}, true);
+    net.expect(frame_of(0, 4, codes, contributors), {}, true);
+    net.expect(frame_of(1, 7, {}, 3), {}, true);
+    net.expect(frame_of(2, 7, {}, 3), {}, true);
+    std::vector<float> values(dimension, 1);
+    group workers{net, topology::split_allgather{}};
+    try {
+        all_reduce(workers, values, values);
+    } catch (const protocol_error& e) {
+        return e.what();
+    }
+    return values == std::vector<float>(dimension, 7) ? "7 everywhere" : std::to_string(values[0]);
+}
+
+}  // namespace
+
+TEST_CASE("a dense fold takes raw frames, and refuses coded ones, of which it keeps one at a time") {
+    CHECK(outcome({}, 1) == "7 everywhere");
+    for (const value_coding lossy : {value_coding::bf16, value_coding::qsgd4})
+        CHECK(outcome({.values = lossy}, 1) ==
+              "rill: all_reduce (operation 1): rank 1 sent rounded values where exact ones were due");
+}
+
+TEST_CASE("a frame cannot stand for more contributions than there are ranks") {
+    CHECK(outcome({}, 3) == "7 everywhere");
+    CHECK(outcome({}, 4) == "rill: all_reduce (operation 1): rank 1 speaks for 4 contributors among 3 ranks");
+}
