@@ -1,0 +1,152 @@
+// Index codings: arbitrary bytes through the decoders beside naive ones that read a bit at a time, and whatever comes
+// out through all encoders and back.
+#include "support/allocation_budget.hpp"
+#include "support/input.hpp"
+#include "support/require.hpp"
+
+#include <rill/kernel/index_coding.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace {
+
+using namespace rill;
+
+bool bit_of(byte_view bytes, std::size_t i) { return (std::to_integer<unsigned>(bytes[i / 8]) >> (i % 8) & 1U) != 0; }
+
+/// Indices as found, of which none has been checked.
+using found = std::optional<std::vector<std::uint64_t>>;
+
+template <class Index>
+found read_raw(byte_view bytes, std::size_t count) {
+    if (bytes.size() != count * sizeof(Index)) return std::nullopt;
+    std::vector<std::uint64_t> indices(count);
+    for (std::size_t i = 0; i < count; ++i)
+        for (std::size_t b = 0; b < sizeof(Index); ++b)
+            indices[i] |= std::to_integer<std::uint64_t>(bytes[i * sizeof(Index) + b]) << (8 * b);
+    return indices;
+}
+
+found read_bitmap(byte_view bytes, segment universe) {
+    if (bytes.size() != universe.size() / 8 + (universe.size() % 8 != 0 ? 1 : 0)) return std::nullopt;
+    std::vector<std::uint64_t> indices;
+    for (std::size_t i = 0; i < 8 * bytes.size(); ++i)
+        if (bit_of(bytes, i)) indices.push_back(universe.begin + i);
+    return indices;
+}
+
+template <class Index>
+found read_gaps(byte_view bytes, std::size_t count, segment universe) {
+    std::vector<std::uint64_t> indices;
+    std::uint64_t next = universe.begin;
+    for (std::size_t first = 0; first < count; first += 128) {
+        const std::size_t block = std::min<std::size_t>(128, count - first);
+        if (bytes.empty()) return std::nullopt;
+        const std::size_t width = std::to_integer<std::size_t>(bytes[0]), bits = block * width;
+        if (width > 8 * sizeof(Index) || (bits + 7) / 8 > bytes.size() - 1) return std::nullopt;
+        const byte_view packed = bytes.subspan(1, (bits + 7) / 8);
+        for (std::size_t i = bits; i < 8 * packed.size(); ++i)
+            if (bit_of(packed, i)) return std::nullopt;
+        for (std::size_t i = 0; i < block; ++i) {
+            std::uint64_t gap = 0;
+            for (std::size_t b = 0; b < width; ++b) gap |= std::uint64_t{bit_of(packed, i * width + b)} << b;
+            if (gap >= universe.end - next) return std::nullopt;
+            indices.push_back(next + gap);
+            next += gap + 1;
+        }
+        bytes = bytes.subspan(1 + packed.size());
+    }
+    return bytes.empty() ? found(indices) : std::nullopt;
+}
+
+bool is_sound(const std::vector<std::uint64_t>& indices, std::size_t count, segment universe) {
+    if (indices.size() != count) return false;
+    for (std::size_t i = 0; i < count; ++i)
+        if (!universe.contains(indices[i]) || (i > 0 && indices[i - 1] >= indices[i])) return false;
+    return true;
+}
+
+template <class Index>
+found expected(index_coding coding, byte_view bytes, std::size_t count, segment universe) {
+    if (count > universe.size()) return std::nullopt;
+    found read;
+    if (coding == index_coding::raw) read = read_raw<Index>(bytes, count);
+    if (coding == index_coding::bitmap) read = read_bitmap(bytes, universe);
+    if (coding == index_coding::packed_gaps) read = read_gaps<Index>(bytes, count, universe);
+    return read && is_sound(*read, count, universe) ? read : std::nullopt;
+}
+
+/// As a receiver does it: an announced count gets room only when the bytes can hold it.
+template <class Index>
+std::optional<aligned_vector<Index>> decoded(index_coding coding, byte_view bytes, std::size_t count,
+                                             segment universe) {
+    const rill::fuzz::allocation_budget at_most(128 * sizeof(Index) * bytes.size() + rill::fuzz::error_texts);
+    try {
+        kernel::check_index_count<Index>(coding, bytes, count, universe);
+        aligned_vector<Index> indices(count);
+        kernel::decode_indices(coding, bytes, count, universe, std::span<Index>(indices));
+        return indices;
+    } catch (const protocol_error&) {
+        return std::nullopt;
+    }
+}
+
+template <class Index>
+buffer encoded(index_coding coding, const aligned_vector<Index>& indices, segment universe) {
+    const std::span<const Index> all(indices);
+    buffer bytes(kernel::encoded_index_bytes(coding, all, universe));
+    RILL_FUZZ_REQUIRE(kernel::encode_indices(coding, all, universe, bytes) == bytes.size(), "the size as announced");
+    return bytes;
+}
+
+/// `bytes` are what the indices came from in `source`; only packed gaps may be written in several ways.
+template <class Index>
+void check_encoders(index_coding source, byte_view bytes, const aligned_vector<Index>& indices, segment universe) {
+    constexpr std::size_t widest_bitmap = 1 << 16;
+    const index_coding smallest = kernel::smallest_index_coding(std::span<const Index>(indices), universe);
+    const std::size_t least = kernel::encoded_index_bytes(smallest, std::span<const Index>(indices), universe);
+    for (const index_coding coding : {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap}) {
+        RILL_FUZZ_REQUIRE(kernel::encoded_index_bytes(coding, std::span<const Index>(indices), universe) >= least,
+                          "no coding below the smallest");
+        if (coding == index_coding::bitmap && universe.size() > widest_bitmap) continue;
+        const buffer again = encoded(coding, indices, universe);
+        RILL_FUZZ_REQUIRE(decoded<Index>(coding, again, indices.size(), universe) == indices, "indices as written");
+        if (coding != source) continue;
+        const bool is_same = std::equal(again.begin(), again.end(), bytes.begin(), bytes.end());
+        RILL_FUZZ_REQUIRE(is_same || (source == index_coding::packed_gaps && again.size() <= bytes.size()),
+                          "the bytes that were read, or fewer");
+    }
+}
+
+template <class Index>
+void check(rill::fuzz::input in, index_coding coding) {
+    constexpr std::size_t end = sizeof(Index) == 4 ? std::size_t{1} << 32 : std::numeric_limits<std::size_t>::max();
+    const std::size_t size = in.flag() ? in.number<std::uint64_t>() % end : in.number<std::uint16_t>();
+    const std::size_t begin = in.flag() ? end - size : in.number<Index>() % (end - size);
+    const segment universe{begin, begin + size};
+    const std::size_t count = in.flag() ? in.number<std::uint64_t>() : in.number<std::uint16_t>();
+    const buffer bytes = rill::fuzz::copy_of(in.rest());
+
+    const auto indices = decoded<Index>(coding, bytes, count, universe);
+    const found naive = expected<Index>(coding, bytes, count, universe);
+    RILL_FUZZ_REQUIRE(indices.has_value() == naive.has_value(), "both decoders accept, or none");
+    if (!indices) return;
+    RILL_FUZZ_REQUIRE(std::equal(indices->begin(), indices->end(), naive->begin(), naive->end()), "the same indices");
+    check_encoders(coding, bytes, *indices, universe);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    rill::fuzz::input in(data, size);
+    const auto coding = static_cast<index_coding>(in.number<std::uint8_t>());
+    if (in.flag())
+        check<std::uint32_t>(in, coding);
+    else
+        check<std::uint64_t>(in, coding);
+    return 0;
+}

@@ -1,0 +1,387 @@
+// Writes the inputs from which the fuzzer starts, made by the library's own encoders: `fuzz_seeds FOLDER` makes
+// FOLDER/TARGET/NAME. Which of them are committed is decided by what each adds (`./dev fuzz --seeds`).
+#include <rill/collective/join_frames.hpp>
+#include <rill/core/random.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/topology/halving_doubling.hpp>
+#include <rill/topology/recursive_doubling.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/topology/split_allgather.hpp>
+#include <rill/topology/tree.hpp>
+#include <rill/train/checkpoint.hpp>
+#include <rill/train/sampler.hpp>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <zlib.h>
+
+namespace {
+
+using namespace rill;
+
+constexpr value_coding value_codings[] = {value_coding::raw, value_coding::bf16, value_coding::qsgd2,
+                                          value_coding::qsgd4, value_coding::qsgd8};
+constexpr const char* value_names[] = {"raw", "bf16", "qsgd2", "qsgd4", "qsgd8"};
+constexpr index_coding index_codings[] = {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap};
+constexpr const char* index_names[] = {"raw", "gaps", "bitmap"};
+
+/// An input under construction.
+class seed {
+  public:
+    template <class N>
+    seed& number(N value) {
+        return bytes(std::as_bytes(std::span(&value, 1)));
+    }
+    seed& byte(unsigned value) { return number(static_cast<std::uint8_t>(value)); }
+    seed& bytes(byte_view more) {
+        bytes_.insert(bytes_.end(), more.begin(), more.end());
+        return *this;
+    }
+    seed& noise(std::size_t count, std::uint64_t key) {
+        random_sequence random(random_key{key});
+        for (std::size_t i = 0; i < count; ++i) byte(static_cast<unsigned>(random.below(256)));
+        return *this;
+    }
+    byte_view view() const { return bytes_; }
+
+  private:
+    buffer bytes_;
+};
+
+class folder {
+  public:
+    folder(const std::filesystem::path& root, const char* target) : path_(root / target) {
+        std::filesystem::remove_all(path_);
+        std::filesystem::create_directories(path_);
+    }
+    void write(const std::string& name, const seed& made) const {
+        std::ofstream file(path_ / name, std::ios::binary);
+        file.write(reinterpret_cast<const char*>(made.view().data()), static_cast<std::streamsize>(made.view().size()));
+        if (!file) throw std::runtime_error("cannot write " + (path_ / name).string());
+    }
+
+  private:
+    std::filesystem::path path_;
+};
+
+/// Every third coordinate or so of `range`, or all of them.
+template <class T, class Index>
+stream<T, Index> sample(segment range, bool is_dense, std::uint64_t key = 1) {
+    random_sequence random(random_key{key});
+    stream<T, Index> made;
+    const auto value = [&] { return static_cast<T>(static_cast<int>(random.below(200)) - 100); };
+    if (is_dense) {
+        for (T& x : made.make_dense(range)) x = value();
+        return made;
+    }
+    made.clear(range);
+    for (std::size_t i = range.begin; i < range.end; ++i)
+        if (random.below(3) == 0) made.push_back(i, value());
+    return made;
+}
+
+wire::header head_of(std::size_t dimension) {
+    return {.kind = operation::all_reduce, .dimension = dimension, .weight = 1, .contributors = 1};
+}
+
+template <class T, class Index>
+buffer coded(const stream<T, Index>& content, const coding& codes, std::size_t dimension) {
+    arena memory;
+    const byte_view bytes = coded_frame(head_of(dimension), content.view(), codes, random_key{2}, memory);
+    return {bytes.begin(), bytes.end()};
+}
+
+template <class T, class Index>
+void frame_seeds(const folder& to, unsigned type, const std::string& name) {
+    constexpr unsigned pieces = 16, shifted = 32;
+    for (const bool is_dense : {false, true}) {
+        const auto content = sample<T, Index>({100, 140}, is_dense);
+        for (std::size_t v = 0; v < (std::is_floating_point_v<T> ? 5U : 1U); ++v)
+            for (std::size_t i = 0; i < (is_dense ? 1U : 3U); ++i) {
+                const coding codes{.values = value_codings[v], .indices = index_codings[i], .bucket = 16};
+                const buffer bytes = coded(content, codes, 1000);
+                const std::string form = is_dense ? "dense" : index_names[i];
+                to.write(name + "-" + value_names[v] + "-" + form,
+                         seed().byte(type).number(std::uint16_t{0}).bytes(bytes));
+            }
+        const std::size_t first = content.count() * std::max(sizeof(T), sizeof(Index));
+        const auto cut = static_cast<std::uint16_t>(is_dense ? 0 : first);
+        const buffer bytes = coded(content, {}, 1000);
+        to.write(name + (is_dense ? "-dense" : "-sparse") + "-in-pieces",
+                 seed().byte(type | pieces).number(cut).bytes(bytes));
+        to.write(name + (is_dense ? "-dense" : "-sparse") + "-shifted",
+                 seed().byte(type | shifted).number(std::uint16_t{3}).bytes(bytes));
+    }
+    arena memory;
+    const buffer one = coded(sample<T, Index>({0, 20}, false), {.indices = index_coding::smallest}, 60);
+    const buffer two = coded(sample<T, Index>({20, 20}, false), {}, 60);
+    const buffer three = coded(sample<T, Index>({20, 60}, true), {}, 60);
+    const byte_pieces frames[] = {byte_view(one), byte_view(two), byte_view(three)};
+    to.write(name + "-several", seed().byte(type).number(std::uint16_t{0}).bytes(join_frames(frames, memory)));
+}
+
+void frame_seeds(const folder& to) {
+    frame_seeds<float, std::uint32_t>(to, 0, "float32-u32");
+    frame_seeds<double, std::uint32_t>(to, 1, "float64-u32");
+    frame_seeds<std::int32_t, std::uint32_t>(to, 2, "int32-u32");
+    frame_seeds<std::int64_t, std::uint32_t>(to, 3, "int64-u32");
+    frame_seeds<float, std::uint64_t>(to, 4, "float32-u64");
+    frame_seeds<double, std::uint64_t>(to, 5, "float64-u64");
+    frame_seeds<std::int32_t, std::uint64_t>(to, 6, "int32-u64");
+    frame_seeds<std::int64_t, std::uint64_t>(to, 7, "int64-u64");
+}
+
+template <class Index>
+void index_seeds(const folder& to, const std::string& name) {
+    for (const std::size_t size : {0U, 1U, 9U, 64U, 700U})
+        for (std::size_t i = 0; i < 3; ++i) {
+            const segment universe{77, 77 + size};
+            const auto content = sample<std::int32_t, Index>(universe, false);
+            buffer bytes(kernel::encoded_index_bytes(index_codings[i], content.indices(), universe));
+            kernel::encode_indices(index_codings[i], content.indices(), universe, bytes);
+            seed made;
+            made.byte(static_cast<unsigned>(index_codings[i])).byte(sizeof(Index) == 4 ? 1 : 0);
+            made.byte(0).number(static_cast<std::uint16_t>(size)).byte(0).number(static_cast<Index>(universe.begin));
+            made.byte(0).number(static_cast<std::uint16_t>(content.count())).bytes(bytes);
+            if (made.view().size() < 1024) to.write(name + "-" + index_names[i] + "-" + std::to_string(size), made);
+        }
+}
+
+template <class T>
+void value_seeds(const folder& to, const std::string& name) {
+    constexpr std::uint32_t buckets[] = {1, 2, 3, 7, 16, 64, 100, 1024};  // as the target numbers them
+    for (std::size_t v = 0; v < 5; ++v)
+        for (const unsigned b : {2U, 4U, 7U}) {
+            const coding codes{.values = value_codings[v], .bucket = buckets[b]};
+            const auto content = sample<T, std::uint32_t>({0, 90}, true);
+            buffer bytes(detail::value_length<T>(codes, 90));
+            detail::encode_values(content.view().values(), codes, random_key{3}, 0, byte_span(bytes));
+            const auto head = [&](bool decodes) {
+                return seed()
+                    .byte(decodes ? 1 : 0)
+                    .byte(sizeof(T) == 8 ? 1 : 0)
+                    .byte(static_cast<unsigned>(v))
+                    .byte(0)
+                    .byte(b);
+            };
+            const std::string suffix = std::string(value_names[v]) + "-buckets-of-" + std::to_string(buckets[b]);
+            to.write(name + "-read-" + suffix, head(true).number(std::uint16_t{90}).bytes(bytes));
+            to.write(name + "-write-" + suffix,
+                     head(false).number(std::uint64_t{5}).byte(0).byte(7).bytes(std::as_bytes(content.values())));
+        }
+}
+
+void stream_seeds(const folder& to) {
+    for (unsigned type = 0; type < 6; ++type)
+        for (unsigned v = 0; v < 5; ++v)
+            for (unsigned i = 0; i < 4; ++i) {
+                seed made;
+                made.byte(type).byte(0).byte(v).byte(i).byte(15);  // one frame; its codings
+                made.number(std::uint16_t{300}).byte(0).byte(9);   // the range
+                made.byte(i == 3 && v % 2 == 0 ? 1 : 0);           // dense or sparse
+                to.write(
+                    "type-" + std::to_string(type) + "-values-" + std::to_string(v) + "-indices-" + std::to_string(i),
+                    made.noise(200, 10 * v + i));
+            }
+}
+
+/// What an honest peer sends in each transfer that a schedule announces.
+template <class Plan, class Make>
+void add_receives(seed& made, const Plan& plan, std::size_t dimension, Make make) {
+    for (int round = 0; round < plan.rounds(); ++round)
+        for (int i = 0; i < plan.receives(round); ++i) {
+            const part_range parts = plan.receive(round, i).parts;
+            const buffer message =
+                make(split(dimension, static_cast<std::size_t>(plan.parts()), static_cast<std::size_t>(parts.first),
+                           static_cast<std::size_t>(parts.last)),
+                     parts.count());
+            made.byte(0).number(static_cast<std::uint16_t>(message.size())).bytes(message);
+        }
+}
+
+template <class Shape>
+void collective_seeds(const folder& to, unsigned collective, const Shape& shape, bool is_dense) {
+    constexpr std::size_t dimension = 24;
+    for (const int ranks : {2, 3, 4})
+        for (const unsigned chosen : {0U, 6U, 15U}) {
+            const rank_t rank = ranks - 2;
+            if (is_dense && chosen != 0) continue;
+            seed made;
+            made.byte(collective)
+                .byte(static_cast<unsigned>(ranks - 2))
+                .byte(static_cast<unsigned>(rank))
+                .byte(dimension)
+                .byte(chosen);
+            const coding codes{.values = chosen == 6 ? value_coding::qsgd4 : value_coding::raw,
+                               .indices = chosen == 0 ? index_coding::raw : index_coding::smallest,
+                               .bucket = 16};
+            add_receives(made, shape.all_reduce(ranks, rank), dimension, [&](segment range, int) {
+                return coded(sample<float, std::uint32_t>(range, is_dense), codes, dimension);
+            });
+            to.write(std::string(Shape::name) + (is_dense ? "-dense-" : "-sparse-") + std::to_string(ranks) +
+                         "-ranks-" + std::to_string(chosen),
+                     made);
+        }
+}
+
+void gather_seeds(const folder& to) {
+    constexpr std::size_t dimension = 24;
+    for (const int ranks : {2, 3, 4}) {
+        seed made;
+        made.byte(5).byte(static_cast<unsigned>(ranks - 2)).byte(0).byte(dimension).byte(4);
+        std::size_t next = 4;
+        add_receives(made, topology::split_allgather{}.all_gather(ranks, 0), dimension, [&](segment, int parts) {
+            arena memory;
+            std::vector<buffer> kept;
+            std::vector<byte_pieces> frames;
+            for (int p = 0; p < parts; ++p) {
+                stream<float> own(dimension);
+                own.push_back(next++, 1.0F);
+                kept.push_back(coded(own, {.indices = index_coding::packed_gaps}, dimension));
+            }
+            for (const buffer& one : kept) frames.emplace_back(byte_view(one));
+            const byte_view joined = join_frames(frames, memory);
+            return buffer(joined.begin(), joined.end());
+        });
+        to.write("gather-" + std::to_string(ranks) + "-ranks", made);
+    }
+}
+
+void rooted_seeds(const folder& to) {
+    constexpr std::size_t dimension = 12;
+    for (const int ranks : {2, 3, 5})
+        for (const rank_t root : {0, 1}) {
+            seed made;
+            made.byte(6)
+                .byte(static_cast<unsigned>(ranks - 2))
+                .byte(0)
+                .byte(dimension)
+                .byte(static_cast<unsigned>(root));
+            const auto dense = [&](segment range, int) {
+                return coded(sample<double, std::uint32_t>(range, true), {}, dimension);
+            };
+            add_receives(made, topology::tree{}.reduce(ranks, 0, root), dimension, dense);
+            add_receives(made, topology::tree{}.broadcast(ranks, 0, root), dimension, dense);
+            to.write("root-" + std::to_string(root) + "-of-" + std::to_string(ranks), made);
+        }
+}
+
+void collective_seeds(const folder& to) {
+    collective_seeds(to, 0, topology::ring{}, true);
+    collective_seeds(to, 1, topology::halving_doubling{}, true);
+    collective_seeds(to, 2, topology::recursive_doubling{}, false);
+    collective_seeds(to, 3, topology::split_allgather{}, false);
+    collective_seeds(to, 4, topology::tree{}, false);
+    gather_seeds(to);
+    rooted_seeds(to);
+}
+
+seed idx(const std::vector<std::uint32_t>& dimensions, unsigned most = 256) {
+    seed made;
+    made.byte(0).byte(0).byte(8).byte(static_cast<unsigned>(dimensions.size()));
+    std::size_t count = 1;
+    for (const std::uint32_t d : dimensions) {
+        for (int shift = 24; shift >= 0; shift -= 8) made.byte(d >> shift & 0xFFU);
+        count *= d;
+    }
+    for (std::size_t i = 0; i < count; ++i) made.byte(static_cast<unsigned>(i % most));
+    return made;
+}
+
+seed packed(byte_view plain) {
+    buffer out(plain.size() + 256);
+    z_stream stream{};
+    deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+    stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(plain.data()));
+    stream.avail_in = static_cast<uInt>(plain.size());
+    stream.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream.avail_out = static_cast<uInt>(out.size());
+    deflate(&stream, Z_FINISH);
+    out.resize(stream.total_out);
+    deflateEnd(&stream);
+    return seed().bytes(out);
+}
+
+void idx_seeds(const folder& to) {
+    const std::vector<std::vector<std::uint32_t>> shapes{{}, {7}, {5, 7}, {2, 3, 4}};
+    for (unsigned rank = 0; rank < 4; ++rank) {
+        const seed plain = idx(shapes[rank]);
+        const std::string name = "rank-" + std::to_string(rank);
+        to.write(name + "-plain", seed().byte(rank).byte(0).bytes(plain.view()));
+        to.write(name + "-to-be-packed", seed().byte(rank).byte(2).bytes(plain.view()));
+        to.write(name + "-gzip", seed().byte(rank).byte(0).bytes(packed(plain.view()).view()));
+        const byte_view half = plain.view().first(plain.view().size() / 2), rest = plain.view().subspan(half.size());
+        to.write(name + "-gzip-members",
+                 seed().byte(rank).byte(0).bytes(packed(half).view()).bytes(packed(rest).view()));
+    }
+    const seed zeros = idx({50'000}, 1);
+    to.write("packs-well", seed().byte(1).byte(0).bytes(packed(zeros.view()).view()));
+    const seed labels = idx({3}), images = idx({3, 2, 2});
+    for (const unsigned classes : {2U, 5U}) {
+        const auto head = [&](std::size_t size) {
+            return seed().byte(4).byte(0).byte(classes - 1).byte(static_cast<unsigned>(size));
+        };
+        const std::string name = "dataset-" + std::to_string(classes) + "-classes";
+        to.write(name, head(labels.view().size()).bytes(labels.view()).bytes(images.view()));
+        const seed small = packed(labels.view());
+        to.write(name + "-gzip", head(small.view().size()).bytes(small.view()).bytes(packed(images.view()).view()));
+    }
+}
+
+void checkpoint_seeds(const folder& to, const std::filesystem::path& scratch) {
+    const auto saved = [&](const auto& fill) {
+        train::checkpoint::writer out;
+        fill(out);
+        out.save(scratch.string());
+        const std::vector<std::byte> image = train::read_file(scratch.string());
+        std::filesystem::remove(scratch);
+        return image;
+    };
+    const auto write = [&](const std::string& name, const std::vector<std::byte>& image) {
+        to.write(name, seed().byte(0).bytes(image));
+        const byte_view body = byte_view(image).subspan(24, image.size() - 32);
+        to.write(name + "-unsealed", seed().byte(1).byte(std::to_integer<unsigned>(image[12])).bytes(body));
+    };
+    write("empty", saved([](auto&) {}));
+    write("arrays", saved([](auto& out) {
+              out.add("parameters", std::vector<float>{1.5F, -2.0F, 3.25F});
+              out.add("step", std::uint64_t{42});
+              out.add("", std::vector<std::int8_t>{1, 2, 3});
+              out.add("none", std::span<const double>{});
+              out.add("raw", std::vector<std::byte>(5));
+          }));
+    write("sampler", saved([](auto& out) {
+              train::sampler rows({.rows = 40, .batch = 3, .ranks = 2});
+              rows.next();
+              rows.save(out, "");
+          }));
+    to.write("sampler-state", seed().byte(2).byte(0).byte(0).byte(0).number(std::uint64_t{3}).number(std::uint64_t{2}));
+    to.write("sampler-of-other-rows", seed().byte(2).byte(1).number(std::uint64_t{41}).byte(0).byte(0).noise(16, 1));
+    for (const std::uint64_t key : {1U, 2U, 3U})
+        to.write("round-trip-" + std::to_string(key), seed().byte(3).noise(120, key));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    if (count != 2) {
+        std::fprintf(stderr, "usage: fuzz_seeds FOLDER\n");
+        return 2;
+    }
+    const std::filesystem::path root = arguments[1];
+    frame_seeds({root, "frame"});
+    const folder indices(root, "indices"), values(root, "values");
+    index_seeds<std::uint32_t>(indices, "u32");
+    index_seeds<std::uint64_t>(indices, "u64");
+    value_seeds<float>(values, "float32");
+    value_seeds<double>(values, "float64");
+    stream_seeds({root, "streams"});
+    collective_seeds(folder(root, "collective"));
+    idx_seeds({root, "idx"});
+    checkpoint_seeds({root, "checkpoint"}, root / "scratch");
+    return 0;
+}
