@@ -141,13 +141,13 @@ class exchange {
         fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
     }
 
-    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, std::string what) const {
+    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
         throw_error({.context = on_.context,
                      .operation = signature_.number,
                      .kind = kind,
                      .culprit = culprit,
                      .other = other,
-                     .reason = describe() + ": " + std::move(what)});
+                     .reason = describe() + ": " + what});
     }
 
     /// For messages: "all_reduce (operation 7)".

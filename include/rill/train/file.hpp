@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,7 @@ namespace rill::inline RILL_ABI::train {
 namespace detail {
 
 [[noreturn]] inline void file_failed(const std::string& path, const char* what) {
-    throw data_error(path, std::string(what) + ": " + std::strerror(errno));
+    throw data_error(path, std::string(what) + ": " + std::generic_category().message(errno));
 }
 
 /// An open file; closes itself.

@@ -12,6 +12,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -26,7 +27,7 @@ namespace rill::inline RILL_ABI::train {
 class gzip_source {
   public:
     explicit gzip_source(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "rb")) {
-        if (!file_) throw data_error(path_, std::string("cannot be opened: ") + std::strerror(errno));
+        if (!file_) throw data_error(path_, "cannot be opened: " + std::generic_category().message(errno));
         is_packed_ = fill() && stream_.avail_in >= 2 && input_[0] == 0x1F && input_[1] == 0x8B;
         if (is_packed_ && inflateInit2(&stream_, 15 + 16) != Z_OK) throw std::bad_alloc();
     }
@@ -67,7 +68,7 @@ class gzip_source {
         stream_.avail_in = static_cast<uInt>(std::fread(input_.data(), 1, input_.size(), file_.get()));
         consumed_ += stream_.avail_in;
         if (std::ferror(file_.get()) != 0)
-            throw data_error(path_, std::string("cannot be read: ") + std::strerror(errno));
+            throw data_error(path_, "cannot be read: " + std::generic_category().message(errno));
         return stream_.avail_in > 0;
     }
     std::uint64_t position() const { return consumed_ - stream_.avail_in; }
