@@ -24,7 +24,7 @@ CORPUS = HERE / "corpus"
 # A finding that has become a regression test: no encoder makes it.
 FOUND = "found-"
 LONGEST = {"collective": 1200}
-LIMITS = ["-rss_limit_mb=2048", "-malloc_limit_mb=64", "-timeout=10"]
+LIMITS = ["-rss_limit_mb=2048", "-malloc_limit_mb=64", "-timeout=30"]
 
 
 def targets_of(build, chosen):
