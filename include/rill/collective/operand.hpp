@@ -1,0 +1,48 @@
+#pragma once
+
+#include <rill/concept/tensor.hpp>
+#include <rill/core/bytes.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Where elements lie for the time of an operation that have no contiguous place of their own; kept by the group.
+template <class T>
+struct staging {
+    aligned_vector<T> elements;
+
+    std::span<T> room(std::size_t size) {
+        elements.resize(size);
+        return elements;
+    }
+};
+
+/// The elements of an input: its own memory where it has a view, else copied or evaluated into `stage`.
+template <Tensor X>
+std::span<const tensor_element<X>> elements_of_input(const X& x, staging<tensor_element<X>>& stage) {
+    using elements = std::span<const tensor_element<X>>;
+    if constexpr (ViewableAs<const X, elements>)
+        if (has_view<elements>(x)) return traits_of<X>::view(x);
+    const auto room = stage.room(size_of(x));
+    read_tensor(x, room);
+    return room;
+}
+
+/// Where the elements of an output are to be made: in its own memory where it has a view, else in `stage`, from which
+/// `deliver` takes them. An input and an output that share a stage are one operation in place.
+template <OutputTensor X>
+std::span<tensor_element<X>> elements_of_output(X& x, staging<tensor_element<X>>& stage) {
+    using elements = std::span<tensor_element<X>>;
+    if constexpr (ViewableAs<X, elements>)
+        if (has_view<elements>(x)) return traits_of<X>::view(x);
+    return stage.room(size_of(x));
+}
+
+template <OutputTensor X>
+void deliver(std::span<const tensor_element<X>> made, X& x) {
+    if (!has_view<std::span<tensor_element<X>>>(x)) write_tensor(made, x);
+}
+
+}  // namespace rill::inline RILL_ABI::detail

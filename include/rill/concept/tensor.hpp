@@ -1,0 +1,149 @@
+#pragma once
+
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace rill::inline RILL_ABI {
+
+/// How the coordinates of a tensor are counted: the last index fastest, the first index fastest, or, with one index,
+/// either.
+enum class coordinate_order : unsigned char { any, row_major, column_major };
+
+namespace detail {
+
+template <class X>
+concept ContiguousRange = requires(X& x) { std::span(x); };
+
+struct no_tensor {};
+
+template <class X>
+struct contiguous_range {
+    using element_type = typename decltype(std::span(std::declval<X&>()))::value_type;
+    static std::size_t size(const X& x) { return std::span(x).size(); }
+    static auto view(X& x) { return std::span<typename decltype(std::span(x))::element_type>(x); }
+    static auto view(const X& x) { return std::span<typename decltype(std::span(x))::element_type>(x); }
+    static constexpr bool is_view = std::ranges::enable_borrowed_range<X>;
+};
+
+}  // namespace detail
+
+/// How rill reads and writes the elements of a type: the one place where another library's tensor, or a user's own,
+/// meets the collectives. Contiguous ranges need nothing; everything else specialises this for its type `X`, without
+/// `const` or reference.
+///
+/// - `element_type`, and `size(x)`, how many there are. Coordinates are numbered as `order` says (`any` where it is
+///   absent).
+/// - `view(x)`: the elements as `std::span`, where they lie one after the other in memory; a span of `const` elements
+///   cannot be an output. Where that depends on the object, `is_contiguous(x)` tells, and `view` is called only if it
+///   does.
+/// - `read(x, span)` copies the elements out (or evaluates an expression), `write(span, x)` copies them in. They are
+///   used where there is no view: that costs a pass and N elements of a group's memory. Without `write`, and a view of
+///   elements that are not `const`, it is an input only.
+/// - `is_view` (absent: false): a copy refers to the same elements, which outlive it. Of such a type a temporary may be
+///   given to an operation in the background.
+///
+/// `x` arrives as `X&` or `const X&`, as the caller has it.
+template <class X>
+struct tensor_traits : std::conditional_t<detail::ContiguousRange<X>, detail::contiguous_range<X>, detail::no_tensor> {
+};
+
+namespace detail {
+
+template <class X>
+using traits_of = tensor_traits<std::remove_cvref_t<X>>;
+
+template <class X, class To>
+concept ViewableAs = requires(X& x) {
+    { traits_of<X>::view(x) } -> std::convertible_to<To>;
+};
+
+}  // namespace detail
+
+template <class X>
+using tensor_element = typename detail::traits_of<X>::element_type;
+
+/// A type whose elements can be read: an input of collectives. `X` may be `const` or a reference.
+template <class X>
+concept Tensor = requires(const std::remove_reference_t<X>& x, std::span<tensor_element<X>> to) {
+    { detail::traits_of<X>::size(x) } -> std::convertible_to<std::size_t>;
+    requires detail::ViewableAs<decltype(x), std::span<const tensor_element<X>>> ||
+                 requires { detail::traits_of<X>::read(x, to); };
+};
+
+/// A tensor whose elements can be written too: an output of collectives.
+template <class X>
+concept OutputTensor = Tensor<X> && requires(X& x, std::span<const tensor_element<X>> from) {
+    requires detail::ViewableAs<X, std::span<tensor_element<X>>> || requires { detail::traits_of<X>::write(from, x); };
+};
+
+namespace detail {
+
+template <class X>
+constexpr coordinate_order order_of = coordinate_order::any;
+template <class X>
+    requires requires { traits_of<X>::order; }
+constexpr coordinate_order order_of<X> = traits_of<X>::order;
+
+/// Whether two tensors number their coordinates alike.
+template <class X, class Y>
+constexpr bool same_order =
+    order_of<X> == order_of<Y> || order_of<X> == coordinate_order::any || order_of<Y> == coordinate_order::any;
+
+/// Whether what an argument refers to outlives the call that it is an argument of; true of what is no tensor at all.
+template <class Argument>
+constexpr bool is_lasting = std::is_lvalue_reference_v<Argument> || !Tensor<Argument>;
+template <class Argument>
+    requires requires { requires traits_of<Argument>::is_view; }
+constexpr bool is_lasting<Argument> = true;
+
+template <Tensor X>
+std::size_t size_of(const X& x) {
+    return traits_of<X>::size(x);
+}
+
+/// Whether `view(x)` may be called, and gives what a `To` is made of.
+template <class To, class X>
+bool has_view(X& x) {
+    if constexpr (!ViewableAs<X, To>)
+        return false;
+    else if constexpr (requires { traits_of<X>::is_contiguous(x); })
+        return traits_of<X>::is_contiguous(x);
+    else
+        return true;
+}
+
+/// Copies the elements of `x` to `to`, which is as long.
+template <Tensor X>
+void read_tensor(const X& x, std::span<tensor_element<X>> to) {
+    using elements = std::span<const tensor_element<X>>;
+    if constexpr (ViewableAs<const X, elements>)
+        if (has_view<elements>(x)) {
+            const elements from = traits_of<X>::view(x);
+            std::copy(from.begin(), from.end(), to.begin());
+            return;
+        }
+    if constexpr (requires { traits_of<X>::read(x, to); }) traits_of<X>::read(x, to);
+}
+
+/// Copies `from` to the elements of `x`, as many.
+template <OutputTensor X>
+void write_tensor(std::span<const tensor_element<X>> from, X& x) {
+    using elements = std::span<tensor_element<X>>;
+    if constexpr (ViewableAs<X, elements>)
+        if (has_view<elements>(x)) {
+            const elements to = traits_of<X>::view(x);
+            std::copy(from.begin(), from.end(), to.begin());
+            return;
+        }
+    if constexpr (requires { traits_of<X>::write(from, x); }) traits_of<X>::write(from, x);
+}
+
+}  // namespace detail
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,17 @@
+// expect: rill::collective: a compressor is passed that is not bound to this worker; keep what its bind\(dimension\)
+#include <rill/collective/all_reduce.hpp>
+#include <rill/compress/top_k.hpp>
+#include <rill/topology/split_allgather.hpp>
+#include <rill/transport/in_process.hpp>
+
+#include <vector>
+
+void step(rill::in_process::endpoint& net, std::vector<float>& values) {
+    rill::group workers{net, rill::topology::split_allgather{}};
+#ifdef RILL_FIXED
+    auto codec = rill::compress::top_k{.count = 10}.bind(values.size());
+#else
+    rill::compress::top_k codec{.count = 10};
+#endif
+    rill::all_reduce(workers, values, values, codec);
+}
