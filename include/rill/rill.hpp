@@ -21,6 +21,7 @@
 #include <rill/concept/aggregator.hpp>
 #include <rill/concept/compressor.hpp>
 #include <rill/concept/objective.hpp>
+#include <rill/concept/tensor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 
@@ -82,7 +83,9 @@
 #include <rill/collective/group.hpp>
 #include <rill/collective/group_options.hpp>
 #include <rill/collective/lane.hpp>
+#include <rill/collective/operand.hpp>
 #include <rill/collective/reduce.hpp>
 #include <rill/collective/reduce_scatter.hpp>
 #include <rill/collective/request.hpp>
 #include <rill/collective/start.hpp>
+#include <rill/collective/tensors.hpp>

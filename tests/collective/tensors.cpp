@@ -166,6 +166,25 @@ TEST_CASE("a compressor takes several tensors") {
     CHECK(check(rill::compress::error_feedback{rill::compress::random_mask{.density = 0.2}}) == "");
 }
 
+TEST_CASE("operations in the background keep what they were given as temporaries") {
+    CHECK(on_three([](auto& workers, auto fail) {
+              const auto mine = dense_input<float>(workers.rank(), layers::size);
+              layers in, out;
+              in.assign(mine);
+              vector other(layers::size);
+              rill::request first = rill::start_all_reduce(workers, in.all(), out.all());
+              rill::request second = rill::start_all_reduce(
+                  workers, std::vector{std::span(in.first), std::span(in.second), std::span(in.third)}, other);
+              second.get();
+              first.get();
+              const auto sum = oracle<float>(3, layers::size, rill::aggregate::sum{});
+              if (out.flat() != sum || other != sum) fail("all_reduce");
+          }) == "");
+    static_assert(rill::detail::is_lasting<tensors<vector&, std::span<float>>>);
+    static_assert(!rill::detail::is_lasting<tensors<vector&, vector>>);
+    static_assert(!rill::detail::is_lasting<std::vector<vector>> && rill::detail::is_lasting<std::vector<vector>&>);
+}
+
 TEST_CASE("a rank that contributes nothing is not read") {
     CHECK(on_three([](auto& workers, auto fail) {
               layers in, out;

@@ -8,26 +8,39 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace rill::inline RILL_ABI {
 
 namespace detail {
-template <class Lane, class T>
-receipt all_gather_dense(Lane& lane, std::span<const T> mine, std::span<T> all) {
+/// Puts the input at its place in the output's elements.
+template <class In, class Out, class T>
+void place_input(const In& input, Out& output, std::span<T> at, staging<T>& stage) {
+    if (!has_view<std::span<T>>(output)) return read_tensor(input, at);
+    const std::span<const T> mine = elements_of_input(input, stage);  // an expression may read what lies at its place
+    if (at.data() != mine.data()) std::copy(mine.begin(), mine.end(), at.begin());
+}
+
+template <class Lane, class In, class Out>
+receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, aggregate::sum>>();
     const auto plan = lane.shape().all_gather(lane.size(), lane.rank());
-    const auto signature = signature_of<T>(operation::all_gather, all.size(), aggregate::sum{});
+    const segment place = part_of(lane, size_of(output));
+    std::span<T> all;
     return run_schedule(
-        lane, signature, plan, state,
+        lane, signature_of<T>(operation::all_gather, size_of(output), aggregate::sum{}), plan, state,
         [&](const wire::header& head) {
-            const std::span<T> at = all.subspan(part_of(lane, all.size()).begin, mine.size());
-            if (at.data() != mine.data()) std::copy(mine.begin(), mine.end(), at.begin());
+            all = elements_of_output(output, stage);
+            place_input(input, output, all.subspan(place.begin, place.size()), stage);
             state.begin(head, plan.parts(), std::span<const T>(all), all, tally{}, aggregate::sum{});
         },
         [&](receipt& result) {
             tally total{0, 0, 0};
             for (int part = 0; part < plan.parts(); ++part) total = total + state.total(part);
             total.describe(result);
+            deliver(all, output);
         });
 }
 
@@ -46,15 +59,14 @@ receipt all_gather_stream(Lane& lane, const stream<T, Index>& input, stream<T, I
         });
 }
 
-template <class Group, ContiguousRange In, ContiguousRange Out>
-auto all_gather_call(const Group& group, const In& in, Out&& out) {
-    using T = element_of<Out>;
-    if constexpr (require_foldable<T, aggregate::sum, typename Group::topology_type>()) {
-        const std::span<const T> mine(in);
-        const std::span<T> all(out);
-        RILL_EXPECTS(mine.size() == part_of(group, all.size()).size(),
+template <class Group, class In, class Out>
+auto all_gather_call(const Group& group, In&& in, Out&& out) {
+    if constexpr (require_operation<In, Out, aggregate::sum, typename Group::topology_type>()) {
+        RILL_EXPECTS(size_of(in) == part_of(group, size_of(out)).size(),
                      "all_gather: the input must have the size of this rank's part");
-        return [=](typename Group::lane_type& lane) { return all_gather_dense(lane, mine, all); };
+        return [input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
+            return all_gather_dense(lane, input.get(), output.get());
+        };
     } else {
         return no_call{};
     }
@@ -71,9 +83,9 @@ auto all_gather_call(const Group&, const stream<T, Index>& input, stream<T, Inde
 
 /// Gives every rank the parts of all ranks, in the order of ranks.
 ///
-/// `input`: part `split(N, P, rank)` of the result, N = `output.size()`; it may lie at its place in the output. Rounds
-/// and bytes are the topology's. Errors as in `all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out>
+/// `input`: part `split(N, P, rank)` of the result, N = size of the output; it may lie at its place in the output.
+/// Rounds and bytes are the topology's. Errors as in `all_reduce`.
+template <class Group, class In, class Out>
 receipt all_gather(Group& group, const In& input, Out&& output) {
     return detail::all_gather_call(group, input, output)(group);
 }
@@ -87,10 +99,10 @@ receipt all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>
 }
 
 /// Both in the background; see `start_all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out>
+template <class Group, class In, class Out>
 request start_all_gather(Group& group, In&& input, Out&& output) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::all_gather_call(group, input, output));
+    return start(group, detail::all_gather_call(group, std::forward<In>(input), std::forward<Out>(output)));
 }
 template <class Group, Element T, IndexType Index>
 request start_all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>& output,

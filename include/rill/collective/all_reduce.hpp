@@ -2,7 +2,6 @@
 
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/front.hpp>
-#include <rill/concept/compressor.hpp>
 
 #include <cstdint>
 #include <span>
@@ -16,26 +15,32 @@ struct accept_any {
 };
 
 namespace detail {
-template <class Lane, class T, class Fold>
-receipt all_reduce_dense(Lane& lane, std::span<const T> input, std::span<T> output, const Fold& fold,
-                         const contribution& own) {
+template <class Lane, class In, class Out, class Fold>
+receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
-    const auto plan = in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), output.size_bytes());
+    const std::size_t size = size_of(output);
+    const auto plan = in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), size * sizeof(T));
     const auto chunks = static_cast<std::uint64_t>(plan.chunks());
     return run_schedule(
-        lane, signature_of<T>(operation::all_reduce, output.size(), fold, 0, chunks), plan, state,
+        lane, signature_of<T>(operation::all_reduce, size, fold, 0, chunks), plan, state,
         [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input, output, tally::of(own), fold, plan.chunks());
+            std::span<const T> contributed;
+            if (own.weight != 0) contributed = elements_of_input(input, stage);
+            state.begin(head, plan.parts(), contributed, elements_of_output(output, stage), tally::of(own), fold,
+                        plan.chunks());
         },
         [&](receipt& result) {
             state.total(0).describe(result);
-            state.finish({0, plan.parts()});
+            deliver(state.finish({0, plan.parts()}), output);
         });
 }
 
-/// `contribute()` gives the input as a view, inside the operation, so that its failure is every rank's.
-template <IndexType Index, class T, class Lane, class Contribute, class Output, class Fold>
-receipt all_reduce_stream(Lane& lane, std::size_t dimension, Contribute&& contribute, Output&& output, const Fold& fold,
+/// Inside the operation, so that its failure is every rank's, `contribute()` gives the input as a view, and
+/// `take(state, parts)` takes the result.
+template <IndexType Index, class T, class Lane, class Contribute, class Take, class Fold>
+receipt all_reduce_stream(Lane& lane, std::size_t dimension, Contribute&& contribute, Take&& take, const Fold& fold,
                           const stream_codings& codings, const contribution& own) {
     auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
     const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
@@ -50,7 +55,7 @@ receipt all_reduce_stream(Lane& lane, std::size_t dimension, Contribute&& contri
         },
         [&](receipt& result) {
             state.total(0).describe(result);
-            state.finish({0, plan.parts()}, output);
+            take(state, part_range{0, plan.parts()});
         });
 }
 
@@ -74,39 +79,43 @@ class transaction {
     bool committed_ = false;
 };
 
-template <class Lane, class T, class Codec, class Fold, class Accept>
-receipt all_reduce_coded(Lane& lane, std::span<const T> gradient, std::span<T> result, Codec& codec, const Fold& fold,
+template <class Lane, class In, class Out, class Codec, class Fold, class Accept>
+receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept) {
+    using T = tensor_element<Out>;
     using Index = typename Codec::index_type;
+    auto& stage = stage_of<T>(lane);
     transaction attempt(codec);
     codec.begin(lane.next_number());
     const std::size_t dimension = codec.coded_dimension();
-    const auto contribute = [&] { return codec.encode(gradient); };
-    receipt done;
-    if constexpr (Codec::is_coordinatewise) {
-        done = all_reduce_stream<Index, T>(lane, dimension, contribute, result, fold, codec.codings(), own);
-    } else {
-        auto& folded = lane.template workspace<aligned_vector<T>>();
-        folded.resize(dimension);
-        done =
-            all_reduce_stream<Index, T>(lane, dimension, contribute, std::span<T>(folded), fold, codec.codings(), own);
-        codec.decode(std::span<const T>(folded), result);
-    }
+    const auto contribute = [&] { return codec.encode(elements_of_input(input, stage)); };
+    const auto take = [&](auto& state, part_range parts) {
+        const std::span<T> result = elements_of_output(output, stage);
+        if constexpr (Codec::is_coordinatewise) {
+            state.finish(parts, result);
+        } else {
+            auto& folded = lane.template workspace<aligned_vector<T>>();
+            folded.resize(dimension);
+            state.finish(parts, std::span<T>(folded));
+            codec.decode(std::span<const T>(folded), result);
+        }
+        deliver(result, output);
+    };
+    const receipt done = all_reduce_stream<Index, T>(lane, dimension, contribute, take, fold, codec.codings(), own);
     if (accept(done)) attempt.commit();
     return done;
 }
 
-template <class Group, ContiguousRange In, ContiguousRange Out, class Fold = aggregate::sum>
-    requires(!Compressor<Fold, element_of<Out>>)
-auto all_reduce_call(const Group&, const In& in, Out&& out, const Fold& fold = {}, const contribution& own = {}) {
-    using T = element_of<Out>;
-    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
-        const std::span<const T> input(in);
-        const std::span<T> output(out);
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires(!CompressorFor<Fold, Out>)
+auto all_reduce_call(const Group&, In&& in, Out&& out, const Fold& fold = {}, const contribution& own = {}) {
+    if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
         require_weight(own);
-        RILL_EXPECTS(input.size() == output.size() || own.weight == 0,
+        RILL_EXPECTS(size_of(in) == size_of(out) || own.weight == 0,
                      "all_reduce: input and output must be of one size");
-        return [=](typename Group::lane_type& lane) { return all_reduce_dense(lane, input, output, fold, own); };
+        return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
+            return all_reduce_dense(lane, input.get(), output.get(), fold, own);
+        };
     } else {
         return no_call{};
     }
@@ -122,29 +131,27 @@ auto all_reduce_call(const Group&, const stream<T, Index>& input, stream<T, Inde
                      "all_reduce: this topology has no copy phase, so nothing can be coded there");
         return [=, &input, &output](typename Group::lane_type& lane) {
             return all_reduce_stream<Index, T>(
-                lane, input.dimension(), [&] { return input.view(); }, output, fold, codings, own);
+                lane, input.dimension(), [&] { return input.view(); },
+                [&](auto& state, part_range parts) { state.finish(parts, output); }, fold, codings, own);
         };
     } else {
         return no_call{};
     }
 }
 
-template <class Group, ContiguousRange In, ContiguousRange Out, class Codec, class Fold = aggregate::sum,
-          class Accept = accept_any>
-    requires Compressor<Codec, element_of<Out>>
-auto all_reduce_call(const Group& group, const In& in, Out&& out, Codec& codec, const Fold& fold = {},
+template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
+    requires CompressorFor<Codec, Out>
+auto all_reduce_call(const Group& group, In&& in, Out&& out, Codec& codec, const Fold& fold = {},
                      const contribution& own = {}, const Accept& accept = {}) {
-    using T = element_of<Out>;
     using Shape = typename Group::topology_type;
-    if constexpr (require_foldable<T, Fold, Shape>() && require_copy_phase<Codec, Shape>()) {
-        const std::span<const T> input(in);
-        const std::span<T> output(out);
+    if constexpr (require_operation<In, Out, Fold, Shape>() && require_copy_phase<Codec, Shape>()) {
         require_weight(own);
-        RILL_EXPECTS(input.size() == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
-        RILL_EXPECTS(output.size() == input.size(), "all_reduce: input and output must be of one size");
+        RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
+        RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
         auto loan = group.lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
-        return [=, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
-            return all_reduce_coded(lane, input, output, codec, fold, own, accept);
+        return [=, input = held<In>(in), output = held<Out>(out), &codec,
+                loan = std::move(loan)](typename Group::lane_type& lane) {
+            return all_reduce_coded(lane, input.get(), output.get(), codec, fold, own, accept);
         };
     } else {
         return no_call{};
@@ -155,12 +162,14 @@ auto all_reduce_call(const Group& group, const In& in, Out&& out, Codec& codec, 
 /// Folds the contributions of all ranks, coordinate by coordinate, and gives every rank the result, bit for bit the
 /// same.
 ///
-/// `input`, `output`: contiguous ranges of N elements; the same memory or none in common. Rounds, messages and bytes
-/// are the topology's. Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors:
-/// `mismatch`, `timeout`, `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged
-/// (lost where it is also the output), `output` unspecified.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
-    requires(!Compressor<Fold, detail::element_of<Out>>)
+/// `input`, `output`: tensors of N elements: contiguous ranges, what an adapter knows, `tensors`; the same memory or
+/// none in common. An input without a view of its memory (an expression, a strided block) is evaluated into memory of
+/// the group, an output without one is made there and then copied. Rounds, messages and bytes are the topology's.
+/// Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors: `mismatch`, `timeout`,
+/// `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged (lost where it is also
+/// the output), `output` unspecified.
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires(!detail::CompressorFor<Fold, Out>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
     return detail::all_reduce_call(group, input, output, fold, own)(group);
 }
@@ -179,36 +188,36 @@ receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>
 /// of error feedback) advances only if the operation succeeds with this rank's contribution in it.
 /// `accept(receipt)` may refuse the result as a whole, the same on all ranks: then the contribution returns to the
 /// codec.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Codec,
-          class Fold = aggregate::sum, class Accept = accept_any>
-    requires Compressor<Codec, detail::element_of<Out>>
+template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
+    requires detail::CompressorFor<Codec, Out>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, const Fold& fold = {},
                    const contribution& own = {}, const Accept& accept = {}) {
     return detail::all_reduce_call(group, input, output, codec, fold, own, accept)(group);
 }
 
-/// All three in the background, with the same arguments. Policies are copied; ranges, streams and the compressor must
-/// stay until the operation is done. A compressor serves one operation at a time (checked).
+/// All three in the background, with the same arguments. Policies are copied, and so are views that are temporaries
+/// (spans, maps, blocks, `tensors`, expressions); what they refer to, streams and the compressor must stay until the
+/// operation is done. A compressor serves one operation at a time (checked).
 ///
 /// Broken contracts are thrown by the start itself, before anything is sent; all other errors by the request's `get`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
-    requires(!Compressor<Fold, detail::element_of<Out>>)
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires(!detail::CompressorFor<Fold, Out>)
 request start_all_reduce(Group& group, In&& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::all_reduce_call(group, input, output, fold, own));
+    return start(group, detail::all_reduce_call(group, std::forward<In>(input), std::forward<Out>(output), fold, own));
 }
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 request start_all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                          const stream_codings& codings = {}, const contribution& own = {}) {
     return start(group, detail::all_reduce_call(group, input, output, fold, codings, own));
 }
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Codec,
-          class Fold = aggregate::sum, class Accept = accept_any>
-    requires Compressor<Codec, detail::element_of<Out>>
+template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
+    requires detail::CompressorFor<Codec, Out>
 request start_all_reduce(Group& group, In&& input, Out&& output, Codec& codec, const Fold& fold = {},
                          const contribution& own = {}, const Accept& accept = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::all_reduce_call(group, input, output, codec, fold, own, accept));
+    return start(group, detail::all_reduce_call(group, std::forward<In>(input), std::forward<Out>(output), codec, fold,
+                                                own, accept));
 }
 
 }  // namespace rill::inline RILL_ABI

@@ -6,22 +6,32 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace rill::inline RILL_ABI {
 
 namespace detail {
-template <class Lane, class T>
-receipt broadcast_dense(Lane& lane, std::span<T> values, rank_t root) {
+template <class Lane, class Data>
+receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
+    using T = tensor_element<Data>;
+    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, aggregate::sum>>();
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const auto signature =
-        signature_of<T>(operation::broadcast, values.size(), aggregate::sum{}, 0, static_cast<std::uint64_t>(root));
+        signature_of<T>(operation::broadcast, size_of(data), aggregate::sum{}, 0, static_cast<std::uint64_t>(root));
+    const bool is_root = lane.rank() == root;
+    std::span<T> values;
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
+            values = elements_of_output(data, stage);
+            if (is_root && !has_view<std::span<T>>(data)) read_tensor(data, values);
             state.begin(head, plan.parts(), std::span<const T>(values), values, tally{}, aggregate::sum{});
         },
-        [](receipt& result) { tally{}.describe(result); });
+        [&](receipt& result) {
+            tally{}.describe(result);
+            if (!is_root) deliver(values, data);
+        });
 }
 
 template <class Lane, class T, class Index>
@@ -49,13 +59,13 @@ receipt broadcast_stream(Lane& lane, stream<T, Index>& data, rank_t root, const 
         });
 }
 
-template <class Group, ContiguousRange Data>
+template <class Group, class Data>
 auto broadcast_call(const Group& group, Data&& data, rank_t root) {
-    using T = element_of<Data>;
-    if constexpr (require_foldable<T, aggregate::sum, typename Group::topology_type>()) {
-        const std::span<T> values(data);
+    if constexpr (require_operation<Data, Data, aggregate::sum, typename Group::topology_type>()) {
         require_root(group, root);
-        return [=](typename Group::lane_type& lane) { return broadcast_dense(lane, values, root); };
+        return [root, data = held<Data>(data)](typename Group::lane_type& lane) {
+            return broadcast_dense(lane, data.get(), root);
+        };
     } else {
         return no_call{};
     }
@@ -72,7 +82,7 @@ auto broadcast_call(const Group& group, stream<T, Index>& data, rank_t root, con
 /// something else is an error on every rank. Runs on the group's topology where it has a root, else on a binary tree.
 ///
 /// `data`: N elements; on other ranks than the root what it held is lost, also on failure. Errors as in `all_reduce`.
-template <class Group, detail::ContiguousRange Data>
+template <class Group, class Data>
 receipt broadcast(Group& group, Data&& data, rank_t root) {
     return detail::broadcast_call(group, data, root)(group);
 }
@@ -84,10 +94,10 @@ receipt broadcast(Group& group, stream<T, Index>& data, rank_t root, const codin
 }
 
 /// Both in the background; see `start_all_reduce`.
-template <class Group, detail::ContiguousRange Data>
+template <class Group, class Data>
 request start_broadcast(Group& group, Data&& data, rank_t root) {
     static_assert(detail::require_lasting<Data>());
-    return start(group, detail::broadcast_call(group, data, root));
+    return start(group, detail::broadcast_call(group, std::forward<Data>(data), root));
 }
 template <class Group, Element T, IndexType Index>
 request start_broadcast(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {

@@ -9,27 +9,69 @@
 #include <rill/collective/executor.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/head.hpp>
+#include <rill/collective/operand.hpp>
 #include <rill/collective/start.hpp>
 #include <rill/collective/stream_state.hpp>
 #include <rill/collective/tally.hpp>
+#include <rill/collective/tensors.hpp>
 #include <rill/concept/aggregator.hpp>
+#include <rill/concept/compressor.hpp>
+#include <rill/concept/tensor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/segment.hpp>
 
 #include <cmath>
+#include <concepts>
 #include <cstddef>
-#include <span>
-#include <type_traits>
 
 namespace rill::inline RILL_ABI::detail {
 
-template <class Range>
-concept ContiguousRange = requires(Range& range) { std::span(range); };
+template <class X>
+consteval bool require_input() {
+    constexpr bool met = Tensor<X>;
+    static_assert(
+        met,
+        "rill::collective: the input is not a tensor; pass a contiguous range, rill::tensors, or a tensor of a "
+        "library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp), or specialise "
+        "rill::tensor_traits for its type");
+    return met;
+}
 
-template <class Range>
-using element_of = typename decltype(std::span(std::declval<Range&>()))::value_type;
+template <class X>
+consteval bool require_output() {
+    constexpr bool known = Tensor<X>;
+    static_assert(
+        known,
+        "rill::collective: the output is not a tensor; pass a contiguous range, rill::tensors, or a tensor of "
+        "a library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp), or specialise "
+        "rill::tensor_traits for its type");
+    if constexpr (known) {
+        static_assert(OutputTensor<X>,
+                      "rill::collective: the output cannot be written to, because it is const or an expression; pass a "
+                      "vector, matrix, map, block or view that is not const");
+        return OutputTensor<X>;
+    }
+    return false;
+}
+
+/// What an operation asks of its input and its output.
+template <class In, class Out>
+consteval bool require_tensors() {
+    constexpr bool are_tensors = require_input<In>() && require_output<Out>();
+    if constexpr (are_tensors) {
+        constexpr bool one_element = std::same_as<tensor_element<In>, tensor_element<Out>>;
+        static_assert(one_element,
+                      "rill::collective: input and output have different elements; convert one of them, nothing is "
+                      "converted on the way");
+        static_assert(same_order<In, Out>,
+                      "rill::collective: input and output number their coordinates in different orders (row-major, "
+                      "column-major); assign the input to a tensor of the output's order first");
+        return one_element && same_order<In, Out>;
+    }
+    return false;
+}
 
 /// The ladder that every front door calls before anything else: names the first requirement that is not met, and says
 /// whether all are. Evaluated where it is called, so that its message comes first.
@@ -38,6 +80,10 @@ consteval bool require_foldable() {
     static_assert(Element<T>,
                   "rill::collective: this element type cannot travel; use float, double, std::int32_t or std::int64_t");
     if constexpr (Element<T>) {
+        static_assert(
+            !requires(const Fold& fold) { fold.bind(std::size_t{}); },
+            "rill::collective: a compressor is passed that is not bound to this worker; keep what its "
+            "bind(dimension) returns, and pass that");
         static_assert(Aggregator<Fold, T>,
                       "rill::collective: the aggregator does not model Aggregator for this element type (a mean of "
                       "integers?); see rill/concept/aggregator.hpp");
@@ -49,6 +95,18 @@ consteval bool require_foldable() {
     }
     return false;
 }
+
+/// All of the above.
+template <class In, class Out, class Fold, class Shape>
+consteval bool require_operation() {
+    if constexpr (require_tensors<In, Out>())
+        return require_foldable<tensor_element<Out>, Fold, Shape>();
+    else
+        return false;
+}
+
+template <class Codec, class Out>
+concept CompressorFor = Tensor<Out> && Compressor<Codec, tensor_element<Out>>;
 
 /// What `all_reduce` with a compressor asks besides.
 template <class Codec, class Shape>
@@ -68,16 +126,11 @@ struct no_call {
     }
 };
 
-/// Whether what an argument refers to outlives the call that it is an argument of.
-template <class Argument>
-constexpr bool is_lasting =
-    std::is_lvalue_reference_v<Argument> || std::ranges::enable_borrowed_range<std::remove_cvref_t<Argument>>;
-
-/// What every non-blocking form asks of its ranges.
-template <class... Ranges>
+/// What every non-blocking form asks of its tensors.
+template <class... Tensors>
 consteval bool require_lasting() {
     static_assert(
-        (is_lasting<Ranges> && ...),
+        (is_lasting<Tensors> && ...),
         "rill::start: an argument is a temporary that owns its values, which are gone before the operation is "
         "done; pass a variable or a span");
     return true;
@@ -87,6 +140,12 @@ consteval bool require_lasting() {
 template <class Group>
 tally all_of(const Group& group) {
     return {static_cast<double>(group.size()), static_cast<std::uint32_t>(group.size()), 0};
+}
+
+/// The memory of a lane for elements that have no contiguous place of their own.
+template <class T, class Lane>
+staging<T>& stage_of(Lane& lane) {
+    return lane.template workspace<staging<T>>();
 }
 
 /// What this rank holds of N elements that are split between the ranks.

@@ -1,14 +1,38 @@
+// From the arguments of a collective to contiguous elements, and back.
 #pragma once
 
 #include <rill/concept/tensor.hpp>
 #include <rill/core/bytes.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 namespace rill::inline RILL_ABI::detail {
 
-/// Where elements lie for the time of an operation that have no contiguous place of their own; kept by the group.
+/// An argument for as long as an operation goes on: a reference to a variable, or a view by value.
+template <class Argument>
+class held {
+  public:
+    explicit held(Argument& of) : of_(std::move(of)) {}
+    Argument& get() const { return of_; }
+
+  private:
+    mutable std::remove_const_t<Argument> of_;  // a call is const, what it writes through a view is not
+};
+template <class Argument>
+class held<Argument&> {
+  public:
+    explicit held(Argument& of) : of_(std::addressof(of)) {}
+    Argument& get() const { return *of_; }
+
+  private:
+    Argument* of_;
+};
+
+/// Where elements lie for the time of an operation that have no contiguous place of their own; kept by a lane.
 template <class T>
 struct staging {
     aligned_vector<T> elements;

@@ -13,22 +13,26 @@ namespace rill::inline RILL_ABI {
 
 namespace detail {
 /// `output` is not used but at the root.
-template <class Lane, class T, class Fold>
-receipt reduce_dense(Lane& lane, std::span<const T> input, std::span<T> output, rank_t root, const Fold& fold) {
+template <class Lane, class In, class Out, class Fold>
+receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, const Fold& fold) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
     const bool is_root = lane.rank() == root;
+    const std::size_t size = size_of(input);
     return run_schedule(
-        lane, signature_of<T>(operation::reduce, input.size(), fold, 0, static_cast<std::uint64_t>(root)), plan, state,
+        lane, signature_of<T>(operation::reduce, size, fold, 0, static_cast<std::uint64_t>(root)), plan, state,
         [&](const wire::header& head) {
-            if (!is_root) accumulator.resize(input.size());
-            const std::span<T> target = is_root ? output : std::span<T>(accumulator);
-            state.begin(head, plan.parts(), input, target, tally{}, fold);
+            if (!is_root) accumulator.resize(size);
+            const std::span<const T> mine = elements_of_input(input, stage);
+            const std::span<T> target = is_root ? elements_of_output(output, stage) : std::span<T>(accumulator);
+            state.begin(head, plan.parts(), mine, target, tally{}, fold);
         },
         [&](receipt& result) {
             all_of(lane).describe(result);
-            if (is_root) state.finish({0, plan.parts()});
+            if (is_root) deliver(state.finish({0, plan.parts()}), output);
         });
 }
 
@@ -56,16 +60,15 @@ receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index
 template <class Group>
 using rooted_shape = decltype(rooted(std::declval<const Group&>().shape()));
 
-template <class Group, ContiguousRange In, ContiguousRange Out, class Fold = aggregate::sum>
-auto reduce_call(const Group& group, const In& in, Out&& out, rank_t root, const Fold& fold = {}) {
-    using T = element_of<Out>;
-    if constexpr (require_foldable<T, Fold, rooted_shape<Group>>()) {
-        const std::span<const T> input(in);
-        const std::span<T> output(out);
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+auto reduce_call(const Group& group, In&& in, Out&& out, rank_t root, const Fold& fold = {}) {
+    if constexpr (require_operation<In, Out, Fold, rooted_shape<Group>>()) {
         require_root(group, root);
-        RILL_EXPECTS(group.rank() != root || output.size() == input.size(),
+        RILL_EXPECTS(group.rank() != root || size_of(out) == size_of(in),
                      "reduce: at the root input and output must be of one size");
-        return [=](typename Group::lane_type& lane) { return reduce_dense(lane, input, output, root, fold); };
+        return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
+            return reduce_dense(lane, input.get(), output.get(), root, fold);
+        };
     } else {
         return no_call{};
     }
@@ -92,7 +95,7 @@ auto reduce_call(const Group& group, const stream<T, Index>& input, stream<T, In
 ///
 /// `input`: N elements, unchanged. `output`: N elements at the root, apart from `input` or the same; not touched
 /// elsewhere. Otherwise as `all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+template <class Group, class In, class Out, class Fold = aggregate::sum>
 receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
     return detail::reduce_call(group, input, output, root, fold)(group);
 }
@@ -105,10 +108,10 @@ receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& ou
 }
 
 /// Both in the background; see `start_all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+template <class Group, class In, class Out, class Fold = aggregate::sum>
 request start_reduce(Group& group, In&& input, Out&& output, rank_t root, const Fold& fold = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::reduce_call(group, input, output, root, fold));
+    return start(group, detail::reduce_call(group, std::forward<In>(input), std::forward<Out>(output), root, fold));
 }
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 request start_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,

@@ -3,29 +3,31 @@
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/front.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace rill::inline RILL_ABI {
 
 namespace detail {
-template <class Lane, class T, class Fold>
-receipt reduce_scatter_dense(Lane& lane, std::span<const T> all, std::span<T> mine, const Fold& fold) {
+template <class Lane, class In, class Out, class Fold>
+receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fold& fold) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
+    const std::size_t size = size_of(input);
     return run_schedule(
-        lane, signature_of<T>(operation::reduce_scatter, all.size(), fold), plan, state,
+        lane, signature_of<T>(operation::reduce_scatter, size, fold), plan, state,
         [&](const wire::header& head) {
-            accumulator.resize(all.size());
-            state.begin(head, plan.parts(), all, std::span<T>(accumulator), tally{}, fold);
+            accumulator.resize(size);
+            state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator), tally{}, fold);
         },
         [&](receipt& result) {
             state.total(lane.rank()).describe(result);
-            const std::span<T> folded = state.finish({lane.rank(), lane.rank() + 1});
-            std::copy(folded.begin(), folded.end(), mine.begin());
+            write_tensor(state.finish({lane.rank(), lane.rank() + 1}), output);
         });
 }
 
@@ -47,15 +49,14 @@ receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<
         });
 }
 
-template <class Group, ContiguousRange In, ContiguousRange Out, class Fold = aggregate::sum>
-auto reduce_scatter_call(const Group& group, const In& in, Out&& out, const Fold& fold = {}) {
-    using T = element_of<Out>;
-    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
-        const std::span<const T> all(in);
-        const std::span<T> mine(out);
-        RILL_EXPECTS(mine.size() == part_of(group, all.size()).size(),
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+auto reduce_scatter_call(const Group& group, In&& in, Out&& out, const Fold& fold = {}) {
+    if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
+        RILL_EXPECTS(size_of(out) == part_of(group, size_of(in)).size(),
                      "reduce_scatter: the output must have the size of this rank's part");
-        return [=](typename Group::lane_type& lane) { return reduce_scatter_dense(lane, all, mine, fold); };
+        return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
+            return reduce_scatter_dense(lane, input.get(), output.get(), fold);
+        };
     } else {
         return no_call{};
     }
@@ -80,7 +81,7 @@ auto reduce_scatter_call(const Group&, const stream<T, Index>& input, stream<T, 
 ///
 /// `input`: N elements, unchanged. `output`: `split(N, P, rank).size()` elements, apart from `input`. Memory: up to N
 /// elements of scratch. Otherwise as `all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+template <class Group, class In, class Out, class Fold = aggregate::sum>
 receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
     return detail::reduce_scatter_call(group, input, output, fold)(group);
 }
@@ -93,10 +94,10 @@ receipt reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, In
 }
 
 /// Both in the background; see `start_all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+template <class Group, class In, class Out, class Fold = aggregate::sum>
 request start_reduce_scatter(Group& group, In&& input, Out&& output, const Fold& fold = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::reduce_scatter_call(group, input, output, fold));
+    return start(group, detail::reduce_scatter_call(group, std::forward<In>(input), std::forward<Out>(output), fold));
 }
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 request start_reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output,

@@ -70,6 +70,7 @@ struct tensor_types {
     template <class T>
     static constexpr bool all_of = (std::same_as<tensor_element<Xs>, T> && ...);
     static constexpr bool writable = (OutputTensor<Xs> && ...);
+    static constexpr bool lasting = (is_lasting<Xs> && ...);
 };
 
 /// What a type that holds tensors is as one: `Types<S>` are the `tensor_types` of `S`, a type or `const` type of it.
@@ -160,9 +161,13 @@ concept TensorRange = requires(R& range) {
 
 template <class X, class... Xs>
     requires(detail::tensor_types<X, Xs...>::template all_of<tensor_element<X>>)
-struct tensor_traits<tensors<X, Xs...>> : detail::tensor_sequence<tensor_element<X>, detail::types_of_pack> {};
+struct tensor_traits<tensors<X, Xs...>> : detail::tensor_sequence<tensor_element<X>, detail::types_of_pack> {
+    static constexpr bool is_view = detail::tensor_types<X, Xs...>::lasting;
+};
 
 template <detail::TensorRange R>
-struct tensor_traits<R> : detail::tensor_sequence<tensor_element<detail::in_range<R>>, detail::types_of_range> {};
+struct tensor_traits<R> : detail::tensor_sequence<tensor_element<detail::in_range<R>>, detail::types_of_range> {
+    static constexpr bool is_view = detail::is_lasting<std::remove_cv_t<detail::in_range<R>>>;
+};
 
 }  // namespace rill::inline RILL_ABI
