@@ -156,6 +156,17 @@ TEST_CASE("eigen: all collectives, and compressors") {
     }));
 }
 
+TEST_CASE("eigen: operations in the background keep blocks and expressions") {
+    CHECK(on_three([](auto& workers) {
+        const MatrixXf in = values(workers.rank(), 4, 3);
+        MatrixXf out = MatrixXf::Zero(5, 3);
+        rill::start_all_reduce(workers, 2 * in - in, out.bottomRows(4)).get();
+        return out.bottomRows(4) == sum_of_values(4, 3);
+    }));
+    using rill::detail::is_lasting;
+    static_assert(is_lasting<MatrixXf&> && is_lasting<block> && is_lasting<sum_of_two> && !is_lasting<MatrixXf>);
+}
+
 TEST_CASE("eigen: the layers of a model in one operation") {
     CHECK(on_three([](auto& workers) {
         const int rank = workers.rank();

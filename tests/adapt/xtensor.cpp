@@ -46,6 +46,8 @@ static_assert(Tensor<sum_of_two> && !OutputTensor<sum_of_two>);
 using column = decltype(xt::view(std::declval<matrix&>(), xt::all(), 1));
 using column_of_const = decltype(xt::view(std::declval<const matrix&>(), xt::all(), 1));
 static_assert(OutputTensor<column> && Tensor<column_of_const> && !OutputTensor<column_of_const>);
+static_assert(rill::detail::is_lasting<matrix&> && rill::detail::is_lasting<column> &&
+              !rill::detail::is_lasting<matrix>);
 static_assert(rill::detail::order_of<matrix> == order::row_major);
 static_assert(rill::detail::order_of<by_columns> == order::column_major);
 static_assert(rill::detail::order_of<xt::xtensor<float, 1>> == order::any);

@@ -4,6 +4,7 @@
 
 #include <Eigen/Core>
 
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <type_traits>
@@ -39,6 +40,8 @@ struct tensor_traits<X> {
                                                                        : coordinate_order::column_major;
     static constexpr bool has_memory = (static_cast<unsigned>(X::Flags) & Eigen::DirectAccessBit) != 0;
     static constexpr bool is_writable = (static_cast<unsigned>(X::Flags) & Eigen::LvalueBit) != 0;
+
+    static constexpr bool is_view = !std::derived_from<dense, Eigen::PlainObjectBase<dense>>;
 
     static std::size_t size(const X& x) { return static_cast<std::size_t>(x.size()); }
 

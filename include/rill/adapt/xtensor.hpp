@@ -12,8 +12,10 @@
 #include <xtensor/xnoalias.hpp>
 #endif
 
+#include <concepts>
 #include <cstddef>
 #include <span>
+#include <tuple>
 #include <type_traits>
 
 namespace rill::inline RILL_ABI {
@@ -70,6 +72,8 @@ struct tensor_traits<X> {
     static constexpr coordinate_order order = detail::is_one_index<typename X::shape_type> ? coordinate_order::any
                                               : layout == xt::layout_type::column_major ? coordinate_order::column_major
                                                                                         : coordinate_order::row_major;
+
+    static constexpr bool is_view = !requires { requires std::same_as<X, typename X::temporary_type>; };
 
     static std::size_t size(const X& x) { return x.size(); }
 
