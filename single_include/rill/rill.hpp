@@ -21,6 +21,7 @@
 #include <deque>
 #include <exception>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <new>
@@ -29,6 +30,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -925,6 +927,147 @@ concept Classifier = Objective<O> && requires(O& objective, std::span<const type
                                               const typename O::batch& samples, std::span<std::int32_t> classes) {
     { objective.predict(parameters, samples, classes) };
 };
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/concept/tensor.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// How the coordinates of a tensor are counted: the last index fastest, the first index fastest, or, with one index,
+/// either.
+enum class coordinate_order : unsigned char { any, row_major, column_major };
+
+namespace detail {
+
+template <class X>
+concept ContiguousRange = requires(X& x) { std::span(x); };
+
+struct no_tensor {};
+
+template <class X>
+struct contiguous_range {
+    using element_type = typename decltype(std::span(std::declval<X&>()))::value_type;
+    static std::size_t size(const X& x) { return std::span(x).size(); }
+    static auto view(X& x) { return std::span<typename decltype(std::span(x))::element_type>(x); }
+    static auto view(const X& x) { return std::span<typename decltype(std::span(x))::element_type>(x); }
+    static constexpr bool is_view = std::ranges::enable_borrowed_range<X>;
+};
+
+}  // namespace detail
+
+/// How rill reads and writes the elements of a type: the one place where another library's tensor, or a user's own,
+/// meets the collectives. Contiguous ranges need nothing; everything else specialises this for its type `X`, without
+/// `const` or reference.
+///
+/// - `element_type`, and `size(x)`, how many there are. Coordinates are numbered as `order` says (`any` where it is
+///   absent).
+/// - `view(x)`: the elements as `std::span`, where they lie one after the other in memory; a span of `const` elements
+///   cannot be an output. Where that depends on the object, `is_contiguous(x)` tells, and `view` is called only if it
+///   does.
+/// - `read(x, span)` copies the elements out (or evaluates an expression), `write(span, x)` copies them in. They are
+///   used where there is no view: that costs a pass and N elements of a group's memory. Without `write`, and a view of
+///   elements that are not `const`, it is an input only.
+/// - `is_view` (absent: false): a copy refers to the same elements, which outlive it. Of such a type a temporary may be
+///   given to an operation in the background.
+///
+/// `x` arrives as `X&` or `const X&`, as the caller has it.
+template <class X>
+struct tensor_traits : std::conditional_t<detail::ContiguousRange<X>, detail::contiguous_range<X>, detail::no_tensor> {
+};
+
+namespace detail {
+
+template <class X>
+using traits_of = tensor_traits<std::remove_cvref_t<X>>;
+
+template <class X, class To>
+concept ViewableAs = requires(X& x) {
+    { traits_of<X>::view(x) } -> std::convertible_to<To>;
+};
+
+}  // namespace detail
+
+template <class X>
+using tensor_element = typename detail::traits_of<X>::element_type;
+
+/// A type whose elements can be read: an input of collectives. `X` may be `const` or a reference.
+template <class X>
+concept Tensor = requires(const std::remove_reference_t<X>& x, std::span<tensor_element<X>> to) {
+    { detail::traits_of<X>::size(x) } -> std::convertible_to<std::size_t>;
+    requires detail::ViewableAs<decltype(x), std::span<const tensor_element<X>>> ||
+                 requires { detail::traits_of<X>::read(x, to); };
+};
+
+/// A tensor whose elements can be written too: an output of collectives.
+template <class X>
+concept OutputTensor = Tensor<X> && requires(X& x, std::span<const tensor_element<X>> from) {
+    requires detail::ViewableAs<X, std::span<tensor_element<X>>> || requires { detail::traits_of<X>::write(from, x); };
+};
+
+namespace detail {
+
+template <class X>
+constexpr coordinate_order order_of = coordinate_order::any;
+template <class X>
+    requires requires { traits_of<X>::order; }
+constexpr coordinate_order order_of<X> = traits_of<X>::order;
+
+/// Whether two tensors number their coordinates alike.
+template <class X, class Y>
+constexpr bool same_order =
+    order_of<X> == order_of<Y> || order_of<X> == coordinate_order::any || order_of<Y> == coordinate_order::any;
+
+/// Whether what an argument refers to outlives the call that it is an argument of; true of what is no tensor at all.
+template <class Argument>
+constexpr bool is_lasting = std::is_lvalue_reference_v<Argument> || !Tensor<Argument>;
+template <class Argument>
+    requires requires { requires traits_of<Argument>::is_view; }
+constexpr bool is_lasting<Argument> = true;
+
+template <Tensor X>
+std::size_t size_of(const X& x) {
+    return traits_of<X>::size(x);
+}
+
+/// Whether `view(x)` may be called, and gives what a `To` is made of.
+template <class To, class X>
+bool has_view(X& x) {
+    if constexpr (!ViewableAs<X, To>)
+        return false;
+    else if constexpr (requires { traits_of<X>::is_contiguous(x); })
+        return traits_of<X>::is_contiguous(x);
+    else
+        return true;
+}
+
+/// Copies the elements of `x` to `to`, which is as long.
+template <Tensor X>
+void read_tensor(const X& x, std::span<tensor_element<X>> to) {
+    using elements = std::span<const tensor_element<X>>;
+    if constexpr (ViewableAs<const X, elements>)
+        if (has_view<elements>(x)) {
+            const elements from = traits_of<X>::view(x);
+            std::copy(from.begin(), from.end(), to.begin());
+            return;
+        }
+    if constexpr (requires { traits_of<X>::read(x, to); }) traits_of<X>::read(x, to);
+}
+
+/// Copies `from` to the elements of `x`, as many.
+template <OutputTensor X>
+void write_tensor(std::span<const tensor_element<X>> from, X& x) {
+    using elements = std::span<tensor_element<X>>;
+    if constexpr (ViewableAs<X, elements>)
+        if (has_view<elements>(x)) {
+            const elements to = traits_of<X>::view(x);
+            std::copy(from.begin(), from.end(), to.begin());
+            return;
+        }
+    if constexpr (requires { traits_of<X>::write(from, x); }) traits_of<X>::write(from, x);
+}
+
+}  // namespace detail
 
 }  // namespace rill::inline RILL_ABI
 
@@ -6786,6 +6929,71 @@ group(Net&, Shape, group_options) -> group<Net, Shape>;
 
 }  // namespace rill::inline RILL_ABI
 
+// ===== rill/collective/operand.hpp
+
+// From the arguments of a collective to contiguous elements, and back.
+
+namespace rill::inline RILL_ABI::detail {
+
+/// An argument for as long as an operation goes on: a reference to a variable, or a view by value.
+template <class Argument>
+class held {
+  public:
+    explicit held(Argument& of) : of_(std::move(of)) {}
+    Argument& get() const { return of_; }
+
+  private:
+    mutable std::remove_const_t<Argument> of_;  // a call is const, what it writes through a view is not
+};
+template <class Argument>
+class held<Argument&> {
+  public:
+    explicit held(Argument& of) : of_(std::addressof(of)) {}
+    Argument& get() const { return *of_; }
+
+  private:
+    Argument* of_;
+};
+
+/// Where elements lie for the time of an operation that have no contiguous place of their own; kept by a lane.
+template <class T>
+struct staging {
+    aligned_vector<T> elements;
+
+    std::span<T> room(std::size_t size) {
+        elements.resize(size);
+        return elements;
+    }
+};
+
+/// The elements of an input: its own memory where it has a view, else copied or evaluated into `stage`.
+template <Tensor X>
+std::span<const tensor_element<X>> elements_of_input(const X& x, staging<tensor_element<X>>& stage) {
+    using elements = std::span<const tensor_element<X>>;
+    if constexpr (ViewableAs<const X, elements>)
+        if (has_view<elements>(x)) return traits_of<X>::view(x);
+    const auto room = stage.room(size_of(x));
+    read_tensor(x, room);
+    return room;
+}
+
+/// Where the elements of an output are to be made: in its own memory where it has a view, else in `stage`, from which
+/// `deliver` takes them. An input and an output that share a stage are one operation in place.
+template <OutputTensor X>
+std::span<tensor_element<X>> elements_of_output(X& x, staging<tensor_element<X>>& stage) {
+    using elements = std::span<tensor_element<X>>;
+    if constexpr (ViewableAs<X, elements>)
+        if (has_view<elements>(x)) return traits_of<X>::view(x);
+    return stage.room(size_of(x));
+}
+
+template <OutputTensor X>
+void deliver(std::span<const tensor_element<X>> made, X& x) {
+    if (!has_view<std::span<tensor_element<X>>>(x)) write_tensor(made, x);
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
 // ===== rill/collective/start.hpp
 
 namespace rill::inline RILL_ABI {
@@ -7117,6 +7325,171 @@ class stream_state {
 
 }  // namespace rill::inline RILL_ABI
 
+// ===== rill/collective/tensors.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Several tensors as one: their coordinates one after the other, in the order given, which must be the same on all
+/// ranks. Refers to what is an lvalue, and holds everything else (spans, maps, views) itself.
+///
+///     rill::all_reduce(workers, rill::tensors{weights, bias}, rill::tensors{weights, bias});
+///
+/// One operation, one set of messages. Tensors that lie one behind the other in memory are used where they are; others
+/// are copied into memory of the group and back, a pass each way. A range of tensors (`std::vector<std::span<float>>`,
+/// `std::vector<Eigen::MatrixXf>`) is one tensor in the same way.
+template <class... Xs>
+class tensors {
+  public:
+    static_assert(
+        (Tensor<Xs> && ...),
+        "rill::tensors: an argument is not a tensor; include the adapter of its library (rill/adapt/eigen.hpp, "
+        "rill/adapt/xtensor.hpp) or specialise rill::tensor_traits");
+
+    constexpr explicit tensors(Xs... each) : each_(static_cast<Xs&&>(each)...) {}
+
+    /// Calls visit(tensor) for each of them, in order.
+    template <class Visit>
+    constexpr void for_each(Visit&& visit) {
+        std::apply([&](auto&... each) { (static_cast<void>(visit(each)), ...); }, each_);
+    }
+    template <class Visit>
+    constexpr void for_each(Visit&& visit) const {
+        std::apply([&](auto&... each) { (static_cast<void>(visit(each)), ...); }, each_);
+    }
+
+  private:
+    std::tuple<Xs...> each_;
+};
+
+template <class... Xs>
+tensors(Xs&&...) -> tensors<Xs...>;
+
+namespace detail {
+
+/// A range of tensors, or `tensors`, element for element.
+template <class Range, class Visit>
+void for_each_tensor(Range& all, Visit&& visit) {
+    for (auto&& x : all) visit(x);
+}
+template <class... Xs, class Visit>
+void for_each_tensor(tensors<Xs...>& all, Visit&& visit) {
+    all.for_each(visit);
+}
+template <class... Xs, class Visit>
+void for_each_tensor(const tensors<Xs...>& all, Visit&& visit) {
+    all.for_each(visit);
+}
+
+/// The tensors in a sequence of type `S` as types, `const` where `S` gives access to `const` ones.
+template <class... Xs>
+struct tensor_types {
+    template <class To>
+    static constexpr bool viewable_as = (ViewableAs<Xs, To> && ...);
+    template <class T>
+    static constexpr bool all_of = (std::same_as<tensor_element<Xs>, T> && ...);
+    static constexpr bool writable = (OutputTensor<Xs> && ...);
+    static constexpr bool lasting = (is_lasting<Xs> && ...);
+};
+
+/// What a type that holds tensors is as one: `Types<S>` are the `tensor_types` of `S`, a type or `const` type of it.
+template <class T, template <class> class Types>
+struct tensor_sequence {
+    using element_type = T;
+
+    template <class S>
+    static std::size_t size(const S& all) {
+        std::size_t sum = 0;
+        for_each_tensor(all, [&](const auto& x) { sum += size_of(x); });
+        return sum;
+    }
+
+    /// Whether each begins where the one before ends; empty ones may lie anywhere.
+    template <class S>
+        requires(Types<S>::template viewable_as<std::span<const T>>)
+    static bool is_contiguous(S& all) {
+        const T* end = nullptr;
+        bool together = true;
+        for_each_tensor(all, [&]<class X>(X& x) {
+            if (size_of(x) == 0 || !together) return;
+            together = has_view<std::span<const T>>(x);
+            if (!together) return;
+            const std::span<const T> elements = traits_of<X>::view(x);
+            together = end == nullptr || end == elements.data();
+            end = elements.data() + elements.size();
+        });
+        return together;
+    }
+
+    template <class S>
+        requires(Types<S>::template viewable_as<std::span<const T>>)
+    static auto view(S& all) {
+        using element = std::conditional_t<Types<S>::template viewable_as<std::span<T>>, T, const T>;
+        element* first = nullptr;
+        for_each_tensor(all, [&]<class X>(X& x) {
+            if (first != nullptr || size_of(x) == 0) return;
+            const std::span<element> elements = traits_of<X>::view(x);
+            first = elements.data();
+        });
+        return std::span<element>(first, size(all));
+    }
+
+    template <class S>
+    static void read(const S& all, std::span<T> to) {
+        for_each_tensor(all, [&](const auto& x) {
+            read_tensor(x, to.first(size_of(x)));
+            to = to.subspan(size_of(x));
+        });
+    }
+
+    template <class S>
+        requires(Types<S>::writable)
+    static void write(std::span<const T> from, S& all) {
+        for_each_tensor(all, [&](auto& x) {
+            write_tensor(from.first(size_of(x)), x);
+            from = from.subspan(size_of(x));
+        });
+    }
+};
+
+template <class S, class X>
+using held_by = std::conditional_t<
+    std::is_lvalue_reference_v<X>, std::remove_reference_t<X>,
+    std::conditional_t<std::is_const_v<S>, const std::remove_reference_t<X>, std::remove_reference_t<X>>>;
+
+template <class S>
+struct types_of_pack;
+template <class... Xs>
+struct types_of_pack<tensors<Xs...>> : tensor_types<held_by<tensors<Xs...>, Xs>...> {};
+template <class... Xs>
+struct types_of_pack<const tensors<Xs...>> : tensor_types<held_by<const tensors<Xs...>, Xs>...> {};
+
+template <class R>
+using in_range = std::remove_reference_t<decltype(*std::begin(std::declval<R&>()))>;
+template <class R>
+using types_of_range = tensor_types<in_range<R>>;
+
+template <class R>
+concept TensorRange = requires(R& range) {
+    std::end(range);
+    requires !std::same_as<std::remove_cv_t<in_range<R>>, R>;
+    requires Tensor<in_range<R>>;
+};
+
+}  // namespace detail
+
+template <class X, class... Xs>
+    requires(detail::tensor_types<X, Xs...>::template all_of<tensor_element<X>>)
+struct tensor_traits<tensors<X, Xs...>> : detail::tensor_sequence<tensor_element<X>, detail::types_of_pack> {
+    static constexpr bool is_view = detail::tensor_types<X, Xs...>::lasting;
+};
+
+template <detail::TensorRange R>
+struct tensor_traits<R> : detail::tensor_sequence<tensor_element<detail::in_range<R>>, detail::types_of_range> {
+    static constexpr bool is_view = detail::is_lasting<std::remove_cv_t<detail::in_range<R>>>;
+};
+
+}  // namespace rill::inline RILL_ABI
+
 // ===== rill/collective/front.hpp
 
 // What the front doors of the collectives share: arguments, signatures, the diagnostics of wrong compositions.
@@ -7126,11 +7499,50 @@ class stream_state {
 
 namespace rill::inline RILL_ABI::detail {
 
-template <class Range>
-concept ContiguousRange = requires(Range& range) { std::span(range); };
+template <class X>
+consteval bool require_input() {
+    constexpr bool met = Tensor<X>;
+    static_assert(
+        met,
+        "rill::collective: the input is not a tensor; pass a contiguous range, rill::tensors, or a tensor of a "
+        "library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp), or specialise "
+        "rill::tensor_traits for its type");
+    return met;
+}
 
-template <class Range>
-using element_of = typename decltype(std::span(std::declval<Range&>()))::value_type;
+template <class X>
+consteval bool require_output() {
+    constexpr bool known = Tensor<X>;
+    static_assert(
+        known,
+        "rill::collective: the output is not a tensor; pass a contiguous range, rill::tensors, or a tensor of "
+        "a library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp), or specialise "
+        "rill::tensor_traits for its type");
+    if constexpr (known) {
+        static_assert(OutputTensor<X>,
+                      "rill::collective: the output cannot be written to, because it is const or an expression; pass a "
+                      "vector, matrix, map, block or view that is not const");
+        return OutputTensor<X>;
+    }
+    return false;
+}
+
+/// What an operation asks of its input and its output.
+template <class In, class Out>
+consteval bool require_tensors() {
+    constexpr bool are_tensors = require_input<In>() && require_output<Out>();
+    if constexpr (are_tensors) {
+        constexpr bool one_element = std::same_as<tensor_element<In>, tensor_element<Out>>;
+        static_assert(one_element,
+                      "rill::collective: input and output have different elements; convert one of them, nothing is "
+                      "converted on the way");
+        static_assert(same_order<In, Out>,
+                      "rill::collective: input and output number their coordinates in different orders (row-major, "
+                      "column-major); assign the input to a tensor of the output's order first");
+        return one_element && same_order<In, Out>;
+    }
+    return false;
+}
 
 /// The ladder that every front door calls before anything else: names the first requirement that is not met, and says
 /// whether all are. Evaluated where it is called, so that its message comes first.
@@ -7139,6 +7551,10 @@ consteval bool require_foldable() {
     static_assert(Element<T>,
                   "rill::collective: this element type cannot travel; use float, double, std::int32_t or std::int64_t");
     if constexpr (Element<T>) {
+        static_assert(
+            !requires(const Fold& fold) { fold.bind(std::size_t{}); },
+            "rill::collective: a compressor is passed that is not bound to this worker; keep what its "
+            "bind(dimension) returns, and pass that");
         static_assert(Aggregator<Fold, T>,
                       "rill::collective: the aggregator does not model Aggregator for this element type (a mean of "
                       "integers?); see rill/concept/aggregator.hpp");
@@ -7150,6 +7566,18 @@ consteval bool require_foldable() {
     }
     return false;
 }
+
+/// All of the above.
+template <class In, class Out, class Fold, class Shape>
+consteval bool require_operation() {
+    if constexpr (require_tensors<In, Out>())
+        return require_foldable<tensor_element<Out>, Fold, Shape>();
+    else
+        return false;
+}
+
+template <class Codec, class Out>
+concept CompressorFor = Tensor<Out> && Compressor<Codec, tensor_element<Out>>;
 
 /// What `all_reduce` with a compressor asks besides.
 template <class Codec, class Shape>
@@ -7169,16 +7597,11 @@ struct no_call {
     }
 };
 
-/// Whether what an argument refers to outlives the call that it is an argument of.
-template <class Argument>
-constexpr bool is_lasting =
-    std::is_lvalue_reference_v<Argument> || std::ranges::enable_borrowed_range<std::remove_cvref_t<Argument>>;
-
-/// What every non-blocking form asks of its ranges.
-template <class... Ranges>
+/// What every non-blocking form asks of its tensors.
+template <class... Tensors>
 consteval bool require_lasting() {
     static_assert(
-        (is_lasting<Ranges> && ...),
+        (is_lasting<Tensors> && ...),
         "rill::start: an argument is a temporary that owns its values, which are gone before the operation is "
         "done; pass a variable or a span");
     return true;
@@ -7188,6 +7611,12 @@ consteval bool require_lasting() {
 template <class Group>
 tally all_of(const Group& group) {
     return {static_cast<double>(group.size()), static_cast<std::uint32_t>(group.size()), 0};
+}
+
+/// The memory of a lane for elements that have no contiguous place of their own.
+template <class T, class Lane>
+staging<T>& stage_of(Lane& lane) {
+    return lane.template workspace<staging<T>>();
 }
 
 /// What this rank holds of N elements that are split between the ranks.
@@ -7328,22 +7757,34 @@ class gather_state {
 namespace rill::inline RILL_ABI {
 
 namespace detail {
-template <class Lane, class T>
-receipt all_gather_dense(Lane& lane, std::span<const T> mine, std::span<T> all) {
+/// Puts the input at its place in the output's elements.
+template <class In, class Out, class T>
+void place_input(const In& input, Out& output, std::span<T> at, staging<T>& stage) {
+    if (!has_view<std::span<T>>(output)) return read_tensor(input, at);
+    const std::span<const T> mine = elements_of_input(input, stage);  // an expression may read what lies at its place
+    if (at.data() != mine.data()) std::copy(mine.begin(), mine.end(), at.begin());
+}
+
+template <class Lane, class In, class Out>
+receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, aggregate::sum>>();
     const auto plan = lane.shape().all_gather(lane.size(), lane.rank());
-    const auto signature = signature_of<T>(operation::all_gather, all.size(), aggregate::sum{});
+    const segment place = part_of(lane, size_of(output));
+    std::span<T> all;
     return run_schedule(
-        lane, signature, plan, state,
+        lane, signature_of<T>(operation::all_gather, size_of(output), aggregate::sum{}), plan, state,
         [&](const wire::header& head) {
-            const std::span<T> at = all.subspan(part_of(lane, all.size()).begin, mine.size());
-            if (at.data() != mine.data()) std::copy(mine.begin(), mine.end(), at.begin());
+            all = elements_of_output(output, stage);
+            place_input(input, output, all.subspan(place.begin, place.size()), stage);
             state.begin(head, plan.parts(), std::span<const T>(all), all, tally{}, aggregate::sum{});
         },
         [&](receipt& result) {
             tally total{0, 0, 0};
             for (int part = 0; part < plan.parts(); ++part) total = total + state.total(part);
             total.describe(result);
+            deliver(all, output);
         });
 }
 
@@ -7362,15 +7803,14 @@ receipt all_gather_stream(Lane& lane, const stream<T, Index>& input, stream<T, I
         });
 }
 
-template <class Group, ContiguousRange In, ContiguousRange Out>
-auto all_gather_call(const Group& group, const In& in, Out&& out) {
-    using T = element_of<Out>;
-    if constexpr (require_foldable<T, aggregate::sum, typename Group::topology_type>()) {
-        const std::span<const T> mine(in);
-        const std::span<T> all(out);
-        RILL_EXPECTS(mine.size() == part_of(group, all.size()).size(),
+template <class Group, class In, class Out>
+auto all_gather_call(const Group& group, In&& in, Out&& out) {
+    if constexpr (require_operation<In, Out, aggregate::sum, typename Group::topology_type>()) {
+        RILL_EXPECTS(size_of(in) == part_of(group, size_of(out)).size(),
                      "all_gather: the input must have the size of this rank's part");
-        return [=](typename Group::lane_type& lane) { return all_gather_dense(lane, mine, all); };
+        return [input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
+            return all_gather_dense(lane, input.get(), output.get());
+        };
     } else {
         return no_call{};
     }
@@ -7387,9 +7827,9 @@ auto all_gather_call(const Group&, const stream<T, Index>& input, stream<T, Inde
 
 /// Gives every rank the parts of all ranks, in the order of ranks.
 ///
-/// `input`: part `split(N, P, rank)` of the result, N = `output.size()`; it may lie at its place in the output. Rounds
-/// and bytes are the topology's. Errors as in `all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out>
+/// `input`: part `split(N, P, rank)` of the result, N = size of the output; it may lie at its place in the output.
+/// Rounds and bytes are the topology's. Errors as in `all_reduce`.
+template <class Group, class In, class Out>
 receipt all_gather(Group& group, const In& input, Out&& output) {
     return detail::all_gather_call(group, input, output)(group);
 }
@@ -7403,10 +7843,10 @@ receipt all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>
 }
 
 /// Both in the background; see `start_all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out>
+template <class Group, class In, class Out>
 request start_all_gather(Group& group, In&& input, Out&& output) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::all_gather_call(group, input, output));
+    return start(group, detail::all_gather_call(group, std::forward<In>(input), std::forward<Out>(output)));
 }
 template <class Group, Element T, IndexType Index>
 request start_all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>& output,
@@ -7426,26 +7866,32 @@ struct accept_any {
 };
 
 namespace detail {
-template <class Lane, class T, class Fold>
-receipt all_reduce_dense(Lane& lane, std::span<const T> input, std::span<T> output, const Fold& fold,
-                         const contribution& own) {
+template <class Lane, class In, class Out, class Fold>
+receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
-    const auto plan = in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), output.size_bytes());
+    const std::size_t size = size_of(output);
+    const auto plan = in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), size * sizeof(T));
     const auto chunks = static_cast<std::uint64_t>(plan.chunks());
     return run_schedule(
-        lane, signature_of<T>(operation::all_reduce, output.size(), fold, 0, chunks), plan, state,
+        lane, signature_of<T>(operation::all_reduce, size, fold, 0, chunks), plan, state,
         [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input, output, tally::of(own), fold, plan.chunks());
+            std::span<const T> contributed;
+            if (own.weight != 0) contributed = elements_of_input(input, stage);
+            state.begin(head, plan.parts(), contributed, elements_of_output(output, stage), tally::of(own), fold,
+                        plan.chunks());
         },
         [&](receipt& result) {
             state.total(0).describe(result);
-            state.finish({0, plan.parts()});
+            deliver(state.finish({0, plan.parts()}), output);
         });
 }
 
-/// `contribute()` gives the input as a view, inside the operation, so that its failure is every rank's.
-template <IndexType Index, class T, class Lane, class Contribute, class Output, class Fold>
-receipt all_reduce_stream(Lane& lane, std::size_t dimension, Contribute&& contribute, Output&& output, const Fold& fold,
+/// Inside the operation, so that its failure is every rank's, `contribute()` gives the input as a view, and
+/// `take(state, parts)` takes the result.
+template <IndexType Index, class T, class Lane, class Contribute, class Take, class Fold>
+receipt all_reduce_stream(Lane& lane, std::size_t dimension, Contribute&& contribute, Take&& take, const Fold& fold,
                           const stream_codings& codings, const contribution& own) {
     auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
     const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
@@ -7460,7 +7906,7 @@ receipt all_reduce_stream(Lane& lane, std::size_t dimension, Contribute&& contri
         },
         [&](receipt& result) {
             state.total(0).describe(result);
-            state.finish({0, plan.parts()}, output);
+            take(state, part_range{0, plan.parts()});
         });
 }
 
@@ -7484,39 +7930,43 @@ class transaction {
     bool committed_ = false;
 };
 
-template <class Lane, class T, class Codec, class Fold, class Accept>
-receipt all_reduce_coded(Lane& lane, std::span<const T> gradient, std::span<T> result, Codec& codec, const Fold& fold,
+template <class Lane, class In, class Out, class Codec, class Fold, class Accept>
+receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept) {
+    using T = tensor_element<Out>;
     using Index = typename Codec::index_type;
+    auto& stage = stage_of<T>(lane);
     transaction attempt(codec);
     codec.begin(lane.next_number());
     const std::size_t dimension = codec.coded_dimension();
-    const auto contribute = [&] { return codec.encode(gradient); };
-    receipt done;
-    if constexpr (Codec::is_coordinatewise) {
-        done = all_reduce_stream<Index, T>(lane, dimension, contribute, result, fold, codec.codings(), own);
-    } else {
-        auto& folded = lane.template workspace<aligned_vector<T>>();
-        folded.resize(dimension);
-        done =
-            all_reduce_stream<Index, T>(lane, dimension, contribute, std::span<T>(folded), fold, codec.codings(), own);
-        codec.decode(std::span<const T>(folded), result);
-    }
+    const auto contribute = [&] { return codec.encode(elements_of_input(input, stage)); };
+    const auto take = [&](auto& state, part_range parts) {
+        const std::span<T> result = elements_of_output(output, stage);
+        if constexpr (Codec::is_coordinatewise) {
+            state.finish(parts, result);
+        } else {
+            auto& folded = lane.template workspace<aligned_vector<T>>();
+            folded.resize(dimension);
+            state.finish(parts, std::span<T>(folded));
+            codec.decode(std::span<const T>(folded), result);
+        }
+        deliver(result, output);
+    };
+    const receipt done = all_reduce_stream<Index, T>(lane, dimension, contribute, take, fold, codec.codings(), own);
     if (accept(done)) attempt.commit();
     return done;
 }
 
-template <class Group, ContiguousRange In, ContiguousRange Out, class Fold = aggregate::sum>
-    requires(!Compressor<Fold, element_of<Out>>)
-auto all_reduce_call(const Group&, const In& in, Out&& out, const Fold& fold = {}, const contribution& own = {}) {
-    using T = element_of<Out>;
-    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
-        const std::span<const T> input(in);
-        const std::span<T> output(out);
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires(!CompressorFor<Fold, Out>)
+auto all_reduce_call(const Group&, In&& in, Out&& out, const Fold& fold = {}, const contribution& own = {}) {
+    if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
         require_weight(own);
-        RILL_EXPECTS(input.size() == output.size() || own.weight == 0,
+        RILL_EXPECTS(size_of(in) == size_of(out) || own.weight == 0,
                      "all_reduce: input and output must be of one size");
-        return [=](typename Group::lane_type& lane) { return all_reduce_dense(lane, input, output, fold, own); };
+        return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
+            return all_reduce_dense(lane, input.get(), output.get(), fold, own);
+        };
     } else {
         return no_call{};
     }
@@ -7532,29 +7982,27 @@ auto all_reduce_call(const Group&, const stream<T, Index>& input, stream<T, Inde
                      "all_reduce: this topology has no copy phase, so nothing can be coded there");
         return [=, &input, &output](typename Group::lane_type& lane) {
             return all_reduce_stream<Index, T>(
-                lane, input.dimension(), [&] { return input.view(); }, output, fold, codings, own);
+                lane, input.dimension(), [&] { return input.view(); },
+                [&](auto& state, part_range parts) { state.finish(parts, output); }, fold, codings, own);
         };
     } else {
         return no_call{};
     }
 }
 
-template <class Group, ContiguousRange In, ContiguousRange Out, class Codec, class Fold = aggregate::sum,
-          class Accept = accept_any>
-    requires Compressor<Codec, element_of<Out>>
-auto all_reduce_call(const Group& group, const In& in, Out&& out, Codec& codec, const Fold& fold = {},
+template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
+    requires CompressorFor<Codec, Out>
+auto all_reduce_call(const Group& group, In&& in, Out&& out, Codec& codec, const Fold& fold = {},
                      const contribution& own = {}, const Accept& accept = {}) {
-    using T = element_of<Out>;
     using Shape = typename Group::topology_type;
-    if constexpr (require_foldable<T, Fold, Shape>() && require_copy_phase<Codec, Shape>()) {
-        const std::span<const T> input(in);
-        const std::span<T> output(out);
+    if constexpr (require_operation<In, Out, Fold, Shape>() && require_copy_phase<Codec, Shape>()) {
         require_weight(own);
-        RILL_EXPECTS(input.size() == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
-        RILL_EXPECTS(output.size() == input.size(), "all_reduce: input and output must be of one size");
+        RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
+        RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
         auto loan = group.lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
-        return [=, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
-            return all_reduce_coded(lane, input, output, codec, fold, own, accept);
+        return [=, input = held<In>(in), output = held<Out>(out), &codec,
+                loan = std::move(loan)](typename Group::lane_type& lane) {
+            return all_reduce_coded(lane, input.get(), output.get(), codec, fold, own, accept);
         };
     } else {
         return no_call{};
@@ -7565,12 +8013,14 @@ auto all_reduce_call(const Group& group, const In& in, Out&& out, Codec& codec, 
 /// Folds the contributions of all ranks, coordinate by coordinate, and gives every rank the result, bit for bit the
 /// same.
 ///
-/// `input`, `output`: contiguous ranges of N elements; the same memory or none in common. Rounds, messages and bytes
-/// are the topology's. Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors:
-/// `mismatch`, `timeout`, `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged
-/// (lost where it is also the output), `output` unspecified.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
-    requires(!Compressor<Fold, detail::element_of<Out>>)
+/// `input`, `output`: tensors of N elements: contiguous ranges, what an adapter knows, `tensors`; the same memory or
+/// none in common. An input without a view of its memory (an expression, a strided block) is evaluated into memory of
+/// the group, an output without one is made there and then copied. Rounds, messages and bytes are the topology's.
+/// Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors: `mismatch`, `timeout`,
+/// `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged (lost where it is also
+/// the output), `output` unspecified.
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires(!detail::CompressorFor<Fold, Out>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
     return detail::all_reduce_call(group, input, output, fold, own)(group);
 }
@@ -7589,36 +8039,36 @@ receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>
 /// of error feedback) advances only if the operation succeeds with this rank's contribution in it.
 /// `accept(receipt)` may refuse the result as a whole, the same on all ranks: then the contribution returns to the
 /// codec.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Codec,
-          class Fold = aggregate::sum, class Accept = accept_any>
-    requires Compressor<Codec, detail::element_of<Out>>
+template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
+    requires detail::CompressorFor<Codec, Out>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, const Fold& fold = {},
                    const contribution& own = {}, const Accept& accept = {}) {
     return detail::all_reduce_call(group, input, output, codec, fold, own, accept)(group);
 }
 
-/// All three in the background, with the same arguments. Policies are copied; ranges, streams and the compressor must
-/// stay until the operation is done. A compressor serves one operation at a time (checked).
+/// All three in the background, with the same arguments. Policies are copied, and so are views that are temporaries
+/// (spans, maps, blocks, `tensors`, expressions); what they refer to, streams and the compressor must stay until the
+/// operation is done. A compressor serves one operation at a time (checked).
 ///
 /// Broken contracts are thrown by the start itself, before anything is sent; all other errors by the request's `get`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
-    requires(!Compressor<Fold, detail::element_of<Out>>)
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires(!detail::CompressorFor<Fold, Out>)
 request start_all_reduce(Group& group, In&& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::all_reduce_call(group, input, output, fold, own));
+    return start(group, detail::all_reduce_call(group, std::forward<In>(input), std::forward<Out>(output), fold, own));
 }
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 request start_all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                          const stream_codings& codings = {}, const contribution& own = {}) {
     return start(group, detail::all_reduce_call(group, input, output, fold, codings, own));
 }
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Codec,
-          class Fold = aggregate::sum, class Accept = accept_any>
-    requires Compressor<Codec, detail::element_of<Out>>
+template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
+    requires detail::CompressorFor<Codec, Out>
 request start_all_reduce(Group& group, In&& input, Out&& output, Codec& codec, const Fold& fold = {},
                          const contribution& own = {}, const Accept& accept = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::all_reduce_call(group, input, output, codec, fold, own, accept));
+    return start(group, detail::all_reduce_call(group, std::forward<In>(input), std::forward<Out>(output), codec, fold,
+                                                own, accept));
 }
 
 }  // namespace rill::inline RILL_ABI
@@ -7677,18 +8127,27 @@ void require_root(const Group& group, rank_t root) {
 namespace rill::inline RILL_ABI {
 
 namespace detail {
-template <class Lane, class T>
-receipt broadcast_dense(Lane& lane, std::span<T> values, rank_t root) {
+template <class Lane, class Data>
+receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
+    using T = tensor_element<Data>;
+    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, aggregate::sum>>();
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const auto signature =
-        signature_of<T>(operation::broadcast, values.size(), aggregate::sum{}, 0, static_cast<std::uint64_t>(root));
+        signature_of<T>(operation::broadcast, size_of(data), aggregate::sum{}, 0, static_cast<std::uint64_t>(root));
+    const bool is_root = lane.rank() == root;
+    std::span<T> values;
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
+            values = elements_of_output(data, stage);
+            if (is_root && !has_view<std::span<T>>(data)) read_tensor(data, values);
             state.begin(head, plan.parts(), std::span<const T>(values), values, tally{}, aggregate::sum{});
         },
-        [](receipt& result) { tally{}.describe(result); });
+        [&](receipt& result) {
+            tally{}.describe(result);
+            if (!is_root) deliver(values, data);
+        });
 }
 
 template <class Lane, class T, class Index>
@@ -7716,13 +8175,13 @@ receipt broadcast_stream(Lane& lane, stream<T, Index>& data, rank_t root, const 
         });
 }
 
-template <class Group, ContiguousRange Data>
+template <class Group, class Data>
 auto broadcast_call(const Group& group, Data&& data, rank_t root) {
-    using T = element_of<Data>;
-    if constexpr (require_foldable<T, aggregate::sum, typename Group::topology_type>()) {
-        const std::span<T> values(data);
+    if constexpr (require_operation<Data, Data, aggregate::sum, typename Group::topology_type>()) {
         require_root(group, root);
-        return [=](typename Group::lane_type& lane) { return broadcast_dense(lane, values, root); };
+        return [root, data = held<Data>(data)](typename Group::lane_type& lane) {
+            return broadcast_dense(lane, data.get(), root);
+        };
     } else {
         return no_call{};
     }
@@ -7739,7 +8198,7 @@ auto broadcast_call(const Group& group, stream<T, Index>& data, rank_t root, con
 /// something else is an error on every rank. Runs on the group's topology where it has a root, else on a binary tree.
 ///
 /// `data`: N elements; on other ranks than the root what it held is lost, also on failure. Errors as in `all_reduce`.
-template <class Group, detail::ContiguousRange Data>
+template <class Group, class Data>
 receipt broadcast(Group& group, Data&& data, rank_t root) {
     return detail::broadcast_call(group, data, root)(group);
 }
@@ -7751,10 +8210,10 @@ receipt broadcast(Group& group, stream<T, Index>& data, rank_t root, const codin
 }
 
 /// Both in the background; see `start_all_reduce`.
-template <class Group, detail::ContiguousRange Data>
+template <class Group, class Data>
 request start_broadcast(Group& group, Data&& data, rank_t root) {
     static_assert(detail::require_lasting<Data>());
-    return start(group, detail::broadcast_call(group, data, root));
+    return start(group, detail::broadcast_call(group, std::forward<Data>(data), root));
 }
 template <class Group, Element T, IndexType Index>
 request start_broadcast(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
@@ -7958,22 +8417,26 @@ namespace rill::inline RILL_ABI {
 
 namespace detail {
 /// `output` is not used but at the root.
-template <class Lane, class T, class Fold>
-receipt reduce_dense(Lane& lane, std::span<const T> input, std::span<T> output, rank_t root, const Fold& fold) {
+template <class Lane, class In, class Out, class Fold>
+receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, const Fold& fold) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
     const bool is_root = lane.rank() == root;
+    const std::size_t size = size_of(input);
     return run_schedule(
-        lane, signature_of<T>(operation::reduce, input.size(), fold, 0, static_cast<std::uint64_t>(root)), plan, state,
+        lane, signature_of<T>(operation::reduce, size, fold, 0, static_cast<std::uint64_t>(root)), plan, state,
         [&](const wire::header& head) {
-            if (!is_root) accumulator.resize(input.size());
-            const std::span<T> target = is_root ? output : std::span<T>(accumulator);
-            state.begin(head, plan.parts(), input, target, tally{}, fold);
+            if (!is_root) accumulator.resize(size);
+            const std::span<const T> mine = elements_of_input(input, stage);
+            const std::span<T> target = is_root ? elements_of_output(output, stage) : std::span<T>(accumulator);
+            state.begin(head, plan.parts(), mine, target, tally{}, fold);
         },
         [&](receipt& result) {
             all_of(lane).describe(result);
-            if (is_root) state.finish({0, plan.parts()});
+            if (is_root) deliver(state.finish({0, plan.parts()}), output);
         });
 }
 
@@ -8001,16 +8464,15 @@ receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index
 template <class Group>
 using rooted_shape = decltype(rooted(std::declval<const Group&>().shape()));
 
-template <class Group, ContiguousRange In, ContiguousRange Out, class Fold = aggregate::sum>
-auto reduce_call(const Group& group, const In& in, Out&& out, rank_t root, const Fold& fold = {}) {
-    using T = element_of<Out>;
-    if constexpr (require_foldable<T, Fold, rooted_shape<Group>>()) {
-        const std::span<const T> input(in);
-        const std::span<T> output(out);
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+auto reduce_call(const Group& group, In&& in, Out&& out, rank_t root, const Fold& fold = {}) {
+    if constexpr (require_operation<In, Out, Fold, rooted_shape<Group>>()) {
         require_root(group, root);
-        RILL_EXPECTS(group.rank() != root || output.size() == input.size(),
+        RILL_EXPECTS(group.rank() != root || size_of(out) == size_of(in),
                      "reduce: at the root input and output must be of one size");
-        return [=](typename Group::lane_type& lane) { return reduce_dense(lane, input, output, root, fold); };
+        return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
+            return reduce_dense(lane, input.get(), output.get(), root, fold);
+        };
     } else {
         return no_call{};
     }
@@ -8037,7 +8499,7 @@ auto reduce_call(const Group& group, const stream<T, Index>& input, stream<T, In
 ///
 /// `input`: N elements, unchanged. `output`: N elements at the root, apart from `input` or the same; not touched
 /// elsewhere. Otherwise as `all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+template <class Group, class In, class Out, class Fold = aggregate::sum>
 receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
     return detail::reduce_call(group, input, output, root, fold)(group);
 }
@@ -8050,10 +8512,10 @@ receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& ou
 }
 
 /// Both in the background; see `start_all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+template <class Group, class In, class Out, class Fold = aggregate::sum>
 request start_reduce(Group& group, In&& input, Out&& output, rank_t root, const Fold& fold = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::reduce_call(group, input, output, root, fold));
+    return start(group, detail::reduce_call(group, std::forward<In>(input), std::forward<Out>(output), root, fold));
 }
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 request start_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
@@ -8068,21 +8530,23 @@ request start_reduce(Group& group, const stream<T, Index>& input, stream<T, Inde
 namespace rill::inline RILL_ABI {
 
 namespace detail {
-template <class Lane, class T, class Fold>
-receipt reduce_scatter_dense(Lane& lane, std::span<const T> all, std::span<T> mine, const Fold& fold) {
+template <class Lane, class In, class Out, class Fold>
+receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fold& fold) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
+    const std::size_t size = size_of(input);
     return run_schedule(
-        lane, signature_of<T>(operation::reduce_scatter, all.size(), fold), plan, state,
+        lane, signature_of<T>(operation::reduce_scatter, size, fold), plan, state,
         [&](const wire::header& head) {
-            accumulator.resize(all.size());
-            state.begin(head, plan.parts(), all, std::span<T>(accumulator), tally{}, fold);
+            accumulator.resize(size);
+            state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator), tally{}, fold);
         },
         [&](receipt& result) {
             state.total(lane.rank()).describe(result);
-            const std::span<T> folded = state.finish({lane.rank(), lane.rank() + 1});
-            std::copy(folded.begin(), folded.end(), mine.begin());
+            write_tensor(state.finish({lane.rank(), lane.rank() + 1}), output);
         });
 }
 
@@ -8104,15 +8568,14 @@ receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<
         });
 }
 
-template <class Group, ContiguousRange In, ContiguousRange Out, class Fold = aggregate::sum>
-auto reduce_scatter_call(const Group& group, const In& in, Out&& out, const Fold& fold = {}) {
-    using T = element_of<Out>;
-    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
-        const std::span<const T> all(in);
-        const std::span<T> mine(out);
-        RILL_EXPECTS(mine.size() == part_of(group, all.size()).size(),
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+auto reduce_scatter_call(const Group& group, In&& in, Out&& out, const Fold& fold = {}) {
+    if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
+        RILL_EXPECTS(size_of(out) == part_of(group, size_of(in)).size(),
                      "reduce_scatter: the output must have the size of this rank's part");
-        return [=](typename Group::lane_type& lane) { return reduce_scatter_dense(lane, all, mine, fold); };
+        return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
+            return reduce_scatter_dense(lane, input.get(), output.get(), fold);
+        };
     } else {
         return no_call{};
     }
@@ -8137,7 +8600,7 @@ auto reduce_scatter_call(const Group&, const stream<T, Index>& input, stream<T, 
 ///
 /// `input`: N elements, unchanged. `output`: `split(N, P, rank).size()` elements, apart from `input`. Memory: up to N
 /// elements of scratch. Otherwise as `all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+template <class Group, class In, class Out, class Fold = aggregate::sum>
 receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
     return detail::reduce_scatter_call(group, input, output, fold)(group);
 }
@@ -8150,10 +8613,10 @@ receipt reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, In
 }
 
 /// Both in the background; see `start_all_reduce`.
-template <class Group, detail::ContiguousRange In, detail::ContiguousRange Out, class Fold = aggregate::sum>
+template <class Group, class In, class Out, class Fold = aggregate::sum>
 request start_reduce_scatter(Group& group, In&& input, Out&& output, const Fold& fold = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::reduce_scatter_call(group, input, output, fold));
+    return start(group, detail::reduce_scatter_call(group, std::forward<In>(input), std::forward<Out>(output), fold));
 }
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 request start_reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output,

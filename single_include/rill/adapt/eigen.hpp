@@ -1,0 +1,94 @@
+// rill 0.1.0: <rill/adapt/eigen.hpp> in one file. Gradient aggregation for distributed learning, C++20.
+// SPDX-License-Identifier: Apache-2.0
+// Made of the headers below include/ by tools/single_header.py: change those and make it anew.
+#ifndef RILL_SINGLE_ADAPT_EIGEN_HPP
+#define RILL_SINGLE_ADAPT_EIGEN_HPP
+
+#include <rill/rill.hpp>
+
+#if !defined(RILL_SINGLE_HEADER)
+#error "rill: rill/adapt/eigen.hpp of single_include/ needs rill.hpp of that folder"
+#endif
+
+#if RILL_VERSION_MAJOR != 0 || RILL_VERSION_MINOR != 1 || RILL_VERSION_PATCH != 0
+#error "rill: rill/adapt/eigen.hpp is of version 0.1.0, rill.hpp of another"
+#endif
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+// ===== rill/adapt/eigen.hpp
+
+#include <Eigen/Core>
+
+namespace rill::inline RILL_ABI {
+
+namespace detail {
+
+template <class Derived>
+std::type_identity<Derived> eigen_type(const Eigen::DenseBase<Derived>&);
+
+/// A dense vector, matrix, array, map, block or expression of Eigen, or a class derived from one.
+template <class X>
+concept EigenDense = requires(const X& x) { eigen_type(x); };
+
+}  // namespace detail
+
+/// Eigen's dense types as tensors.
+///
+/// Coordinates are numbered as the type stores them: column by column, or row by row where it is `RowMajor` (a
+/// transposed expression is of the other order). What lies in memory without gaps (vectors, matrices, maps, blocks of
+/// whole columns) is used there. Everything else is copied: a strided block element by element, an expression is
+/// evaluated, a product without a temporary.
+template <detail::EigenDense X>
+struct tensor_traits<X> {
+    using element_type = typename X::Scalar;
+    using dense = typename decltype(detail::eigen_type(std::declval<const X&>()))::type;
+    using plain = typename X::PlainObject;
+
+    static constexpr coordinate_order order = X::IsVectorAtCompileTime ? coordinate_order::any
+                                              : X::IsRowMajor          ? coordinate_order::row_major
+                                                                       : coordinate_order::column_major;
+    static constexpr bool has_memory = (static_cast<unsigned>(X::Flags) & Eigen::DirectAccessBit) != 0;
+    static constexpr bool is_writable = (static_cast<unsigned>(X::Flags) & Eigen::LvalueBit) != 0;
+
+    static constexpr bool is_view = !std::derived_from<dense, Eigen::PlainObjectBase<dense>>;
+
+    static std::size_t size(const X& x) { return static_cast<std::size_t>(x.size()); }
+
+    static bool is_contiguous(const X& x)
+        requires has_memory
+    {
+        return x.innerStride() == 1 && (x.outerSize() <= 1 || x.outerStride() == x.innerSize());
+    }
+    static std::span<const element_type> view(const X& x)
+        requires has_memory
+    {
+        return {x.data(), size(x)};
+    }
+    static std::span<element_type> view(X& x)
+        requires(has_memory && is_writable)
+    {
+        return {x.data(), size(x)};
+    }
+
+    static void read(const X& x, std::span<element_type> to) {
+        Eigen::Map<plain> target(to.data(), x.rows(), x.cols());
+        if constexpr (requires { target.noalias() = x; })
+            target.noalias() = x;
+        else
+            target = x;
+    }
+    static void write(std::span<const element_type> from, X& x)
+        requires is_writable
+    {
+        static_cast<dense&>(x) = Eigen::Map<const plain>(from.data(), x.rows(), x.cols());
+    }
+};
+
+}  // namespace rill::inline RILL_ABI
+
+#endif  // RILL_SINGLE_ADAPT_EIGEN_HPP

@@ -1,0 +1,120 @@
+// rill 0.1.0: <rill/adapt/xtensor.hpp> in one file. Gradient aggregation for distributed learning, C++20.
+// SPDX-License-Identifier: Apache-2.0
+// Made of the headers below include/ by tools/single_header.py: change those and make it anew.
+#ifndef RILL_SINGLE_ADAPT_XTENSOR_HPP
+#define RILL_SINGLE_ADAPT_XTENSOR_HPP
+
+#include <rill/rill.hpp>
+
+#if !defined(RILL_SINGLE_HEADER)
+#error "rill: rill/adapt/xtensor.hpp of single_include/ needs rill.hpp of that folder"
+#endif
+
+#if RILL_VERSION_MAJOR != 0 || RILL_VERSION_MINOR != 1 || RILL_VERSION_PATCH != 0
+#error "rill: rill/adapt/xtensor.hpp is of version 0.1.0, rill.hpp of another"
+#endif
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <tuple>
+#include <type_traits>
+
+// ===== rill/adapt/xtensor.hpp
+
+#if __has_include(<xtensor/containers/xadapt.hpp>)  // from 0.26 on
+#include <xtensor/containers/xadapt.hpp>
+#include <xtensor/core/xexpression.hpp>
+#include <xtensor/core/xnoalias.hpp>
+#else
+#include <xtensor/xadapt.hpp>
+#include <xtensor/xexpression.hpp>
+#include <xtensor/xnoalias.hpp>
+#endif
+
+namespace rill::inline RILL_ABI {
+
+namespace detail {
+
+template <class X>
+concept XtensorExpression = xt::is_xexpression<X>::value && requires { typename X::value_type; };
+
+template <class X>
+concept XtensorWithMemory = XtensorExpression<X> && requires(const X& x) {
+    x.data() + x.data_offset();
+    x.strides();
+};
+
+/// The order in which an expression's elements are counted.
+template <class X>
+inline constexpr xt::layout_type xtensor_order =
+    X::static_layout == xt::layout_type::column_major ? xt::layout_type::column_major : xt::layout_type::row_major;
+
+/// Whether the type says that there is only one index.
+template <class Shape>
+inline constexpr bool is_one_index = false;
+template <class Shape>
+    requires requires { std::tuple_size<Shape>::value; }
+inline constexpr bool is_one_index<Shape> = std::tuple_size<Shape>::value == 1;
+
+/// Whether the elements lie one after the other in their order. Where an index has one value its stride says nothing.
+template <class X>
+bool xtensor_is_contiguous(const X& x) {
+    const std::size_t indices = x.dimension();
+    std::ptrdiff_t due = 1;
+    for (std::size_t i = 0; i < indices; ++i) {
+        const std::size_t axis = xtensor_order<X> == xt::layout_type::row_major ? indices - 1 - i : i;
+        const auto extent = static_cast<std::ptrdiff_t>(x.shape()[axis]);
+        if (extent != 1 && static_cast<std::ptrdiff_t>(x.strides()[axis]) != due) return x.size() == 0;
+        due *= extent;
+    }
+    return true;
+}
+
+}  // namespace detail
+
+/// Xtensor's containers, adaptors, views and expressions as tensors.
+///
+/// Coordinates are numbered as the type stores them: the first index fastest where its static layout is `column_major`,
+/// the last one fastest otherwise. What lies in memory in this order without gaps is used there; everything else is
+/// copied element by element, or evaluated.
+template <detail::XtensorExpression X>
+struct tensor_traits<X> {
+    using element_type = std::remove_cv_t<typename X::value_type>;
+
+    static constexpr xt::layout_type layout = detail::xtensor_order<X>;
+    static constexpr coordinate_order order = detail::is_one_index<typename X::shape_type> ? coordinate_order::any
+                                              : layout == xt::layout_type::column_major ? coordinate_order::column_major
+                                                                                        : coordinate_order::row_major;
+
+    static constexpr bool is_view = !requires { requires std::same_as<X, typename X::temporary_type>; };
+
+    static std::size_t size(const X& x) { return x.size(); }
+
+    static bool is_contiguous(const X& x)
+        requires detail::XtensorWithMemory<X>
+    {
+        return detail::xtensor_is_contiguous(x);
+    }
+    /// Of elements that are `const` if `x.data()` says so.
+    template <class Y>
+        requires detail::XtensorWithMemory<X>
+    static auto view(Y& x) {
+        auto* const first = x.data() + static_cast<std::ptrdiff_t>(x.data_offset());
+        return std::span<std::remove_pointer_t<decltype(x.data())>>(first, x.size());
+    }
+
+    static void read(const X& x, std::span<element_type> to) {
+        auto target = xt::adapt<layout>(to.data(), to.size(), xt::no_ownership(), x.shape());
+        xt::noalias(target) = x;
+    }
+    static void write(std::span<const element_type> from, X& x)
+        requires requires { *x.template begin<layout>() = element_type{}; }
+    {
+        xt::noalias(x) = xt::adapt<layout>(from.data(), from.size(), xt::no_ownership(), x.shape());
+    }
+};
+
+}  // namespace rill::inline RILL_ABI
+
+#endif  // RILL_SINGLE_ADAPT_XTENSOR_HPP
