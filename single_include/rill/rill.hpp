@@ -151,12 +151,12 @@ class arena {
   public:
     /// `size` uninitialised bytes on a cache line.
     byte_span take(std::size_t size) {
-        while (block_ < blocks_.size() && blocks_[block_].size() - used_ < size) {
+        while (block_ < blocks_.size() && blocks_[block_].size - used_ < size) {
             ++block_;
             used_ = 0;
         }
         if (block_ == blocks_.size()) add_block(size);
-        const byte_span taken = byte_span(blocks_[block_]).subspan(used_, size);
+        const byte_span taken(blocks_[block_].bytes.get() + used_, size);
         last_ = used_;
         advance(size);
         return taken;
@@ -171,20 +171,32 @@ class arena {
   private:
     static constexpr std::size_t least_block = std::size_t{1} << 16;
     static constexpr std::size_t line = 64;
+    using allocator = aligned_allocator<std::byte>;
+    static_assert(allocator::alignment == line);
+
+    struct release {
+        void operator()(std::byte* bytes) const noexcept { allocator().deallocate(bytes, 0); }
+    };
+    /// No vector: without optimisation that would visit each byte of a block to make and to destroy it.
+    struct block {
+        explicit block(std::size_t length) : bytes(allocator().allocate(length)), size(length) {}
+        std::unique_ptr<std::byte[], release> bytes;
+        std::size_t size;
+    };
 
     /// Each block is twice as long as the one before, so that a use that varies a little soon fits.
     void add_block(std::size_t size) {
-        const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size();
+        const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size;
         blocks_.emplace_back(size > usual ? size : usual);
     }
 
     void advance(std::size_t size) {
         const std::size_t end = used_ + (size + line - 1) / line * line;
-        const std::size_t most = blocks_[block_].size();
+        const std::size_t most = blocks_[block_].size;
         used_ = end < most ? end : most;
     }
 
-    std::vector<buffer> blocks_;
+    std::vector<block> blocks_;
     std::size_t block_ = 0;
     std::size_t used_ = 0;
     std::size_t last_ = 0;
@@ -1311,54 +1323,6 @@ void round_here(T (&values)[Count]) {
 
 }  // namespace rill::inline RILL_ABI::kernel::detail
 
-// ===== rill/kernel/bf16.hpp
-
-// bfloat16: the upper half of a float.
-
-namespace rill::inline RILL_ABI::kernel {
-
-/// Rounds to nearest, ties to even; a NaN stays one.
-constexpr std::uint16_t to_bf16(float x) {
-    const auto bits = std::bit_cast<std::uint32_t>(x);
-    const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
-    const std::uint32_t quiet = (bits >> 16) | 0x40U;
-    return static_cast<std::uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet : rounded);
-}
-
-/// Exact.
-constexpr float from_bf16(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t{half} << 16); }
-
-/// Writes `x` as little-endian bfloat16, 2 bytes each. A double is rounded to float first.
-template <std::floating_point T>
-void encode_bf16(std::span<const T> x, byte_span out) {
-    using detail::block;
-    RILL_EXPECTS(out.size() == 2 * x.size(), "encode_bf16: two bytes for each value");
-    std::uint16_t halves[block];
-    std::size_t i = 0;
-    for (; i + block <= x.size(); i += block) {
-        for (std::size_t j = 0; j < block; ++j)
-            halves[j] = detail::little_endian(to_bf16(static_cast<float>(x[i + j])));
-        std::memcpy(out.data() + 2 * i, halves, sizeof halves);
-    }
-    for (; i < x.size(); ++i) detail::store_little(out.data() + 2 * i, to_bf16(static_cast<float>(x[i])));
-}
-
-/// Reads what `encode_bf16` wrote. Any bytes are valid.
-template <std::floating_point T>
-void decode_bf16(byte_view bytes, std::span<T> out) {
-    using detail::block;
-    RILL_EXPECTS(bytes.size() == 2 * out.size(), "decode_bf16: two bytes for each value");
-    const auto value = [&](std::size_t i) {
-        return static_cast<T>(from_bf16(detail::load_little<std::uint16_t>(bytes.data() + 2 * i)));
-    };
-    std::size_t i = 0;
-    for (; i + block <= out.size(); i += block)
-        for (std::size_t j = 0; j < block; ++j) out[i + j] = value(i + j);
-    for (; i < out.size(); ++i) out[i] = value(i);
-}
-
-}  // namespace rill::inline RILL_ABI::kernel
-
 // ===== rill/kernel/magnitude.hpp
 
 // Magnitudes as unsigned integers: they order all element types alike, INT_MIN and NaN included.
@@ -1429,6 +1393,64 @@ std::optional<std::size_t> find_nan(std::span<const T> x) {
 template <Element T>
 void refuse_nan(std::span<const T> x, std::size_t first = 0) {
     if (const auto i = find_nan(x)) throw invalid_value("coordinate " + std::to_string(first + *i) + " is NaN");
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/bf16.hpp
+
+// bfloat16: the upper half of a float.
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// Rounds to nearest, ties to even; a NaN stays one.
+constexpr std::uint16_t to_bf16(float x) {
+    const auto bits = std::bit_cast<std::uint32_t>(x);
+    const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+    const std::uint32_t quiet = (bits >> 16) | 0x40U;
+    return static_cast<std::uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet : rounded);
+}
+
+/// Exact.
+constexpr float from_bf16(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t{half} << 16); }
+
+/// The least magnitude that rounds to infinity; a double by way of float.
+template <std::floating_point T>
+inline constexpr T least_beyond_bf16 = static_cast<T>(sizeof(T) == sizeof(float) ? 0x1.FFp127 : 0x1.FFp127 - 0x1p103);
+
+/// The first coordinate that bfloat16 cannot hold: infinite, NaN, or so large that it would become infinite.
+template <std::floating_point T>
+std::optional<std::size_t> find_beyond_bf16(std::span<const T> x) {
+    return detail::find_at_least(x, magnitude(least_beyond_bf16<T>));
+}
+
+/// Writes `x` as little-endian bfloat16, 2 bytes each. A double is rounded to float first.
+template <std::floating_point T>
+void encode_bf16(std::span<const T> x, byte_span out) {
+    using detail::block;
+    RILL_EXPECTS(out.size() == 2 * x.size(), "encode_bf16: two bytes for each value");
+    std::uint16_t halves[block];
+    std::size_t i = 0;
+    for (; i + block <= x.size(); i += block) {
+        for (std::size_t j = 0; j < block; ++j)
+            halves[j] = detail::little_endian(to_bf16(static_cast<float>(x[i + j])));
+        std::memcpy(out.data() + 2 * i, halves, sizeof halves);
+    }
+    for (; i < x.size(); ++i) detail::store_little(out.data() + 2 * i, to_bf16(static_cast<float>(x[i])));
+}
+
+/// Reads what `encode_bf16` wrote. Any bytes are valid.
+template <std::floating_point T>
+void decode_bf16(byte_view bytes, std::span<T> out) {
+    using detail::block;
+    RILL_EXPECTS(bytes.size() == 2 * out.size(), "decode_bf16: two bytes for each value");
+    const auto value = [&](std::size_t i) {
+        return static_cast<T>(from_bf16(detail::load_little<std::uint16_t>(bytes.data() + 2 * i)));
+    };
+    std::size_t i = 0;
+    for (; i + block <= out.size(); i += block)
+        for (std::size_t j = 0; j < block; ++j) out[i + j] = value(i + j);
+    for (; i < out.size(); ++i) out[i] = value(i);
 }
 
 }  // namespace rill::inline RILL_ABI::kernel
@@ -3471,14 +3493,22 @@ std::size_t value_length(const coding& codes, std::size_t count) {
            kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
 }
 
-/// Throws `invalid_value` naming the coordinate of the first entry that is not finite.
 template <Element T, IndexType Index>
-void require_finite(const stream_view<T, Index>& view) {
-    const auto bad = kernel::find_non_finite(view.values());
-    if (!bad) return;
+std::string coordinate_of(const stream_view<T, Index>& view, std::size_t entry) {
     const std::size_t coordinate =
-        view.is_dense() ? view.range().begin + *bad : static_cast<std::size_t>(view.indices()[*bad]);
-    throw invalid_value("coordinate " + std::to_string(coordinate) + " is not finite and cannot be rounded");
+        view.is_dense() ? view.range().begin + entry : static_cast<std::size_t>(view.indices()[entry]);
+    return "coordinate " + std::to_string(coordinate);
+}
+
+/// Throws `invalid_value` naming the coordinate of the first entry that a lossy coding cannot hold.
+template <Element T, IndexType Index>
+void require_roundable(const stream_view<T, Index>& view, const coding& codes) {
+    if (const auto bad = kernel::find_non_finite(view.values()))
+        throw invalid_value(coordinate_of(view, *bad) + " is not finite and cannot be rounded");
+    if constexpr (std::floating_point<T>)
+        if (codes.values == value_coding::bf16)
+            if (const auto bad = kernel::find_beyond_bf16(view.values()))
+                throw invalid_value(coordinate_of(view, *bad) + " is too large for bfloat16");
 }
 
 /// Writes values, raw or rounded; `out` has their length and is aligned. `first` numbers the random bits.
@@ -3579,13 +3609,13 @@ byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std
 }
 
 /// A frame of `view` in the given coding, written into `memory`; random rounding draws from `key`. Lossy codings throw
-/// `invalid_value` naming the coordinate of an entry that is not finite.
+/// `invalid_value` naming the coordinate of an entry that is not finite, or too large for bfloat16.
 template <Element T, IndexType Index>
 byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, const coding& codes, random_key key,
                       arena& memory) {
     detail::describe(head, view);
     head.codes = detail::resolve(codes, view);
-    if (!head.codes.is_lossless()) detail::require_finite(view);
+    if (!head.codes.is_lossless()) detail::require_roundable(view, head.codes);
     const std::size_t index_length = detail::index_length(head.codes.indices, view.indices(), view.range());
     const std::size_t value_length = detail::value_length<T>(head.codes, view.count());
     head.index_length = index_length;
@@ -5664,13 +5694,13 @@ class exchange {
         fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
     }
 
-    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, std::string what) const {
+    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
         throw_error({.context = on_.context,
                      .operation = signature_.number,
                      .kind = kind,
                      .culprit = culprit,
                      .other = other,
-                     .reason = describe() + ": " + std::move(what)});
+                     .reason = describe() + ": " + what});
     }
 
     /// For messages: "all_reduce (operation 7)".
@@ -5882,11 +5912,17 @@ auto read_from(const exchange<Net>& call, rank_t source, Read&& read) {
 /// rank calls something else.
 template <Element T, IndexType Index, class Net>
 frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader) {
-    return read_from(call, source, [&] {
+    const frame f = read_from(call, source, [&] {
         const wire::header head = reader.peek();
         if (head.context != call.context() || head.call != call.signature().hash()) call.disagree(source);
         return reader.next<T, Index>();
     });
+    const auto ranks = static_cast<std::uint32_t>(call.net().size());
+    if (f.head.contributors > ranks)
+        call.fail(failure::protocol, source, no_rank,
+                  "rank " + std::to_string(source) + " speaks for " + std::to_string(f.head.contributors) +
+                      " contributors among " + std::to_string(ranks) + " ranks");
+    return f;
 }
 
 /// Ends the operation, with `source` as the culprit, unless a frame covers the range that is due.
@@ -6135,6 +6171,9 @@ class dense_state {
         const rank_t source = a.from.peer;
         const segment due = range(a.from.parts);
         const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due);
+        if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
+            call_->fail(failure::protocol, source, no_rank,
+                        "rank " + std::to_string(source) + " sent rounded values where exact ones were due");
         const auto content = read_from(*call_, source, [&] { return content_of(f, unused_); });
         if (!content.is_dense() && !due.empty())
             call_->fail(failure::protocol, source, no_rank,
@@ -7576,6 +7615,15 @@ consteval bool require_operation() {
         return false;
 }
 
+template <class X>
+constexpr bool is_stream = false;
+template <class T, class Index>
+constexpr bool is_stream<stream<T, Index>> = true;
+
+/// Operands of the overloads for tensors: a pair of streams has its own.
+template <class In, class Out>
+concept Tensors = !(is_stream<std::remove_cvref_t<In>> && is_stream<std::remove_cvref_t<Out>>);
+
 template <class Codec, class Out>
 concept CompressorFor = Tensor<Out> && Compressor<Codec, tensor_element<Out>>;
 
@@ -7804,6 +7852,7 @@ receipt all_gather_stream(Lane& lane, const stream<T, Index>& input, stream<T, I
 }
 
 template <class Group, class In, class Out>
+    requires Tensors<In, Out>
 auto all_gather_call(const Group& group, In&& in, Out&& out) {
     if constexpr (require_operation<In, Out, aggregate::sum, typename Group::topology_type>()) {
         RILL_EXPECTS(size_of(in) == part_of(group, size_of(out)).size(),
@@ -7830,6 +7879,7 @@ auto all_gather_call(const Group&, const stream<T, Index>& input, stream<T, Inde
 /// `input`: part `split(N, P, rank)` of the result, N = size of the output; it may lie at its place in the output.
 /// Rounds and bytes are the topology's. Errors as in `all_reduce`.
 template <class Group, class In, class Out>
+    requires detail::Tensors<In, Out>
 receipt all_gather(Group& group, const In& input, Out&& output) {
     return detail::all_gather_call(group, input, output)(group);
 }
@@ -7844,6 +7894,7 @@ receipt all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>
 
 /// Both in the background; see `start_all_reduce`.
 template <class Group, class In, class Out>
+    requires detail::Tensors<In, Out>
 request start_all_gather(Group& group, In&& input, Out&& output) {
     static_assert(detail::require_lasting<In, Out>());
     return start(group, detail::all_gather_call(group, std::forward<In>(input), std::forward<Out>(output)));
@@ -7958,7 +8009,7 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
 }
 
 template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires(!CompressorFor<Fold, Out>)
+    requires(Tensors<In, Out> && !CompressorFor<Fold, Out>)
 auto all_reduce_call(const Group&, In&& in, Out&& out, const Fold& fold = {}, const contribution& own = {}) {
     if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
         require_weight(own);
@@ -8020,7 +8071,7 @@ auto all_reduce_call(const Group& group, In&& in, Out&& out, Codec& codec, const
 /// `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged (lost where it is also
 /// the output), `output` unspecified.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires(!detail::CompressorFor<Fold, Out>)
+    requires(detail::Tensors<In, Out> && !detail::CompressorFor<Fold, Out>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
     return detail::all_reduce_call(group, input, output, fold, own)(group);
 }
@@ -8052,7 +8103,7 @@ receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, co
 ///
 /// Broken contracts are thrown by the start itself, before anything is sent; all other errors by the request's `get`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires(!detail::CompressorFor<Fold, Out>)
+    requires(detail::Tensors<In, Out> && !detail::CompressorFor<Fold, Out>)
 request start_all_reduce(Group& group, In&& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
     static_assert(detail::require_lasting<In, Out>());
     return start(group, detail::all_reduce_call(group, std::forward<In>(input), std::forward<Out>(output), fold, own));
@@ -8465,6 +8516,7 @@ template <class Group>
 using rooted_shape = decltype(rooted(std::declval<const Group&>().shape()));
 
 template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires Tensors<In, Out>
 auto reduce_call(const Group& group, In&& in, Out&& out, rank_t root, const Fold& fold = {}) {
     if constexpr (require_operation<In, Out, Fold, rooted_shape<Group>>()) {
         require_root(group, root);
@@ -8500,6 +8552,7 @@ auto reduce_call(const Group& group, const stream<T, Index>& input, stream<T, In
 /// `input`: N elements, unchanged. `output`: N elements at the root, apart from `input` or the same; not touched
 /// elsewhere. Otherwise as `all_reduce`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires detail::Tensors<In, Out>
 receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
     return detail::reduce_call(group, input, output, root, fold)(group);
 }
@@ -8513,6 +8566,7 @@ receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& ou
 
 /// Both in the background; see `start_all_reduce`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires detail::Tensors<In, Out>
 request start_reduce(Group& group, In&& input, Out&& output, rank_t root, const Fold& fold = {}) {
     static_assert(detail::require_lasting<In, Out>());
     return start(group, detail::reduce_call(group, std::forward<In>(input), std::forward<Out>(output), root, fold));
@@ -8569,6 +8623,7 @@ receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<
 }
 
 template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires Tensors<In, Out>
 auto reduce_scatter_call(const Group& group, In&& in, Out&& out, const Fold& fold = {}) {
     if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
         RILL_EXPECTS(size_of(out) == part_of(group, size_of(in)).size(),
@@ -8601,6 +8656,7 @@ auto reduce_scatter_call(const Group&, const stream<T, Index>& input, stream<T, 
 /// `input`: N elements, unchanged. `output`: `split(N, P, rank).size()` elements, apart from `input`. Memory: up to N
 /// elements of scratch. Otherwise as `all_reduce`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires detail::Tensors<In, Out>
 receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
     return detail::reduce_scatter_call(group, input, output, fold)(group);
 }
@@ -8614,6 +8670,7 @@ receipt reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, In
 
 /// Both in the background; see `start_all_reduce`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires detail::Tensors<In, Out>
 request start_reduce_scatter(Group& group, In&& input, Out&& output, const Fold& fold = {}) {
     static_assert(detail::require_lasting<In, Out>());
     return start(group, detail::reduce_scatter_call(group, std::forward<In>(input), std::forward<Out>(output), fold));

@@ -60,6 +60,7 @@ receipt all_gather_stream(Lane& lane, const stream<T, Index>& input, stream<T, I
 }
 
 template <class Group, class In, class Out>
+    requires Tensors<In, Out>
 auto all_gather_call(const Group& group, In&& in, Out&& out) {
     if constexpr (require_operation<In, Out, aggregate::sum, typename Group::topology_type>()) {
         RILL_EXPECTS(size_of(in) == part_of(group, size_of(out)).size(),
@@ -86,6 +87,7 @@ auto all_gather_call(const Group&, const stream<T, Index>& input, stream<T, Inde
 /// `input`: part `split(N, P, rank)` of the result, N = size of the output; it may lie at its place in the output.
 /// Rounds and bytes are the topology's. Errors as in `all_reduce`.
 template <class Group, class In, class Out>
+    requires detail::Tensors<In, Out>
 receipt all_gather(Group& group, const In& input, Out&& output) {
     return detail::all_gather_call(group, input, output)(group);
 }
@@ -100,6 +102,7 @@ receipt all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>
 
 /// Both in the background; see `start_all_reduce`.
 template <class Group, class In, class Out>
+    requires detail::Tensors<In, Out>
 request start_all_gather(Group& group, In&& input, Out&& output) {
     static_assert(detail::require_lasting<In, Out>());
     return start(group, detail::all_gather_call(group, std::forward<In>(input), std::forward<Out>(output)));

@@ -107,7 +107,7 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
 }
 
 template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires(!CompressorFor<Fold, Out>)
+    requires(Tensors<In, Out> && !CompressorFor<Fold, Out>)
 auto all_reduce_call(const Group&, In&& in, Out&& out, const Fold& fold = {}, const contribution& own = {}) {
     if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
         require_weight(own);
@@ -169,7 +169,7 @@ auto all_reduce_call(const Group& group, In&& in, Out&& out, Codec& codec, const
 /// `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged (lost where it is also
 /// the output), `output` unspecified.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires(!detail::CompressorFor<Fold, Out>)
+    requires(detail::Tensors<In, Out> && !detail::CompressorFor<Fold, Out>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
     return detail::all_reduce_call(group, input, output, fold, own)(group);
 }
@@ -201,7 +201,7 @@ receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, co
 ///
 /// Broken contracts are thrown by the start itself, before anything is sent; all other errors by the request's `get`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires(!detail::CompressorFor<Fold, Out>)
+    requires(detail::Tensors<In, Out> && !detail::CompressorFor<Fold, Out>)
 request start_all_reduce(Group& group, In&& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
     static_assert(detail::require_lasting<In, Out>());
     return start(group, detail::all_reduce_call(group, std::forward<In>(input), std::forward<Out>(output), fold, own));

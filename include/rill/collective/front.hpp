@@ -21,10 +21,12 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/stream/stream.hpp>
 
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <type_traits>
 
 namespace rill::inline RILL_ABI::detail {
 
@@ -104,6 +106,15 @@ consteval bool require_operation() {
     else
         return false;
 }
+
+template <class X>
+constexpr bool is_stream = false;
+template <class T, class Index>
+constexpr bool is_stream<stream<T, Index>> = true;
+
+/// Operands of the overloads for tensors: a pair of streams has its own.
+template <class In, class Out>
+concept Tensors = !(is_stream<std::remove_cvref_t<In>> && is_stream<std::remove_cvref_t<Out>>);
 
 template <class Codec, class Out>
 concept CompressorFor = Tensor<Out> && Compressor<Codec, tensor_element<Out>>;

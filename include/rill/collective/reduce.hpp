@@ -61,6 +61,7 @@ template <class Group>
 using rooted_shape = decltype(rooted(std::declval<const Group&>().shape()));
 
 template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires Tensors<In, Out>
 auto reduce_call(const Group& group, In&& in, Out&& out, rank_t root, const Fold& fold = {}) {
     if constexpr (require_operation<In, Out, Fold, rooted_shape<Group>>()) {
         require_root(group, root);
@@ -96,6 +97,7 @@ auto reduce_call(const Group& group, const stream<T, Index>& input, stream<T, In
 /// `input`: N elements, unchanged. `output`: N elements at the root, apart from `input` or the same; not touched
 /// elsewhere. Otherwise as `all_reduce`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires detail::Tensors<In, Out>
 receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
     return detail::reduce_call(group, input, output, root, fold)(group);
 }
@@ -109,6 +111,7 @@ receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& ou
 
 /// Both in the background; see `start_all_reduce`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires detail::Tensors<In, Out>
 request start_reduce(Group& group, In&& input, Out&& output, rank_t root, const Fold& fold = {}) {
     static_assert(detail::require_lasting<In, Out>());
     return start(group, detail::reduce_call(group, std::forward<In>(input), std::forward<Out>(output), root, fold));

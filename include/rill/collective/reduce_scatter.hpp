@@ -50,6 +50,7 @@ receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<
 }
 
 template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires Tensors<In, Out>
 auto reduce_scatter_call(const Group& group, In&& in, Out&& out, const Fold& fold = {}) {
     if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
         RILL_EXPECTS(size_of(out) == part_of(group, size_of(in)).size(),
@@ -82,6 +83,7 @@ auto reduce_scatter_call(const Group&, const stream<T, Index>& input, stream<T, 
 /// `input`: N elements, unchanged. `output`: `split(N, P, rank).size()` elements, apart from `input`. Memory: up to N
 /// elements of scratch. Otherwise as `all_reduce`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires detail::Tensors<In, Out>
 receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
     return detail::reduce_scatter_call(group, input, output, fold)(group);
 }
@@ -95,6 +97,7 @@ receipt reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, In
 
 /// Both in the background; see `start_all_reduce`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires detail::Tensors<In, Out>
 request start_reduce_scatter(Group& group, In&& input, Out&& output, const Fold& fold = {}) {
     static_assert(detail::require_lasting<In, Out>());
     return start(group, detail::reduce_scatter_call(group, std::forward<In>(input), std::forward<Out>(output), fold));

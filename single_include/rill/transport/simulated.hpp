@@ -184,9 +184,11 @@ namespace rill::inline RILL_ABI::detail {
 class fiber {
   public:
     fiber(std::size_t stack_bytes, void (*body)(void*), void* argument)
-        : stacks_(stack_bytes), stack_(stacks_.allocate()), body_(body), argument_(argument) {
-        context_ = boost::context::detail::make_fcontext(stack_.sp, stack_.size, &fiber::start);
-    }
+        : stacks_(stack_bytes),
+          stack_(stacks_.allocate()),
+          body_(body),
+          argument_(argument),
+          context_(boost::context::detail::make_fcontext(stack_.sp, stack_.size, &fiber::start)) {}
     fiber(const fiber&) = delete;
     fiber& operator=(const fiber&) = delete;
     ~fiber() {
@@ -230,7 +232,7 @@ class fiber {
     boost::context::stack_context stack_;
     void (*body_)(void*);
     void* argument_;
-    boost::context::detail::fcontext_t context_ = nullptr;
+    boost::context::detail::fcontext_t context_;
     boost::context::detail::fcontext_t host_ = nullptr;
     exception_state exceptions_{};
     stack_annotation own_{};
