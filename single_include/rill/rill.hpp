@@ -1000,6 +1000,7 @@ concept ViewableAs = requires(X& x) {
 
 }  // namespace detail
 
+/// The type of a tensor's elements.
 template <class X>
 using tensor_element = typename detail::traits_of<X>::element_type;
 
