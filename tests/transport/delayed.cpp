@@ -199,15 +199,19 @@ TEST_CASE("a collective on delayed transports ends on every rank when one of the
     struct fails : rill::aggregate::sum {
         float fold(float a, float b) const { return a + b > 50 ? throw std::out_of_range("too much") : a + b; }
     };
-    const auto body = [](auto& inner) {
+    const auto sum_with = [](auto& inner, float own, const auto& fold) {
         rill::delayed net{inner, {.latency = rill::microseconds(20), .bandwidth = 100'000'000}};
         rill::group workers{net, rill::topology::ring{}, {.timeout = rill::seconds(20)}};
-        std::vector<float> values(1000, 1.0F);
-        CHECK(rill::all_reduce(workers, values, values).contributors == 5);
-        CHECK(values[999] == 5);
-        if (net.rank() == 3) values[0] = 100;
-        CHECK_THROWS_AS(rill::all_reduce(workers, values, values, fails{}), std::exception);
+        std::vector<float> values(1000, own);
+        rill::all_reduce(workers, values, values, fold);
+        return values[999];
     };
-    rill::simulated::run(5, {}, body);
-    rill::in_process::run(5, body);
+    const auto succeed = [&](auto& inner) { CHECK(sum_with(inner, 1, rill::aggregate::sum{}) == 5); };
+    const auto fail = [&](auto& inner) {
+        CHECK_THROWS_AS(sum_with(inner, inner.rank() == 3 ? 100.0F : 1.0F, fails{}), std::exception);
+    };
+    rill::simulated::run(5, {}, succeed);
+    rill::in_process::run(5, succeed);
+    rill::simulated::run(5, {}, fail);
+    rill::in_process::run(5, fail);
 }
