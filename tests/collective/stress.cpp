@@ -30,8 +30,8 @@ namespace {
 
 /// More runs find rarer schedules: RILL_STRESS=20 runs twenty times as many.
 const int factor = std::getenv("RILL_STRESS") == nullptr ? 1 : std::atoi(std::getenv("RILL_STRESS"));
-const auto simulated_runs = static_cast<std::uint64_t>(300 * factor);
-const auto thread_runs = static_cast<std::uint64_t>(40 * factor);
+const auto simulated_runs = static_cast<std::uint64_t>(150 * factor);
+const auto thread_runs = static_cast<std::uint64_t>(30 * factor);
 
 enum class trouble { none, fold_throws, not_a_number, absent, wrong_size, number_of };
 
