@@ -1029,6 +1029,7 @@ constexpr coordinate_order order_of<X> = traits_of<X>::order;
 /// Whether two tensors number their coordinates alike.
 template <class X, class Y>
 constexpr bool same_order =
+    // NOLINTNEXTLINE(misc-redundant-expression): is so only where X is Y
     order_of<X> == order_of<Y> || order_of<X> == coordinate_order::any || order_of<Y> == coordinate_order::any;
 
 /// Whether what an argument refers to outlives the call that it is an argument of; true of what is no tensor at all.

@@ -30,7 +30,10 @@ struct step_decay {
     double factor = 0.1;
     std::uint64_t every = 1;
 
-    double rate(std::uint64_t step) const { return initial * std::pow(factor, static_cast<double>(step / every)); }
+    double rate(std::uint64_t step) const {
+        const std::uint64_t decays = step / every;
+        return initial * std::pow(factor, static_cast<double>(decays));
+    }
     friend constexpr bool operator==(const step_decay&, const step_decay&) = default;
 };
 

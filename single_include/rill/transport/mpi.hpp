@@ -254,6 +254,7 @@ class fiber {
   private:
     /// makecontext passes int: the address in two halves.
     RILL_DETAIL_SWITCHES static void start(unsigned high, unsigned low) noexcept {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): there is no other way
         fiber& own = *reinterpret_cast<fiber*>((std::uintptr_t{high} << 32) | low);
         own.own_.arrive(&own.host_bottom_, &own.host_size_);
         own.body_(own.argument_);
@@ -364,7 +365,7 @@ class crew {
 
     /// Called outside: each in turn.
     void take_turns() {
-        for (std::size_t i = 0; i < busy_.size(); ++i)
+        for (std::size_t i = 0; i < busy_.size(); ++i)  // NOLINT(modernize-loop-convert): one may start another
             if (!busy_[i]->finished) resume(*busy_[i]);
     }
 
@@ -1113,6 +1114,7 @@ class port {
         check(MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_rank(notes_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(notes_, &size_), "MPI_Comm_size");
+        // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): asks on the communicator made above
         shares_memory_ = find_out_whether_all_share_memory();
     }
     port(const port&) = delete;
@@ -1150,7 +1152,7 @@ class port {
         const int count = static_cast<int>(capacity);
 #if RILL_DETAIL_MPI_MATCHED_PROBES
         if (matched) {
-            MPI_Message message;
+            MPI_Message message = MPI_MESSAGE_NULL;
             check(MPI_Improbe(MPI_ANY_SOURCE, note_tag, notes_, &found, &message, &status), "MPI_Improbe");
             if (found == 0) return no_rank;
             check(MPI_Mrecv(into, count, MPI_BYTE, &message, &status), "MPI_Mrecv");
@@ -1483,7 +1485,8 @@ class transfers {
         }
         arriving_.clear();
         for (outgoing* sent : leaving_)
-            if (!sent->owned.empty()) new buffer(std::move(sent->owned));  // leaked: MPI may still read it
+            if (!sent->owned.empty())
+                new (std::nothrow) buffer(std::move(sent->owned));  // leaked: MPI may still read it
         leaving_.clear();
     }
 
@@ -1507,7 +1510,7 @@ class transfers {
             if (!is_small(piece.size())) cut(piece, visit);
     }
 
-    bool place_straight(node& n, std::span<const byte_span> targets) {
+    bool place_straight(node& n, std::span<const byte_span> targets) const {
         std::size_t at = 0, begin = 0, target = 0;  // targets[target] begins at byte `begin` of the message
         for (std::size_t i = 0; i < n.count; at += n.sizes[i++]) {
             if (is_small(n.sizes[i])) continue;
@@ -2478,7 +2481,9 @@ inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t 
     std::optional<call_signature> answer;
     const auto look = [&] {
         const rill::detail::call_history* const told = known.told(peer, context);
-        answer = peer == rank() ? known.calls.entered(context, number) : told ? told->entered(number) : std::nullopt;
+        answer = peer == rank()    ? known.calls.entered(context, number)
+                 : told != nullptr ? told->entered(number)
+                                   : std::nullopt;
         if (!answer && !std::exchange(asked, true))
             office_.tell(peer, {.context = context, .id = number, .kind = note::question});
         return answer.has_value();
@@ -2487,7 +2492,7 @@ inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t 
     const guard lock(mutex_);
     if (peer == rank()) return known.calls.entered_or_later(context, number);
     const rill::detail::call_history* const told = known.told(peer, context);
-    return told ? told->entered_or_later(number) : std::nullopt;
+    return told != nullptr ? told->entered_or_later(number) : std::nullopt;
 }
 
 /// Rank 0 says which notice was the first. If it does not in time, this rank tells all ranks itself.

@@ -81,7 +81,7 @@ class crew {
 
     /// Called outside: each in turn.
     void take_turns() {
-        for (std::size_t i = 0; i < busy_.size(); ++i)
+        for (std::size_t i = 0; i < busy_.size(); ++i)  // NOLINT(modernize-loop-convert): one may start another
             if (!busy_[i]->finished) resume(*busy_[i]);
     }
 

@@ -314,7 +314,9 @@ inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t 
     std::optional<call_signature> answer;
     const auto look = [&] {
         const rill::detail::call_history* const told = known.told(peer, context);
-        answer = peer == rank() ? known.calls.entered(context, number) : told ? told->entered(number) : std::nullopt;
+        answer = peer == rank()    ? known.calls.entered(context, number)
+                 : told != nullptr ? told->entered(number)
+                                   : std::nullopt;
         if (!answer && !std::exchange(asked, true))
             office_.tell(peer, {.context = context, .id = number, .kind = note::question});
         return answer.has_value();
@@ -323,7 +325,7 @@ inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t 
     const guard lock(mutex_);
     if (peer == rank()) return known.calls.entered_or_later(context, number);
     const rill::detail::call_history* const told = known.told(peer, context);
-    return told ? told->entered_or_later(number) : std::nullopt;
+    return told != nullptr ? told->entered_or_later(number) : std::nullopt;
 }
 
 /// Rank 0 says which notice was the first. If it does not in time, this rank tells all ranks itself.

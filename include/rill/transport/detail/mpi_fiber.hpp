@@ -86,6 +86,7 @@ class fiber {
   private:
     /// makecontext passes int: the address in two halves.
     RILL_DETAIL_SWITCHES static void start(unsigned high, unsigned low) noexcept {
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): there is no other way
         fiber& own = *reinterpret_cast<fiber*>((std::uintptr_t{high} << 32) | low);
         own.own_.arrive(&own.host_bottom_, &own.host_size_);
         own.body_(own.argument_);

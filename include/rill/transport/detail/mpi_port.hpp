@@ -20,6 +20,7 @@ class port {
         check(MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
         check(MPI_Comm_rank(notes_, &rank_), "MPI_Comm_rank");
         check(MPI_Comm_size(notes_, &size_), "MPI_Comm_size");
+        // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): asks on the communicator made above
         shares_memory_ = find_out_whether_all_share_memory();
     }
     port(const port&) = delete;
@@ -57,7 +58,7 @@ class port {
         const int count = static_cast<int>(capacity);
 #if RILL_DETAIL_MPI_MATCHED_PROBES
         if (matched) {
-            MPI_Message message;
+            MPI_Message message = MPI_MESSAGE_NULL;
             check(MPI_Improbe(MPI_ANY_SOURCE, note_tag, notes_, &found, &message, &status), "MPI_Improbe");
             if (found == 0) return no_rank;
             check(MPI_Mrecv(into, count, MPI_BYTE, &message, &status), "MPI_Mrecv");

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -148,7 +149,8 @@ class transfers {
         }
         arriving_.clear();
         for (outgoing* sent : leaving_)
-            if (!sent->owned.empty()) new buffer(std::move(sent->owned));  // leaked: MPI may still read it
+            if (!sent->owned.empty())
+                new (std::nothrow) buffer(std::move(sent->owned));  // leaked: MPI may still read it
         leaving_.clear();
     }
 
@@ -172,7 +174,7 @@ class transfers {
             if (!is_small(piece.size())) cut(piece, visit);
     }
 
-    bool place_straight(node& n, std::span<const byte_span> targets) {
+    bool place_straight(node& n, std::span<const byte_span> targets) const {
         std::size_t at = 0, begin = 0, target = 0;  // targets[target] begins at byte `begin` of the message
         for (std::size_t i = 0; i < n.count; at += n.sizes[i++]) {
             if (is_small(n.sizes[i])) continue;
