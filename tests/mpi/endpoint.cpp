@@ -45,6 +45,27 @@ TEST_CASE("an endpoint says what MPI has granted") {
     CHECK_FALSE(mpi::detail::is_finalised());
 }
 
+TEST_CASE("a wait that blocks in the library has seen all that has come") {
+    if (!are_enough(2)) return;
+    const channel awaited{.context = 5, .tag = 2};
+    const auto body = [&](mpi::endpoint& net) {
+        for (int others = 1; others <= 130; ++others) {  // in one wait, before what it waits for
+            if (net.rank() == 1) {
+                for (int i = 0; i < others; ++i) REQUIRE(net.post(0, on, buffer(1)));
+                REQUIRE(net.post(0, awaited, buffer(1)));
+                tell(0);
+                REQUIRE(net.receive(0, awaited, deadline::never));
+            } else {
+                hear(1);
+                REQUIRE(net.receive(1, awaited, deadline::never));
+                REQUIRE(net.post(1, awaited, buffer(1)));
+                for (int i = 0; i < others; ++i) REQUIRE(net.receive(1, on, deadline::never));
+            }
+        }
+    };
+    processes::run(2, body, {.blocks_beyond = seconds(1)});
+}
+
 TEST_CASE("messages of every size around the limits arrive whole") {
     if (!are_enough(2)) return;
     constexpr std::size_t eager = 4096;

@@ -79,9 +79,10 @@ class engine {
         for (std::int64_t looks = 0;;) {
             throw_if_ended(context);
             if (ready()) return true;
-            if (step() && looks++ % 64 != 63) continue;
+            const bool moved = step();
+            if (moved && looks++ % 64 != 63) continue;
             if (has_passed(until, looks)) return false;
-            idle(lock, until, looks++, sleeps);
+            idle(lock, until, looks++, sleeps, !moved);
         }
     }
     /// The same, whatever has ended; returns, too, when MPI has.
@@ -228,7 +229,7 @@ class engine {
         for (std::int64_t looks = 0; alive_ && !ready();) {
             if (step()) continue;
             if (has_passed(until, looks)) return;
-            idle(lock, until, looks++, false);
+            idle(lock, until, looks++, false, true);
         }
     }
 
@@ -254,11 +255,12 @@ class engine {
         return !until.is_never() && looks % 8 == 0 && wall_clock() >= until.at;
     }
 
-    void idle(guard& lock, deadline until, std::int64_t looks, bool sleeps) {
+    /// `blocks`: nothing has come since it was last seen that what is waited for is not here.
+    void idle(guard& lock, deadline until, std::int64_t looks, bool sleeps, bool blocks) {
         if (crew_.is_inside()) return crew_.pass();
         if (crew_.any())
             crew_.take_turns();
-        else if (may_block(until))
+        else if (blocks && may_block(until))
             return office_.through().await_note();
         if (until.is_immediate()) return;
         lock.unlock();
