@@ -798,9 +798,11 @@ struct packed_notice {
 
     byte_view view() const { return {bytes, size}; }
 
+    static bool is_whole(byte_view from) {
+        return from.size() >= sizeof(fixed_part) && from.size() == sizeof(fixed_part) + read(from).length;
+    }
     static abort_notice unpack(byte_view from) {
-        fixed_part fixed;
-        std::memcpy(&fixed, from.data(), sizeof fixed);
+        const fixed_part fixed = read(from);
         return {.context = fixed.context,
                 .operation = fixed.operation,
                 .kind = fixed.kind,
@@ -808,8 +810,68 @@ struct packed_notice {
                 .other = fixed.other,
                 .reason = {reinterpret_cast<const char*>(from.data() + sizeof fixed), fixed.length}};
     }
+
+  private:
+    static fixed_part read(byte_view from) {
+        fixed_part fixed;
+        std::memcpy(&fixed, from.data(), sizeof fixed);
+        return fixed;
+    }
 };
 static_assert(sizeof(packed_notice::bytes) <= least_eager_bytes && sizeof(call_signature) <= least_eager_bytes);
+
+/// What an announcement carries: the sizes of the message's pieces, then the content of the small ones. The others are
+/// the message's large pieces.
+struct announcement {
+    static constexpr std::size_t table = byte_pieces::most * sizeof(std::uint64_t);
+
+    static std::size_t aligned(std::size_t size) { return (size + 7) / 8 * 8; }
+    static std::size_t size_bytes(const byte_pieces& pieces, std::size_t small) {
+        std::size_t size = table;
+        for (const byte_view piece : pieces) size += piece.size() <= small ? aligned(piece.size()) : 0;
+        return size;
+    }
+    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
+        std::byte* content = at + table;
+        for (const byte_view piece : pieces) {
+            const std::uint64_t size = piece.size();
+            std::memcpy(at, &size, sizeof size);
+            at += sizeof size;
+            if (piece.size() > small || piece.empty()) continue;
+            std::memcpy(content, piece.data(), piece.size());
+            content += aligned(piece.size());
+        }
+    }
+    static std::uint64_t size_of_piece(const std::byte* at, std::size_t i) {
+        std::uint64_t size = 0;
+        std::memcpy(&size, at + i * sizeof size, sizeof size);
+        return size;
+    }
+    static bool is_whole(byte_view from, std::size_t pieces, std::size_t small) {
+        if (pieces > byte_pieces::most || from.size() < table) return false;
+        std::size_t size = table;
+        for (std::size_t i = 0; i < pieces; ++i) {
+            const std::uint64_t piece = size_of_piece(from.data(), i);
+            size += piece <= small ? aligned(piece) : 0;
+        }
+        return from.size() == size;
+    }
+};
+
+/// Whether a note holds what its kind says. `small`: pieces up to this size travel with an announcement.
+inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t small) {
+    const byte_view content(payload, head.size);
+    switch (head.kind) {
+        case note::lent:
+        case note::handed: return true;
+        case note::announce_lent:
+        case note::announce_handed: return announcement::is_whole(content, head.pieces, small);
+        case note::report:
+        case note::verdict: return packed_notice::is_whole(content);
+        case note::answer: return content.size() == sizeof(call_signature);
+        default: return head.kind <= note::all_left && content.empty();
+    }
+}
 
 /// The reason as every rank will know it: cut to what travels.
 inline abort_notice travelling(abort_notice notice) {
@@ -1145,8 +1207,13 @@ class port {
         return request;
     }
 
-    /// Receives a note if there is one; returns its sender, or `no_rank`. The caller lets no other thread in.
-    rank_t receive_note(std::byte* into, std::size_t capacity, bool matched) const {
+    struct arrival {
+        rank_t source = no_rank;
+        std::size_t size = 0;
+    };
+
+    /// Receives a note if there is one; from `no_rank` if there is none. The caller lets no other thread in.
+    arrival receive_note(std::byte* into, std::size_t capacity, bool matched) const {
         int found = 0;
         MPI_Status status;
         const int count = static_cast<int>(capacity);
@@ -1154,17 +1221,17 @@ class port {
         if (matched) {
             MPI_Message message = MPI_MESSAGE_NULL;
             check(MPI_Improbe(MPI_ANY_SOURCE, note_tag, notes_, &found, &message, &status), "MPI_Improbe");
-            if (found == 0) return no_rank;
+            if (found == 0) return {};
             check(MPI_Mrecv(into, count, MPI_BYTE, &message, &status), "MPI_Mrecv");
-            return status.MPI_SOURCE;
+            return arrived(status);
         }
 #else
         static_cast<void>(matched);
 #endif
         check(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, notes_, &found, &status), "MPI_Iprobe");
-        if (found == 0) return no_rank;
+        if (found == 0) return {};
         check(MPI_Recv(into, count, MPI_BYTE, status.MPI_SOURCE, note_tag, notes_, &status), "MPI_Recv");
-        return status.MPI_SOURCE;
+        return arrived(status);
     }
 
     /// Blocks until there is a note.
@@ -1188,6 +1255,12 @@ class port {
 
   private:
     static constexpr int note_tag = 1;
+
+    static arrival arrived(const MPI_Status& status) {
+        int size = 0;
+        check(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
+        return {.source = status.MPI_SOURCE, .size = static_cast<std::size_t>(size)};
+    }
 
     /// Collective.
     bool find_out_whether_all_share_memory() const {
@@ -1355,30 +1428,6 @@ class outbox {
 // ===== rill/transport/detail/mpi_transfers.hpp
 
 namespace rill::inline RILL_ABI::mpi::detail {
-
-/// What an announcement carries: the sizes of the message's pieces, then the content of the small ones. The others are
-/// the message's large pieces.
-struct announcement {
-    static constexpr std::size_t table = byte_pieces::most * sizeof(std::uint64_t);
-
-    static std::size_t aligned(std::size_t size) { return (size + 7) / 8 * 8; }
-    static std::size_t size_bytes(const byte_pieces& pieces, std::size_t small) {
-        std::size_t size = table;
-        for (const byte_view piece : pieces) size += piece.size() <= small ? aligned(piece.size()) : 0;
-        return size;
-    }
-    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
-        std::byte* content = at + table;
-        for (const byte_view piece : pieces) {
-            const std::uint64_t size = piece.size();
-            std::memcpy(at, &size, sizeof size);
-            at += sizeof size;
-            if (piece.size() > small || piece.empty()) continue;
-            std::memcpy(content, piece.data(), piece.size());
-            content += aligned(piece.size());
-        }
-    }
-};
 
 /// The large messages under way. Nothing of them moves before the receiver has asked, with its receives posted; every
 /// ask is answered in as many parts as were asked for: with the bytes, or empty, when the message has been withdrawn.
@@ -1804,11 +1853,12 @@ class post_office {
         bool moved = parcels_.any_flying() && parcels_.progress();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
-        const rank_t source = port_.receive_note(at, landing_.size() - parcel::lead, chosen_.matched_probes);
-        if (source == no_rank) return moved;
+        const port::arrival note = port_.receive_note(at, landing_.size() - parcel::lead, chosen_.matched_probes);
+        if (note.source == no_rank) return moved;
         envelope head;
-        std::memcpy(&head, at, sizeof head);
-        handle(source, head, landing_.data() + storage::alignment);
+        if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
+        if (note.size != sizeof head + head.size) refuse(note.source, head, note.size);
+        handle(note.source, head, landing_.data() + storage::alignment);
         return true;
     }
 
@@ -1854,6 +1904,7 @@ class post_office {
     void pay(rank_t peer);
 
     void handle(rank_t source, const envelope& head, const std::byte* payload);
+    [[noreturn]] void refuse(rank_t source, const envelope& head, std::size_t size) const;
     void handle_control(rank_t source, const envelope& head, const std::byte* payload);
     void deliver(rank_t source, const envelope& head, const std::byte* payload);
     void keep_payload(node& n, const std::byte* payload, std::size_t size);
@@ -2020,6 +2071,7 @@ inline void post_office::pay(rank_t peer) {
 inline void post_office::handle(rank_t source, const envelope& head, const std::byte* payload) {
     if (head.kind == note::ask) return transfers_.answer(source, head.id, head.tag, head.context);
     if (head.incarnation != incarnation_) return;
+    if (!is_whole(head, payload, transfers_.small())) refuse(source, head, sizeof head + head.size);
     peer_state& peer = peers_[static_cast<std::size_t>(source)];
     switch (head.kind) {
         case note::lent:
@@ -2042,6 +2094,15 @@ inline void post_office::handle(rank_t source, const envelope& head, const std::
     }
 }
 
+inline void post_office::refuse(rank_t source, const envelope& head, std::size_t size) const {
+    throw protocol_error(abort_notice{
+        .kind = failure::protocol,
+        .culprit = source,
+        .reason = "rank " + std::to_string(source) + " sent rank " + std::to_string(rank()) + " a note of kind " +
+                  std::to_string(static_cast<int>(head.kind)) + " in " + std::to_string(size) +
+                  " bytes, which is none of this build: all ranks must run the same program"});
+}
+
 inline void post_office::deliver(rank_t source, const envelope& head, const std::byte* payload) {
     const channel on{.context = head.context, .tag = head.tag};
     node& n = inbox_.append(source, on);
@@ -2055,11 +2116,7 @@ inline void post_office::deliver(rank_t source, const envelope& head, const std:
     } else {
         n.is = node::state::announced;
         n.size = 0;
-        for (std::size_t i = 0; i < n.count; ++i) {
-            std::uint64_t size = 0;
-            std::memcpy(&size, n.payload() + i * sizeof size, sizeof size);
-            n.size += n.sizes[i] = size;
-        }
+        for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(n.payload(), i);
     }
     if (head.context != known_open_) {
         if (control_.calls.is_closed(head.context)) return drop(n);
@@ -2242,7 +2299,7 @@ class engine {
     template <class Ready>
     bool wait(std::uint64_t context, deadline until, Ready&& ready, bool sleeps = false) {
         guard lock(mutex_);
-        if (++found_at_once_ % 16 == 0) step();  // who never has to wait must not keep the others waiting
+        if (++found_at_once_ % 16 == 0 && alive_) step();  // who never has to wait must not keep the others waiting
         for (std::int64_t looks = 0;;) {
             throw_if_ended(context);
             if (ready()) return true;
@@ -2355,15 +2412,19 @@ class engine {
         const guard lock(mutex_);
         return office_.counted();
     }
-    /// Says that this rank has ended and returns when all ranks have: whether any has failed.
-    bool part(bool failed) {
-        {
-            const guard lock(mutex_);
-            require_alive();
-            office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
-        }
-        wait_regardless(deadline::never, [&] { return office_.knowledge().all_left; });
-        return office_.knowledge().any_failed;
+    /// Says that this rank has ended.
+    void leave(bool failed) {
+        const guard lock(mutex_);
+        require_alive();
+        office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
+    }
+    /// Returns when all ranks have left: what has ended the run of one that failed.
+    std::optional<abort_notice> await_all_left() {
+        const control& known = office_.knowledge();
+        wait_regardless(deadline::never, [&] {
+            return known.all_left && (!known.any_failed || known.find_notice(every_context) != nullptr);
+        });
+        return known.any_failed ? aborted(every_context) : std::nullopt;
     }
 
     /// Returns when a fiber has finished.
@@ -2906,8 +2967,9 @@ class rank_run {
     void run(void (*body)(void*), void* argument) {
         try {
             body(argument);
-        } catch (const library_error&) {
-            throw;  // MPI itself has failed: there is nobody to tell
+        } catch (const library_error& caught) {
+            tell_if_possible(caught.notice());
+            throw;
         } catch (const error& caught) {
             abort_notice notice = engine_.origin_of(caught.notice()).value_or(caught.notice());
             if (notice.culprit == no_rank) notice.culprit = engine_.rank();
@@ -2917,12 +2979,22 @@ class rank_run {
         } catch (...) {
             fail("an exception that is no std::exception");
         }
-        const bool any_failed = engine_.part(thrown_ != nullptr);
+        engine_.leave(thrown_ != nullptr);
+        const auto failed = engine_.await_all_left();
         if (thrown_) std::rethrow_exception(thrown_);
-        if (any_failed) throw_error(engine_.aborted(every_context).value());
+        if (failed) throw_error(*failed);
     }
 
   private:
+    /// MPI itself has failed: this rank waits for nothing more, and the others may hear why, or not.
+    void tell_if_possible(abort_notice notice) noexcept {
+        notice.culprit = engine_.rank();
+        try {
+            fail(std::move(notice));
+            engine_.leave(true);
+        } catch (...) {
+        }
+    }
     void fail(const std::string& what) {
         const rank_t rank = engine_.rank();
         fail(abort_notice{.culprit = rank, .reason = "rank " + std::to_string(rank) + " failed: " + what});

@@ -75,7 +75,7 @@ class engine {
     template <class Ready>
     bool wait(std::uint64_t context, deadline until, Ready&& ready, bool sleeps = false) {
         guard lock(mutex_);
-        if (++found_at_once_ % 16 == 0) step();  // who never has to wait must not keep the others waiting
+        if (++found_at_once_ % 16 == 0 && alive_) step();  // who never has to wait must not keep the others waiting
         for (std::int64_t looks = 0;;) {
             throw_if_ended(context);
             if (ready()) return true;
@@ -188,15 +188,19 @@ class engine {
         const guard lock(mutex_);
         return office_.counted();
     }
-    /// Says that this rank has ended and returns when all ranks have: whether any has failed.
-    bool part(bool failed) {
-        {
-            const guard lock(mutex_);
-            require_alive();
-            office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
-        }
-        wait_regardless(deadline::never, [&] { return office_.knowledge().all_left; });
-        return office_.knowledge().any_failed;
+    /// Says that this rank has ended.
+    void leave(bool failed) {
+        const guard lock(mutex_);
+        require_alive();
+        office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
+    }
+    /// Returns when all ranks have left: what has ended the run of one that failed.
+    std::optional<abort_notice> await_all_left() {
+        const control& known = office_.knowledge();
+        wait_regardless(deadline::never, [&] {
+            return known.all_left && (!known.any_failed || known.find_notice(every_context) != nullptr);
+        });
+        return known.any_failed ? aborted(every_context) : std::nullopt;
     }
 
     /// Returns when a fiber has finished.

@@ -75,9 +75,11 @@ struct packed_notice {
 
     byte_view view() const { return {bytes, size}; }
 
+    static bool is_whole(byte_view from) {
+        return from.size() >= sizeof(fixed_part) && from.size() == sizeof(fixed_part) + read(from).length;
+    }
     static abort_notice unpack(byte_view from) {
-        fixed_part fixed;
-        std::memcpy(&fixed, from.data(), sizeof fixed);
+        const fixed_part fixed = read(from);
         return {.context = fixed.context,
                 .operation = fixed.operation,
                 .kind = fixed.kind,
@@ -85,8 +87,68 @@ struct packed_notice {
                 .other = fixed.other,
                 .reason = {reinterpret_cast<const char*>(from.data() + sizeof fixed), fixed.length}};
     }
+
+  private:
+    static fixed_part read(byte_view from) {
+        fixed_part fixed;
+        std::memcpy(&fixed, from.data(), sizeof fixed);
+        return fixed;
+    }
 };
 static_assert(sizeof(packed_notice::bytes) <= least_eager_bytes && sizeof(call_signature) <= least_eager_bytes);
+
+/// What an announcement carries: the sizes of the message's pieces, then the content of the small ones. The others are
+/// the message's large pieces.
+struct announcement {
+    static constexpr std::size_t table = byte_pieces::most * sizeof(std::uint64_t);
+
+    static std::size_t aligned(std::size_t size) { return (size + 7) / 8 * 8; }
+    static std::size_t size_bytes(const byte_pieces& pieces, std::size_t small) {
+        std::size_t size = table;
+        for (const byte_view piece : pieces) size += piece.size() <= small ? aligned(piece.size()) : 0;
+        return size;
+    }
+    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
+        std::byte* content = at + table;
+        for (const byte_view piece : pieces) {
+            const std::uint64_t size = piece.size();
+            std::memcpy(at, &size, sizeof size);
+            at += sizeof size;
+            if (piece.size() > small || piece.empty()) continue;
+            std::memcpy(content, piece.data(), piece.size());
+            content += aligned(piece.size());
+        }
+    }
+    static std::uint64_t size_of_piece(const std::byte* at, std::size_t i) {
+        std::uint64_t size = 0;
+        std::memcpy(&size, at + i * sizeof size, sizeof size);
+        return size;
+    }
+    static bool is_whole(byte_view from, std::size_t pieces, std::size_t small) {
+        if (pieces > byte_pieces::most || from.size() < table) return false;
+        std::size_t size = table;
+        for (std::size_t i = 0; i < pieces; ++i) {
+            const std::uint64_t piece = size_of_piece(from.data(), i);
+            size += piece <= small ? aligned(piece) : 0;
+        }
+        return from.size() == size;
+    }
+};
+
+/// Whether a note holds what its kind says. `small`: pieces up to this size travel with an announcement.
+inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t small) {
+    const byte_view content(payload, head.size);
+    switch (head.kind) {
+        case note::lent:
+        case note::handed: return true;
+        case note::announce_lent:
+        case note::announce_handed: return announcement::is_whole(content, head.pieces, small);
+        case note::report:
+        case note::verdict: return packed_notice::is_whole(content);
+        case note::answer: return content.size() == sizeof(call_signature);
+        default: return head.kind <= note::all_left && content.empty();
+    }
+}
 
 /// The reason as every rank will know it: cut to what travels.
 inline abort_notice travelling(abort_notice notice) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace rill::inline RILL_ABI::mpi::detail {
@@ -154,6 +155,7 @@ inline void post_office::pay(rank_t peer) {
 inline void post_office::handle(rank_t source, const envelope& head, const std::byte* payload) {
     if (head.kind == note::ask) return transfers_.answer(source, head.id, head.tag, head.context);
     if (head.incarnation != incarnation_) return;
+    if (!is_whole(head, payload, transfers_.small())) refuse(source, head, sizeof head + head.size);
     peer_state& peer = peers_[static_cast<std::size_t>(source)];
     switch (head.kind) {
         case note::lent:
@@ -176,6 +178,15 @@ inline void post_office::handle(rank_t source, const envelope& head, const std::
     }
 }
 
+inline void post_office::refuse(rank_t source, const envelope& head, std::size_t size) const {
+    throw protocol_error(abort_notice{
+        .kind = failure::protocol,
+        .culprit = source,
+        .reason = "rank " + std::to_string(source) + " sent rank " + std::to_string(rank()) + " a note of kind " +
+                  std::to_string(static_cast<int>(head.kind)) + " in " + std::to_string(size) +
+                  " bytes, which is none of this build: all ranks must run the same program"});
+}
+
 inline void post_office::deliver(rank_t source, const envelope& head, const std::byte* payload) {
     const channel on{.context = head.context, .tag = head.tag};
     node& n = inbox_.append(source, on);
@@ -189,11 +200,7 @@ inline void post_office::deliver(rank_t source, const envelope& head, const std:
     } else {
         n.is = node::state::announced;
         n.size = 0;
-        for (std::size_t i = 0; i < n.count; ++i) {
-            std::uint64_t size = 0;
-            std::memcpy(&size, n.payload() + i * sizeof size, sizeof size);
-            n.size += n.sizes[i] = size;
-        }
+        for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(n.payload(), i);
     }
     if (head.context != known_open_) {
         if (control_.calls.is_closed(head.context)) return drop(n);

@@ -51,8 +51,13 @@ class port {
         return request;
     }
 
-    /// Receives a note if there is one; returns its sender, or `no_rank`. The caller lets no other thread in.
-    rank_t receive_note(std::byte* into, std::size_t capacity, bool matched) const {
+    struct arrival {
+        rank_t source = no_rank;
+        std::size_t size = 0;
+    };
+
+    /// Receives a note if there is one; from `no_rank` if there is none. The caller lets no other thread in.
+    arrival receive_note(std::byte* into, std::size_t capacity, bool matched) const {
         int found = 0;
         MPI_Status status;
         const int count = static_cast<int>(capacity);
@@ -60,17 +65,17 @@ class port {
         if (matched) {
             MPI_Message message = MPI_MESSAGE_NULL;
             check(MPI_Improbe(MPI_ANY_SOURCE, note_tag, notes_, &found, &message, &status), "MPI_Improbe");
-            if (found == 0) return no_rank;
+            if (found == 0) return {};
             check(MPI_Mrecv(into, count, MPI_BYTE, &message, &status), "MPI_Mrecv");
-            return status.MPI_SOURCE;
+            return arrived(status);
         }
 #else
         static_cast<void>(matched);
 #endif
         check(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, notes_, &found, &status), "MPI_Iprobe");
-        if (found == 0) return no_rank;
+        if (found == 0) return {};
         check(MPI_Recv(into, count, MPI_BYTE, status.MPI_SOURCE, note_tag, notes_, &status), "MPI_Recv");
-        return status.MPI_SOURCE;
+        return arrived(status);
     }
 
     /// Blocks until there is a note.
@@ -94,6 +99,12 @@ class port {
 
   private:
     static constexpr int note_tag = 1;
+
+    static arrival arrived(const MPI_Status& status) {
+        int size = 0;
+        check(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
+        return {.source = status.MPI_SOURCE, .size = static_cast<std::size_t>(size)};
+    }
 
     /// Collective.
     bool find_out_whether_all_share_memory() const {

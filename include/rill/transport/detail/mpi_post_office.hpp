@@ -21,6 +21,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -221,11 +222,12 @@ class post_office {
         bool moved = parcels_.any_flying() && parcels_.progress();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
-        const rank_t source = port_.receive_note(at, landing_.size() - parcel::lead, chosen_.matched_probes);
-        if (source == no_rank) return moved;
+        const port::arrival note = port_.receive_note(at, landing_.size() - parcel::lead, chosen_.matched_probes);
+        if (note.source == no_rank) return moved;
         envelope head;
-        std::memcpy(&head, at, sizeof head);
-        handle(source, head, landing_.data() + storage::alignment);
+        if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
+        if (note.size != sizeof head + head.size) refuse(note.source, head, note.size);
+        handle(note.source, head, landing_.data() + storage::alignment);
         return true;
     }
 
@@ -271,6 +273,7 @@ class post_office {
     void pay(rank_t peer);
 
     void handle(rank_t source, const envelope& head, const std::byte* payload);
+    [[noreturn]] void refuse(rank_t source, const envelope& head, std::size_t size) const;
     void handle_control(rank_t source, const envelope& head, const std::byte* payload);
     void deliver(rank_t source, const envelope& head, const std::byte* payload);
     void keep_payload(node& n, const std::byte* payload, std::size_t size);

@@ -20,8 +20,9 @@ class rank_run {
     void run(void (*body)(void*), void* argument) {
         try {
             body(argument);
-        } catch (const library_error&) {
-            throw;  // MPI itself has failed: there is nobody to tell
+        } catch (const library_error& caught) {
+            tell_if_possible(caught.notice());
+            throw;
         } catch (const error& caught) {
             abort_notice notice = engine_.origin_of(caught.notice()).value_or(caught.notice());
             if (notice.culprit == no_rank) notice.culprit = engine_.rank();
@@ -31,12 +32,22 @@ class rank_run {
         } catch (...) {
             fail("an exception that is no std::exception");
         }
-        const bool any_failed = engine_.part(thrown_ != nullptr);
+        engine_.leave(thrown_ != nullptr);
+        const auto failed = engine_.await_all_left();
         if (thrown_) std::rethrow_exception(thrown_);
-        if (any_failed) throw_error(engine_.aborted(every_context).value());
+        if (failed) throw_error(*failed);
     }
 
   private:
+    /// MPI itself has failed: this rank waits for nothing more, and the others may hear why, or not.
+    void tell_if_possible(abort_notice notice) noexcept {
+        notice.culprit = engine_.rank();
+        try {
+            fail(std::move(notice));
+            engine_.leave(true);
+        } catch (...) {
+        }
+    }
     void fail(const std::string& what) {
         const rank_t rank = engine_.rank();
         fail(abort_notice{.culprit = rank, .reason = "rank " + std::to_string(rank) + " failed: " + what});

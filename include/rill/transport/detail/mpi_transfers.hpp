@@ -20,30 +20,6 @@
 
 namespace rill::inline RILL_ABI::mpi::detail {
 
-/// What an announcement carries: the sizes of the message's pieces, then the content of the small ones. The others are
-/// the message's large pieces.
-struct announcement {
-    static constexpr std::size_t table = byte_pieces::most * sizeof(std::uint64_t);
-
-    static std::size_t aligned(std::size_t size) { return (size + 7) / 8 * 8; }
-    static std::size_t size_bytes(const byte_pieces& pieces, std::size_t small) {
-        std::size_t size = table;
-        for (const byte_view piece : pieces) size += piece.size() <= small ? aligned(piece.size()) : 0;
-        return size;
-    }
-    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
-        std::byte* content = at + table;
-        for (const byte_view piece : pieces) {
-            const std::uint64_t size = piece.size();
-            std::memcpy(at, &size, sizeof size);
-            at += sizeof size;
-            if (piece.size() > small || piece.empty()) continue;
-            std::memcpy(content, piece.data(), piece.size());
-            content += aligned(piece.size());
-        }
-    }
-};
-
 /// The large messages under way. Nothing of them moves before the receiver has asked, with its receives posted; every
 /// ask is answered in as many parts as were asked for: with the bytes, or empty, when the message has been withdrawn.
 class transfers {

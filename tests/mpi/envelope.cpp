@@ -1,0 +1,61 @@
+#include <rill/transport/detail/mpi_envelope.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+using namespace rill::mpi::detail;
+
+bool is_whole_at(note kind, rill::byte_view content, std::uint8_t pieces = 0, std::size_t small = 64) {
+    return is_whole({.size = static_cast<std::uint32_t>(content.size()), .kind = kind, .pieces = pieces},
+                    content.data(), small);
+}
+
+bool only_whole_is_whole(note kind, std::vector<std::byte> content, std::uint8_t pieces = 0) {
+    const std::size_t size = content.size();
+    content.resize(size + 1);
+    for (std::size_t taken = 0; taken <= size + 1; ++taken)
+        if (is_whole_at(kind, {content.data(), taken}, pieces) != (taken == size)) return false;
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("a notice that is cut, or longer than it says, is refused") {
+    const packed_notice packed({.operation = 3, .culprit = 2, .reason = "rank 2 failed: of reasons"});
+    const std::vector<std::byte> bytes(packed.view().begin(), packed.view().end());
+    CHECK(only_whole_is_whole(note::report, bytes));
+    CHECK(only_whole_is_whole(note::verdict, bytes));
+    CHECK(packed_notice::unpack(bytes).reason == "rank 2 failed: of reasons");
+    for (std::size_t at = 0; at < bytes.size(); ++at) {
+        auto changed = bytes;
+        changed[at] ^= std::byte{0x80};
+        if (is_whole_at(note::verdict, changed)) CHECK(packed_notice::unpack(changed).reason.size() == 25);
+    }
+}
+
+TEST_CASE("an announcement holds the sizes of its pieces, and the small ones whole") {
+    const std::vector<std::byte> small(13), large(65);
+    rill::byte_pieces pieces(small);
+    pieces.push(large);
+    std::vector<std::byte> bytes(announcement::size_bytes(pieces, 64));
+    announcement::write(pieces, 64, bytes.data());
+    CHECK(bytes.size() == announcement::table + 16);
+    CHECK(announcement::size_of_piece(bytes.data(), 0) == 13);
+    CHECK(announcement::size_of_piece(bytes.data(), 1) == 65);
+    CHECK(only_whole_is_whole(note::announce_lent, bytes, 2));
+    CHECK_FALSE(is_whole_at(note::announce_handed, bytes, rill::byte_pieces::most + 1));
+    CHECK_FALSE(is_whole_at(note::announce_handed, bytes, 2, 12));  // then the first piece would not be here
+}
+
+TEST_CASE("a note of an unknown kind, or with content where its kind has none, is refused") {
+    const std::byte content{};
+    CHECK(is_whole_at(note::credit, {}));
+    CHECK_FALSE(is_whole_at(note::credit, {&content, 1}));
+    CHECK_FALSE(is_whole_at(static_cast<note>(static_cast<int>(note::all_left) + 1), {}));
+    CHECK(only_whole_is_whole(note::answer, std::vector<std::byte>(sizeof(rill::call_signature))));
+}
