@@ -5,10 +5,14 @@
 
 namespace demo {
 
-/// How far a run is: one line that is rewritten on a terminal, now and then a line elsewhere.
+/// How far a run is: one line that is rewritten, or now and then a line.
 class progress {
   public:
-    progress(std::string name, std::uint64_t steps);
+    /// `rewrites`: only where somebody sees standard output as it is written.
+    progress(std::string name, std::uint64_t steps, bool rewrites);
+
+    /// Whether standard output is a terminal.
+    static bool is_on_terminal();
 
     void step(std::uint64_t done, double loss);
     void evaluated(std::uint64_t done, double accuracy, double megabytes);
@@ -25,7 +29,7 @@ class progress {
     double loss_ = 0;  // smoothed
     double accuracy_ = 0;
     double megabytes_ = 0;
-    bool is_terminal_;
+    bool rewrites_;
 };
 
 }  // namespace demo

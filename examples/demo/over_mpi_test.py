@@ -1,0 +1,54 @@
+"""The demo as four processes under mpirun ends with the bits that it gives as four threads.
+
+usage: over_mpi_test.py RILL_DEMO LAUNCHER... (a launcher that starts four processes)
+"""
+
+import gzip
+import pathlib
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+TIMEOUT = 100
+
+
+def write_part(folder, part, images, rng):
+    pixels = rng.randbytes(images * 28 * 28)
+    labels = bytes(rng.randrange(10) for _ in range(images))
+    with gzip.open(folder / f"{part}-images-idx3-ubyte.gz", "wb") as file:
+        file.write(struct.pack(">4I", 0x803, images, 28, 28) + pixels)
+    with gzip.open(folder / f"{part}-labels-idx1-ubyte.gz", "wb") as file:
+        file.write(struct.pack(">2I", 0x801, images) + labels)
+
+
+def checksums(folder, command):
+    done = subprocess.run(
+        [*command, "--steps", "3", "--batch", "2", "--data", folder, "--json", folder / "demo.json"]
+        + ["--picture", folder / "demo.svg"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+    )
+    found = re.search(r"checksums of the final parameters: dense (\w{16}), sparse (\w{16})", done.stdout)
+    if done.returncode != 0 or not found:
+        sys.exit(f"{command} exited with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return found.groups()
+
+
+def main(demo, *launcher):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        rng = random.Random(1)
+        write_part(folder, "train", 64, rng)
+        write_part(folder, "t10k", 16, rng)
+        threads = checksums(folder, [demo, "--ranks", "4"])
+        processes = checksums(folder, [*launcher, demo, "--transport", "mpi"])
+    print(f"four threads: {threads}, four processes: {processes}")
+    return 0 if threads == processes and threads[0] != threads[1] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
