@@ -3,14 +3,10 @@
 
 #include <rill/collective/group.hpp>
 #include <rill/stream/stream.hpp>
-#include <rill/topology/halving_doubling.hpp>
-#include <rill/topology/recursive_doubling.hpp>
-#include <rill/topology/ring.hpp>
-#include <rill/topology/split_allgather.hpp>
-#include <rill/topology/star.hpp>
-#include <rill/topology/tree.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
+
+#include "topologies.hpp"
 
 #include <cstddef>
 #include <mutex>
@@ -35,17 +31,6 @@ class failures {
     std::mutex mutex_;
     std::string text_;
 };
-
-template <class Visit>
-void for_each_topology(Visit visit) {
-    visit(rill::topology::ring{});
-    visit(rill::topology::recursive_doubling{});
-    visit(rill::topology::halving_doubling{});
-    visit(rill::topology::split_allgather{});
-    visit(rill::topology::tree{});
-    visit(rill::topology::tree{.arity = 3});
-    visit(rill::topology::star{});
-}
 
 /// Runs `body(group, fail)` on every rank, for every topology, number of ranks and transport; returns what failed.
 template <class Body>

@@ -118,9 +118,9 @@ void sparse_collectives(Group& workers, std::size_t n, record& seen) {
 }
 
 template <class Group>
-record of(Group& workers) {
+record of(Group& workers, std::span<const std::size_t> sizes = dimensions) {
     record seen;
-    for (const std::size_t n : dimensions) {
+    for (const std::size_t n : sizes) {
         dense_collectives(workers, n, seen);
         sparse_collectives(workers, n, seen);
     }
