@@ -1,4 +1,5 @@
-# cmake -D EXPECTED=FILE -P check_output.cmake -- COMMAND...: fails unless the command succeeds and prints what FILE holds.
+# cmake -D EXPECTED=FILE -P check_output.cmake -- COMMAND...: fails unless the command succeeds and prints what FILE holds;
+# with EXPECTED_OF=PROGRAM instead, what that program prints.
 
 set(command "")
 set(seen FALSE)
@@ -15,7 +16,11 @@ execute_process(COMMAND ${command} OUTPUT_VARIABLE printed RESULT_VARIABLE resul
 if(NOT result EQUAL 0)
     message(FATAL_ERROR "${command} ended with ${result}; it printed\n${printed}")
 endif()
-file(READ ${EXPECTED} expected)
+if(DEFINED EXPECTED_OF)
+    execute_process(COMMAND ${EXPECTED_OF} OUTPUT_VARIABLE expected COMMAND_ERROR_IS_FATAL ANY)
+else()
+    file(READ ${EXPECTED} expected)
+endif()
 if(NOT printed STREQUAL expected)
-    message(FATAL_ERROR "expected (${EXPECTED})\n${expected}\nbut it printed\n${printed}")
+    message(FATAL_ERROR "expected (${EXPECTED}${EXPECTED_OF})\n${expected}\nbut it printed\n${printed}")
 endif()

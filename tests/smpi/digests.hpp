@@ -1,0 +1,44 @@
+// What all ranks get from every collective over every topology, as one number per topology.
+#pragma once
+
+#include <rill/collective/group.hpp>
+#include <rill/core/random.hpp>
+
+#include "../collective/topologies.hpp"
+#include "../mpi/evidence.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+namespace digests {
+
+inline constexpr int ranks = 64;
+
+inline constexpr std::size_t dimensions[] = {1000};
+
+/// Of one rank.
+template <class Net, class Shape>
+std::uint64_t of(Net& net, const Shape& shape) {
+    rill::group workers{net, shape};
+    const evidence::record seen = evidence::of(workers, dimensions);
+    std::uint64_t all = 0;
+    for (const std::uint64_t each : seen.digests()) all = rill::mix64(all, each);
+    return all;
+}
+
+/// `of_ranks(shape)` gives those of all ranks, or nothing where another process prints them.
+template <class OfRanks>
+void print(const OfRanks& of_ranks) {
+    cases::for_each_topology([&](auto shape) {
+        const std::vector<std::uint64_t> each = of_ranks(shape);
+        if (each.empty()) return;
+        std::uint64_t all = 0;
+        for (const std::uint64_t rank : each) all = rill::mix64(all, rank);
+        std::printf("%s %016llx\n", decltype(shape)::name, static_cast<unsigned long long>(all));
+        std::fflush(stdout);
+    });
+}
+
+}  // namespace digests
