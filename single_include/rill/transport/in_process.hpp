@@ -221,7 +221,7 @@ class bell {
             if (!until.is_never() && steady_now() >= until.at) return false;
             std::this_thread::yield();
         }
-        return sleep(seen, until);
+        return block(seen, until);
     }
 
   private:
@@ -231,7 +231,7 @@ class bell {
 #endif
     }
 
-    bool sleep(std::uint32_t seen, deadline until) {
+    bool block(std::uint32_t seen, deadline until) {
         const auto rung = [&] { return strokes_.load(std::memory_order_seq_cst) != seen; };
         std::unique_lock lock(mutex_);
         sleepers_.fetch_add(1, std::memory_order_seq_cst);

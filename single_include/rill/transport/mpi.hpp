@@ -3039,6 +3039,9 @@ void run(MPI_Comm processes, Body&& body, const options& chosen = {});
 /// MPI_Finalize or its communicator. A message of up to `eager_bytes` costs one MPI send; a larger one two more of 32
 /// bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: for each peer about 100 bytes, and what has
 /// arrived.
+///
+/// Under SimGrid's SMPI, processes are to be simulated as threads (`--cfg=contexts/factory:thread`): its other contexts
+/// share among all ranks the state of the exceptions that they handle.
 class endpoint {
   public:
     using message = mpi::message;
