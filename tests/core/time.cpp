@@ -54,12 +54,25 @@ TEST_CASE("time ends at the ends of its range") {
     CHECK((duration(most) * -2).ns == least);
     CHECK((duration(least) * -1).ns == most);
     CHECK((duration(least) * 1).ns == least);
+    CHECK((duration(least) / -1).ns == most);
+    CHECK((duration(-6) / -1).ns == 6);
     CHECK((duration(most / 2) * 2).ns == most - 1);
     CHECK((time_point{most - 5} + nanoseconds(6)).ns == most);
     CHECK((time_point{most - 5} + nanoseconds(4)).ns == most - 1);
     CHECK((time_point{least + 5} + nanoseconds(-6)).ns == least);
     CHECK((time_point{most} - time_point{-1}).ns == most);
     CHECK((time_point{7} - time_point{10}).ns == -3);
+}
+
+TEST_CASE("bytes take their time, rounded up, to the end of its range") {
+    CHECK(transfer_time(0, 1).ns == 0);
+    CHECK(transfer_time(1, 3).ns == 333'333'334);
+    CHECK(transfer_time(12'500'000, 25'000'000) == milliseconds(500));
+    CHECK(transfer_time(std::uint64_t{1} << 63, 0) == duration());
+    CHECK(transfer_time(9'223'372'036ULL, 1).ns == 9'223'372'036'000'000'000);
+    CHECK(transfer_time(9'223'372'037ULL, 1).ns == most);
+    CHECK(transfer_time(std::numeric_limits<std::uint64_t>::max(), 1).ns == most);
+    CHECK(transfer_time(std::numeric_limits<std::uint64_t>::max(), 1'000'000'000'000).ns == 18'446'744'073'709'552);
 }
 
 TEST_CASE("deadlines") {

@@ -81,7 +81,9 @@ struct duration {
     friend constexpr duration operator*(duration a, std::int64_t k) {
         return duration(detail::saturated_product(a.ns, k));
     }
-    friend constexpr duration operator/(duration a, std::int64_t k) { return duration(a.ns / k); }
+    friend constexpr duration operator/(duration a, std::int64_t k) {
+        return k == -1 ? a * -1 : duration(a.ns / k);  // the least is further from 0 than the most
+    }
 };
 
 /// A number of nanoseconds as a span of time.
@@ -97,7 +99,8 @@ constexpr duration seconds(std::int64_t n) { return duration(1'000'000'000) * n;
 constexpr duration transfer_time(std::uint64_t bytes, std::uint64_t bandwidth) {
     if (bandwidth == 0) return {};
     __extension__ using wide = unsigned __int128;
-    return duration(static_cast<std::int64_t>((wide{bytes} * 1'000'000'000U + bandwidth - 1) / bandwidth));
+    const wide ns = (wide{bytes} * 1'000'000'000U + bandwidth - 1) / bandwidth;
+    return duration(ns > static_cast<wide>(detail::most_ns) ? detail::most_ns : static_cast<std::int64_t>(ns));
 }
 
 /// An instant on a transport's clock. Instants of different transports do not compare.
