@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/collective/group.hpp>
+#include <rill/core/time.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
@@ -31,6 +32,13 @@ class failures {
     std::mutex mutex_;
     std::string text_;
 };
+
+/// How long an operation waits that is to run out of time: in virtual time that costs nothing; of threads on a busy
+/// machine, none may be so late that it is taken for one that does not come.
+template <class Net>
+constexpr rill::duration short_patience = rill::seconds(4);
+template <>
+inline constexpr rill::duration short_patience<rill::simulated::endpoint> = rill::milliseconds(200);
 
 /// Runs `body(group, fail)` on every rank, for every topology, number of ranks and transport; returns what failed.
 template <class Body>

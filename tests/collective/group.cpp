@@ -12,6 +12,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 using namespace cases;
@@ -34,23 +35,41 @@ void expect_error(Call call, rill::rank_t culprit, const std::string& what, Fail
     }
 }
 
+/// One rank's part in `attempt(group, fail)`.
+template <class Shape, class Attempt>
+auto on_rank(Shape shape, rill::duration timeout, Attempt& attempt, failures& all) {
+    return [=, &attempt, &all](auto& net) {
+        rill::group workers{net, shape, {.timeout = timeout}};
+        attempt(workers, [&](const std::string& what) {
+            all.add(std::string(Shape::name) + " P=" + std::to_string(net.size()) + " rank " +
+                    std::to_string(net.rank()) + ": " + what);
+        });
+    };
+}
+
 /// Runs `attempt(group, fail)` for every topology at a few sizes on both transports.
 template <class Attempt>
-std::string on_some_groups(Attempt attempt, rill::group_options options = {}) {
+std::string on_some_groups(Attempt attempt) {
     failures all;
     for_each_topology([&](auto shape) {
         for (int ranks : {3, 4, 8}) {
-            const auto body = [&](auto& net) {
-                rill::group workers{net, shape, options};
-                attempt(workers, [&](const std::string& what) {
-                    all.add(std::string(decltype(shape)::name) + " P=" + std::to_string(ranks) + " rank " +
-                            std::to_string(net.rank()) + ": " + what);
-                });
-            };
-            rill::in_process::run(ranks, body);
-            rill::simulated::run(ranks, {}, body);
+            rill::in_process::run(ranks, on_rank(shape, rill::seconds(60), attempt, all));
+            rill::simulated::run(ranks, {}, on_rank(shape, rill::seconds(60), attempt, all));
         }
     });
+    return all.text();
+}
+
+/// The same for an attempt that may end only when its time is up: among threads once.
+template <class Attempt>
+std::string until_time_is_up(Attempt attempt) {
+    failures all;
+    for_each_topology([&](auto shape) {
+        for (int ranks : {3, 4, 8})
+            rill::simulated::run(ranks, {}, on_rank(shape, short_patience<rill::simulated::endpoint>, attempt, all));
+    });
+    rill::in_process::run(
+        4, on_rank(rill::topology::split_allgather{}, short_patience<rill::in_process::endpoint>, attempt, all));
     return all.text();
 }
 
@@ -91,19 +110,17 @@ TEST_CASE("another element type, another operation, other options are mismatches
               expect_error<rill::mismatch>([&] { workers.rank() == 1 ? call(1.0) : call(1.0F); }, 1,
                                            "rank 1 calls with element type float64 where others have float32", fail);
           }) == "");
-    CHECK(on_some_groups(
-              [](auto& workers, auto fail) {
-                  std::vector<float> data(64, 1);
-                  expect_error<rill::mismatch>(
-                      [&] {
-                          if (workers.rank() == 0)
-                              rill::broadcast(workers, data, 0);
-                          else
-                              rill::all_reduce(workers, data, data);
-                      },
-                      0, "rank 0 calls broadcast where others call all_reduce", fail);
-              },
-              {.timeout = rill::milliseconds(200)}) == "");
+    CHECK(until_time_is_up([](auto& workers, auto fail) {
+              std::vector<float> data(64, 1);
+              expect_error<rill::mismatch>(
+                  [&] {
+                      if (workers.rank() == 0)
+                          rill::broadcast(workers, data, 0);
+                      else
+                          rill::all_reduce(workers, data, data);
+                  },
+                  0, "rank 0 calls broadcast where others call all_reduce", fail);
+          }) == "");
     CHECK(on_some_groups([](auto& workers, auto fail) {
               std::vector<float> data(64, 1);
               expect_error<rill::mismatch>(
@@ -122,14 +139,11 @@ TEST_CASE("rooted operations with another dimension or root fail on every rank")
               std::vector<float> data(workers.rank() == 2 ? 10 : 9, 1);
               expect_error<rill::mismatch>([&] { rill::broadcast(workers, data, 0); }, 2, "dimension 10", fail);
           }) == "");
-    CHECK(on_some_groups(
-              [](auto& workers, auto fail) {
-                  std::vector<float> data(9, 1), output(9);
-                  expect_error<rill::mismatch>(
-                      [&] { rill::reduce(workers, data, output, workers.rank() == 2 ? 1 : 0); }, 2, "other options",
-                      fail);
-              },
-              {.timeout = rill::milliseconds(200)}) == "");
+    CHECK(until_time_is_up([](auto& workers, auto fail) {
+              std::vector<float> data(9, 1), output(9);
+              expect_error<rill::mismatch>([&] { rill::reduce(workers, data, output, workers.rank() == 2 ? 1 : 0); }, 2,
+                                           "other options", fail);
+          }) == "");
 }
 
 TEST_CASE("groups that were made differently do not come about") {
@@ -191,37 +205,57 @@ TEST_CASE("an error of another group is this rank's failure") {
 }
 
 TEST_CASE("bytes that are no frame are the failure of who sent them") {
-    CHECK(on_some_groups(
-              [](auto& workers, auto fail) {
-                  std::vector<float> data(64, 1);
-                  const auto send_rubbish = [&](auto& current) {
-                      await_all(workers);
-                      for (int r = 0; r < workers.size(); ++r)
-                          if (r != 1) current.send(r, std::as_bytes(std::span(data)));
-                      for (;;) current.receive(0);
-                      return rill::receipt{};
-                  };
-                  const auto call = [&] {
-                      if (workers.rank() == 1)
-                          workers.run({.kind = rill::operation::all_reduce}, send_rubbish);
-                      else
-                          rill::all_reduce(workers, data, data);
-                  };
-                  expect_error<rill::protocol_error>(call, 1, "rank 1 sent bytes that are no valid frame", fail);
-              },
-              {.timeout = rill::seconds(5)}) == "");
+    CHECK(on_some_groups([](auto& workers, auto fail) {
+              std::vector<float> data(64, 1);
+              const auto send_rubbish = [&](auto& current) {
+                  await_all(workers);
+                  for (int r = 0; r < workers.size(); ++r)
+                      if (r != 1) current.send(r, std::as_bytes(std::span(data)));
+                  for (;;) current.receive(0);
+                  return rill::receipt{};
+              };
+              const auto call = [&] {
+                  if (workers.rank() == 1)
+                      workers.run({.kind = rill::operation::all_reduce}, send_rubbish);
+                  else
+                      rill::all_reduce(workers, data, data);
+              };
+              expect_error<rill::protocol_error>(call, 1, "rank 1 sent bytes that are no valid frame", fail);
+          }) == "");
 }
 
 TEST_CASE("a rank that never comes is named by a timeout, and later calls fail alike") {
-    CHECK(on_some_groups(
-              [](auto& workers, auto fail) {
-                  std::vector<float> data(64, 1), output(64);
-                  if (workers.rank() == 1) return;
-                  const auto call = [&] { rill::all_reduce(workers, data, output); };
-                  expect_error<rill::timeout>(call, 1, "rank 1 has not entered the operation", fail);
-                  expect_error<rill::timeout>(call, 1, "rank 1 has not entered the operation", fail);
-              },
-              {.timeout = rill::milliseconds(100)}) == "");
+    CHECK(until_time_is_up([](auto& workers, auto fail) {
+              std::vector<float> data(64, 1), output(64);
+              if (workers.rank() == 1) return;
+              const auto call = [&] { rill::all_reduce(workers, data, output); };
+              expect_error<rill::timeout>(call, 1, "rank 1 has not entered the operation", fail);
+              expect_error<rill::timeout>(call, 1, "rank 1 has not entered the operation", fail);
+          }) == "");
+}
+
+TEST_CASE("a rank that does not come is not taken for one that came before the operation number went back") {
+    CHECK(until_time_is_up([](auto& workers, auto fail) {
+              std::vector<float> data(64, 1), output(64);
+              for (int i = 0; i < 5; ++i) rill::all_reduce(workers, data, output);
+              workers.resume_at(1);
+              if (rill::all_reduce(workers, data, output).operation_number != 2) fail("another number");
+              if (workers.operation_number() != 2) fail("another count");
+              if (workers.rank() == 1) return;
+              expect_error<rill::timeout>([&] { rill::all_reduce(workers, data, output); }, 1,
+                                          "rank 1 has not entered the operation", fail);
+          }) == "");
+}
+
+TEST_CASE("a group that goes on at a later operation number counts from there, in errors too") {
+    CHECK(until_time_is_up([](auto& workers, auto fail) {
+              std::vector<float> data(64, 1), output(64);
+              workers.resume_at(1000);
+              if (rill::all_reduce(workers, data, output).operation_number != 1001) fail("another number");
+              if (workers.rank() == 1) return;
+              expect_error<rill::timeout>([&] { rill::all_reduce(workers, data, output); }, 1,
+                                          "all_reduce (operation 1002)", fail);
+          }) == "");
 }
 
 TEST_CASE("a fold that throws ends the operation everywhere with its rank as the culprit") {
@@ -243,7 +277,8 @@ TEST_CASE("survivors go on in a new group") {
     failures all;
     const auto body = [&](auto& net) {
         {
-            rill::group workers{net, rill::topology::ring{}, {.timeout = rill::milliseconds(100)}};
+            rill::group workers{
+                net, rill::topology::ring{}, {.timeout = short_patience<std::remove_reference_t<decltype(net)>>}};
             if (net.rank() == 2) return;
             std::vector<float> data(100, 1);
             expect_error<rill::timeout>([&] { rill::all_reduce(workers, data, data); }, 2, "rank 2",

@@ -22,6 +22,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 using namespace cases;
@@ -262,7 +263,8 @@ struct verdicts {
 template <class Shape>
 auto body_of(const scenario& story, Shape shape, verdicts& verdict, failures& all) {
     return [&, shape](auto& net) {
-        const rill::duration patience = rill::milliseconds(story.kind == trouble::absent ? 500 : 20'000);
+        using Net = std::remove_reference_t<decltype(net)>;
+        const rill::duration patience = story.kind == trouble::absent ? short_patience<Net> : rill::seconds(60);
         const auto self = static_cast<std::size_t>(net.rank());
         {
             rill::group workers(net, shape, {.timeout = patience});

@@ -47,10 +47,11 @@ class group : detail::group_base<Net, Shape>, public lane<Net, Shape> {
         shake_hands();
     }
 
-    /// How many operations have been called or started. Random numbers are derived from it: to resume bit for bit, save
-    /// it and set it on all ranks alike before the first operation.
-    std::uint64_t operation_number() const { return this->members.last_number; }
-    void resume_at(std::uint64_t number) { this->members.last_number = number; }
+    /// How many operations have been called or started. Receipts carry it and random numbers are derived from it: to
+    /// resume bit for bit, save it and set it on all ranks alike, between two operations. It may go back; the numbers
+    /// in errors then do not, since a rank that has not come must not be taken for one that came the first time.
+    std::uint64_t operation_number() const { return this->members.last.counted; }
+    void resume_at(std::uint64_t number) { this->members.last = this->members.last.resumed_at(number); }
 
     /// See `rill::start`.
     template <class Body>

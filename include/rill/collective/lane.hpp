@@ -17,6 +17,11 @@
 
 namespace rill::inline RILL_ABI {
 
+namespace detail {
+template <ConcurrentTransport Net, Topology Shape>
+class worker;
+}  // namespace detail
+
 /// Where the operations of a group run, one at a time: an exchange with scratch of its own. A group is the lane of its
 /// blocking calls; each operation that is started has another one.
 template <Transport Net, Topology Shape>
@@ -38,10 +43,10 @@ class lane {
     std::uint64_t context() const { return of_->context.number; }
 
     /// The number that the next `run` gives to its operation.
-    std::uint64_t next_number() const { return waits_to_run_ ? number_ : of_->last_number + 1; }
+    std::uint64_t next_number() const { return waits_to_run_ ? numbers_.counted : of_->last.next().counted; }
 
     /// The key of the random numbers that this rank draws in the operation at hand.
-    random_key key() const { return random_key{options().seed}.derive(number_, rank()); }
+    random_key key() const { return random_key{options().seed}.derive(numbers_.counted, rank()); }
 
     /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
     /// culprit (or with the one whose failure came first), and this and every later call throws.
@@ -49,30 +54,11 @@ class lane {
     receipt run(call_signature signature, Body&& body) {
         RILL_EXPECTS(!started_ || waits_to_run_, "start: its body runs one operation; start another for the next");
         if (const auto notice = net().aborted(context())) throw_error(*notice);
-        if (!started_) number_ = ++of_->last_number;
+        if (!started_) numbers_ = of_->last = of_->last.next();
         waits_to_run_ = false;
-        signature.number = number_;
+        signature.number = numbers_.in_context;
         [[maybe_unused]] const auto recorded = span_of(net(), name(signature.kind));
         return guarded(signature, std::forward<Body>(body));
-    }
-
-    /// Runs `body(*this)`, which calls `run` once, for the number that was given to it beforehand. Should it not come
-    /// to that, this rank has failed in the operation that the others wait for.
-    template <class Body>
-    receipt run_started(std::uint64_t number, Body&& body) {
-        number_ = number;
-        started_ = waits_to_run_ = true;
-        try {
-            const receipt result = body(*this);
-            RILL_EXPECTS(!waits_to_run_, "start: its body runs no operation");
-            return result;
-        } catch (const std::exception& e) {
-            if (waits_to_run_) abandon(e.what());
-            throw;
-        } catch (...) {
-            if (waits_to_run_) abandon("an exception of unknown type");
-            throw;
-        }
     }
 
     /// Scratch of one type, made on first use and kept: a steady-state operation allocates nothing.
@@ -97,7 +83,7 @@ class lane {
             exchange_.begin(signature, options().timeout);
             receipt result = body(exchange_);
             exchange_.finish();
-            result.operation_number = signature.number;
+            result.operation_number = numbers_.counted;
             result.wire = exchange_.counted();
             result.elapsed = exchange_.elapsed();
             return result;
@@ -114,12 +100,34 @@ class lane {
     }
 
   private:
+    template <ConcurrentTransport, Topology>
+    friend class detail::worker;
+
     struct slot {
         const void* type;
         std::unique_ptr<void, void (*)(void*)> object;
     };
     template <class State>
     static constexpr char type_tag = 0;
+
+    /// Runs `body(*this)`, which calls `run` once, for the numbers that were given to it beforehand. Should it not come
+    /// to that, this rank has failed in the operation that the others wait for.
+    template <class Body>
+    receipt run_started(const detail::operation_numbers& numbers, Body&& body) {
+        numbers_ = numbers;
+        started_ = waits_to_run_ = true;
+        try {
+            const receipt result = body(*this);
+            RILL_EXPECTS(!waits_to_run_, "start: its body runs no operation");
+            return result;
+        } catch (const std::exception& e) {
+            if (waits_to_run_) abandon(e.what());
+            throw;
+        } catch (...) {
+            if (waits_to_run_) abandon("an exception of unknown type");
+            throw;
+        }
+    }
 
     /// On a transport that records what its user names: the operation as a span.
     static auto span_of(Net& net, const char* what) {
@@ -154,16 +162,16 @@ class lane {
 
     void abandon(const char* why) {
         net().abort({.context = context(),
-                     .operation = number_,
+                     .operation = numbers_.in_context,
                      .culprit = rank(),
-                     .reason = "operation " + std::to_string(number_) + ": rank " + std::to_string(rank()) +
+                     .reason = "operation " + std::to_string(numbers_.in_context) + ": rank " + std::to_string(rank()) +
                                " has not come to it: " + why});
     }
 
     detail::membership<Net, Shape>* of_;
     exchange<Net> exchange_;
     std::vector<slot> workspaces_;
-    std::uint64_t number_ = 0;
+    detail::operation_numbers numbers_{};
     bool started_ = false;       ///< operations come numbered
     bool waits_to_run_ = false;  ///< a started operation has not been run yet
 };

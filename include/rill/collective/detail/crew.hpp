@@ -34,11 +34,11 @@ class crew<Net, Shape> {
 
     template <class Body>
     request start(Body&& body) {
-        const std::uint64_t number = of_->last_number + 1;
-        make_room(number);
+        const operation_numbers next = of_->last.next();
+        make_room(next.in_context);
         const std::shared_ptr<member>& chosen = idle_member();
-        chosen->start(number, std::forward<Body>(body));
-        of_->last_number = number;
+        chosen->start(next, std::forward<Body>(body));
+        of_->last = next;
         return request(chosen);
     }
 

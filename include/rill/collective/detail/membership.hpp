@@ -6,6 +6,7 @@
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace rill::inline RILL_ABI::detail {
@@ -22,13 +23,24 @@ struct open_context {
     std::uint64_t number;
 };
 
+/// The two numbers of an operation: apart where a group has gone back to an earlier count.
+struct operation_numbers {
+    std::uint64_t in_context = 0;  ///< on the wire and in errors: rises for ever, so that no call is taken for another
+    std::uint64_t counted = 0;     ///< in receipts and in the keys of random numbers
+
+    constexpr operation_numbers next() const { return {in_context + 1, counted + 1}; }
+    constexpr operation_numbers resumed_at(std::uint64_t number) const {
+        return {std::max(in_context, number), number};
+    }
+};
+
 /// What the lanes of a group share.
 template <Transport Net, Topology Shape>
 struct membership {
     open_context<Net> context;
     Shape shape;
     group_options options;
-    std::uint64_t last_number = 0;  ///< of the operations called or started so far
+    operation_numbers last{};  ///< of the operations called or started so far
     loans lent{};
 };
 

@@ -18,26 +18,27 @@ namespace rill::inline RILL_ABI::detail {
 /// An activity with a lane of its own that runs one started operation after the other.
 ///
 /// `task_`, `result_` and `failure_` belong to the worker between the job in `jobs_` and `done_`, and to the group's
-/// activity otherwise.
+/// activity otherwise. A request may keep it when its group has gone: after `end` nothing here refers to the group.
 template <ConcurrentTransport Net, Topology Shape>
 class worker final : public pending {
   public:
     explicit worker(membership<Net, Shape>& of)
-        : lane_(of), jobs_(of.context.net), done_(of.context.net), thread_(of.context.net.spawn([this] { serve(); })) {}
+        : net_(&of.context.net), lane_(of), jobs_(*net_), done_(*net_), thread_(net_->spawn([this] { serve(); })) {}
     ~worker() override { end(); }
 
     /// Whether it can take another operation, once nobody holds this one's request.
     bool is_usable() const { return !has_ended_; }
-    std::uint64_t number() const { return number_; }
+    /// Of its operation, in errors and on the wire.
+    std::uint64_t number() const { return numbers_.in_context; }
 
     template <class Body>
-    void start(std::uint64_t number, Body&& body) {
+    void start(const operation_numbers& numbers, Body&& body) {
         task_.emplace(std::forward<Body>(body));
         done_.reset();
         failure_ = nullptr;
         is_performed_ = is_done_ = false;
-        number_ = number;
-        jobs_.push(number);
+        numbers_ = numbers;
+        jobs_.push(numbers);
     }
 
     bool await(deadline until) noexcept override {
@@ -54,7 +55,7 @@ class worker final : public pending {
         return true;
     }
 
-    time_point now() const override { return std::as_const(lane_.net()).now(); }
+    time_point now() const override { return std::as_const(*net_).now(); }
 
     void cancel(const char* why) noexcept override {
         if (!await(deadline::immediate)) abort(why);
@@ -75,17 +76,17 @@ class worker final : public pending {
   private:
     void serve() noexcept {
         try {
-            while (const auto number = jobs_.pop(deadline::never)) {
-                perform(*number);
+            while (const auto numbers = jobs_.pop(deadline::never)) {
+                perform(*numbers);
                 done_.set();
             }
         } catch (...) {  // all contexts have ended
         }
     }
 
-    void perform(std::uint64_t number) noexcept {
+    void perform(const operation_numbers& numbers) noexcept {
         try {
-            result_ = lane_.run_started(number, task_);
+            result_ = lane_.run_started(numbers, task_);
         } catch (...) {
             failure_ = std::current_exception();
         }
@@ -94,11 +95,11 @@ class worker final : public pending {
     }
 
     void abort(const char* why) noexcept {
-        const std::string operation = "operation " + std::to_string(number_), rank = std::to_string(lane_.rank());
-        lane_.net().abort({.context = lane_.context(),
-                           .operation = number_,
-                           .culprit = lane_.rank(),
-                           .reason = operation + ": rank " + rank + " " + why});
+        const std::string operation = "operation " + std::to_string(number()), rank = std::to_string(lane_.rank());
+        net_->abort({.context = lane_.context(),
+                     .operation = number(),
+                     .culprit = lane_.rank(),
+                     .reason = operation + ": rank " + rank + " " + why});
     }
 
     void end_thread() noexcept {
@@ -106,8 +107,10 @@ class worker final : public pending {
         has_ended_ = true;
         jobs_.close();
         thread_.join();
+        task_.reset();  // it may never have begun, and holds what the group has lent
     }
 
+    Net* net_;
     lane<Net, Shape> lane_;
     task<lane<Net, Shape>> task_;
     receipt result_{};
@@ -115,8 +118,8 @@ class worker final : public pending {
     bool is_performed_ = true;
     bool is_done_ = true;  ///< and the group's activity knows it
     bool has_ended_ = false;
-    std::uint64_t number_ = 0;
-    typename Net::template queue<std::uint64_t> jobs_;
+    operation_numbers numbers_{};
+    typename Net::template queue<operation_numbers> jobs_;
     typename Net::event done_;
     typename Net::activity thread_;
 };
