@@ -164,7 +164,37 @@ TEST_CASE("eigen: operations in the background keep blocks and expressions") {
         return out.bottomRows(4) == sum_of_values(4, 3);
     }));
     using rill::detail::is_lasting;
-    static_assert(is_lasting<MatrixXf&> && is_lasting<block> && is_lasting<sum_of_two> && !is_lasting<MatrixXf>);
+    static_assert(is_lasting<MatrixXf&> && is_lasting<block> && is_lasting<Eigen::Map<const MatrixXf>>);
+    static_assert(!is_lasting<MatrixXf> && !is_lasting<sum_of_two> && !is_lasting<Eigen::Ref<const VectorXf>>);
+    using rill::detail::is_evaluated_at_start;
+    static_assert(is_evaluated_at_start<sum_of_two> && is_evaluated_at_start<tensors<MatrixXf&, sum_of_two>>);
+    static_assert(!is_evaluated_at_start<sum_of_two&> && !is_evaluated_at_start<block> &&
+                  !is_evaluated_at_start<MatrixXf>);
+}
+
+TEST_CASE("eigen: the start of an operation evaluates an expression, whose temporaries do not outlive it") {
+    CHECK(on_three([](auto& workers) {
+        const auto made = [&] { return values(workers.rank(), 4, 3); };
+        MatrixXf added = made();
+        MatrixXf sum(4, 3), scattered(4, 1), gathered(4, 3), reduced(4, 3), largest(4, 3);
+        VectorXf pair(24);
+        auto codec = rill::compress::top_k{.count = 12}.bind(12);
+        rill::request all[] = {
+            rill::start_all_reduce(workers, made() + added, sum),
+            rill::start_all_reduce(workers, made() + added, largest, codec),
+            rill::start_reduce_scatter(workers, made() + added, scattered),
+            rill::start_all_gather(workers, (made() + added).col(workers.rank()), gathered),
+            rill::start_reduce(workers, made() + added, reduced, 0),
+            rill::start_all_reduce(workers, tensors{made() + added, added}, pair),
+        };
+        added.setConstant(-1);  // too late: all have read it
+        for (rill::request& each : all) each.get();
+        const MatrixXf due = 2 * sum_of_values(4, 3);
+        bool good = sum == due && largest == due && scattered == due.col(workers.rank());
+        for (int rank = 0; rank < 3; ++rank) good = good && gathered.col(rank) == 2 * values(rank, 4, 3).col(rank);
+        good = good && pair.head(12) == due.reshaped() && pair.tail(12) == sum_of_values(4, 3).reshaped();
+        return good && (workers.rank() != 0 || reduced == due);
+    }));
 }
 
 TEST_CASE("eigen: the layers of a model in one operation") {

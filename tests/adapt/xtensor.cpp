@@ -117,6 +117,17 @@ TEST_CASE("xtensor: coordinates are numbered as the type stores them") {
     }));
 }
 
+TEST_CASE("xtensor: the start of an operation evaluates an expression that is a temporary") {
+    CHECK(on_three([](auto& workers) {
+        matrix added = values(workers.rank(), 4, 3), sum({4, 3});
+        auto request = rill::start_all_reduce(workers, values(workers.rank(), 4, 3) + added, sum);
+        added.fill(-1);  // too late
+        request.get();
+        return sum == 2.0F * sum_of_values(4, 3);
+    }));
+    static_assert(rill::detail::is_evaluated_at_start<sum_of_two> && !rill::detail::is_evaluated_at_start<column>);
+}
+
 TEST_CASE("xtensor: whole rows lie in one piece, columns do not") {
     matrix m({4, 6});
     by_columns n({4, 6});

@@ -105,7 +105,7 @@ template <class Group, class In, class Out>
     requires detail::Tensors<In, Out>
 request start_all_gather(Group& group, In&& input, Out&& output) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::all_gather_call(group, std::forward<In>(input), std::forward<Out>(output)));
+    return start(group, detail::all_gather_call(group, detail::lasting_input<In>(input), std::forward<Out>(output)));
 }
 template <class Group, Element T, IndexType Index>
 request start_all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>& output,

@@ -196,15 +196,17 @@ receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, co
 }
 
 /// All three in the background, with the same arguments. Policies are copied, and so are views that are temporaries
-/// (spans, maps, blocks, `tensors`, expressions); what they refer to, streams and the compressor must stay until the
-/// operation is done. A compressor serves one operation at a time (checked).
+/// (spans, maps, blocks, `tensors`); what they refer to, streams and the compressor must stay until the operation is
+/// done. An input that is a temporary without memory of its own (an expression) is evaluated by the start, into memory
+/// that it allocates. A compressor serves one operation at a time (checked).
 ///
 /// Broken contracts are thrown by the start itself, before anything is sent; all other errors by the request's `get`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires(detail::Tensors<In, Out> && !detail::CompressorFor<Fold, Out>)
 request start_all_reduce(Group& group, In&& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::all_reduce_call(group, std::forward<In>(input), std::forward<Out>(output), fold, own));
+    return start(
+        group, detail::all_reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output), fold, own));
 }
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 request start_all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
@@ -216,8 +218,8 @@ template <class Group, class In, class Out, class Codec, class Fold = aggregate:
 request start_all_reduce(Group& group, In&& input, Out&& output, Codec& codec, const Fold& fold = {},
                          const contribution& own = {}, const Accept& accept = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::all_reduce_call(group, std::forward<In>(input), std::forward<Out>(output), codec, fold,
-                                                own, accept));
+    return start(group, detail::all_reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output),
+                                                codec, fold, own, accept));
 }
 
 }  // namespace rill::inline RILL_ABI

@@ -32,6 +32,35 @@ class held<Argument&> {
     Argument* of_;
 };
 
+/// The values of an input in the order of `X`.
+template <Tensor X>
+class evaluated {
+  public:
+    explicit evaluated(const X& of) : elements_(size_of(of)) { read_tensor(of, std::span(elements_)); }
+    std::span<const tensor_element<X>> elements() const { return elements_; }
+
+  private:
+    aligned_vector<tensor_element<X>> elements_;
+};
+
+/// Whether an input of an operation in the background is evaluated by its start: what is a temporary and has no memory
+/// of its own. An expression may refer to other temporaries, as `f() + x` does to what f returns.
+template <class In>
+constexpr bool is_evaluated_at_start = false;
+template <class In>
+    requires(!std::is_lvalue_reference_v<In> && Tensor<In>)
+constexpr bool is_evaluated_at_start<In> =
+    !ViewableAs<const std::remove_reference_t<In>, std::span<const tensor_element<In>>>;
+
+/// An input as an operation in the background is to hold it.
+template <class In>
+decltype(auto) lasting_input(std::remove_reference_t<In>& input) {
+    if constexpr (is_evaluated_at_start<In>)
+        return evaluated<std::remove_cvref_t<In>>(input);
+    else
+        return static_cast<In&&>(input);
+}
+
 /// Where elements lie for the time of an operation that have no contiguous place of their own; kept by a lane.
 template <class T>
 struct staging {
@@ -70,3 +99,15 @@ void deliver(std::span<const tensor_element<X>> made, X& x) {
 }
 
 }  // namespace rill::inline RILL_ABI::detail
+
+namespace rill::inline RILL_ABI {
+
+template <class X>
+struct tensor_traits<detail::evaluated<X>> {
+    using element_type = tensor_element<X>;
+    static constexpr coordinate_order order = detail::order_of<X>;
+    static std::size_t size(const detail::evaluated<X>& x) { return x.elements().size(); }
+    static std::span<const element_type> view(const detail::evaluated<X>& x) { return x.elements(); }
+};
+
+}  // namespace rill::inline RILL_ABI

@@ -114,7 +114,8 @@ template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires detail::Tensors<In, Out>
 request start_reduce(Group& group, In&& input, Out&& output, rank_t root, const Fold& fold = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::reduce_call(group, std::forward<In>(input), std::forward<Out>(output), root, fold));
+    return start(group,
+                 detail::reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output), root, fold));
 }
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 request start_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,

@@ -46,7 +46,8 @@ struct contiguous_range {
 ///   used where there is no view: that costs a pass and N elements of a group's memory. Without `write`, and a view of
 ///   elements that are not `const`, it is an input only.
 /// - `is_view` (absent: false): a copy refers to the same elements, which outlive it. Of such a type a temporary may be
-///   given to an operation in the background.
+///   given to an operation in the background. (Where a type has no `view` at all, one may be an input all the same: the
+///   start reads it.)
 ///
 /// `x` arrives as `X&` or `const X&`, as the caller has it.
 template <class X>

@@ -1,0 +1,143 @@
+// What the collectives require of their arguments, and the messages that say what is missing.
+#pragma once
+
+#include <rill/collective/operand.hpp>
+#include <rill/concept/aggregator.hpp>
+#include <rill/concept/compressor.hpp>
+#include <rill/concept/tensor.hpp>
+#include <rill/concept/topology.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/types.hpp>
+#include <rill/stream/stream.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+
+namespace rill::inline RILL_ABI::detail {
+
+template <class X>
+consteval bool require_input() {
+    constexpr bool met = Tensor<X>;
+    static_assert(
+        met,
+        "rill::collective: the input is not a tensor; pass a contiguous range, rill::tensors, or a tensor of a "
+        "library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp), or specialise "
+        "rill::tensor_traits for its type");
+    return met;
+}
+
+template <class X>
+consteval bool require_output() {
+    constexpr bool known = Tensor<X>;
+    static_assert(
+        known,
+        "rill::collective: the output is not a tensor; pass a contiguous range, rill::tensors, or a tensor of "
+        "a library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp), or specialise "
+        "rill::tensor_traits for its type");
+    if constexpr (known) {
+        static_assert(OutputTensor<X>,
+                      "rill::collective: the output cannot be written to, because it is const or an expression; pass a "
+                      "vector, matrix, map, block or view that is not const");
+        return OutputTensor<X>;
+    }
+    return false;
+}
+
+/// What an operation asks of its input and its output.
+template <class In, class Out>
+consteval bool require_tensors() {
+    constexpr bool are_tensors = require_input<In>() && require_output<Out>();
+    if constexpr (are_tensors) {
+        constexpr bool one_element = std::same_as<tensor_element<In>, tensor_element<Out>>;
+        static_assert(one_element,
+                      "rill::collective: input and output have different elements; convert one of them, nothing is "
+                      "converted on the way");
+        static_assert(same_order<In, Out>,
+                      "rill::collective: input and output number their coordinates in different orders (row-major, "
+                      "column-major); assign the input to a tensor of the output's order first");
+        return one_element && same_order<In, Out>;
+    }
+    return false;
+}
+
+/// The ladder that every front door calls before anything else: names the first requirement that is not met, and says
+/// whether all are. Evaluated where it is called, so that its message comes first.
+template <class T, class Fold, class Shape>
+consteval bool require_foldable() {
+    static_assert(Element<T>,
+                  "rill::collective: this element type cannot travel; use float, double, std::int32_t or std::int64_t");
+    if constexpr (Element<T>) {
+        static_assert(
+            !requires(const Fold& fold) { fold.bind(std::size_t{}); },
+            "rill::collective: a compressor is passed that is not bound to this worker; keep what its "
+            "bind(dimension) returns, and pass that");
+        static_assert(Aggregator<Fold, T>,
+                      "rill::collective: the aggregator does not model Aggregator for this element type (a mean of "
+                      "integers?); see rill/concept/aggregator.hpp");
+        if constexpr (Aggregator<Fold, T> && Topology<Shape>)
+            static_assert(Fold::is_commutative || Shape::preserves_rank_order,
+                          "rill::collective: the aggregator does not commute and the topology reorders ranks; use "
+                          "topology::recursive_doubling, topology::split_allgather, topology::tree or topology::star");
+        return Aggregator<Fold, T>;
+    }
+    return false;
+}
+
+/// All of the above.
+template <class In, class Out, class Fold, class Shape>
+consteval bool require_operation() {
+    if constexpr (require_tensors<In, Out>())
+        return require_foldable<tensor_element<Out>, Fold, Shape>();
+    else
+        return false;
+}
+
+template <class X>
+constexpr bool is_stream = false;
+template <class T, class Index>
+constexpr bool is_stream<stream<T, Index>> = true;
+
+/// Operands of the overloads for tensors: a pair of streams has its own.
+template <class In, class Out>
+concept Tensors = !(is_stream<std::remove_cvref_t<In>> && is_stream<std::remove_cvref_t<Out>>);
+
+template <class Codec, class Out>
+concept CompressorFor = Tensor<Out> && Compressor<Codec, tensor_element<Out>>;
+
+/// What `all_reduce` with a compressor asks besides.
+template <class Codec, class Shape>
+consteval bool require_copy_phase() {
+    constexpr bool met = Codec::has_lossless_copy || Shape::has_copy_phase;
+    static_assert(met,
+                  "rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use "
+                  "topology::split_allgather, topology::ring, topology::tree or drop the copy coding");
+    return met;
+}
+
+/// Stands for a call whose composition has been refused.
+struct no_call {
+    template <class Lane>
+    receipt operator()(Lane&) const {
+        return {};
+    }
+};
+
+/// What every non-blocking form asks of what it writes to.
+template <class Out>
+consteval bool require_lasting() {
+    static_assert(
+        is_lasting<Out>,
+        "rill::start: an argument is a temporary that owns its values, which are gone before the operation is "
+        "done; pass a variable or a span");
+    return true;
+}
+/// And of what it reads.
+template <class In, class Out>
+consteval bool require_lasting() {
+    if constexpr (!is_evaluated_at_start<In>) require_lasting<In>();
+    return require_lasting<Out>();
+}
+
+}  // namespace rill::inline RILL_ABI::detail
