@@ -1,0 +1,120 @@
+#pragma once
+
+#include <rill/concept/transport.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Finds who is to blame for a call that does not go on, and throws. Asks every rank what it has entered.
+template <Transport Net>
+class inquest {
+  public:
+    /// `patience`: of the call; `signature`: as this rank has made it.
+    inquest(Net& net, std::uint64_t context, const call_signature& signature, duration patience)
+        : net_(&net), context_(context), signature_(&signature), patience_(patience) {}
+
+    /// `source` sent a frame of another call.
+    [[noreturn]] void disagree(rank_t source) const {
+        blame_odd_one(entrants(false));
+        fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
+    }
+
+    /// Time is up.
+    [[noreturn]] void nothing_came_from(rank_t peer) const {
+        blame_odd_one(entrants(true));
+        fail(failure::timeout, peer, net_->rank(),
+             "rank " + std::to_string(net_->rank()) + " waited " + std::to_string(patience_.seconds()) +
+                 " s for rank " + std::to_string(peer) +
+                 ", which has entered the operation: slow, or the link between them is cut");
+    }
+
+    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
+        throw_error({.context = context_,
+                     .operation = signature_->number,
+                     .kind = kind,
+                     .culprit = culprit,
+                     .other = other,
+                     .reason = describe() + ": " + what});
+    }
+
+    /// For messages: "all_reduce (operation 7)".
+    std::string describe() const {
+        return std::string(name(signature_->kind)) + " (operation " + std::to_string(signature_->number) + ")";
+    }
+
+  private:
+    struct entrant {
+        rank_t rank;
+        call_signature call;
+    };
+
+    /// What the ranks have entered: this call as each of them made it, or a later one where it was left out. Where it
+    /// matters, a rank that has not come is an error.
+    std::vector<entrant> entrants(bool all_must_have_come) const {
+        const time_point until = net_->now() + patience_ / 8;
+        std::vector<entrant> come;
+        for (rank_t r = 0; r < net_->size(); ++r) {
+            const auto entered = net_->inquire(r, context_, signature_->number, until);
+            if (entered)
+                come.push_back({r, *entered});
+            else if (all_must_have_come)
+                fail(failure::timeout, r, no_rank,
+                     "rank " + std::to_string(r) + " has not entered the operation within " +
+                         std::to_string(patience_.seconds()) + " s");
+        }
+        return come;
+    }
+
+    /// The odd one is the lowest rank outside the largest set of equal calls (of equally large sets: the one with the
+    /// lowest rank).
+    void blame_odd_one(const std::vector<entrant>& come) const {
+        std::ptrdiff_t most = 0;
+        call_signature usual{};
+        for (const entrant& each : come) {
+            const auto equal =
+                std::count_if(come.begin(), come.end(), [&](const entrant& other) { return other.call == each.call; });
+            if (equal <= most) continue;
+            most = equal;
+            usual = each.call;
+        }
+        for (const entrant& each : come)
+            if (each.call != usual)
+                fail(failure::mismatch, each.rank, no_rank,
+                     "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
+    }
+
+    static std::string difference(const call_signature& odd, const call_signature& usual) {
+        const auto differs = [](const char* what, const std::string& a, const std::string& b) {
+            return std::string("calls with ") + what + " " + a + " where others have " + b;
+        };
+        if (odd.number != usual.number)
+            return differs("operation number", std::to_string(odd.number), std::to_string(usual.number));
+        if (odd.kind != usual.kind)
+            return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
+        if (odd.kind == operation::handshake)
+            return "calls with other options (version, topology, seed, timeout, buckets) than the others";
+        if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
+        if (odd.index_bytes != usual.index_bytes)
+            return differs("index width", std::to_string(odd.index_bytes), std::to_string(usual.index_bytes));
+        if (odd.dimension != usual.dimension)
+            return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
+        return "calls with other options (topology, fold, coding, root) than the others";
+    }
+
+    Net* net_;
+    std::uint64_t context_;
+    const call_signature* signature_;
+    duration patience_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
