@@ -1,6 +1,7 @@
 #include <rill/testing/compressor_laws.hpp>
 
 #include <rill/compress/bucket_top_k.hpp>
+#include <rill/compress/coded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/keep_all.hpp>
 #include <rill/compress/random_mask.hpp>
@@ -10,6 +11,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -44,7 +46,7 @@ void check_laws(const Policy& policy) {
 }
 
 /// A policy whose codec breaks one law at a time.
-enum class fault { none, unsorted, out_of_range, lossy, swollen, forgets };
+enum class fault { none, unsorted, out_of_range, lossy, swollen, forgets, biased };
 
 template <fault what>
 struct faulty {
@@ -52,14 +54,16 @@ struct faulty {
     class codec {
       public:
         using index_type = Index;
-        static constexpr bool is_coordinatewise = true, is_lossless = true, is_unbiased = true;
+        static constexpr bool is_coordinatewise = true, is_lossless = what != fault::biased, is_unbiased = true;
         static constexpr bool is_contractive = true, has_lossless_copy = true;
 
         explicit codec(std::size_t dimension) : residual_(dimension) {}
         std::size_t dimension() const { return residual_.size(); }
         std::size_t coded_dimension() const { return dimension(); }
         stream_codings codings() const { return {}; }
-        void begin(std::uint64_t) {}
+        void begin(std::uint64_t number) {
+            jitter_ = T(0.6) * static_cast<T>(counter_rng(random_key{number}).uniform(0));
+        }
         stream_view<T, Index> encode(std::span<const T> input) {
             kept_.assign(input.begin(), input.end());
             indices_.clear();
@@ -69,6 +73,8 @@ struct faulty {
             if (what == fault::lossy) kept_.front() = 0;
             if (what == fault::swollen)
                 for (T& x : kept_) x *= 3;
+            if (what == fault::biased)  // rounds down more often than up
+                for (T& x : kept_) x = T(100) * std::floor(x / 100 + jitter_);
             pending_.assign(input.begin(), input.end());
             return {{0, dimension()}, sparse_view<T, Index>{indices_, kept_}};
         }
@@ -81,6 +87,7 @@ struct faulty {
       private:
         std::vector<T> residual_, kept_, pending_ = residual_;
         std::vector<Index> indices_;
+        T jitter_{};
     };
 
     template <class T = float, class Index = std::uint32_t>
@@ -103,6 +110,9 @@ TEST_CASE("the shipped compressors keep the laws") {
     check_laws(compress::threshold{.limit = 500});
     check_laws(compress::random_mask{.density = 0.2});
     check_laws(compress::keep_all{});
+    check_laws(compress::coded{compress::keep_all{}, compress::qsgd{.bits = 2}});
+    check_laws(compress::coded{compress::keep_all{}, compress::qsgd{.bits = 4, .bucket = 32}});
+    check_laws(compress::coded{compress::top_k{.density = 0.1}, compress::bf16{}});
 }
 
 TEST_CASE("a codec without fault breaks no law") { CHECK(broken<float>(faulty<fault::none>{}, 8).empty()); }
@@ -114,4 +124,5 @@ TEST_CASE("each fault is found") {
     CHECK(finds<fault::swollen>("what is left out is larger than the input"));
     CHECK(finds<fault::lossy>("sent and residual do not add up"));
     CHECK(finds<fault::forgets>("the residual is not the input"));
+    CHECK(finds<fault::biased>("the mean of many results is not the input"));
 }

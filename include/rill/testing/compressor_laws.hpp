@@ -1,11 +1,15 @@
 #pragma once
 
 #include <rill/concept/compressor.hpp>
+#include <rill/core/arena.hpp>
+#include <rill/core/bytes.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
+#include <rill/stream/frame.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/stream/stream_view.hpp>
+#include <rill/stream/wire.hpp>
 #include <rill/testing/law.hpp>
 
 #include <algorithm>
@@ -77,83 +81,158 @@ double law_norm(const std::vector<T>& a, const std::vector<T>& b) {
     return std::sqrt(sum);
 }
 
-/// Operations in which this rank contributes nothing, or after which the contribution returns.
+/// What the others receive of it in a frame: the same, in the codec's coding at the source.
 template <Element T, Compressor<T> Codec>
-void law_nothing_contributed(Codec& codec, std::uint64_t number) {
+std::vector<T> law_received(Codec& codec, std::uint64_t number, const std::vector<T>& input) {
+    using Index = typename Codec::index_type;
     codec.begin(number);
-    law_result<T>(codec, std::vector<T>(codec.coded_dimension()));
-    codec.commit();
-    codec.begin(number + 1);
-    codec.rollback();
+    const stream_view<T, Index> sent = codec.encode(std::span<const T>(input));
+    const wire::header head{
+        .kind = operation::all_reduce, .dimension = codec.coded_dimension(), .weight = 1, .contributors = 1};
+    arena memory;
+    frame_scratch<T, Index> room;
+    const byte_view bytes = coded_frame(head, sent, codec.codings().contribution, random_key{}.derive(number), memory);
+    const frame received = frame_reader(byte_pieces{bytes}).template next<T, Index>();
+    std::vector<T> dense(codec.coded_dimension());
+    copy_dense(content_of(received, room), std::span<T>(dense), T{});
+    return law_result<T>(codec, dense);
+}
+
+/// The laws, each of which throws where it does not hold.
+template <Element T, class Bind>
+class compressor_laws {
+  public:
+    using codec_type = std::invoke_result_t<Bind&>;
+    static constexpr bool keeps_residual = requires(const codec_type& codec) { codec.residual(); };
+
+    explicit compressor_laws(Bind& bind) : bind_(bind), dimension_(bind().dimension()) {}
+
+    void is_determined_by_its_binding() const {
+        auto a = bind_(), b = bind_();
+        for (std::uint64_t number = 1; number <= 4; ++number)
+            expect(law_operation<T>(a, number, input(number)) == law_operation<T>(b, number, input(number)),
+                   "two codecs that were bound alike give other results");
+    }
+
+    /// Operations in which this rank contributes nothing, or after which the contribution returns.
+    void bears_that_nothing_is_contributed() const {
+        auto codec = bind_();
+        codec.begin(1);
+        law_result<T>(codec, std::vector<T>(codec.coded_dimension()));
+        codec.commit();
+        codec.begin(2);
+        codec.rollback();
+        law_operation<T>(codec, 3, input(1));
+    }
+
+    void loses_nothing_if_lossless() const {
+        auto codec = bind_();
+        if (codec_type::is_lossless)
+            expect(law_operation<T>(codec, 1, input(1)) == input(1), "the result is not the input");
+    }
+
+    /// The mean over `draws` operations lies as near to the input as the scatter of the single ones lets expect: at
+    /// four times the distance that is usual it is not by chance. Not a matter of luck, since all draws are fixed.
+    void hits_the_input_on_average_if_unbiased() const {
+        if (!codec_type::is_unbiased) return;
+        constexpr int draws = 256;
+        const std::vector<T> own = input(1);
+        std::vector<double> sum(dimension_), squares(dimension_);
+        for (std::uint64_t number = 1; number <= draws; ++number) {
+            auto codec = bind_();
+            const std::vector<T> received = law_received<T>(codec, number, own);
+            for (std::size_t i = 0; i < dimension_; ++i) {
+                const double error = static_cast<double>(received[i]) - static_cast<double>(own[i]);
+                sum[i] += error;
+                squares[i] += error * error;
+            }
+        }
+        double bias = 0, scatter = 0, size = 0;  // squares of norms; of the mean of so many draws
+        for (std::size_t i = 0; i < dimension_; ++i) {
+            const double mean = sum[i] / draws;
+            bias += mean * mean;
+            scatter += (squares[i] / draws - mean * mean) / (draws - 1);
+            size += static_cast<double>(own[i]) * static_cast<double>(own[i]);
+        }
+        expect(bias <= 16 * std::max(scatter, 0.0) + 1e-12 * size, "the mean of many results is not the input");
+    }
+
+    void leaves_out_less_than_all_if_contractive() const {
+        auto codec = bind_();
+        const std::vector<T> nothing(dimension_), sent = law_operation<T>(codec, 1, input(1));
+        if (codec_type::is_contractive)
+            expect(law_norm(input(1), sent) <= law_norm(input(1), nothing) * (1 + 1e-6),
+                   "what is left out is larger than the input");
+    }
+
+    void keeps_what_it_does_not_send() const
+        requires keeps_residual
+    {
+        auto codec = bind_();
+        std::vector<T> given(dimension_), sent(dimension_);
+        for (std::uint64_t number = 1; number <= 3; ++number) {
+            const std::vector<T> own = input(number), result = law_operation<T>(codec, number, own);
+            for (std::size_t i = 0; i < dimension_; ++i) given[i] += own[i], sent[i] += result[i];
+        }
+        for (std::size_t i = 0; i < dimension_; ++i) sent[i] += codec.residual()[i];
+        expect(law_norm(sent, given) <= 1e-4 * law_norm(given, std::vector<T>(dimension_)),
+               "sent and residual do not add up to the inputs");
+    }
+
+    void takes_back_what_is_in_no_result() const
+        requires keeps_residual
+    {
+        auto codec = bind_();
+        const std::vector<T> own = input(1);
+        codec.begin(1);
+        codec.encode(std::span<const T>(own));
+        codec.rollback();
+        expect(std::equal(own.begin(), own.end(), codec.residual().begin()), "the residual is not the input");
+    }
+
+  private:
+    std::vector<T> input(std::uint64_t seed) const { return law_input<T>(dimension_, seed); }
+
+    Bind& bind_;
+    std::size_t dimension_;
+};
+
+/// Tells `visit` how a law went.
+template <class Check, class Visit>
+void visit_law(const char* name, Check&& check, Visit& visit) {
+    law_outcome outcome;
+    try {
+        check();
+    } catch (const std::exception& failed) {
+        outcome = {.held = false, .what = failed.what()};
+    }
+    visit(name, std::as_const(outcome));
 }
 
 }  // namespace detail
 
 /// Checks a compressor against the laws of the concept. `bind()` gives a fresh codec, bound alike each time.
 ///
-/// Checked is what `encode`, `decode`, `commit` and `rollback` do; codings are frames' (`stream_codings`). Where the
-/// codec has a `residual()`, as error feedback has, nothing may be lost. `visit(const char* name, const law_outcome&)`
-/// is called once per law.
+/// Checked is what `encode`, `decode`, `commit` and `rollback` do; of the codings of frames (`stream_codings`) whether
+/// what arrives is unbiased, where the codec says so. Where the codec has a `residual()`, as error feedback has,
+/// nothing may be lost. `visit(const char* name, const law_outcome&)` is called once per law.
 template <Element T, class Bind, class Visit>
     requires Compressor<std::invoke_result_t<Bind&>, T>
 void for_each_compressor_law(Bind&& bind, Visit&& visit) {
-    using codec_type = std::invoke_result_t<Bind&>;
-    const auto law = [&](const char* name, auto check) {
-        law_outcome outcome;
-        try {
-            check();
-        } catch (const std::exception& failed) {
-            outcome = {.held = false, .what = failed.what()};
-        }
-        visit(name, std::as_const(outcome));
+    using laws = detail::compressor_laws<T, std::remove_reference_t<Bind>>;
+    const laws all(bind);
+    const auto law = [&](const char* name, void (laws::*check)() const) {
+        detail::visit_law(
+            name, [&] { (all.*check)(); }, visit);
     };
-    const std::size_t dimension = bind().dimension();
-    const auto input = [&](std::uint64_t seed) { return detail::law_input<T>(dimension, seed); };
-
-    law("codecs bound alike do the same", [&] {
-        auto a = bind(), b = bind();
-        for (std::uint64_t number = 1; number <= 4; ++number)
-            expect(detail::law_operation<T>(a, number, input(number)) ==
-                       detail::law_operation<T>(b, number, input(number)),
-                   "two codecs that were bound alike give other results");
-    });
-    law("a codec is not disturbed where nothing is contributed", [&] {
-        auto codec = bind();
-        detail::law_nothing_contributed<T>(codec, 1);
-        detail::law_operation<T>(codec, 3, input(1));
-    });
-    law("a lossless codec loses nothing", [&] {
-        auto codec = bind();
-        if (codec_type::is_lossless)
-            expect(detail::law_operation<T>(codec, 1, input(1)) == input(1), "the result is not the input");
-    });
-    law("a contractive codec leaves out less than all", [&] {
-        auto codec = bind();
-        const std::vector<T> nothing(dimension), sent = detail::law_operation<T>(codec, 1, input(1));
-        if (codec_type::is_contractive)
-            expect(detail::law_norm(input(1), sent) <= detail::law_norm(input(1), nothing) * (1 + 1e-6),
-                   "what is left out is larger than the input");
-    });
-    if constexpr (requires(const codec_type& codec) { codec.residual(); }) {
-        law("what is sent and what is kept are what was given", [&] {
-            auto codec = bind();
-            std::vector<T> given(dimension), sent(dimension);
-            for (std::uint64_t number = 1; number <= 3; ++number) {
-                const std::vector<T> own = input(number), result = detail::law_operation<T>(codec, number, own);
-                for (std::size_t i = 0; i < dimension; ++i) given[i] += own[i], sent[i] += result[i];
-            }
-            for (std::size_t i = 0; i < dimension; ++i) sent[i] += codec.residual()[i];
-            expect(detail::law_norm(sent, given) <= 1e-4 * detail::law_norm(given, std::vector<T>(dimension)),
-                   "sent and residual do not add up to the inputs");
-        });
-        law("a contribution that is in no result returns", [&] {
-            auto codec = bind();
-            const std::vector<T> own = input(1);
-            codec.begin(1);
-            codec.encode(std::span<const T>(own));
-            codec.rollback();
-            expect(std::equal(own.begin(), own.end(), codec.residual().begin()), "the residual is not the input");
-        });
+    law("codecs bound alike do the same", &laws::is_determined_by_its_binding);
+    law("a codec is not disturbed where nothing is contributed", &laws::bears_that_nothing_is_contributed);
+    law("a lossless codec loses nothing", &laws::loses_nothing_if_lossless);
+    law("an unbiased codec hits the input on average", &laws::hits_the_input_on_average_if_unbiased);
+    law("a contractive codec leaves out less than all", &laws::leaves_out_less_than_all_if_contractive);
+    if constexpr (laws::keeps_residual) {
+        law("what is sent and what is kept are what was given", &laws::keeps_what_it_does_not_send);
+        law("a contribution that is in no result returns", &laws::takes_back_what_is_in_no_result);
     }
 }
 
