@@ -5,6 +5,7 @@
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/split_allgather.hpp>
+#include <rill/transport/delayed.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 #include <rill/transport/subgroup.hpp>
@@ -66,6 +67,7 @@ class foreseeing : public choosy<Net> {
 
     void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
         expected_.push_back({peer, on, {targets.begin(), targets.end()}});
+        ++expected;
         if (!targets.empty()) ++placed;
     }
     void forget(channel) noexcept {
@@ -83,6 +85,7 @@ class foreseeing : public choosy<Net> {
         return foresee(on, base::receive_latest(peers, on, until));
     }
 
+    int expected = 0;
     int placed = 0;     ///< messages for which there was a place
     int forgotten = 0;  ///< messages that were expected and not received
 
@@ -145,6 +148,18 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
+/// Through `delayed`, which hands expectations on, without the places.
+template <class Shape>
+std::string difference_of_delayed(in_process::endpoint& net, std::size_t n, const std::vector<float>& whole) {
+    foreseeing<in_process::endpoint> inner(net, 20);
+    delayed late(inner);
+    static_assert(ExpectingTransport<decltype(late)> && !ExpectingTransport<delayed<in_process::endpoint>>);
+    if (late.chunk_bytes() != 20) return "other chunks";
+    if (!same_bits(whole, sum_of_reals<Shape>(late, n, false))) return "other bits";
+    if (inner.expected == 0 || inner.placed != 0 || inner.forgotten != 0) return "other expectations";
+    return "";
+}
+
 template <class Shape>
 void compare_with_whole() {
     cases::failures all;
@@ -166,6 +181,16 @@ void compare_with_whole() {
 }
 
 }  // namespace
+
+TEST_CASE("chunks: a delayed transport asks for those of the inner one, and lets them in early") {
+    cases::failures all;
+    in_process::run(3, [&](in_process::endpoint& net) {
+        const std::string differs =
+            difference_of_delayed<topology::ring>(net, 1000, sum_of_reals<topology::ring>(net, 1000, false));
+        if (!differs.empty()) all.add(differs);
+    });
+    CHECK(all.text() == "");
+}
 
 TEST_CASE("chunks: the bits are those of whole parts") {
     compare_with_whole<topology::ring>();
