@@ -2,6 +2,7 @@
 
 #include <rill/collective/bucket_plan.hpp>
 #include <rill/collective/request.hpp>
+#include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/receipt.hpp>
@@ -31,6 +32,9 @@ struct bucket_scratch {
 /// order in which tensors become ready: so all ranks start the same operations. One exchange at a time on a group; no
 /// other operation on it from the first `ready` to `finish`. Where it is destroyed before `finish`, what is under way
 /// is cancelled.
+///
+/// Where activities do not run alone (`rill::mpi` below MPI_THREAD_MULTIPLE) each `ready` also lets those under way go
+/// on: they overlap with what is computed as far as the library below sends and receives by itself meanwhile.
 template <class Group, class Start>
 class bucket_exchange {
   public:
@@ -54,6 +58,7 @@ class bucket_exchange {
         RILL_EXPECTS(missing > 0, "bucket_exchange: each tensor is called ready once");
         --missing;
         start_complete_ones();
+        if (!activities_run_alone(group_.net())) let_go_on();
     }
 
     /// Waits for all buckets. The receipt tells of all: the fewest contributors, the least weight and the highest age
@@ -78,6 +83,12 @@ class bucket_exchange {
             if (requests.empty()) started_ = group_.net().now();
             requests.push_back(start_(requests.size()));
         }
+    }
+
+    /// To look at one that is not done lets all go on.
+    void let_go_on() const {
+        for (const request& each : scratch_.requests)
+            if (!each.test()) return;
     }
 
     static receipt joined(receipt all, const receipt& one) {

@@ -32,6 +32,11 @@ consteval bool require_activities() {
 /// this rank's failure in it. After the failure of one operation all that are in flight fail alike, naming the same
 /// culprit.
 ///
+/// It goes on without its caller where the transport's activities run alone (`activities_run_alone`). Where they share
+/// the caller's thread, as over MPI below MPI_THREAD_MULTIPLE, its first messages leave at the start; afterwards it
+/// goes on whenever its rank waits for anything, or looks: `test()` between two pieces of computing lets all operations
+/// go on.
+///
 /// Cost: an activity of the transport and scratch for each operation in flight, kept for later ones; a start allocates
 /// nothing when as many operations, and as large ones, have been in flight before. A start waits while an operation is
 /// under way that began 32 operations before it.

@@ -105,6 +105,16 @@ concept ConcurrentTransport =
         { queue.close() };
     };
 
+/// Whether the activities of a rank go on while it computes. A transport whose activities share the rank's thread says
+/// no by a member of that name: there they go on where the rank waits or looks.
+template <ConcurrentTransport N>
+bool activities_run_alone([[maybe_unused]] const N& net) {
+    if constexpr (requires { net.activities_run_alone(); })
+        return net.activities_run_alone();
+    else
+        return true;
+}
+
 /// A transport that can begin to receive a message before its rank waits for it.
 ///
 /// - `expect(peer, on, targets)`: the next message of that channel which is not yet expected will be received, and may

@@ -121,11 +121,14 @@ class bound_overlapped_bsp {
 /// Bulk-synchronous data-parallel descent whose gradients travel while they are computed: neighbouring layers share
 /// buckets, and a bucket's all-reduce starts as soon as the backward pass has left its layers.
 ///
-/// Needs a `LayeredObjective` and a `ConcurrentTransport`. Over a topology that preserves the order of ranks the
-/// parameters are those of `bsp`, bit for bit; over others (a ring) those of `bsp` with an exchange per bucket, since
-/// where a coordinate lies in its message decides the order in which it is folded. A step is skipped on all ranks as
-/// soon as any bucket of any rank is not finite. Clipping acts on each rank's own gradient, bucket by bucket: one that
-/// needs the whole gradient is refused.
+/// Needs a `LayeredObjective` and a `ConcurrentTransport`. Where activities do not run alone (`rill::mpi` below
+/// MPI_THREAD_MULTIPLE) the exchanges go on at the end of each layer's backward pass, and not within it.
+///
+/// Over a topology that preserves the order of ranks the parameters are those of `bsp`, bit for bit; over others (a
+/// ring) those of `bsp` with an exchange per bucket, since where a coordinate lies in its message decides the order in
+/// which it is folded. A step is skipped on all ranks as soon as any bucket of any rank is not finite. Clipping acts on
+/// each rank's own gradient, bucket by bucket: one that needs the whole gradient is refused.
+///
 /// Cost per step: a dense all-reduce per bucket over `topology`. Memory: the optimizer's, and the activities and
 /// scratch of as many operations as there are buckets. Source: Li et al., PyTorch Distributed, VLDB 2020,
 /// section 3.2.3.

@@ -1,0 +1,201 @@
+// Operations in the background over MPI: their bits, their progress, their end.
+#include <rill/aggregate/max.hpp>
+#include <rill/aggregate/mean.hpp>
+#include <rill/aggregate/min.hpp>
+#include <rill/collective/bucket_exchange.hpp>
+#include <rill/collective/fusion.hpp>
+#include <rill/collective/start.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/topology/split_allgather.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/mpi.hpp>
+
+#include "../collective/cases.hpp"
+#include "../collective/jobs.hpp"
+#include "evidence.hpp"
+#include "processes.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using cases::job;
+
+/// One job of each kind and size; the same on all ranks but for the values.
+template <class Group>
+std::deque<job> all_jobs(const Group& workers) {
+    std::deque<job> jobs;
+    for (const std::size_t n : {0U, 65U, 5000U})
+        for (int kind = 0; kind < cases::job_kinds; ++kind)
+            jobs.emplace_back(kind, n, workers.size() - 1, workers.size(), workers.rank(), n + 1);
+    return jobs;
+}
+
+/// Element types and folds beside the sum of floats: the bits of the results.
+template <class T, class Group, class Fold>
+void add_fold(Group& workers, const Fold& fold, evidence::record& seen) {
+    const std::size_t n = 3000;
+    std::vector<T> input(n), output(n);
+    const rill::counter_rng random(rill::random_key{9}.derive(workers.rank()));
+    for (std::size_t i = 0; i < n; ++i) input[i] = static_cast<T>(random.uniform(i) * 2000 - 1000);
+    rill::start_all_reduce(workers, input, output, fold).get();
+    seen.add(Fold::name, std::as_bytes(std::span(output)));
+}
+template <class Group>
+std::vector<std::uint64_t> of_folds(Group& workers) {
+    evidence::record seen;
+    add_fold<double>(workers, rill::aggregate::max{}, seen);
+    add_fold<std::int32_t>(workers, rill::aggregate::min{}, seen);
+    add_fold<double>(workers, rill::aggregate::mean{}, seen);
+    add_fold<std::int64_t>(workers, rill::aggregate::sum{}, seen);
+    return seen.digests();
+}
+
+using digests = std::vector<std::uint64_t>;
+
+/// What the blocking calls give among threads of this process, by rank.
+template <class Shape>
+std::vector<digests> among_threads(const Shape& shape, int ranks) {
+    std::vector<digests> each(static_cast<std::size_t>(ranks));
+    rill::in_process::run(ranks, [&](auto& net) {
+        rill::group workers{net, shape};
+        digests& own = each[static_cast<std::size_t>(net.rank())];
+        for (job& next : all_jobs(workers)) {
+            next.call(workers);
+            own.push_back(next.digest());
+        }
+        const digests folds = of_folds(workers);
+        own.insert(own.end(), folds.begin(), folds.end());
+    });
+    return each;
+}
+
+/// Waits for one in the manner that is next.
+void await(rill::request& one, std::size_t manner) {
+    if (manner % 3 == 0) return;
+    if (manner % 3 == 1)
+        while (!one.test()) {
+        }
+    else
+        while (!one.wait_for(rill::microseconds(100))) {
+        }
+}
+
+/// Eight at a time under way, got backwards.
+template <class Group>
+digests started_together(Group& workers) {
+    constexpr std::size_t together = 8;
+    std::deque<job> jobs = all_jobs(workers);
+    for (std::size_t first = 0; first < jobs.size(); first += together) {
+        std::vector<rill::request> requests;
+        for (std::size_t i = first; i < std::min(first + together, jobs.size()); ++i)
+            requests.push_back(jobs[i].start(workers));
+        for (; !requests.empty(); requests.pop_back()) {
+            await(requests.back(), requests.size());
+            requests.back().get();
+        }
+    }
+    digests own;
+    for (const job& done : jobs) own.push_back(done.digest());
+    const digests folds = of_folds(workers);
+    own.insert(own.end(), folds.begin(), folds.end());
+    return own;
+}
+
+template <class Shape>
+void compare(const Shape& shape, const rill::mpi::options& chosen) {
+    const int ranks = processes::count();
+    const std::vector<digests> due = among_threads(shape, ranks);
+    processes::run(
+        ranks,
+        [&](auto& net) {
+            rill::group workers{net, shape};
+            CHECK(started_together(workers) == due[static_cast<std::size_t>(net.rank())]);
+        },
+        chosen);
+}
+
+}  // namespace
+
+TEST_CASE("collectives in the background give the bits of in_process") {
+    compare(rill::topology::split_allgather{}, {});
+    compare(rill::topology::ring{}, {.eager_bytes = 1024});
+}
+
+TEST_CASE("collectives in the background send their first messages at the start") {
+    processes::run(processes::count(), [](auto& net) {
+        if (net.size() == 1 || net.activities_run_alone()) return;
+        rill::group workers{net, rill::topology::ring{}};
+        std::vector<float> data(1000, 1);
+        const auto before = net.counted().messages_sent;
+        rill::request under_way = rill::start_all_reduce(workers, data, data);
+        CHECK(net.counted().messages_sent > before);
+        under_way.get();
+        CHECK(data == std::vector<float>(1000, static_cast<float>(net.size())));
+    });
+}
+
+TEST_CASE("collectives of buckets go on whenever a tensor becomes ready, at any thread level") {
+    processes::run(processes::count(), [](auto& net) {
+        if (net.size() == 1) return;
+        // The last tensor is a bucket of its own, all others are one that is not complete before the end.
+        constexpr std::size_t others = 2000;
+        std::vector<std::size_t> sizes(others, 1);
+        sizes.push_back(others);
+        const rill::bucket_plan plan = rill::fusion{.bytes = others * sizeof(float)}.bind(sizes, sizeof(float));
+        REQUIRE(plan.buckets().size() == 2);
+        std::vector<float> data(2 * others, 1);
+        rill::group workers{net, rill::topology::split_allgather{}};
+        rill::bucket_exchange exchange(workers, plan, [&](std::size_t i) {
+            const rill::segment place = plan.buckets()[i].elements;
+            return rill::start_all_reduce(workers, std::span(data).subspan(place.begin, place.size()),
+                                          std::span(data).subspan(place.begin, place.size()));
+        });
+        const auto before = net.counted().messages_received;
+        exchange.ready(others);
+        for (std::size_t i = others; i-- > 1; exchange.ready(i))
+            if (net.counted().messages_received == before) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        CHECK(net.counted().messages_received > before);
+        exchange.ready(0);
+        exchange.finish();
+        CHECK(data == std::vector<float>(2 * others, static_cast<float>(net.size())));
+    });
+}
+
+TEST_CASE("collectives in the background are cancelled on all ranks, naming who did it") {
+    processes::run(processes::count(), [](auto& net) {
+        if (net.size() == 1) return;
+        rill::group workers{net, rill::topology::split_allgather{}};
+        std::vector<float> data(1000, 1);
+        const auto blamed = [&](auto call) -> rill::rank_t {
+            try {
+                call();
+            } catch (const rill::error& e) {
+                return e.culprit();
+            }
+            return rill::no_rank;
+        };
+        if (net.rank() == 0) {  // comes too late for it to be done
+            while (!net.aborted(workers.context())) net.sleep_until(net.now() + rill::milliseconds(1));
+        } else {
+            rill::request never = rill::start_all_reduce(workers, data, data);
+            if (net.rank() == 1) {
+                CHECK(!never.wait_for(rill::milliseconds(5)));
+                never.cancel();
+            }
+            CHECK(blamed([&] { never.get(); }) == 1);
+        }
+        CHECK(blamed([&] { rill::barrier(workers); }) == 1);
+    });
+}
