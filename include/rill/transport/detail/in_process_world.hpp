@@ -8,13 +8,11 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/call_table.hpp>
 #include <rill/transport/detail/in_process_bell.hpp>
-#include <rill/transport/detail/in_process_bells.hpp>
 #include <rill/transport/detail/in_process_mailbox.hpp>
-#include <rill/transport/detail/same_failure.hpp>
+#include <rill/transport/detail/in_process_notice_board.hpp>
+#include <rill/transport/detail/in_process_rank_state.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +22,6 @@
 #include <span>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -44,21 +41,8 @@ struct options {
 
 namespace detail {
 
-using rill::detail::call_table;
-
 /// Set while this thread runs an activity: whether its waits shall end.
 inline thread_local const std::atomic<bool>* stop_requested = nullptr;
-
-struct alignas(64) rank_state {
-    explicit rank_state(int ranks) : box(ranks) {}
-
-    std::mutex mutex;  ///< guards box, calls and awaiting_room; bells may be rung while it is held
-    mailbox box;
-    call_table calls;
-    std::vector<rank_t> awaiting_room;
-    class bells bells;
-    alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0}, bytes_received{0};
-};
 
 /// What the ranks share.
 class world {
@@ -207,32 +191,13 @@ class world {
         return at(self).calls.next_context(key);
     }
 
-    /// The first notice of a context wins, and a notice of all contexts is one of each.
     abort_notice abort(const abort_notice& notice) {
-        {
-            const std::lock_guard lock(notices_mutex_);
-            if (const abort_notice* first = find_notice(notice.context)) return *first;
-            notices_.emplace(notice.context, notice);
-            aborts_.fetch_add(1, std::memory_order_release);
-        }
-        ring_all();
-        return notice;
+        const auto [first, is_new] = notices_.add(notice);
+        if (is_new) ring_all();
+        return first;
     }
-
-    /// What has ended a context, in ranks of this world, where an error in ranks of a subgroup tells of it.
-    std::optional<abort_notice> origin_of(const abort_notice& told) {
-        const std::lock_guard lock(notices_mutex_);
-        for (const auto& [context, notice] : notices_)
-            if (rill::detail::same_failure(notice, told)) return notice;
-        return std::nullopt;
-    }
-
-    std::optional<abort_notice> aborted(std::uint64_t context) {
-        if (aborts_.load(std::memory_order_acquire) == 0) return std::nullopt;
-        const std::lock_guard lock(notices_mutex_);
-        const abort_notice* first = find_notice(context);
-        return first == nullptr ? std::nullopt : std::optional(*first);
-    }
+    std::optional<abort_notice> origin_of(const abort_notice& told) { return notices_.origin_of(told); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return notices_.of(context); }
 
     traffic counted(rank_t rank) {
         const rank_state& own = at(rank);
@@ -242,26 +207,6 @@ class world {
     }
 
   private:
-    /// Keeps a sender on the list of those to wake when there is room.
-    class room_request {
-      public:
-        room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
-            const std::lock_guard lock(target_.mutex);
-            target_.awaiting_room.push_back(sender_);
-        }
-        room_request(const room_request&) = delete;
-        room_request& operator=(const room_request&) = delete;
-        ~room_request() {
-            const std::lock_guard lock(target_.mutex);
-            auto& all = target_.awaiting_room;
-            all.erase(std::find(all.begin(), all.end(), sender_));
-        }
-
-      private:
-        rank_state& target_;
-        rank_t sender_;
-    };
-
     template <class Ready>
     bool wait_at(bell& own, rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
         for (;;) {
@@ -324,12 +269,6 @@ class world {
         at(from).bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
     }
 
-    const abort_notice* find_notice(std::uint64_t context) const {
-        auto found = notices_.find(context);
-        if (found == notices_.end()) found = notices_.find(every_context);
-        return found == notices_.end() ? nullptr : &found->second;
-    }
-
     void ring_all() {
         for (const auto& each : ranks_) each->bells.ring_all();
     }
@@ -339,9 +278,7 @@ class world {
     std::atomic<int> threads_;
     int cores_;
     std::atomic<int> inquirers_{0};
-    std::atomic<int> aborts_{0};
-    std::mutex notices_mutex_;
-    std::unordered_map<std::uint64_t, abort_notice> notices_;
+    notice_board notices_;
 };
 
 }  // namespace detail

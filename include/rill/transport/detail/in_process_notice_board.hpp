@@ -1,0 +1,56 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/transport/detail/same_failure.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+/// What has ended which context. Any thread may tell and ask; to ask costs one load while nothing has ended.
+class notice_board {
+  public:
+    /// The first notice of a context wins, and a notice of all contexts is one of each: gives the one that won, and
+    /// whether that is this one.
+    std::pair<abort_notice, bool> add(const abort_notice& notice) {
+        const std::lock_guard lock(mutex_);
+        if (const abort_notice* first = find(notice.context)) return {*first, false};
+        notices_.emplace(notice.context, notice);
+        count_.fetch_add(1, std::memory_order_release);
+        return {notice, true};
+    }
+
+    std::optional<abort_notice> of(std::uint64_t context) {
+        if (count_.load(std::memory_order_acquire) == 0) return std::nullopt;
+        const std::lock_guard lock(mutex_);
+        const abort_notice* first = find(context);
+        return first == nullptr ? std::nullopt : std::optional(*first);
+    }
+
+    /// What has ended a context, in ranks of this world, where an error in ranks of a subgroup tells of it.
+    std::optional<abort_notice> origin_of(const abort_notice& told) {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [context, notice] : notices_)
+            if (rill::detail::same_failure(notice, told)) return notice;
+        return std::nullopt;
+    }
+
+  private:
+    const abort_notice* find(std::uint64_t context) const {
+        auto found = notices_.find(context);
+        if (found == notices_.end()) found = notices_.find(every_context);
+        return found == notices_.end() ? nullptr : &found->second;
+    }
+
+    std::mutex mutex_;
+    std::unordered_map<std::uint64_t, abort_notice> notices_;
+    std::atomic<int> count_{0};
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail

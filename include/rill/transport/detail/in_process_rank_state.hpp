@@ -1,0 +1,51 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/call_table.hpp>
+#include <rill/transport/detail/in_process_bells.hpp>
+#include <rill/transport/detail/in_process_mailbox.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+using rill::detail::call_table;
+
+/// What others reach of one rank.
+struct alignas(64) rank_state {
+    explicit rank_state(int ranks) : box(ranks) {}
+
+    std::mutex mutex;  ///< guards box, calls and awaiting_room; bells may be rung while it is held
+    mailbox box;
+    call_table calls;
+    std::vector<rank_t> awaiting_room;
+    class bells bells;
+    alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0}, bytes_received{0};
+};
+
+/// Keeps a sender on the list of those to wake when there is room.
+class room_request {
+  public:
+    room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
+        const std::lock_guard lock(target_.mutex);
+        target_.awaiting_room.push_back(sender_);
+    }
+    room_request(const room_request&) = delete;
+    room_request& operator=(const room_request&) = delete;
+    ~room_request() {
+        const std::lock_guard lock(target_.mutex);
+        auto& all = target_.awaiting_room;
+        all.erase(std::find(all.begin(), all.end(), sender_));
+    }
+
+  private:
+    rank_state& target_;
+    rank_t sender_;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail
