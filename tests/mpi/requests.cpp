@@ -128,12 +128,12 @@ void compare(const Shape& shape, const rill::mpi::options& chosen) {
 
 }  // namespace
 
-TEST_CASE("collectives in the background give the bits of in_process") {
+TEST_CASE("requests: operations in the background give the bits of in_process") {
     compare(rill::topology::split_allgather{}, {});
     compare(rill::topology::ring{}, {.eager_bytes = 1024});
 }
 
-TEST_CASE("collectives in the background send their first messages at the start") {
+TEST_CASE("requests: the first messages leave at the start") {
     processes::run(processes::count(), [](auto& net) {
         if (net.size() == 1 || net.activities_run_alone()) return;
         rill::group workers{net, rill::topology::ring{}};
@@ -146,7 +146,7 @@ TEST_CASE("collectives in the background send their first messages at the start"
     });
 }
 
-TEST_CASE("collectives of buckets go on whenever a tensor becomes ready, at any thread level") {
+TEST_CASE("requests: buckets go on whenever a tensor becomes ready, at any thread level") {
     processes::run(processes::count(), [](auto& net) {
         if (net.size() == 1) return;
         // The last tensor is a bucket of its own, all others are one that is not complete before the end.
@@ -173,7 +173,7 @@ TEST_CASE("collectives of buckets go on whenever a tensor becomes ready, at any 
     });
 }
 
-TEST_CASE("collectives in the background are cancelled on all ranks, naming who did it") {
+TEST_CASE("requests: one that is cancelled ends on all ranks, naming who did it") {
     processes::run(processes::count(), [](auto& net) {
         if (net.size() == 1) return;
         rill::group workers{net, rill::topology::split_allgather{}};
