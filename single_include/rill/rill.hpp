@@ -690,7 +690,9 @@ struct duration {
     friend constexpr duration operator*(duration a, std::int64_t k) {
         return duration(detail::saturated_product(a.ns, k));
     }
-    friend constexpr duration operator/(duration a, std::int64_t k) { return duration(a.ns / k); }
+    friend constexpr duration operator/(duration a, std::int64_t k) {
+        return k == -1 ? a * -1 : duration(a.ns / k);  // the least is further from 0 than the most
+    }
 };
 
 /// A number of nanoseconds as a span of time.
@@ -706,7 +708,8 @@ constexpr duration seconds(std::int64_t n) { return duration(1'000'000'000) * n;
 constexpr duration transfer_time(std::uint64_t bytes, std::uint64_t bandwidth) {
     if (bandwidth == 0) return {};
     __extension__ using wide = unsigned __int128;
-    return duration(static_cast<std::int64_t>((wide{bytes} * 1'000'000'000U + bandwidth - 1) / bandwidth));
+    const wide ns = (wide{bytes} * 1'000'000'000U + bandwidth - 1) / bandwidth;
+    return duration(ns > static_cast<wide>(detail::most_ns) ? detail::most_ns : static_cast<std::int64_t>(ns));
 }
 
 /// An instant on a transport's clock. Instants of different transports do not compare.
@@ -981,7 +984,8 @@ struct contiguous_range {
 ///   used where there is no view: that costs a pass and N elements of a group's memory. Without `write`, and a view of
 ///   elements that are not `const`, it is an input only.
 /// - `is_view` (absent: false): a copy refers to the same elements, which outlive it. Of such a type a temporary may be
-///   given to an operation in the background.
+///   given to an operation in the background. (Where a type has no `view` at all, one may be an input all the same: the
+///   start reads it.)
 ///
 /// `x` arrives as `X&` or `const X&`, as the caller has it.
 template <class X>
@@ -1250,6 +1254,16 @@ concept ConcurrentTransport =
         { queue.pop(until) } -> std::same_as<std::optional<int>>;
         { queue.close() };
     };
+
+/// Whether the activities of a rank go on while it computes. A transport whose activities share the rank's thread says
+/// no by a member of that name: there they go on where the rank waits or looks.
+template <ConcurrentTransport N>
+bool activities_run_alone([[maybe_unused]] const N& net) {
+    if constexpr (requires { net.activities_run_alone(); })
+        return net.activities_run_alone();
+    else
+        return true;
+}
 
 /// A transport that can begin to receive a message before its rank waits for it.
 ///
@@ -5565,6 +5579,114 @@ static_assert(Aggregator<min, float>);
 
 }  // namespace rill::inline RILL_ABI::aggregate
 
+// ===== rill/collective/detail/inquest.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Finds who is to blame for a call that does not go on, and throws. Asks every rank what it has entered.
+template <Transport Net>
+class inquest {
+  public:
+    /// `patience`: of the call; `signature`: as this rank has made it.
+    inquest(Net& net, std::uint64_t context, const call_signature& signature, duration patience)
+        : net_(&net), context_(context), signature_(&signature), patience_(patience) {}
+
+    /// `source` sent a frame of another call.
+    [[noreturn]] void disagree(rank_t source) const {
+        blame_odd_one(entrants(false));
+        fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
+    }
+
+    /// Time is up.
+    [[noreturn]] void nothing_came_from(rank_t peer) const {
+        blame_odd_one(entrants(true));
+        fail(failure::timeout, peer, net_->rank(),
+             "rank " + std::to_string(net_->rank()) + " waited " + std::to_string(patience_.seconds()) +
+                 " s for rank " + std::to_string(peer) +
+                 ", which has entered the operation: slow, or the link between them is cut");
+    }
+
+    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
+        throw_error({.context = context_,
+                     .operation = signature_->number,
+                     .kind = kind,
+                     .culprit = culprit,
+                     .other = other,
+                     .reason = describe() + ": " + what});
+    }
+
+    /// For messages: "all_reduce (operation 7)".
+    std::string describe() const {
+        return std::string(name(signature_->kind)) + " (operation " + std::to_string(signature_->number) + ")";
+    }
+
+  private:
+    struct entrant {
+        rank_t rank;
+        call_signature call;
+    };
+
+    /// What the ranks have entered: this call as each of them made it, or a later one where it was left out. Where it
+    /// matters, a rank that has not come is an error.
+    std::vector<entrant> entrants(bool all_must_have_come) const {
+        const time_point until = net_->now() + patience_ / 8;
+        std::vector<entrant> come;
+        for (rank_t r = 0; r < net_->size(); ++r) {
+            const auto entered = net_->inquire(r, context_, signature_->number, until);
+            if (entered)
+                come.push_back({r, *entered});
+            else if (all_must_have_come)
+                fail(failure::timeout, r, no_rank,
+                     "rank " + std::to_string(r) + " has not entered the operation within " +
+                         std::to_string(patience_.seconds()) + " s");
+        }
+        return come;
+    }
+
+    /// The odd one is the lowest rank outside the largest set of equal calls (of equally large sets: the one with the
+    /// lowest rank).
+    void blame_odd_one(const std::vector<entrant>& come) const {
+        std::ptrdiff_t most = 0;
+        call_signature usual{};
+        for (const entrant& each : come) {
+            const auto equal =
+                std::count_if(come.begin(), come.end(), [&](const entrant& other) { return other.call == each.call; });
+            if (equal <= most) continue;
+            most = equal;
+            usual = each.call;
+        }
+        for (const entrant& each : come)
+            if (each.call != usual)
+                fail(failure::mismatch, each.rank, no_rank,
+                     "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
+    }
+
+    static std::string difference(const call_signature& odd, const call_signature& usual) {
+        const auto differs = [](const char* what, const std::string& a, const std::string& b) {
+            return std::string("calls with ") + what + " " + a + " where others have " + b;
+        };
+        if (odd.number != usual.number)
+            return differs("operation number", std::to_string(odd.number), std::to_string(usual.number));
+        if (odd.kind != usual.kind)
+            return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
+        if (odd.kind == operation::handshake)
+            return "calls with other options (version, topology, seed, timeout, buckets) than the others";
+        if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
+        if (odd.index_bytes != usual.index_bytes)
+            return differs("index width", std::to_string(odd.index_bytes), std::to_string(usual.index_bytes));
+        if (odd.dimension != usual.dimension)
+            return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
+        return "calls with other options (topology, fold, coding, root) than the others";
+    }
+
+    Net* net_;
+    std::uint64_t context_;
+    const call_signature* signature_;
+    duration patience_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
 // ===== rill/collective/exchange.hpp
 
 namespace rill::inline RILL_ABI {
@@ -5577,7 +5699,7 @@ struct arrival {
 };
 
 /// One collective operation under way on one rank: it sends and receives on the operation's channel, remembers which
-/// memory is still being read by others, counts what passes, and finds the culprit when nothing comes.
+/// memory is still being read by others, and counts what passes.
 template <Transport Net>
 class exchange {
   public:
@@ -5691,24 +5813,14 @@ class exchange {
     duration elapsed() const { return net_->now() - start_; }
 
     /// A frame of another call arrived: finds the rank whose call differs from the others' and throws `mismatch`.
-    [[noreturn]] void disagree(rank_t source) const {
-        blame_odd_one(entrants(false));
-        fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
-    }
+    [[noreturn]] void disagree(rank_t source) const { inquest().disagree(source); }
 
     [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
-        throw_error({.context = on_.context,
-                     .operation = signature_.number,
-                     .kind = kind,
-                     .culprit = culprit,
-                     .other = other,
-                     .reason = describe() + ": " + what});
+        inquest().fail(kind, culprit, other, what);
     }
 
     /// For messages: "all_reduce (operation 7)".
-    std::string describe() const {
-        return std::string(name(signature_.kind)) + " (operation " + std::to_string(signature_.number) + ")";
-    }
+    std::string describe() const { return inquest().describe(); }
 
   private:
     static constexpr std::size_t many = 16;
@@ -5737,71 +5849,8 @@ class exchange {
         round_ = 0;
     }
 
-    struct entrant {
-        rank_t rank;
-        call_signature call;
-    };
-
-    /// What the ranks have entered: this call as each of them made it, or a later one where it was left out. Where it
-    /// matters, a rank that has not come is an error.
-    std::vector<entrant> entrants(bool all_must_have_come) const {
-        const time_point until = net_->now() + patience_ / 8;
-        std::vector<entrant> come;
-        for (rank_t r = 0; r < net_->size(); ++r) {
-            const auto entered = net_->inquire(r, on_.context, signature_.number, until);
-            if (entered)
-                come.push_back({r, *entered});
-            else if (all_must_have_come)
-                fail(failure::timeout, r, no_rank,
-                     "rank " + std::to_string(r) + " has not entered the operation within " +
-                         std::to_string(patience_.seconds()) + " s");
-        }
-        return come;
-    }
-
-    /// The odd one is the lowest rank outside the largest set of equal calls (of equally large sets: the one with the
-    /// lowest rank).
-    void blame_odd_one(const std::vector<entrant>& come) const {
-        std::ptrdiff_t most = 0;
-        call_signature usual{};
-        for (const entrant& each : come) {
-            const auto equal =
-                std::count_if(come.begin(), come.end(), [&](const entrant& other) { return other.call == each.call; });
-            if (equal <= most) continue;
-            most = equal;
-            usual = each.call;
-        }
-        for (const entrant& each : come)
-            if (each.call != usual)
-                fail(failure::mismatch, each.rank, no_rank,
-                     "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
-    }
-
-    static std::string difference(const call_signature& odd, const call_signature& usual) {
-        const auto differs = [](const char* what, const std::string& a, const std::string& b) {
-            return std::string("calls with ") + what + " " + a + " where others have " + b;
-        };
-        if (odd.number != usual.number)
-            return differs("operation number", std::to_string(odd.number), std::to_string(usual.number));
-        if (odd.kind != usual.kind)
-            return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
-        if (odd.kind == operation::handshake)
-            return "calls with other options (version, topology, seed, timeout, buckets) than the others";
-        if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
-        if (odd.index_bytes != usual.index_bytes)
-            return differs("index width", std::to_string(odd.index_bytes), std::to_string(usual.index_bytes));
-        if (odd.dimension != usual.dimension)
-            return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
-        return "calls with other options (topology, fold, coding, root) than the others";
-    }
-
-    [[noreturn]] void nothing_came_from(rank_t peer) const {
-        blame_odd_one(entrants(true));
-        fail(failure::timeout, peer, net_->rank(),
-             "rank " + std::to_string(net_->rank()) + " waited " + std::to_string(patience_.seconds()) +
-                 " s for rank " + std::to_string(peer) +
-                 ", which has entered the operation: slow, or the link between them is cut");
-    }
+    detail::inquest<Net> inquest() const { return {*net_, on_.context, signature_, patience_}; }
+    [[noreturn]] void nothing_came_from(rank_t peer) const { inquest().nothing_came_from(peer); }
 
     Net* net_;
     channel on_;
@@ -6426,13 +6475,24 @@ struct open_context {
     std::uint64_t number;
 };
 
+/// The two numbers of an operation: apart where a group has gone back to an earlier count.
+struct operation_numbers {
+    std::uint64_t in_context = 0;  ///< on the wire and in errors: rises for ever, so that no call is taken for another
+    std::uint64_t counted = 0;     ///< in receipts and in the keys of random numbers
+
+    constexpr operation_numbers next() const { return {in_context + 1, counted + 1}; }
+    constexpr operation_numbers resumed_at(std::uint64_t number) const {
+        return {std::max(in_context, number), number};
+    }
+};
+
 /// What the lanes of a group share.
 template <Transport Net, Topology Shape>
 struct membership {
     open_context<Net> context;
     Shape shape;
     group_options options;
-    std::uint64_t last_number = 0;  ///< of the operations called or started so far
+    operation_numbers last{};  ///< of the operations called or started so far
     loans lent{};
 };
 
@@ -6508,6 +6568,11 @@ class task {
 
 namespace rill::inline RILL_ABI {
 
+namespace detail {
+template <ConcurrentTransport Net, Topology Shape>
+class worker;
+}  // namespace detail
+
 /// Where the operations of a group run, one at a time: an exchange with scratch of its own. A group is the lane of its
 /// blocking calls; each operation that is started has another one.
 template <Transport Net, Topology Shape>
@@ -6529,10 +6594,10 @@ class lane {
     std::uint64_t context() const { return of_->context.number; }
 
     /// The number that the next `run` gives to its operation.
-    std::uint64_t next_number() const { return waits_to_run_ ? number_ : of_->last_number + 1; }
+    std::uint64_t next_number() const { return waits_to_run_ ? numbers_.counted : of_->last.next().counted; }
 
     /// The key of the random numbers that this rank draws in the operation at hand.
-    random_key key() const { return random_key{options().seed}.derive(number_, rank()); }
+    random_key key() const { return random_key{options().seed}.derive(numbers_.counted, rank()); }
 
     /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
     /// culprit (or with the one whose failure came first), and this and every later call throws.
@@ -6540,30 +6605,11 @@ class lane {
     receipt run(call_signature signature, Body&& body) {
         RILL_EXPECTS(!started_ || waits_to_run_, "start: its body runs one operation; start another for the next");
         if (const auto notice = net().aborted(context())) throw_error(*notice);
-        if (!started_) number_ = ++of_->last_number;
+        if (!started_) numbers_ = of_->last = of_->last.next();
         waits_to_run_ = false;
-        signature.number = number_;
+        signature.number = numbers_.in_context;
         [[maybe_unused]] const auto recorded = span_of(net(), name(signature.kind));
         return guarded(signature, std::forward<Body>(body));
-    }
-
-    /// Runs `body(*this)`, which calls `run` once, for the number that was given to it beforehand. Should it not come
-    /// to that, this rank has failed in the operation that the others wait for.
-    template <class Body>
-    receipt run_started(std::uint64_t number, Body&& body) {
-        number_ = number;
-        started_ = waits_to_run_ = true;
-        try {
-            const receipt result = body(*this);
-            RILL_EXPECTS(!waits_to_run_, "start: its body runs no operation");
-            return result;
-        } catch (const std::exception& e) {
-            if (waits_to_run_) abandon(e.what());
-            throw;
-        } catch (...) {
-            if (waits_to_run_) abandon("an exception of unknown type");
-            throw;
-        }
     }
 
     /// Scratch of one type, made on first use and kept: a steady-state operation allocates nothing.
@@ -6588,7 +6634,7 @@ class lane {
             exchange_.begin(signature, options().timeout);
             receipt result = body(exchange_);
             exchange_.finish();
-            result.operation_number = signature.number;
+            result.operation_number = numbers_.counted;
             result.wire = exchange_.counted();
             result.elapsed = exchange_.elapsed();
             return result;
@@ -6605,12 +6651,34 @@ class lane {
     }
 
   private:
+    template <ConcurrentTransport, Topology>
+    friend class detail::worker;
+
     struct slot {
         const void* type;
         std::unique_ptr<void, void (*)(void*)> object;
     };
     template <class State>
     static constexpr char type_tag = 0;
+
+    /// Runs `body(*this)`, which calls `run` once, for the numbers that were given to it beforehand. Should it not come
+    /// to that, this rank has failed in the operation that the others wait for.
+    template <class Body>
+    receipt run_started(const detail::operation_numbers& numbers, Body&& body) {
+        numbers_ = numbers;
+        started_ = waits_to_run_ = true;
+        try {
+            const receipt result = body(*this);
+            RILL_EXPECTS(!waits_to_run_, "start: its body runs no operation");
+            return result;
+        } catch (const std::exception& e) {
+            if (waits_to_run_) abandon(e.what());
+            throw;
+        } catch (...) {
+            if (waits_to_run_) abandon("an exception of unknown type");
+            throw;
+        }
+    }
 
     /// On a transport that records what its user names: the operation as a span.
     static auto span_of(Net& net, const char* what) {
@@ -6645,16 +6713,16 @@ class lane {
 
     void abandon(const char* why) {
         net().abort({.context = context(),
-                     .operation = number_,
+                     .operation = numbers_.in_context,
                      .culprit = rank(),
-                     .reason = "operation " + std::to_string(number_) + ": rank " + std::to_string(rank()) +
+                     .reason = "operation " + std::to_string(numbers_.in_context) + ": rank " + std::to_string(rank()) +
                                " has not come to it: " + why});
     }
 
     detail::membership<Net, Shape>* of_;
     exchange<Net> exchange_;
     std::vector<slot> workspaces_;
-    std::uint64_t number_ = 0;
+    detail::operation_numbers numbers_{};
     bool started_ = false;       ///< operations come numbered
     bool waits_to_run_ = false;  ///< a started operation has not been run yet
 };
@@ -6668,26 +6736,27 @@ namespace rill::inline RILL_ABI::detail {
 /// An activity with a lane of its own that runs one started operation after the other.
 ///
 /// `task_`, `result_` and `failure_` belong to the worker between the job in `jobs_` and `done_`, and to the group's
-/// activity otherwise.
+/// activity otherwise. A request may keep it when its group has gone: after `end` nothing here refers to the group.
 template <ConcurrentTransport Net, Topology Shape>
 class worker final : public pending {
   public:
     explicit worker(membership<Net, Shape>& of)
-        : lane_(of), jobs_(of.context.net), done_(of.context.net), thread_(of.context.net.spawn([this] { serve(); })) {}
+        : net_(&of.context.net), lane_(of), jobs_(*net_), done_(*net_), thread_(net_->spawn([this] { serve(); })) {}
     ~worker() override { end(); }
 
     /// Whether it can take another operation, once nobody holds this one's request.
     bool is_usable() const { return !has_ended_; }
-    std::uint64_t number() const { return number_; }
+    /// Of its operation, in errors and on the wire.
+    std::uint64_t number() const { return numbers_.in_context; }
 
     template <class Body>
-    void start(std::uint64_t number, Body&& body) {
+    void start(const operation_numbers& numbers, Body&& body) {
         task_.emplace(std::forward<Body>(body));
         done_.reset();
         failure_ = nullptr;
         is_performed_ = is_done_ = false;
-        number_ = number;
-        jobs_.push(number);
+        numbers_ = numbers;
+        jobs_.push(numbers);
     }
 
     bool await(deadline until) noexcept override {
@@ -6704,7 +6773,7 @@ class worker final : public pending {
         return true;
     }
 
-    time_point now() const override { return std::as_const(lane_.net()).now(); }
+    time_point now() const override { return std::as_const(*net_).now(); }
 
     void cancel(const char* why) noexcept override {
         if (!await(deadline::immediate)) abort(why);
@@ -6725,17 +6794,17 @@ class worker final : public pending {
   private:
     void serve() noexcept {
         try {
-            while (const auto number = jobs_.pop(deadline::never)) {
-                perform(*number);
+            while (const auto numbers = jobs_.pop(deadline::never)) {
+                perform(*numbers);
                 done_.set();
             }
         } catch (...) {  // all contexts have ended
         }
     }
 
-    void perform(std::uint64_t number) noexcept {
+    void perform(const operation_numbers& numbers) noexcept {
         try {
-            result_ = lane_.run_started(number, task_);
+            result_ = lane_.run_started(numbers, task_);
         } catch (...) {
             failure_ = std::current_exception();
         }
@@ -6744,11 +6813,11 @@ class worker final : public pending {
     }
 
     void abort(const char* why) noexcept {
-        const std::string operation = "operation " + std::to_string(number_), rank = std::to_string(lane_.rank());
-        lane_.net().abort({.context = lane_.context(),
-                           .operation = number_,
-                           .culprit = lane_.rank(),
-                           .reason = operation + ": rank " + rank + " " + why});
+        const std::string operation = "operation " + std::to_string(number()), rank = std::to_string(lane_.rank());
+        net_->abort({.context = lane_.context(),
+                     .operation = number(),
+                     .culprit = lane_.rank(),
+                     .reason = operation + ": rank " + rank + " " + why});
     }
 
     void end_thread() noexcept {
@@ -6756,8 +6825,10 @@ class worker final : public pending {
         has_ended_ = true;
         jobs_.close();
         thread_.join();
+        task_.reset();  // it may never have begun, and holds what the group has lent
     }
 
+    Net* net_;
     lane<Net, Shape> lane_;
     task<lane<Net, Shape>> task_;
     receipt result_{};
@@ -6765,8 +6836,8 @@ class worker final : public pending {
     bool is_performed_ = true;
     bool is_done_ = true;  ///< and the group's activity knows it
     bool has_ended_ = false;
-    std::uint64_t number_ = 0;
-    typename Net::template queue<std::uint64_t> jobs_;
+    operation_numbers numbers_{};
+    typename Net::template queue<operation_numbers> jobs_;
     typename Net::event done_;
     typename Net::activity thread_;
 };
@@ -6872,11 +6943,11 @@ class crew<Net, Shape> {
 
     template <class Body>
     request start(Body&& body) {
-        const std::uint64_t number = of_->last_number + 1;
-        make_room(number);
+        const operation_numbers next = of_->last.next();
+        make_room(next.in_context);
         const std::shared_ptr<member>& chosen = idle_member();
-        chosen->start(number, std::forward<Body>(body));
-        of_->last_number = number;
+        chosen->start(next, std::forward<Body>(body));
+        of_->last = next;
         return request(chosen);
     }
 
@@ -6935,10 +7006,11 @@ class group : detail::group_base<Net, Shape>, public lane<Net, Shape> {
         shake_hands();
     }
 
-    /// How many operations have been called or started. Random numbers are derived from it: to resume bit for bit, save
-    /// it and set it on all ranks alike before the first operation.
-    std::uint64_t operation_number() const { return this->members.last_number; }
-    void resume_at(std::uint64_t number) { this->members.last_number = number; }
+    /// How many operations have been called or started. Receipts carry it and random numbers are derived from it: to
+    /// resume bit for bit, save it and set it on all ranks alike, between two operations. It may go back; the numbers
+    /// in errors then do not, since a rank that has not come must not be taken for one that came the first time.
+    std::uint64_t operation_number() const { return this->members.last.counted; }
+    void resume_at(std::uint64_t number) { this->members.last = this->members.last.resumed_at(number); }
 
     /// See `rill::start`.
     template <class Body>
@@ -6996,6 +7068,35 @@ class held<Argument&> {
     Argument* of_;
 };
 
+/// The values of an input in the order of `X`.
+template <Tensor X>
+class evaluated {
+  public:
+    explicit evaluated(const X& of) : elements_(size_of(of)) { read_tensor(of, std::span(elements_)); }
+    std::span<const tensor_element<X>> elements() const { return elements_; }
+
+  private:
+    aligned_vector<tensor_element<X>> elements_;
+};
+
+/// Whether an input of an operation in the background is evaluated by its start: what is a temporary and has no memory
+/// of its own. An expression may refer to other temporaries, as `f() + x` does to what f returns.
+template <class In>
+constexpr bool is_evaluated_at_start = false;
+template <class In>
+    requires(!std::is_lvalue_reference_v<In> && Tensor<In>)
+constexpr bool is_evaluated_at_start<In> =
+    !ViewableAs<const std::remove_reference_t<In>, std::span<const tensor_element<In>>>;
+
+/// An input as an operation in the background is to hold it.
+template <class In>
+decltype(auto) lasting_input(std::remove_reference_t<In>& input) {
+    if constexpr (is_evaluated_at_start<In>)
+        return evaluated<std::remove_cvref_t<In>>(input);
+    else
+        return static_cast<In&&>(input);
+}
+
 /// Where elements lie for the time of an operation that have no contiguous place of their own; kept by a lane.
 template <class T>
 struct staging {
@@ -7035,6 +7136,149 @@ void deliver(std::span<const tensor_element<X>> made, X& x) {
 
 }  // namespace rill::inline RILL_ABI::detail
 
+namespace rill::inline RILL_ABI {
+
+template <class X>
+struct tensor_traits<detail::evaluated<X>> {
+    using element_type = tensor_element<X>;
+    static constexpr coordinate_order order = detail::order_of<X>;
+    static std::size_t size(const detail::evaluated<X>& x) { return x.elements().size(); }
+    static std::span<const element_type> view(const detail::evaluated<X>& x) { return x.elements(); }
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/requirements.hpp
+
+// What the collectives require of their arguments, and the messages that say what is missing.
+
+namespace rill::inline RILL_ABI::detail {
+
+template <class X>
+consteval bool require_input() {
+    constexpr bool met = Tensor<X>;
+    static_assert(
+        met,
+        "rill::collective: the input is not a tensor; pass a contiguous range, rill::tensors, or a tensor of a "
+        "library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp), or specialise "
+        "rill::tensor_traits for its type");
+    return met;
+}
+
+template <class X>
+consteval bool require_output() {
+    constexpr bool known = Tensor<X>;
+    static_assert(
+        known,
+        "rill::collective: the output is not a tensor; pass a contiguous range, rill::tensors, or a tensor of "
+        "a library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp), or specialise "
+        "rill::tensor_traits for its type");
+    if constexpr (known) {
+        static_assert(OutputTensor<X>,
+                      "rill::collective: the output cannot be written to, because it is const or an expression; pass a "
+                      "vector, matrix, map, block or view that is not const");
+        return OutputTensor<X>;
+    }
+    return false;
+}
+
+/// What an operation asks of its input and its output.
+template <class In, class Out>
+consteval bool require_tensors() {
+    constexpr bool are_tensors = require_input<In>() && require_output<Out>();
+    if constexpr (are_tensors) {
+        constexpr bool one_element = std::same_as<tensor_element<In>, tensor_element<Out>>;
+        static_assert(one_element,
+                      "rill::collective: input and output have different elements; convert one of them, nothing is "
+                      "converted on the way");
+        static_assert(same_order<In, Out>,
+                      "rill::collective: input and output number their coordinates in different orders (row-major, "
+                      "column-major); assign the input to a tensor of the output's order first");
+        return one_element && same_order<In, Out>;
+    }
+    return false;
+}
+
+/// The ladder that every front door calls before anything else: names the first requirement that is not met, and says
+/// whether all are. Evaluated where it is called, so that its message comes first.
+template <class T, class Fold, class Shape>
+consteval bool require_foldable() {
+    static_assert(Element<T>,
+                  "rill::collective: this element type cannot travel; use float, double, std::int32_t or std::int64_t");
+    if constexpr (Element<T>) {
+        static_assert(
+            !requires(const Fold& fold) { fold.bind(std::size_t{}); },
+            "rill::collective: a compressor is passed that is not bound to this worker; keep what its "
+            "bind(dimension) returns, and pass that");
+        static_assert(Aggregator<Fold, T>,
+                      "rill::collective: the aggregator does not model Aggregator for this element type (a mean of "
+                      "integers?); see rill/concept/aggregator.hpp");
+        if constexpr (Aggregator<Fold, T> && Topology<Shape>)
+            static_assert(Fold::is_commutative || Shape::preserves_rank_order,
+                          "rill::collective: the aggregator does not commute and the topology reorders ranks; use "
+                          "topology::recursive_doubling, topology::split_allgather, topology::tree or topology::star");
+        return Aggregator<Fold, T>;
+    }
+    return false;
+}
+
+/// All of the above.
+template <class In, class Out, class Fold, class Shape>
+consteval bool require_operation() {
+    if constexpr (require_tensors<In, Out>())
+        return require_foldable<tensor_element<Out>, Fold, Shape>();
+    else
+        return false;
+}
+
+template <class X>
+constexpr bool is_stream = false;
+template <class T, class Index>
+constexpr bool is_stream<stream<T, Index>> = true;
+
+/// Operands of the overloads for tensors: a pair of streams has its own.
+template <class In, class Out>
+concept Tensors = !(is_stream<std::remove_cvref_t<In>> && is_stream<std::remove_cvref_t<Out>>);
+
+template <class Codec, class Out>
+concept CompressorFor = Tensor<Out> && Compressor<Codec, tensor_element<Out>>;
+
+/// What `all_reduce` with a compressor asks besides.
+template <class Codec, class Shape>
+consteval bool require_copy_phase() {
+    constexpr bool met = Codec::has_lossless_copy || Shape::has_copy_phase;
+    static_assert(met,
+                  "rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use "
+                  "topology::split_allgather, topology::ring, topology::tree or drop the copy coding");
+    return met;
+}
+
+/// Stands for a call whose composition has been refused.
+struct no_call {
+    template <class Lane>
+    receipt operator()(Lane&) const {
+        return {};
+    }
+};
+
+/// What every non-blocking form asks of what it writes to.
+template <class Out>
+consteval bool require_lasting() {
+    static_assert(
+        is_lasting<Out>,
+        "rill::start: an argument is a temporary that owns its values, which are gone before the operation is "
+        "done; pass a variable or a span");
+    return true;
+}
+/// And of what it reads.
+template <class In, class Out>
+consteval bool require_lasting() {
+    if constexpr (!is_evaluated_at_start<In>) require_lasting<In>();
+    return require_lasting<Out>();
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
 // ===== rill/collective/start.hpp
 
 namespace rill::inline RILL_ABI {
@@ -7059,6 +7303,11 @@ consteval bool require_activities() {
 /// several at once. What `body` throws comes out of `get`; where it throws instead of calling a collective, that is
 /// this rank's failure in it. After the failure of one operation all that are in flight fail alike, naming the same
 /// culprit.
+///
+/// It goes on without its caller where the transport's activities run alone (`activities_run_alone`). Where they share
+/// the caller's thread, as over MPI below MPI_THREAD_MULTIPLE, its first messages leave at the start; afterwards it
+/// goes on whenever its rank waits for anything, or looks: `test()` between two pieces of computing lets all operations
+/// go on.
 ///
 /// Cost: an activity of the transport and scratch for each operation in flight, kept for later ones; a start allocates
 /// nothing when as many operations, and as large ones, have been in flight before. A start waits while an operation is
@@ -7533,129 +7782,12 @@ struct tensor_traits<R> : detail::tensor_sequence<tensor_element<detail::in_rang
 
 // ===== rill/collective/front.hpp
 
-// What the front doors of the collectives share: arguments, signatures, the diagnostics of wrong compositions.
+// What the front doors of the collectives share: arguments, signatures, the running of a schedule.
 //
 // Each overload has one `<collective>_call(group, arguments...)`: it checks the arguments and returns a callable that
 // runs the collective on a lane. The blocking form calls it on the group, the non-blocking form starts it.
 
 namespace rill::inline RILL_ABI::detail {
-
-template <class X>
-consteval bool require_input() {
-    constexpr bool met = Tensor<X>;
-    static_assert(
-        met,
-        "rill::collective: the input is not a tensor; pass a contiguous range, rill::tensors, or a tensor of a "
-        "library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp), or specialise "
-        "rill::tensor_traits for its type");
-    return met;
-}
-
-template <class X>
-consteval bool require_output() {
-    constexpr bool known = Tensor<X>;
-    static_assert(
-        known,
-        "rill::collective: the output is not a tensor; pass a contiguous range, rill::tensors, or a tensor of "
-        "a library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp), or specialise "
-        "rill::tensor_traits for its type");
-    if constexpr (known) {
-        static_assert(OutputTensor<X>,
-                      "rill::collective: the output cannot be written to, because it is const or an expression; pass a "
-                      "vector, matrix, map, block or view that is not const");
-        return OutputTensor<X>;
-    }
-    return false;
-}
-
-/// What an operation asks of its input and its output.
-template <class In, class Out>
-consteval bool require_tensors() {
-    constexpr bool are_tensors = require_input<In>() && require_output<Out>();
-    if constexpr (are_tensors) {
-        constexpr bool one_element = std::same_as<tensor_element<In>, tensor_element<Out>>;
-        static_assert(one_element,
-                      "rill::collective: input and output have different elements; convert one of them, nothing is "
-                      "converted on the way");
-        static_assert(same_order<In, Out>,
-                      "rill::collective: input and output number their coordinates in different orders (row-major, "
-                      "column-major); assign the input to a tensor of the output's order first");
-        return one_element && same_order<In, Out>;
-    }
-    return false;
-}
-
-/// The ladder that every front door calls before anything else: names the first requirement that is not met, and says
-/// whether all are. Evaluated where it is called, so that its message comes first.
-template <class T, class Fold, class Shape>
-consteval bool require_foldable() {
-    static_assert(Element<T>,
-                  "rill::collective: this element type cannot travel; use float, double, std::int32_t or std::int64_t");
-    if constexpr (Element<T>) {
-        static_assert(
-            !requires(const Fold& fold) { fold.bind(std::size_t{}); },
-            "rill::collective: a compressor is passed that is not bound to this worker; keep what its "
-            "bind(dimension) returns, and pass that");
-        static_assert(Aggregator<Fold, T>,
-                      "rill::collective: the aggregator does not model Aggregator for this element type (a mean of "
-                      "integers?); see rill/concept/aggregator.hpp");
-        if constexpr (Aggregator<Fold, T> && Topology<Shape>)
-            static_assert(Fold::is_commutative || Shape::preserves_rank_order,
-                          "rill::collective: the aggregator does not commute and the topology reorders ranks; use "
-                          "topology::recursive_doubling, topology::split_allgather, topology::tree or topology::star");
-        return Aggregator<Fold, T>;
-    }
-    return false;
-}
-
-/// All of the above.
-template <class In, class Out, class Fold, class Shape>
-consteval bool require_operation() {
-    if constexpr (require_tensors<In, Out>())
-        return require_foldable<tensor_element<Out>, Fold, Shape>();
-    else
-        return false;
-}
-
-template <class X>
-constexpr bool is_stream = false;
-template <class T, class Index>
-constexpr bool is_stream<stream<T, Index>> = true;
-
-/// Operands of the overloads for tensors: a pair of streams has its own.
-template <class In, class Out>
-concept Tensors = !(is_stream<std::remove_cvref_t<In>> && is_stream<std::remove_cvref_t<Out>>);
-
-template <class Codec, class Out>
-concept CompressorFor = Tensor<Out> && Compressor<Codec, tensor_element<Out>>;
-
-/// What `all_reduce` with a compressor asks besides.
-template <class Codec, class Shape>
-consteval bool require_copy_phase() {
-    constexpr bool met = Codec::has_lossless_copy || Shape::has_copy_phase;
-    static_assert(met,
-                  "rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use "
-                  "topology::split_allgather, topology::ring, topology::tree or drop the copy coding");
-    return met;
-}
-
-/// Stands for a call whose composition has been refused.
-struct no_call {
-    template <class Lane>
-    receipt operator()(Lane&) const {
-        return {};
-    }
-};
-
-/// What every non-blocking form asks of its tensors.
-template <class... Tensors>
-consteval bool require_lasting() {
-    static_assert(
-        (is_lasting<Tensors> && ...),
-        "rill::start: an argument is a temporary that owns its values, which are gone before the operation is "
-        "done; pass a variable or a span");
-    return true;
-}
 
 /// What stands behind a result to which every rank of the group contributes once.
 template <class Group>
@@ -7899,7 +8031,7 @@ template <class Group, class In, class Out>
     requires detail::Tensors<In, Out>
 request start_all_gather(Group& group, In&& input, Out&& output) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::all_gather_call(group, std::forward<In>(input), std::forward<Out>(output)));
+    return start(group, detail::all_gather_call(group, detail::lasting_input<In>(input), std::forward<Out>(output)));
 }
 template <class Group, Element T, IndexType Index>
 request start_all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>& output,
@@ -8100,15 +8232,17 @@ receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, co
 }
 
 /// All three in the background, with the same arguments. Policies are copied, and so are views that are temporaries
-/// (spans, maps, blocks, `tensors`, expressions); what they refer to, streams and the compressor must stay until the
-/// operation is done. A compressor serves one operation at a time (checked).
+/// (spans, maps, blocks, `tensors`); what they refer to, streams and the compressor must stay until the operation is
+/// done. An input that is a temporary without memory of its own (an expression) is evaluated by the start, into memory
+/// that it allocates. A compressor serves one operation at a time (checked).
 ///
 /// Broken contracts are thrown by the start itself, before anything is sent; all other errors by the request's `get`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires(detail::Tensors<In, Out> && !detail::CompressorFor<Fold, Out>)
 request start_all_reduce(Group& group, In&& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::all_reduce_call(group, std::forward<In>(input), std::forward<Out>(output), fold, own));
+    return start(
+        group, detail::all_reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output), fold, own));
 }
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 request start_all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
@@ -8120,8 +8254,8 @@ template <class Group, class In, class Out, class Codec, class Fold = aggregate:
 request start_all_reduce(Group& group, In&& input, Out&& output, Codec& codec, const Fold& fold = {},
                          const contribution& own = {}, const Accept& accept = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::all_reduce_call(group, std::forward<In>(input), std::forward<Out>(output), codec, fold,
-                                                own, accept));
+    return start(group, detail::all_reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output),
+                                                codec, fold, own, accept));
 }
 
 }  // namespace rill::inline RILL_ABI
@@ -8354,6 +8488,9 @@ struct bucket_scratch {
 /// order in which tensors become ready: so all ranks start the same operations. One exchange at a time on a group; no
 /// other operation on it from the first `ready` to `finish`. Where it is destroyed before `finish`, what is under way
 /// is cancelled.
+///
+/// Where activities do not run alone (`rill::mpi` below MPI_THREAD_MULTIPLE) each `ready` also lets those under way go
+/// on: they overlap with what is computed as far as the library below sends and receives by itself meanwhile.
 template <class Group, class Start>
 class bucket_exchange {
   public:
@@ -8377,6 +8514,7 @@ class bucket_exchange {
         RILL_EXPECTS(missing > 0, "bucket_exchange: each tensor is called ready once");
         --missing;
         start_complete_ones();
+        if (!activities_run_alone(group_.net())) let_go_on();
     }
 
     /// Waits for all buckets. The receipt tells of all: the fewest contributors, the least weight and the highest age
@@ -8401,6 +8539,12 @@ class bucket_exchange {
             if (requests.empty()) started_ = group_.net().now();
             requests.push_back(start_(requests.size()));
         }
+    }
+
+    /// To look at one that is not done lets all go on.
+    void let_go_on() const {
+        for (const request& each : scratch_.requests)
+            if (!each.test()) return;
     }
 
     static receipt joined(receipt all, const receipt& one) {
@@ -8571,7 +8715,8 @@ template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires detail::Tensors<In, Out>
 request start_reduce(Group& group, In&& input, Out&& output, rank_t root, const Fold& fold = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::reduce_call(group, std::forward<In>(input), std::forward<Out>(output), root, fold));
+    return start(group,
+                 detail::reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output), root, fold));
 }
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 request start_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
@@ -8675,7 +8820,8 @@ template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires detail::Tensors<In, Out>
 request start_reduce_scatter(Group& group, In&& input, Out&& output, const Fold& fold = {}) {
     static_assert(detail::require_lasting<In, Out>());
-    return start(group, detail::reduce_scatter_call(group, std::forward<In>(input), std::forward<Out>(output), fold));
+    return start(group,
+                 detail::reduce_scatter_call(group, detail::lasting_input<In>(input), std::forward<Out>(output), fold));
 }
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 request start_reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output,

@@ -31,6 +31,12 @@ namespace detail {
 template <class Derived>
 std::type_identity<Derived> eigen_type(const Eigen::DenseBase<Derived>&);
 
+/// A `Ref` to what is `const` may have evaluated its argument into memory of its own.
+template <class X>
+constexpr bool is_eigen_const_ref = false;
+template <class X, int options, class Stride>
+constexpr bool is_eigen_const_ref<Eigen::Ref<const X, options, Stride>> = true;
+
 /// A dense vector, matrix, array, map, block or expression of Eigen, or a class derived from one.
 template <class X>
 concept EigenDense = requires(const X& x) { eigen_type(x); };
@@ -43,6 +49,10 @@ concept EigenDense = requires(const X& x) { eigen_type(x); };
 /// transposed expression is of the other order). What lies in memory without gaps (vectors, matrices, maps, blocks of
 /// whole columns) is used there. Everything else is copied: a strided block element by element, an expression is
 /// evaluated, a product without a temporary.
+///
+/// An operation in the background evaluates an expression that is a temporary when it starts, and keeps a map or block
+/// that is one. A block of a matrix that is itself a temporary, `f().topRows(2)`, has the type of any other block: it
+/// cannot be told apart, and reads freed memory. Name the matrix first.
 template <detail::EigenDense X>
 struct tensor_traits<X> {
     using element_type = typename X::Scalar;
@@ -55,7 +65,8 @@ struct tensor_traits<X> {
     static constexpr bool has_memory = (static_cast<unsigned>(X::Flags) & Eigen::DirectAccessBit) != 0;
     static constexpr bool is_writable = (static_cast<unsigned>(X::Flags) & Eigen::LvalueBit) != 0;
 
-    static constexpr bool is_view = !std::derived_from<dense, Eigen::PlainObjectBase<dense>>;
+    static constexpr bool is_view = (has_memory || is_writable) && !detail::is_eigen_const_ref<dense> &&
+                                    !std::derived_from<dense, Eigen::PlainObjectBase<dense>>;
 
     static std::size_t size(const X& x) { return static_cast<std::size_t>(x.size()); }
 

@@ -77,7 +77,7 @@ bool xtensor_is_contiguous(const X& x) {
 ///
 /// Coordinates are numbered as the type stores them: the first index fastest where its static layout is `column_major`,
 /// the last one fastest otherwise. What lies in memory in this order without gaps is used there; everything else is
-/// copied element by element, or evaluated.
+/// copied element by element, or evaluated; by an operation in the background, if it is a temporary, when it starts.
 template <detail::XtensorExpression X>
 struct tensor_traits<X> {
     using element_type = std::remove_cv_t<typename X::value_type>;

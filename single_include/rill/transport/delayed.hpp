@@ -439,6 +439,23 @@ class delayed : public detail::delayed_concurrency<Net> {
         return received.has_value();
     }
 
+    /// Into no place of the caller's: with the stamp behind it the message is longer.
+    void expect(rank_t peer, channel on, std::span<const byte_span>)
+        requires ExpectingTransport<Net>
+    {
+        inner_->expect(peer, on, {});
+    }
+    void forget(channel on) noexcept
+        requires ExpectingTransport<Net>
+    {
+        inner_->forget(on);
+    }
+    std::size_t chunk_bytes() const
+        requires requires(const Net& net) { net.chunk_bytes(); }
+    {
+        return std::as_const(*inner_).chunk_bytes();
+    }
+
     void announce(std::uint64_t context, const call_signature& call) { inner_->announce(context, call); }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         return inner_->inquire(peer, context, number, until);
@@ -455,6 +472,12 @@ class delayed : public detail::delayed_concurrency<Net> {
         requires requires(const Net& net) { net.this_activity(); }
     {
         return std::as_const(*inner_).this_activity();
+    }
+
+    bool activities_run_alone() const
+        requires requires(const Net& net) { net.activities_run_alone(); }
+    {
+        return std::as_const(*inner_).activities_run_alone();
     }
 
     template <class Body>

@@ -76,109 +76,6 @@ void copy_message(rank_t self, const Message& from, channel on, std::span<const 
 
 #endif  // RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
 
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-
-// ===== rill/transport/detail/call_history.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
-///
-/// Memory: grows with the numbers to `calls_remembered` entries.
-class call_history {
-  public:
-    void announce(const call_signature& call) {
-        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
-        if (place >= calls_.size()) calls_.resize(place + 1);
-        calls_[place] = call;
-        if (!newest_ || newest_->number < call.number) newest_ = call;
-    }
-
-    /// Call `number`, if it has been announced.
-    std::optional<call_signature> entered(std::uint64_t number) const {
-        const auto place = static_cast<std::size_t>(number % calls_remembered);
-        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
-        return calls_[place];
-    }
-
-    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
-    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
-        if (const auto exactly = entered(number)) return exactly;
-        return newest_ && newest_->number > number ? newest_ : std::nullopt;
-    }
-
-  private:
-    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
-    std::optional<call_signature> newest_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
-
-// ===== rill/transport/detail/call_table.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// What one rank has entered and closed. Its rank guards it.
-///
-/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
-/// and peers that are behind still learn that this rank had entered their call.
-class call_table {
-  public:
-    static constexpr std::size_t closed_remembered = 1024;
-
-    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].calls.announce(call); }
-
-    std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
-        const auto found = contexts_.find(context);
-        return found == contexts_.end() ? std::nullopt : found->second.calls.entered(number);
-    }
-    std::optional<call_signature> entered_or_later(std::uint64_t context, std::uint64_t number) const {
-        const auto found = contexts_.find(context);
-        return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
-    }
-
-    void close(std::uint64_t context) {
-        state& closing = contexts_[context];
-        if (closing.closed) return;
-        closing.closed = true;
-        closed_.push_back(context);
-        if (closed_.size() <= closed_remembered) return;
-        contexts_.erase(closed_.front());
-        closed_.pop_front();
-    }
-
-    bool is_closed(std::uint64_t context) const {
-        if (closed_.empty()) return false;
-        const auto found = contexts_.find(context);
-        return found != contexts_.end() && found->second.closed;
-    }
-
-    std::uint64_t next_context(std::uint64_t key) {
-        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
-        return mix64(family, key, ++made_[key]);
-    }
-
-  private:
-    struct state {
-        rill::detail::call_history calls{};
-        bool closed = false;
-    };
-
-    std::unordered_map<std::uint64_t, state> contexts_;
-    std::unordered_map<std::uint64_t, std::uint64_t> made_;
-    std::deque<std::uint64_t> closed_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
-
 // ===== rill/transport/detail/in_process_bell.hpp
 
 namespace rill::inline RILL_ABI::in_process::detail {
@@ -250,39 +147,6 @@ class bell {
     std::atomic<int> sleepers_{0};
     std::mutex mutex_;
     std::condition_variable changed_;
-};
-
-}  // namespace rill::inline RILL_ABI::in_process::detail
-
-// ===== rill/transport/detail/in_process_bells.hpp
-
-namespace rill::inline RILL_ABI::in_process::detail {
-
-/// The bells of one rank. Activities that wait for different things wait at different bells, so that what one of them
-/// has been waiting for does not wake the others: with a few of them asleep that would cost more than the message.
-///
-/// They stay as long as the rank: whoever rings may do so when those who waited have gone.
-class bells {
-  public:
-    /// For messages of a channel and the release of what was lent on it. Neighbouring tags have different ones.
-    bell& of(channel on) { return all_[1 + (on.context + on.tag) % channels]; }
-    /// For everything else.
-    bell& common() { return all_[0]; }
-    /// For an event or a queue: another one for each, as far as they go.
-    bell& of_meeting() {
-        return all_[1 + channels + meetings_made_.fetch_add(1, std::memory_order_relaxed) % meetings];
-    }
-
-    void ring_all() noexcept {
-        for (bell& each : all_) each.ring();
-    }
-
-  private:
-    static constexpr std::size_t channels = 16, meetings = 32;
-
-    struct alignas(64) apart : bell {};
-    std::array<apart, 1 + channels + meetings> all_;
-    std::atomic<std::size_t> meetings_made_{0};
 };
 
 }  // namespace rill::inline RILL_ABI::in_process::detail
@@ -466,6 +330,228 @@ inline bool same_failure(const abort_notice& a, const abort_notice& b) {
 
 #endif  // RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
 
+// ===== rill/transport/detail/in_process_notice_board.hpp
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+/// What has ended which context. Any thread may tell and ask; to ask costs one load while nothing has ended.
+class notice_board {
+  public:
+    /// The first notice of a context wins, and a notice of all contexts is one of each: gives the one that won, and
+    /// whether that is this one.
+    std::pair<abort_notice, bool> add(const abort_notice& notice) {
+        const std::lock_guard lock(mutex_);
+        if (const abort_notice* first = find(notice.context)) return {*first, false};
+        notices_.emplace(notice.context, notice);
+        count_.fetch_add(1, std::memory_order_release);
+        return {notice, true};
+    }
+
+    std::optional<abort_notice> of(std::uint64_t context) {
+        if (count_.load(std::memory_order_acquire) == 0) return std::nullopt;
+        const std::lock_guard lock(mutex_);
+        const abort_notice* first = find(context);
+        return first == nullptr ? std::nullopt : std::optional(*first);
+    }
+
+    /// What has ended a context, in ranks of this world, where an error in ranks of a subgroup tells of it.
+    std::optional<abort_notice> origin_of(const abort_notice& told) {
+        const std::lock_guard lock(mutex_);
+        for (const auto& [context, notice] : notices_)
+            if (rill::detail::same_failure(notice, told)) return notice;
+        return std::nullopt;
+    }
+
+  private:
+    const abort_notice* find(std::uint64_t context) const {
+        auto found = notices_.find(context);
+        if (found == notices_.end()) found = notices_.find(every_context);
+        return found == notices_.end() ? nullptr : &found->second;
+    }
+
+    std::mutex mutex_;
+    std::unordered_map<std::uint64_t, abort_notice> notices_;
+    std::atomic<int> count_{0};
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+
+// ===== rill/transport/detail/call_history.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
+///
+/// Memory: grows with the numbers to `calls_remembered` entries.
+class call_history {
+  public:
+    void announce(const call_signature& call) {
+        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
+        if (place >= calls_.size()) calls_.resize(place + 1);
+        calls_[place] = call;
+        if (!newest_ || newest_->number < call.number) newest_ = call;
+    }
+
+    /// Call `number`, if it has been announced.
+    std::optional<call_signature> entered(std::uint64_t number) const {
+        const auto place = static_cast<std::size_t>(number % calls_remembered);
+        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
+        return calls_[place];
+    }
+
+    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
+    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
+        if (const auto exactly = entered(number)) return exactly;
+        return newest_ && newest_->number > number ? newest_ : std::nullopt;
+    }
+
+  private:
+    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
+    std::optional<call_signature> newest_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
+
+// ===== rill/transport/detail/call_table.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What one rank has entered and closed. Its rank guards it.
+///
+/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
+/// and peers that are behind still learn that this rank had entered their call.
+class call_table {
+  public:
+    static constexpr std::size_t closed_remembered = 1024;
+
+    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].calls.announce(call); }
+
+    std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
+        const auto found = contexts_.find(context);
+        return found == contexts_.end() ? std::nullopt : found->second.calls.entered(number);
+    }
+    std::optional<call_signature> entered_or_later(std::uint64_t context, std::uint64_t number) const {
+        const auto found = contexts_.find(context);
+        return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
+    }
+
+    void close(std::uint64_t context) {
+        state& closing = contexts_[context];
+        if (closing.closed) return;
+        closing.closed = true;
+        closed_.push_back(context);
+        if (closed_.size() <= closed_remembered) return;
+        contexts_.erase(closed_.front());
+        closed_.pop_front();
+    }
+
+    bool is_closed(std::uint64_t context) const {
+        if (closed_.empty()) return false;
+        const auto found = contexts_.find(context);
+        return found != contexts_.end() && found->second.closed;
+    }
+
+    std::uint64_t next_context(std::uint64_t key) {
+        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
+        return mix64(family, key, ++made_[key]);
+    }
+
+  private:
+    struct state {
+        rill::detail::call_history calls{};
+        bool closed = false;
+    };
+
+    std::unordered_map<std::uint64_t, state> contexts_;
+    std::unordered_map<std::uint64_t, std::uint64_t> made_;
+    std::deque<std::uint64_t> closed_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
+
+// ===== rill/transport/detail/in_process_bells.hpp
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+/// The bells of one rank. Activities that wait for different things wait at different bells, so that what one of them
+/// has been waiting for does not wake the others: with a few of them asleep that would cost more than the message.
+///
+/// They stay as long as the rank: whoever rings may do so when those who waited have gone.
+class bells {
+  public:
+    /// For messages of a channel and the release of what was lent on it. Neighbouring tags have different ones.
+    bell& of(channel on) { return all_[1 + (on.context + on.tag) % channels]; }
+    /// For everything else.
+    bell& common() { return all_[0]; }
+    /// For an event or a queue: another one for each, as far as they go.
+    bell& of_meeting() {
+        return all_[1 + channels + meetings_made_.fetch_add(1, std::memory_order_relaxed) % meetings];
+    }
+
+    void ring_all() noexcept {
+        for (bell& each : all_) each.ring();
+    }
+
+  private:
+    static constexpr std::size_t channels = 16, meetings = 32;
+
+    struct alignas(64) apart : bell {};
+    std::array<apart, 1 + channels + meetings> all_;
+    std::atomic<std::size_t> meetings_made_{0};
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail
+
+// ===== rill/transport/detail/in_process_rank_state.hpp
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+using rill::detail::call_table;
+
+/// What others reach of one rank.
+struct alignas(64) rank_state {
+    explicit rank_state(int ranks) : box(ranks) {}
+
+    std::mutex mutex;  ///< guards box, calls and awaiting_room; bells may be rung while it is held
+    mailbox box;
+    call_table calls;
+    std::vector<rank_t> awaiting_room;
+    class bells bells;
+    alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0}, bytes_received{0};
+};
+
+/// Keeps a sender on the list of those to wake when there is room.
+class room_request {
+  public:
+    room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
+        const std::lock_guard lock(target_.mutex);
+        target_.awaiting_room.push_back(sender_);
+    }
+    room_request(const room_request&) = delete;
+    room_request& operator=(const room_request&) = delete;
+    ~room_request() {
+        const std::lock_guard lock(target_.mutex);
+        auto& all = target_.awaiting_room;
+        all.erase(std::find(all.begin(), all.end(), sender_));
+    }
+
+  private:
+    rank_state& target_;
+    rank_t sender_;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail
+
 // ===== rill/transport/detail/in_process_world.hpp
 
 namespace rill::inline RILL_ABI::in_process {
@@ -484,21 +570,8 @@ struct options {
 
 namespace detail {
 
-using rill::detail::call_table;
-
 /// Set while this thread runs an activity: whether its waits shall end.
 inline thread_local const std::atomic<bool>* stop_requested = nullptr;
-
-struct alignas(64) rank_state {
-    explicit rank_state(int ranks) : box(ranks) {}
-
-    std::mutex mutex;  ///< guards box, calls and awaiting_room; bells may be rung while it is held
-    mailbox box;
-    call_table calls;
-    std::vector<rank_t> awaiting_room;
-    class bells bells;
-    alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0}, bytes_received{0};
-};
 
 /// What the ranks share.
 class world {
@@ -647,32 +720,13 @@ class world {
         return at(self).calls.next_context(key);
     }
 
-    /// The first notice of a context wins, and a notice of all contexts is one of each.
     abort_notice abort(const abort_notice& notice) {
-        {
-            const std::lock_guard lock(notices_mutex_);
-            if (const abort_notice* first = find_notice(notice.context)) return *first;
-            notices_.emplace(notice.context, notice);
-            aborts_.fetch_add(1, std::memory_order_release);
-        }
-        ring_all();
-        return notice;
+        const auto [first, is_new] = notices_.add(notice);
+        if (is_new) ring_all();
+        return first;
     }
-
-    /// What has ended a context, in ranks of this world, where an error in ranks of a subgroup tells of it.
-    std::optional<abort_notice> origin_of(const abort_notice& told) {
-        const std::lock_guard lock(notices_mutex_);
-        for (const auto& [context, notice] : notices_)
-            if (rill::detail::same_failure(notice, told)) return notice;
-        return std::nullopt;
-    }
-
-    std::optional<abort_notice> aborted(std::uint64_t context) {
-        if (aborts_.load(std::memory_order_acquire) == 0) return std::nullopt;
-        const std::lock_guard lock(notices_mutex_);
-        const abort_notice* first = find_notice(context);
-        return first == nullptr ? std::nullopt : std::optional(*first);
-    }
+    std::optional<abort_notice> origin_of(const abort_notice& told) { return notices_.origin_of(told); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return notices_.of(context); }
 
     traffic counted(rank_t rank) {
         const rank_state& own = at(rank);
@@ -682,26 +736,6 @@ class world {
     }
 
   private:
-    /// Keeps a sender on the list of those to wake when there is room.
-    class room_request {
-      public:
-        room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
-            const std::lock_guard lock(target_.mutex);
-            target_.awaiting_room.push_back(sender_);
-        }
-        room_request(const room_request&) = delete;
-        room_request& operator=(const room_request&) = delete;
-        ~room_request() {
-            const std::lock_guard lock(target_.mutex);
-            auto& all = target_.awaiting_room;
-            all.erase(std::find(all.begin(), all.end(), sender_));
-        }
-
-      private:
-        rank_state& target_;
-        rank_t sender_;
-    };
-
     template <class Ready>
     bool wait_at(bell& own, rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
         for (;;) {
@@ -764,12 +798,6 @@ class world {
         at(from).bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
     }
 
-    const abort_notice* find_notice(std::uint64_t context) const {
-        auto found = notices_.find(context);
-        if (found == notices_.end()) found = notices_.find(every_context);
-        return found == notices_.end() ? nullptr : &found->second;
-    }
-
     void ring_all() {
         for (const auto& each : ranks_) each->bells.ring_all();
     }
@@ -779,9 +807,7 @@ class world {
     std::atomic<int> threads_;
     int cores_;
     std::atomic<int> inquirers_{0};
-    std::atomic<int> aborts_{0};
-    std::mutex notices_mutex_;
-    std::unordered_map<std::uint64_t, abort_notice> notices_;
+    notice_board notices_;
 };
 
 }  // namespace detail

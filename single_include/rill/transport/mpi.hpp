@@ -2771,7 +2771,10 @@ class meeting_place {
     bool wait(deadline until, Ready&& ready) {
         return engine_->wait(every_context, until, std::forward<Ready>(ready));
     }
-    void ring() {}
+    /// Activities that share this thread look now: one that is given work sends its first messages at once.
+    void ring() {
+        if (crew& sharing = engine_->fibers(); !sharing.is_inside()) sharing.take_turns();
+    }
 
   private:
     engine* engine_;

@@ -309,6 +309,12 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         return std::as_const(*parent_).this_activity();
     }
 
+    bool activities_run_alone() const
+        requires requires(const Net& net) { net.activities_run_alone(); }
+    {
+        return std::as_const(*parent_).activities_run_alone();
+    }
+
     template <class Body>
     auto spawn(Body body)
         requires ConcurrentTransport<Net>

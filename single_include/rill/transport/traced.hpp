@@ -499,6 +499,12 @@ class traced : public detail::traced_concurrency<Net> {
             return nullptr;
     }
 
+    bool activities_run_alone() const
+        requires requires(const Net& net) { net.activities_run_alone(); }
+    {
+        return std::as_const(*inner_).activities_run_alone();
+    }
+
     template <class Body>
     auto spawn(Body body)
         requires ConcurrentTransport<Net>
