@@ -159,7 +159,7 @@ void value_seeds(const folder& to, const std::string& name) {
             const coding codes{.values = value_codings[v], .bucket = buckets[b]};
             const auto content = sample<T, std::uint32_t>({0, 90}, true);
             buffer bytes(detail::value_length<T>(codes, 90));
-            detail::encode_values(content.view().values(), codes, random_key{3}, 0, byte_span(bytes));
+            detail::encode_values(content.view().values(), codes, random_key{3}, 0, byte_span(bytes), serial{});
             const auto head = [&](bool decodes) {
                 return seed()
                     .byte(decodes ? 1 : 0)

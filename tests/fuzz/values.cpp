@@ -93,7 +93,7 @@ values_of<T> decoded(byte_view bytes, std::size_t count, const coding& codes) {
     std::span<const T> values;
     try {
         const rill::fuzz::allocation_budget at_most(count * sizeof(T) + rill::fuzz::error_texts);
-        values = detail::decode_values(head, bytes, room);
+        values = detail::decode_values(head, bytes, room, serial{});
     } catch (const protocol_error&) {
         return std::nullopt;
     }
@@ -231,9 +231,9 @@ void check_encoder(rill::fuzz::input in, const coding& codes) {
     });
     buffer bytes(detail::value_length<T>(codes, values.size()));
     try {
-        if (!codes.is_lossless()) detail::require_roundable(view, codes);
+        if (!codes.is_lossless()) detail::require_roundable(view, codes, serial{});
         RILL_FUZZ_REQUIRE(fits || codes.is_lossless(), "what cannot be rounded is refused");
-        detail::encode_values(view.values(), codes, key, first, byte_span(bytes));
+        detail::encode_values(view.values(), codes, key, first, byte_span(bytes), serial{});
     } catch (const invalid_value&) {
         RILL_FUZZ_REQUIRE(!fits, "what can be rounded is taken");
         return;

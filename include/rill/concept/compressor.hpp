@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/executor.hpp>
 #include <rill/core/types.hpp>
 
 #include <concepts>
@@ -42,5 +43,14 @@ concept Compressor = Element<T> && IndexType<typename C::index_type> &&
                          { C::is_contractive } -> std::convertible_to<bool>;
                          { C::has_lossless_copy } -> std::convertible_to<bool>;
                      };
+
+/// `codec.encode(input, executor)` where the codec has that: it may spread its work then. Else `codec.encode(input)`.
+template <class Codec, class T, Executor Exec>
+auto encode_with(Codec& codec, std::span<const T> input, const Exec& executor) {
+    if constexpr (requires { codec.encode(input, executor); })
+        return codec.encode(input, executor);
+    else
+        return codec.encode(input);
+}
 
 }  // namespace rill::inline RILL_ABI

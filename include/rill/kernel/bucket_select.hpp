@@ -1,10 +1,14 @@
 // Selection of the k largest magnitudes of every bucket.
 #pragma once
 
+#include <rill/concept/executor.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/kernel/little_endian.hpp>
 #include <rill/kernel/loop.hpp>
 #include <rill/kernel/select.hpp>
+#include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -85,6 +89,18 @@ std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_
     return k;
 }
 
+/// The buckets of `part`, which begins with one.
+template <Element T, IndexType Index>
+void select_in_buckets(std::span<const T> x, segment part, std::size_t bucket, std::size_t k, Index* out,
+                       select_scratch& scratch) {
+    constexpr std::size_t in_cache = 8192;
+    for (std::size_t first = part.begin; first < part.end; first += std::min(bucket, part.end - first)) {
+        const auto one = x.subspan(first, std::min(bucket, part.end - first));
+        const bool bisect = k > 0 && k < one.size() && one.size() <= in_cache;
+        out += bisect ? select_in_bucket(one, first, k, out, scratch) : select_largest(one, first, k, out, scratch);
+    }
+}
+
 }  // namespace detail
 
 /// The number of entries that `bucket_top_k` selects of `n`.
@@ -98,22 +114,21 @@ constexpr std::size_t bucket_top_k_count(std::size_t n, std::size_t bucket, std:
 ///
 /// `indices` holds at least `bucket_top_k_count(n, bucket, k)`. Throws `invalid_value` naming the lowest coordinate
 /// that is NaN; `indices` is then unspecified.
-template <Element T, IndexType Index>
+template <Element T, IndexType Index, Executor Exec = serial>
 std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k, std::span<Index> indices,
-                         select_scratch& scratch) {
-    constexpr std::size_t in_cache = 8192;
+                         select_scratch& scratch, const Exec& executor = {}) {
     RILL_EXPECTS(bucket > 0, "bucket_top_k: a bucket holds at least one entry");
     RILL_EXPECTS(detail::fits<Index>(x.size()), "bucket_top_k: the index type cannot number every coordinate");
     RILL_EXPECTS(indices.size() >= bucket_top_k_count(x.size(), bucket, k),
                  "bucket_top_k: too few indices for the result");
-    std::size_t count = 0;
-    for (std::size_t first = 0; first < x.size(); first += std::min(bucket, x.size() - first)) {
-        const auto part = x.subspan(first, std::min(bucket, x.size() - first));
-        const bool bisect = k > 0 && k < part.size() && part.size() <= in_cache;
-        count += bisect ? detail::select_in_bucket(part, first, k, indices.data() + count, scratch)
-                        : detail::select_largest(part, first, k, indices.data() + count, scratch);
-    }
-    return count;
+    const tasks all = tasks_for(executor, x.size(), bucket);
+    const bool alone = all.count() == 1;
+    if (!alone) scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+    run_tasks(executor, all, [&](segment part, std::size_t task) {
+        detail::select_in_buckets(x, part, bucket, k, indices.data() + bucket_top_k_count(part.begin, bucket, k),
+                                  alone ? scratch : scratch.of_tasks[task]);
+    });
+    return bucket_top_k_count(x.size(), bucket, k);
 }
 
 }  // namespace rill::inline RILL_ABI::kernel

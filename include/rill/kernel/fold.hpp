@@ -1,9 +1,13 @@
 // Folds of dense vectors.
 #pragma once
 
+#include <rill/concept/executor.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/loop.hpp>
+#include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -22,6 +26,23 @@ void fold_into(T* acc, const T* x, Fold& fold) {
         for (std::size_t j = 0; j < block; ++j) acc[i + j] = fold(acc[i + j], x[i + j]);
 }
 
+/// The entries of `part`, which begins at a multiple of blocks.
+template <Element T, class Fold>
+void fold_part(std::span<const std::span<const T>> inputs, segment part, std::span<T> out, Fold& fold) {
+    alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
+    std::size_t i = part.begin;
+    for (; i + fold_block <= part.end; i += fold_block) {
+        std::copy_n(inputs[0].data() + i, fold_block, acc);
+        for (std::size_t k = 1; k < inputs.size(); ++k) fold_into(acc, inputs[k].data() + i, fold);
+        std::copy_n(acc, fold_block, out.data() + i);
+    }
+    for (; i < part.end; ++i) {
+        T value = inputs[0][i];
+        for (std::size_t k = 1; k < inputs.size(); ++k) value = fold(value, inputs[k][i]);
+        out[i] = value;
+    }
+}
+
 }  // namespace detail
 
 /// Sets every entry.
@@ -38,24 +59,14 @@ void fill(std::span<T> x, T value) {
 ///
 /// All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one otherwise. Cost: one pass
 /// over the inputs and the output.
-template <Element T, class Fold>
-void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold) {
-    using detail::fold_block;
+template <Element T, class Fold, Executor Exec = serial>
+void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold,
+                  const Exec& executor = {}) {
     RILL_EXPECTS(!inputs.empty(), "fold_dense_k: there is nothing to fold");
     for ([[maybe_unused]] const auto& input : inputs)
         RILL_EXPECTS(input.size() == out.size(), "fold_dense_k: an input differs in length from the output");
-    alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
-    std::size_t i = 0;
-    for (; i + fold_block <= out.size(); i += fold_block) {
-        std::copy_n(inputs[0].data() + i, fold_block, acc);
-        for (std::size_t k = 1; k < inputs.size(); ++k) detail::fold_into(acc, inputs[k].data() + i, fold);
-        std::copy_n(acc, fold_block, out.data() + i);
-    }
-    for (; i < out.size(); ++i) {
-        T value = inputs[0][i];
-        for (std::size_t k = 1; k < inputs.size(); ++k) value = fold(value, inputs[k][i]);
-        out[i] = value;
-    }
+    run_tasks(executor, tasks_for(executor, out.size(), detail::fold_block),
+              [&](segment part) { detail::fold_part(inputs, part, out, fold); });
 }
 
 /// acc[i] = fold(acc[i], x[i]). The two are equally long and do not overlap, or are the same.

@@ -1,9 +1,13 @@
 // Magnitudes as unsigned integers: they order all element types alike, INT_MIN and NaN included.
 #pragma once
 
+#include <rill/concept/executor.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/loop.hpp>
+#include <rill/kernel/tasks.hpp>
 
 #include <bit>
 #include <concepts>
@@ -47,23 +51,34 @@ bool any_at_least(const T* x, magnitude_key<T> bound) {
     return found != 0;
 }
 
-/// The first coordinate whose magnitude reaches `bound`.
+/// The first coordinate whose magnitude reaches `bound`, or `x.size()`.
 template <Element T>
-std::optional<std::size_t> find_at_least(std::span<const T> x, magnitude_key<T> bound) {
+std::size_t find_at_least(std::span<const T> x, magnitude_key<T> bound) {
     std::size_t i = 0;
     while (i + block <= x.size() && !any_at_least<block>(x.data() + i, bound)) i += block;
-    for (; i < x.size(); ++i)
-        if (magnitude(x[i]) >= bound) return i;
+    while (i < x.size() && magnitude(x[i]) < bound) ++i;
+    return i;
+}
+
+template <Element T, Executor Exec>
+std::optional<std::size_t> find_at_least(std::span<const T> x, magnitude_key<T> bound, const Exec& executor) {
+    const tasks all = tasks_for(executor, x.size(), block);
+    task_counts found;
+    run_tasks(executor, all, [&](segment part, std::size_t task) {
+        found[task] = find_at_least(x.subspan(part.begin, part.size()), bound);
+    });
+    for (std::size_t task = 0; task < all.count(); ++task)
+        if (found[task] < all[task].size()) return all[task].begin + found[task];
     return std::nullopt;
 }
 
 }  // namespace detail
 
 /// The first coordinate that is infinite or NaN.
-template <Element T>
-std::optional<std::size_t> find_non_finite(std::span<const T> x) {
+template <Element T, Executor Exec = serial>
+std::optional<std::size_t> find_non_finite(std::span<const T> x, const Exec& executor = {}) {
     if constexpr (std::floating_point<T>)
-        return detail::find_at_least(x, largest_magnitude<T>);
+        return detail::find_at_least(x, largest_magnitude<T>, executor);
     else
         return std::nullopt;
 }
@@ -72,7 +87,7 @@ std::optional<std::size_t> find_non_finite(std::span<const T> x) {
 template <Element T>
 std::optional<std::size_t> find_nan(std::span<const T> x) {
     if constexpr (std::floating_point<T>)
-        return detail::find_at_least(x, largest_magnitude<T> + 1);
+        return detail::find_at_least(x, largest_magnitude<T> + 1, serial{});
     else
         return std::nullopt;
 }

@@ -1,16 +1,23 @@
 // Merging any number of sparse vectors.
 #pragma once
 
+#include <rill/concept/executor.hpp>
+#include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/kernel/merge.hpp>
 #include <rill/kernel/scratch.hpp>
+#include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
+#include <vector>
 
 namespace rill::inline RILL_ABI::kernel {
 
@@ -20,6 +27,8 @@ struct merge_scratch {
     buffer values;
     buffer cursors;
     buffer tile;
+    buffer views;
+    std::vector<merge_scratch> of_tasks;
 };
 
 namespace detail {
@@ -126,6 +135,72 @@ bool tiles_pay(std::span<const sparse_view<T, Index>> inputs) {
     return entries > 0 && (last - first) / sparse < entries;
 }
 
+template <Element T, IndexType Index, class Fold>
+std::size_t merge_any(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
+                      merge_scratch& scratch) {
+    return tiles_pay(inputs) ? merge_tiles(inputs, indices, values, fold, scratch)
+                             : merge_in_turn(inputs, indices, values, fold, scratch);
+}
+
+/// Cuts the inputs at common coordinates: those of the longest one at the borders of its tasks. View k of task t is
+/// result[t * inputs.size() + k].
+template <Element T, IndexType Index>
+std::span<const sparse_view<T, Index>> cut_inputs(std::span<const sparse_view<T, Index>> inputs, const tasks& all,
+                                                  std::span<const Index> longest, merge_scratch& scratch) {
+    auto* views = room<sparse_view<T, Index>>(scratch.views, all.count() * inputs.size());
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        const auto& in = inputs[k];
+        std::size_t first = 0;
+        for (std::size_t t = 0; t < all.count(); ++t) {
+            const std::size_t border = std::min(split(longest.size(), all.count(), t).end, longest.size() - 1);
+            const auto last = t + 1 == all.count() ? in.count() : gallop(in.indices, first, longest[border]);
+            views[t * inputs.size() + k] = {in.indices.subspan(first, last - first),
+                                            in.values.subspan(first, last - first)};
+            first = last;
+        }
+    }
+    return {views, all.count() * inputs.size()};
+}
+
+/// What tasks wrote with gaps between, each from `from[t]` on, closed up.
+template <class Value>
+void close_gaps(Value* values, const tasks& all, const task_counts& from, const task_counts& counts) {
+    std::size_t to = counts[0];
+    for (std::size_t t = 1; t < all.count(); ++t) {
+        if (to != from[t]) std::copy_n(values + from[t], counts[t], values + to);
+        to += counts[t];
+    }
+}
+
+/// Each task merges a stretch of coordinates to where it ends up if no coordinate below is in two inputs; what is in
+/// two leaves gaps.
+template <Element T, IndexType Index, class Fold, Executor Exec>
+std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::size_t entries, Index* indices,
+                           T* values, Fold& fold, merge_scratch& scratch, const Exec& executor) {
+    const tasks all(entries);
+    const std::size_t ways = inputs.size();
+    const auto longest = std::max_element(inputs.begin(), inputs.end(),
+                                          [](const auto& a, const auto& b) { return a.count() < b.count(); });
+    const auto views = cut_inputs(inputs, all, longest->indices, scratch);
+    task_counts from{}, counts{};
+    for (std::size_t t = 0; t + 1 < all.count(); ++t) {
+        from[t + 1] = from[t];
+        for (const auto& view : views.subspan(t * ways, ways)) from[t + 1] += view.count();
+    }
+    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+    executor.run(all.count(), [&](std::size_t t) {
+        counts[t] =
+            merge_any(views.subspan(t * ways, ways), indices + from[t], values + from[t], fold, scratch.of_tasks[t]);
+    });
+    executor.run(2, [&](std::size_t half) {
+        if (half == 0)
+            close_gaps(indices, all, from, counts);
+        else
+            close_gaps(values, all, from, counts);
+    });
+    return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(all.count()), std::size_t{0});
+}
+
 }  // namespace detail
 
 /// Writes the union of sparse vectors and returns its size. An entry is the left fold of the values that are present at
@@ -133,17 +208,18 @@ bool tiles_pay(std::span<const sparse_view<T, Index>> inputs) {
 ///
 /// `indices` and `values` hold at least the sum of the inputs' counts and overlap no input. A single value is copied;
 /// `fold` sees present values only.
-template <Element T, IndexType Index, class Fold>
+template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Index> indices, std::span<T> values,
-                    Fold&& fold, merge_scratch& scratch) {
+                    Fold&& fold, merge_scratch& scratch, const Exec& executor = {}) {
     std::size_t most = 0;
     for (const auto& input : inputs) {
         RILL_EXPECTS(input.indices.size() == input.values.size(), "merge_k: each index has one value");
         most += input.count();
     }
     RILL_EXPECTS(indices.size() >= most && values.size() >= most, "merge_k: too little room for the result");
-    return detail::tiles_pay(inputs) ? detail::merge_tiles(inputs, indices.data(), values.data(), fold, scratch)
-                                     : detail::merge_in_turn(inputs, indices.data(), values.data(), fold, scratch);
+    if (inputs.size() > 1 && tasks_for(executor, most).count() > 1)
+        return detail::merge_by_tasks(inputs, most, indices.data(), values.data(), fold, scratch, executor);
+    return detail::merge_any(inputs, indices.data(), values.data(), fold, scratch);
 }
 
 }  // namespace rill::inline RILL_ABI::kernel

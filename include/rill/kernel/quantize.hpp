@@ -5,13 +5,17 @@
 // which packs whole blocks with the same shift. Bits behind the last entry are zero.
 #pragma once
 
+#include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/loop.hpp>
 #include <rill/kernel/magnitude.hpp>
+#include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -167,16 +171,52 @@ void with_width(unsigned bits, Visit visit) {
     }
 }
 
+/// Where the scales and codes of some entries lie, the first of which begins a bucket.
+struct bucket_range {
+    std::size_t first_scale, scales, first_byte, bytes;
+
+    constexpr bucket_range(segment entries, unsigned bits, std::size_t bucket)
+        : first_scale(entries.begin / bucket),
+          scales(quantize_buckets(entries.size(), bucket)),
+          first_byte(quantized_bytes(entries.begin, bits, bucket)),
+          bytes(quantized_bytes(entries.size(), bits, bucket)) {}
+};
+
+/// All buckets, one after the other.
+template <std::floating_point T>
+void quantize_in_turn(std::span<const T> x, unsigned width, std::size_t bucket, random_key key,
+                      std::uint64_t first_index, std::span<T> scales, byte_span codes) {
+    const counter_rng random(key);
+    with_width(width, [&]<unsigned Bits>() {
+        for_each_bucket(x.size(), Bits, bucket, [&](auto b, auto first, auto entries, auto byte, auto bytes) {
+            const auto part = x.subspan(first, entries);
+            const std::uint64_t index = first_index + first;
+            scales[b] = max_norm(part, static_cast<std::size_t>(index));
+            quantize_one<Bits>(part, scales[b], random, index, codes.subspan(byte, bytes));
+        });
+    });
+}
+
 template <std::floating_point T, class Put>
-void dequantize_each(byte_view codes, std::span<const T> scales, unsigned width, std::size_t bucket, std::span<T> out,
-                     Put put) {
-    RILL_EXPECTS(is_quantize_width(width) && bucket > 0, "dequantize: 2, 4 or 8 bits in buckets of at least one entry");
-    RILL_EXPECTS(scales.size() == quantize_buckets(out.size(), bucket), "dequantize: one scale for each bucket");
-    RILL_EXPECTS(codes.size() == quantized_bytes(out.size(), width, bucket), "dequantize: the codes have another size");
+void dequantize_in_turn(byte_view codes, std::span<const T> scales, unsigned width, std::size_t bucket,
+                        std::span<T> out, Put& put) {
     with_width(width, [&]<unsigned Bits>() {
         for_each_bucket(out.size(), Bits, bucket, [&](auto b, auto first, auto entries, auto byte, auto bytes) {
             dequantize_one<Bits>(codes.subspan(byte, bytes), scales[b], out.subspan(first, entries), put);
         });
+    });
+}
+
+template <std::floating_point T, Executor Exec, class Put>
+void dequantize_each(byte_view codes, std::span<const T> scales, unsigned width, std::size_t bucket, std::span<T> out,
+                     const Exec& executor, Put put) {
+    RILL_EXPECTS(is_quantize_width(width) && bucket > 0, "dequantize: 2, 4 or 8 bits in buckets of at least one entry");
+    RILL_EXPECTS(scales.size() == quantize_buckets(out.size(), bucket), "dequantize: one scale for each bucket");
+    RILL_EXPECTS(codes.size() == quantized_bytes(out.size(), width, bucket), "dequantize: the codes have another size");
+    run_tasks(executor, tasks_for(executor, out.size(), bucket), [&](segment part) {
+        const bucket_range at(part, width, bucket);
+        dequantize_in_turn(codes.subspan(at.first_byte, at.bytes), scales.subspan(at.first_scale, at.scales), width,
+                           bucket, out.subspan(part.begin, part.size()), put);
     });
 }
 
@@ -190,35 +230,32 @@ void dequantize_each(byte_view codes, std::span<const T> scales, unsigned width,
 /// entry j uses the random number (key, first_index + j), and the bytes are the same for every compiler and instruction
 /// set. Throws `invalid_value` naming the coordinate (its global index) that is infinite or NaN; `scales` and `codes`
 /// are then unspecified.
-template <std::floating_point T>
+template <std::floating_point T, Executor Exec = serial>
 void quantize(std::span<const T> x, unsigned bits, std::size_t bucket, random_key key, std::uint64_t first_index,
-              std::span<T> scales, byte_span codes) {
+              std::span<T> scales, byte_span codes, const Exec& executor = {}) {
     RILL_EXPECTS(is_quantize_width(bits) && bucket > 0, "quantize: 2, 4 or 8 bits in buckets of at least one entry");
     RILL_EXPECTS(scales.size() == quantize_buckets(x.size(), bucket), "quantize: one scale for each bucket");
     RILL_EXPECTS(codes.size() == quantized_bytes(x.size(), bits, bucket), "quantize: the codes have another size");
-    const counter_rng random(key);
-    detail::with_width(bits, [&]<unsigned Bits>() {
-        detail::for_each_bucket(x.size(), Bits, bucket, [&](auto b, auto first, auto entries, auto byte, auto bytes) {
-            const auto part = x.subspan(first, entries);
-            const std::uint64_t index = first_index + first;
-            scales[b] = detail::max_norm(part, static_cast<std::size_t>(index));
-            detail::quantize_one<Bits>(part, scales[b], random, index, codes.subspan(byte, bytes));
-        });
+    run_tasks(executor, tasks_for(executor, x.size(), bucket), [&](segment part) {
+        const detail::bucket_range at(part, bits, bucket);
+        detail::quantize_in_turn(x.subspan(part.begin, part.size()), bits, bucket, key, first_index + part.begin,
+                                 scales.subspan(at.first_scale, at.scales), codes.subspan(at.first_byte, at.bytes));
     });
 }
 
 /// out[i] = fold(out[i], value of entry i). Any codes are valid: the unused one counts as the highest level. The bits
 /// do not depend on the compiler: the value is rounded before it is folded.
-template <std::floating_point T, class Fold>
+template <std::floating_point T, class Fold, Executor Exec = serial>
 void dequantize_fold(byte_view codes, std::span<const T> scales, unsigned bits, std::size_t bucket, std::span<T> out,
-                     Fold&& fold) {
-    detail::dequantize_each(codes, scales, bits, bucket, out, [&](T& to, T value) { to = fold(to, value); });
+                     Fold&& fold, const Exec& executor = {}) {
+    detail::dequantize_each(codes, scales, bits, bucket, out, executor, [&](T& to, T value) { to = fold(to, value); });
 }
 
 /// out[i] = the value of entry i.
-template <std::floating_point T>
-void dequantize(byte_view codes, std::span<const T> scales, unsigned bits, std::size_t bucket, std::span<T> out) {
-    detail::dequantize_each(codes, scales, bits, bucket, out, [](T& to, T value) { to = value; });
+template <std::floating_point T, Executor Exec = serial>
+void dequantize(byte_view codes, std::span<const T> scales, unsigned bits, std::size_t bucket, std::span<T> out,
+                const Exec& executor = {}) {
+    detail::dequantize_each(codes, scales, bits, bucket, out, executor, [](T& to, T value) { to = value; });
 }
 
 /// Throws `protocol_error` naming the first bucket whose scale is no finite number of at least zero.

@@ -1,9 +1,13 @@
 // From a sparse vector into a dense one.
 #pragma once
 
+#include <rill/concept/executor.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/kernel/loop.hpp>
+#include <rill/kernel/tasks.hpp>
 
 #include <cstddef>
 #include <span>
@@ -14,38 +18,41 @@ namespace detail {
 
 /// Calls visit(dense element, value) for every entry. Prefetches where entries are so far apart that the hardware does
 /// not foresee the next line, in vectors that do not fit the cache.
-template <Element T, IndexType Index, class Visit>
-void scatter(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, Visit visit) {
+template <Element T, IndexType Index, Executor Exec, class Visit>
+void scatter(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, const Exec& executor, Visit visit) {
     RILL_EXPECTS(x.indices.size() == x.values.size(), "scatter: each index has one value");
     RILL_EXPECTS(x.count() == 0 || (x.indices.front() >= offset && x.indices.back() - offset < dense.size()),
                  "scatter: an index lies outside of the dense vector");
     constexpr std::size_t ahead = 32, cache_bytes = std::size_t{1} << 20, line = 64;
     const bool far_apart = dense.size_bytes() > cache_bytes && dense.size_bytes() / line > x.count();
     const auto at = [&](std::size_t j) { return static_cast<std::size_t>(x.indices[j]) - offset; };
-    std::size_t j = 0;
-    if (far_apart) {
-        for (; j + ahead < x.count(); ++j) {
-            prefetch_for_write(&dense[at(j + ahead)]);
-            visit(dense[at(j)], x.values[j]);
+    run_tasks(executor, tasks_for(executor, x.count()), [&](segment part) {  // no two tasks have a coordinate in common
+        std::size_t j = part.begin;
+        if (far_apart) {
+            for (; j + ahead < part.end; ++j) {
+                prefetch_for_write(&dense[at(j + ahead)]);
+                visit(dense[at(j)], x.values[j]);
+            }
         }
-    }
-    for (; j < x.count(); ++j) visit(dense[at(j)], x.values[j]);
+        for (; j < part.end; ++j) visit(dense[at(j)], x.values[j]);
+    });
 }
 
 }  // namespace detail
 
 /// dense[i - offset] = v for every entry (i, v); the other elements keep their values. Every index lies within
 /// `[offset, offset + dense.size())`.
-template <Element T, IndexType Index>
-void scatter_assign(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense) {
-    detail::scatter(x, offset, dense, [](T& element, T value) { element = value; });
+template <Element T, IndexType Index, Executor Exec = serial>
+void scatter_assign(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, const Exec& executor = {}) {
+    detail::scatter(x, offset, dense, executor, [](T& element, T value) { element = value; });
 }
 
 /// dense[i - offset] = fold(dense[i - offset], v) for every entry (i, v). Every index lies within
 /// `[offset, offset + dense.size())`.
-template <Element T, IndexType Index, class Fold>
-void scatter_fold(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, Fold&& fold) {
-    detail::scatter(x, offset, dense, [&](T& element, T value) { element = fold(element, value); });
+template <Element T, IndexType Index, class Fold, Executor Exec = serial>
+void scatter_fold(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, Fold&& fold,
+                  const Exec& executor = {}) {
+    detail::scatter(x, offset, dense, executor, [&](T& element, T value) { element = fold(element, value); });
 }
 
 }  // namespace rill::inline RILL_ABI::kernel

@@ -1,47 +1,26 @@
 // Exact selection of the k largest magnitudes.
 #pragma once
 
+#include <rill/concept/executor.hpp>
 #include <rill/core/contract.hpp>
-#include <rill/core/random.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/kernel/collect.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/kernel/scratch.hpp>
+#include <rill/kernel/select_bounds.hpp>
+#include <rill/kernel/select_pages.hpp>
+#include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace rill::inline RILL_ABI::kernel {
 
-/// Working memory of the selections; its size depends on the lengths of the input and the output only.
-struct select_scratch {
-    buffer indices;
-    buffer keys;
-    buffer middle;
-    buffer ties;
-};
-
 namespace detail {
-
-/// The selection as a cut: everything above `key`, and the first `ties` coordinates that equal it.
-template <class Key>
-struct cut {
-    Key key = 0;
-    std::size_t ties = 0;
-};
-
-/// The cut behind the `k` largest of `count` keys, 0 < k <= count. Reorders them.
-template <class Key>
-cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
-    std::nth_element(keys, keys + (k - 1), keys + count, [](Key a, Key b) { return a > b; });
-    const Key key = keys[k - 1];
-    std::size_t above = 0;
-    for (std::size_t i = 0; i < k; ++i) above += keys[i] > key ? 1U : 0U;
-    return {key, k - above};
-}
 
 /// The cut behind the `k` largest magnitudes, 0 < k <= n, digit by digit. No input is bad for it: a pass per 11 bits.
 template <Element T>
@@ -93,44 +72,6 @@ void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at,
     collect(x, first, at.key, above, ties);
     if (at.key > largest_magnitude<T> || has_nan(above)) refuse_nan(x, first);
     std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + ties.count, out);
-}
-
-/// Bounds between which the k-th largest magnitude lies almost surely.
-template <class Key>
-struct bounds {
-    Key low = 0;
-    Key high = 0;
-    std::size_t capacity = 0;  ///< more magnitudes above `low` than this are most unlikely
-};
-
-/// Bounds from a random sample; none when k is so close to n that they would exclude nothing.
-template <Element T>
-std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std::size_t k, select_scratch& scratch) {
-    using key = magnitude_key<T>;
-    const std::size_t n = x.size();
-    const std::size_t count = std::min<std::size_t>(64 + n / 128, 16384);
-    const double rank = static_cast<double>(k) * static_cast<double>(count) / static_cast<double>(n);
-    const double spread = 4 * std::sqrt(rank) + 4;
-    const auto low = static_cast<std::size_t>(rank + spread);
-    if (low >= count) return std::nullopt;
-
-    key* sample = room<key>(scratch.middle, count);
-    random_sequence random(random_key{0x73656C656374U});
-    for (std::size_t i = 0; i < count; ++i) sample[i] = magnitude(x[static_cast<std::size_t>(random.below(n))]);
-
-    const auto greater = [](key a, key b) { return a > b; };
-    bounds<key> result{.high = static_cast<key>(-1)};
-    std::nth_element(sample, sample + low, sample + count, greater);
-    result.low = sample[low];
-    if (rank > spread) {
-        const auto high = static_cast<std::size_t>(rank - spread);
-        std::nth_element(sample, sample + high, sample + low, greater);
-        result.high = sample[high];
-    }
-    const double most =
-        (static_cast<double>(low) + 4 * std::sqrt(static_cast<double>(low)) + 8) / static_cast<double>(count);
-    result.capacity = most < 1 ? static_cast<std::size_t>(most * static_cast<double>(n)) : n;
-    return result;
 }
 
 /// The cut behind the `k` largest candidates; only those up to `high` take part in the search.
@@ -215,20 +156,25 @@ constexpr bool fits(std::size_t dimension) {
 /// `indices` holds at least min(k, n). Cost: one pass over `x` and about twice the output, whatever the distribution;
 /// a few passes when a sample misleads or k is close to n. The result is exact and depends on `x` and `k` alone.
 /// Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
-template <Element T, IndexType Index>
-std::size_t top_k(std::span<const T> x, std::size_t k, std::span<Index> indices, select_scratch& scratch) {
+template <Element T, IndexType Index, Executor Exec = serial>
+std::size_t top_k(std::span<const T> x, std::size_t k, std::span<Index> indices, select_scratch& scratch,
+                  const Exec& executor = {}) {
     RILL_EXPECTS(detail::fits<Index>(x.size()), "top_k: the index type cannot number every coordinate");
     RILL_EXPECTS(indices.size() >= std::min(k, x.size()), "top_k: too few indices for the result");
+    if (0 < k && k < x.size() && tasks_for(executor, x.size()).count() > 1)
+        if (detail::select_by_pages(x, k, indices.data(), scratch, executor)) return k;
     return detail::select_largest(x, 0, k, indices.data(), scratch);
 }
 
 /// values[i] = x[indices[i]].
-template <Element T, IndexType Index>
-void gather(std::span<const T> x, std::span<const Index> indices, std::span<T> values) {
+template <Element T, IndexType Index, Executor Exec = serial>
+void gather(std::span<const T> x, std::span<const Index> indices, std::span<T> values, const Exec& executor = {}) {
     RILL_EXPECTS(values.size() >= indices.size(), "gather: too few values for the indices");
     RILL_EXPECTS_DEBUG(std::all_of(indices.begin(), indices.end(), [&](Index i) { return i < x.size(); }),
                        "gather: an index is outside of the vector");
-    for (std::size_t i = 0; i < indices.size(); ++i) values[i] = x[static_cast<std::size_t>(indices[i])];
+    run_tasks(executor, tasks_for(executor, indices.size(), 1, 4096), [&](segment part) {
+        for (std::size_t i = part.begin; i < part.end; ++i) values[i] = x[static_cast<std::size_t>(indices[i])];
+    });
 }
 
 }  // namespace rill::inline RILL_ABI::kernel

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/kernel/fold.hpp>
 #include <rill/kernel/merge_k.hpp>
 #include <rill/kernel/scatter.hpp>
+#include <rill/kernel/tasks.hpp>
 #include <rill/stream/dense_switch.hpp>
 #include <rill/stream/stream.hpp>
 
@@ -30,28 +34,34 @@ void fold_one(std::span<T> target, const stream_view<T, Index>& operand, const F
         kernel::scatter_fold(operand.pairs(), operand.range().begin, target, fold);
 }
 
-template <Element T, IndexType Index, class Fold>
+template <Element T, IndexType Index, class Fold, Executor Exec>
 bool fold_all_dense(std::span<const stream_view<T, Index>> operands, std::span<T> target, const Fold& fold,
-                    fold_scratch<T, Index>& scratch) {
+                    fold_scratch<T, Index>& scratch, const Exec& executor) {
     scratch.dense.clear();
     for (const auto& operand : operands) {
         if (!operand.is_dense()) return false;
         scratch.dense.push_back(operand.values());
     }
-    kernel::fold_dense_k(std::span<const std::span<const T>>(scratch.dense), target, fold);
+    kernel::fold_dense_k(std::span<const std::span<const T>>(scratch.dense), target, fold, executor);
     return true;
 }
 }  // namespace detail
 
 /// Folds streams of one range into a dense `target` of its size: per coordinate the left fold of what is present, in
 /// the order of `operands`, starting from `neutral` where the first operand is sparse.
-template <Element T, IndexType Index, class Fold>
+template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 void fold_into_dense(std::span<const stream_view<T, Index>> operands, std::span<T> target, const Fold& fold, T neutral,
-                     fold_scratch<T, Index>& scratch) {
+                     fold_scratch<T, Index>& scratch, const Exec& executor = {}) {
     RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
-    if (detail::fold_all_dense(operands, target, fold, scratch)) return;
-    copy_dense(operands.front(), target, neutral);
-    for (const auto& operand : operands.subspan(1)) detail::fold_one(target, operand, fold);
+    if (detail::fold_all_dense(operands, target, fold, scratch, executor)) return;
+    // All operands on a stretch of coordinates before the next: the target stays in cache.
+    kernel::run_tasks(executor, kernel::tasks(target.size()), [&](segment part) {
+        const std::size_t first = operands.front().range().begin;
+        const segment coordinates{first + part.begin, first + part.end};
+        const auto to = target.subspan(part.begin, part.size());
+        copy_dense(operands.front().slice(coordinates), to, neutral);
+        for (const auto& operand : operands.subspan(1)) detail::fold_one(to, operand.slice(coordinates), fold);
+    });
 }
 
 /// Folds streams of one range into `result`: per coordinate the left fold of the values that are present, in the order
@@ -59,9 +69,9 @@ void fold_into_dense(std::span<const stream_view<T, Index>> operands, std::span<
 /// concatenation), sparse with dense either way, dense with dense. The result is dense when an operand is, or when
 /// `when` says that the sum of the counts has become too large; hence it depends on the operands alone. `neutral` must
 /// be the fold's neutral element. `result` must not be the source of an operand.
-template <Element T, IndexType Index, class Fold>
+template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Index>& result, const Fold& fold,
-                  T neutral, dense_switch when, fold_scratch<T, Index>& scratch) {
+                  T neutral, dense_switch when, fold_scratch<T, Index>& scratch, const Exec& executor = {}) {
     RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
     const segment range = operands.front().range();
     std::size_t total = 0;
@@ -74,12 +84,12 @@ void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Ind
         scratch.sparse.push_back(operand.pairs());
     }
     if (dense || when.wants_dense<T, Index>(total, range.size())) {
-        fold_into_dense(operands, result.make_dense(range), fold, neutral, scratch);
+        fold_into_dense(operands, result.make_dense(range), fold, neutral, scratch, executor);
         return;
     }
     const auto room = result.make_sparse(range, total);
     result.shrink(kernel::merge_k(std::span<const sparse_view<T, Index>>(scratch.sparse), room.indices, room.values,
-                                  fold, scratch.merge));
+                                  fold, scratch.merge, executor));
 }
 
 }  // namespace rill::inline RILL_ABI

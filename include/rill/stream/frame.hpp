@@ -1,8 +1,10 @@
 #pragma once
 
+#include <rill/concept/executor.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/stream/payload.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
@@ -35,12 +37,12 @@ byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std
 
 /// A frame of `view` in the given coding, written into `memory`; random rounding draws from `key`. Lossy codings throw
 /// `invalid_value` naming the coordinate of an entry that is not finite, or too large for bfloat16.
-template <Element T, IndexType Index>
+template <Element T, IndexType Index, Executor Exec = serial>
 byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, const coding& codes, random_key key,
-                      arena& memory) {
+                      arena& memory, const Exec& executor = {}) {
     detail::describe(head, view);
     head.codes = detail::resolve(codes, view);
-    if (!head.codes.is_lossless()) detail::require_roundable(view, head.codes);
+    if (!head.codes.is_lossless()) detail::require_roundable(view, head.codes, executor);
     const std::size_t index_length = detail::index_length(head.codes.indices, view.indices(), view.range());
     const std::size_t value_length = detail::value_length<T>(head.codes, view.count());
     head.index_length = index_length;
@@ -49,7 +51,7 @@ byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, cons
     const byte_span payload = out.subspan(wire::header_bytes);
     const bool values_first = detail::values_first<T, Index>(head.codes);
     detail::encode_values(view.values(), head.codes, key, head.range.begin,
-                          payload.subspan(values_first ? 0 : index_length, value_length));
+                          payload.subspan(values_first ? 0 : index_length, value_length), executor);
     if (!view.is_dense())
         kernel::encode_indices(head.codes.indices, view.indices(), view.range(),
                                payload.subspan(values_first ? value_length : 0, index_length));
@@ -133,9 +135,9 @@ struct frame_scratch {
 
 /// The content of a frame: a view of its own bytes where they are raw (they must outlive it), else decoded into `room`.
 /// Validated completely: indices are strictly ascending and in range, scales are finite. Throws `protocol_error`.
-template <Element T, IndexType Index>
-stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room) {
-    const std::span<const T> values = detail::decode_values(f.head, f.values, room.values);
+template <Element T, IndexType Index, Executor Exec = serial>
+stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room, const Exec& executor = {}) {
+    const std::span<const T> values = detail::decode_values(f.head, f.values, room.values, executor);
     if (f.head.codes.indices == index_coding::dense) return {f.head.range, values};
     return {f.head.range, sparse_view<T, Index>{detail::decode_indices(f.head, f.indices, room.indices), values}};
 }

@@ -1,6 +1,7 @@
 // The payload of a frame: indices and values in their codings. Frames are written and read through stream/frame.hpp.
 #pragma once
 
+#include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
@@ -80,29 +81,30 @@ std::string coordinate_of(const stream_view<T, Index>& view, std::size_t entry) 
 }
 
 /// Throws `invalid_value` naming the coordinate of the first entry that a lossy coding cannot hold.
-template <Element T, IndexType Index>
-void require_roundable(const stream_view<T, Index>& view, const coding& codes) {
-    if (const auto bad = kernel::find_non_finite(view.values()))
+template <Element T, IndexType Index, Executor Exec>
+void require_roundable(const stream_view<T, Index>& view, const coding& codes, const Exec& executor) {
+    if (const auto bad = kernel::find_non_finite(view.values(), executor))
         throw invalid_value(coordinate_of(view, *bad) + " is not finite and cannot be rounded");
     if constexpr (std::floating_point<T>)
         if (codes.values == value_coding::bf16)
-            if (const auto bad = kernel::find_beyond_bf16(view.values()))
+            if (const auto bad = kernel::find_beyond_bf16(view.values(), executor))
                 throw invalid_value(coordinate_of(view, *bad) + " is too large for bfloat16");
 }
 
 /// Writes values, raw or rounded; `out` has their length and is aligned. `first` numbers the random bits.
-template <Element T>
-void encode_values(std::span<const T> values, const coding& codes, random_key key, std::uint64_t first, byte_span out) {
+template <Element T, Executor Exec>
+void encode_values(std::span<const T> values, const coding& codes, random_key key, std::uint64_t first, byte_span out,
+                   const Exec& executor) {
     if (codes.values == value_coding::raw) {
         if (!values.empty()) std::memcpy(out.data(), values.data(), out.size());
         return;
     }
     if constexpr (std::floating_point<T>) {
-        if (codes.values == value_coding::bf16) return kernel::encode_bf16(values, out);
+        if (codes.values == value_coding::bf16) return kernel::encode_bf16(values, out, executor);
         const std::size_t buckets = kernel::quantize_buckets(values.size(), codes.bucket);
         const std::span<T> scales(reinterpret_cast<T*>(out.data()), buckets);
         kernel::quantize(values, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket, key, first, scales,
-                         out.subspan(scales.size_bytes()));
+                         out.subspan(scales.size_bytes()), executor);
     }
 }
 
@@ -141,21 +143,22 @@ std::span<const Index> decode_indices(const wire::header& head, byte_view bytes,
 }
 
 /// The values of a frame: its own bytes where they are raw, else decoded into `room`.
-template <Element T>
-std::span<const T> decode_values(const wire::header& head, byte_view bytes, aligned_vector<T>& room) {
+template <Element T, Executor Exec>
+std::span<const T> decode_values(const wire::header& head, byte_view bytes, aligned_vector<T>& room,
+                                 const Exec& executor) {
     if (head.codes.values == value_coding::raw) return elements_of<T>(bytes);
     if constexpr (std::floating_point<T>) {
         const auto count = static_cast<std::size_t>(head.count);
         const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
         room.resize(count);
         if (head.codes.values == value_coding::bf16) {
-            kernel::decode_bf16(bytes, std::span<T>(room));
+            kernel::decode_bf16(bytes, std::span<T>(room), executor);
         } else {
             const std::span<const T> scales = elements_of<T>(bytes.first(buckets * sizeof(T)));
             kernel::check_scales(scales);
             kernel::dequantize(bytes.subspan(scales.size_bytes()), scales,
                                static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket,
-                               std::span<T>(room));
+                               std::span<T>(room), executor);
         }
     }
     return room;

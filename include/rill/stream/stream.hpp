@@ -1,9 +1,13 @@
 #pragma once
 
+#include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/scatter.hpp>
+#include <rill/kernel/tasks.hpp>
 #include <rill/stream/stream_view.hpp>
 
 #include <algorithm>
@@ -105,16 +109,20 @@ class stream {
 };
 
 /// Writes `source` into `target` (`target.size() == source.range().size()`), absent coordinates as `neutral`.
-template <Element T, IndexType Index>
-void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neutral) {
+template <Element T, IndexType Index, Executor Exec = serial>
+void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neutral, const Exec& executor = {}) {
     RILL_EXPECTS(target.size() == source.range().size(), "the target of copy_dense must have the size of the range");
-    if (source.is_dense()) {
-        std::copy(source.values().begin(), source.values().end(), target.begin());
-        return;
-    }
-    std::fill(target.begin(), target.end(), neutral);
-    const std::size_t first = source.range().begin;
-    for (std::size_t i = 0; i < source.count(); ++i) target[source.indices()[i] - first] = source.values()[i];
+    kernel::run_tasks(executor, kernel::tasks_for(executor, target.size()), [&](segment part) {
+        const std::size_t first = source.range().begin;
+        const auto piece = source.slice({first + part.begin, first + part.end});
+        const auto to = target.subspan(part.begin, part.size());
+        if (piece.is_dense()) {
+            std::copy(piece.values().begin(), piece.values().end(), to.begin());
+            return;
+        }
+        std::fill(to.begin(), to.end(), neutral);
+        kernel::scatter_assign(piece.pairs(), piece.range().begin, to);
+    });
 }
 
 }  // namespace rill::inline RILL_ABI

@@ -1,0 +1,88 @@
+// What the selections of the k largest share: where to cut, and how a sample tells it beforehand.
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/magnitude.hpp>
+#include <rill/kernel/scratch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// Working memory of the selections; its size depends on the lengths of the input and the output only.
+struct select_scratch {
+    buffer indices;
+    buffer keys;
+    buffer middle;
+    buffer ties;
+    buffer pages;
+    std::vector<select_scratch> of_tasks;
+};
+
+namespace detail {
+
+/// The selection as a cut: everything above `key`, and the first `ties` coordinates that equal it.
+template <class Key>
+struct cut {
+    Key key = 0;
+    std::size_t ties = 0;
+};
+
+/// The cut behind the `k` largest of `count` keys, 0 < k <= count. Reorders them.
+template <class Key>
+cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
+    std::nth_element(keys, keys + (k - 1), keys + count, [](Key a, Key b) { return a > b; });
+    const Key key = keys[k - 1];
+    std::size_t above = 0;
+    for (std::size_t i = 0; i < k; ++i) above += keys[i] > key ? 1U : 0U;
+    return {key, k - above};
+}
+
+/// Bounds between which the k-th largest magnitude lies almost surely.
+template <class Key>
+struct bounds {
+    Key low = 0;
+    Key high = 0;
+    std::size_t capacity = 0;  ///< more magnitudes above `low` than this are most unlikely
+};
+
+/// Bounds from a random sample; none when k is so close to n that they would exclude nothing.
+template <Element T>
+std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std::size_t k, select_scratch& scratch) {
+    using key = magnitude_key<T>;
+    const std::size_t n = x.size();
+    const std::size_t count = std::min<std::size_t>(64 + n / 128, 16384);
+    const double rank = static_cast<double>(k) * static_cast<double>(count) / static_cast<double>(n);
+    const double spread = 4 * std::sqrt(rank) + 4;
+    const auto low = static_cast<std::size_t>(rank + spread);
+    if (low >= count) return std::nullopt;
+
+    key* sample = room<key>(scratch.middle, count);
+    random_sequence random(random_key{0x73656C656374U});
+    for (std::size_t i = 0; i < count; ++i) sample[i] = magnitude(x[static_cast<std::size_t>(random.below(n))]);
+
+    const auto greater = [](key a, key b) { return a > b; };
+    bounds<key> result{.high = static_cast<key>(-1)};
+    std::nth_element(sample, sample + low, sample + count, greater);
+    result.low = sample[low];
+    if (rank > spread) {
+        const auto high = static_cast<std::size_t>(rank - spread);
+        std::nth_element(sample, sample + high, sample + low, greater);
+        result.high = sample[high];
+    }
+    const double most =
+        (static_cast<double>(low) + 4 * std::sqrt(static_cast<double>(low)) + 8) / static_cast<double>(count);
+    result.capacity = most < 1 ? static_cast<std::size_t>(most * static_cast<double>(n)) : n;
+    return result;
+}
+
+}  // namespace detail
+
+}  // namespace rill::inline RILL_ABI::kernel

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <rill/concept/executor.hpp>
+#include <rill/core/segment.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// [0, n) cut into tasks, by n alone: nearly equal, with borders at multiples of `unit`, not many of them, and none so
+/// small that handing it to another thread costs more than it saves.
+class tasks {
+  public:
+    static constexpr std::size_t most = 64;
+    static constexpr std::size_t least = 32768;
+
+    constexpr explicit tasks(std::size_t n, std::size_t unit = 1, std::size_t smallest = least)
+        : n_(n),
+          unit_(unit),
+          units_(n / unit + (n % unit != 0 ? 1U : 0U)),
+          count_(std::clamp<std::size_t>(std::min(n / smallest, units_), n == 0 ? 0 : 1, most)) {}
+
+    /// In one piece.
+    static constexpr tasks whole(std::size_t n) { return tasks(n, n == 0 ? 1 : n, n == 0 ? 1 : n); }
+
+    constexpr std::size_t total() const { return n_; }
+    constexpr std::size_t count() const { return count_; }
+    constexpr segment operator[](std::size_t i) const {
+        const segment s = split(units_, count_, i);
+        return {s.begin * unit_, std::min(s.end * unit_, n_)};
+    }
+
+  private:
+    std::size_t n_;
+    std::size_t unit_;
+    std::size_t units_;
+    std::size_t count_;
+};
+
+/// How an executor cuts work on [0, n): not at all where it runs one task at a time.
+template <Executor Exec>
+constexpr tasks tasks_for(const Exec& executor, std::size_t n, std::size_t unit = 1,
+                          std::size_t smallest = tasks::least) {
+    return executor.concurrency() == 1 ? tasks::whole(n) : tasks(n, unit, smallest);
+}
+
+/// Calls `body(segment)`, or `body(segment, number)`, for every task.
+template <Executor Exec, class Body>
+void run_tasks(const Exec& executor, const tasks& all, Body&& body) {
+    const auto one = [&](std::size_t i) {
+        if constexpr (requires { body(segment{}, i); })
+            body(all[i], i);
+        else
+            body(all[i]);
+    };
+    if (all.count() == 1) return one(0);
+    executor.run(all.count(), one);
+}
+
+/// A number per task.
+using task_counts = std::array<std::size_t, tasks::most>;
+
+}  // namespace rill::inline RILL_ABI::kernel

@@ -1,0 +1,73 @@
+#include <rill/core/serial.hpp>
+#include <rill/testing/executor_laws.hpp>
+
+#include "../support/same_bits.hpp"
+#include "../support/threads.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cfenv>
+#include <cstddef>
+#include <exception>
+#include <string>
+
+namespace {
+
+using namespace rill;
+
+enum class fault { none, leaves_out, calls_twice, wrong_failure, swallows, rounding, no_concurrency };
+
+/// An archetype, one after the other from the last to the first; or one that breaks a law.
+template <fault what>
+struct faulty {
+    static constexpr const char* name = "faulty";
+    static constexpr int concurrency() { return what == fault::no_concurrency ? 0 : 2; }
+
+    void run(std::size_t tasks, const auto& body) const {
+        if (what == fault::rounding) std::fesetround(FE_TONEAREST);
+        std::exception_ptr failure;
+        for (std::size_t i = tasks; i-- > (what == fault::leaves_out && tasks == 1000 ? 1U : 0U);) try {
+                body(i);
+                if (what == fault::calls_twice && i == 63) body(i);
+            } catch (...) {
+                if (what != fault::wrong_failure || !failure) failure = std::current_exception();
+            }
+        if (failure && what != fault::swallows) std::rethrow_exception(failure);
+    }
+    friend constexpr bool operator==(faulty, faulty) = default;
+};
+static_assert(Executor<faulty<fault::none>>);
+
+template <Executor Exec>
+std::string broken(const Exec& executor) {
+    std::string names;
+    testing::for_each_executor_law(executor, [&](const char* name, const testing::law_outcome& outcome) {
+        CHECK(outcome.held == outcome.what.empty());
+        if (!outcome.held) names += std::string(name) + "; ";
+    });
+    return names;
+}
+
+}  // namespace
+
+TEST_CASE("lawful executors break no law") {
+    CHECK(broken(serial{}) == "");
+    CHECK(broken(faulty<fault::none>{}) == "");
+    CHECK(broken(support::threads{2}) == "");
+}
+
+TEST_CASE("each fault of an executor is found") {
+    const std::string runs = "each task runs once and is over; ", fails = "the lowest failure is thrown; ";
+    const std::string copies = "a copy is equal and does the same; ", shares = "threads may share it; ";
+    CHECK(broken(faulty<fault::leaves_out>{}) == runs + fails + copies + shares);
+    CHECK(broken(faulty<fault::calls_twice>{}) == runs + fails + copies + shares);
+    CHECK(broken(faulty<fault::wrong_failure>{}) == fails);
+    CHECK(broken(faulty<fault::swallows>{}) == fails);
+    CHECK(broken(faulty<fault::rounding>{}) == "tasks round as their caller does; ");
+    CHECK(broken(faulty<fault::no_concurrency>{}) == "something may run; ");
+}
+
+TEST_CASE("every kernel gives on threads the bits that it gives alone") {
+    support::check_same_bits(support::threads{8});
+    support::check_same_bits_of<float>(support::threads{2});
+}
