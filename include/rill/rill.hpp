@@ -14,12 +14,14 @@
 #include <rill/core/random.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 
 #include <rill/concept/aggregator.hpp>
 #include <rill/concept/compressor.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/concept/objective.hpp>
 #include <rill/concept/tensor.hpp>
 #include <rill/concept/topology.hpp>
@@ -39,6 +41,7 @@
 #include <rill/kernel/quantize.hpp>
 #include <rill/kernel/scatter.hpp>
 #include <rill/kernel/select.hpp>
+#include <rill/kernel/tasks.hpp>
 #include <rill/kernel/threshold.hpp>
 
 #include <rill/stream/dense_switch.hpp>

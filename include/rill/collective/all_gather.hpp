@@ -25,7 +25,7 @@ template <class Lane, class In, class Out>
 receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
     using T = tensor_element<Out>;
     auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, aggregate::sum>>();
+    auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const auto plan = lane.shape().all_gather(lane.size(), lane.rank());
     const segment place = part_of(lane, size_of(output));
     std::span<T> all;

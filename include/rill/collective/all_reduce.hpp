@@ -19,7 +19,7 @@ template <class Lane, class In, class Out, class Fold>
 receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
     using T = tensor_element<Out>;
     auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
+    auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     const std::size_t size = size_of(output);
     const auto plan = in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), size * sizeof(T));
     const auto chunks = static_cast<std::uint64_t>(plan.chunks());
@@ -42,7 +42,7 @@ receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& f
 template <IndexType Index, class T, class Lane, class Contribute, class Take, class Fold>
 receipt all_reduce_stream(Lane& lane, std::size_t dimension, Contribute&& contribute, Take&& take, const Fold& fold,
                           const stream_codings& codings, const contribution& own) {
-    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
+    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
     const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
     const auto signature =
         signature_of<T>(operation::all_reduce, dimension, fold, std::uint8_t{sizeof(Index)}, codings.fingerprint());
@@ -88,7 +88,7 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
     transaction attempt(codec);
     codec.begin(lane.next_number());
     const std::size_t dimension = codec.coded_dimension();
-    const auto contribute = [&] { return codec.encode(elements_of_input(input, stage)); };
+    const auto contribute = [&] { return encode_with(codec, elements_of_input(input, stage), lane.executor()); };
     const auto take = [&](auto& state, part_range parts) {
         const std::span<T> result = elements_of_output(output, stage);
         if constexpr (Codec::is_coordinatewise) {

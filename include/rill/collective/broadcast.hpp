@@ -15,7 +15,7 @@ template <class Lane, class Data>
 receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
     using T = tensor_element<Data>;
     auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, aggregate::sum>>();
+    auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const auto signature =
         signature_of<T>(operation::broadcast, size_of(data), aggregate::sum{}, 0, static_cast<std::uint64_t>(root));
@@ -36,7 +36,7 @@ receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
 
 template <class Lane, class T, class Index>
 receipt broadcast_stream(Lane& lane, stream<T, Index>& data, rank_t root, const coding& codes) {
-    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, aggregate::sum>>();
+    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, aggregate::sum>>();
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const stream_codings codings{.copy = codes};
     const auto signature =

@@ -3,9 +3,11 @@
 #include <rill/collective/executor.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/tally.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/kernel/copy.hpp>
 #include <rill/kernel/fold.hpp>
 #include <rill/stream/frame.hpp>
@@ -22,12 +24,15 @@ namespace rill::inline RILL_ABI {
 
 /// The data of a dense collective. A part lies in the input (until it is first folded), in the output, or, while the
 /// output is being sent in the same round, in scratch. Nothing is copied but what a copy round brings.
-template <Transport Net, Element T, class Fold>
+template <Transport Net, Element T, class Fold, Executor Exec = serial>
 class dense_state {
   public:
     using message = typename Net::message;
 
-    void attach(exchange<Net>& call) { call_ = &call; }
+    void attach(exchange<Net>& call, const Exec& executor = {}) {
+        call_ = &call;
+        executor_ = executor;
+    }
 
     /// `input` and `output` cover `[0, N)`; they are the same memory or do not overlap. A rank that contributes nothing
     /// takes part with the neutral element. `parts` counts chunks where each part is cut into `chunks` of them.
@@ -80,8 +85,9 @@ class dense_state {
         const place to = target_of_fold(from, parts);
         const std::span<T> target = writable(to, parts);
         call_->await_readers(std::as_bytes(target));
-        kernel::fold_dense_k(std::span<const std::span<const T>>(operands_), target,
-                             [this](T a, T b) { return fold_.fold(a, b); });
+        kernel::fold_dense_k(
+            std::span<const std::span<const T>>(operands_), target, [this](T a, T b) { return fold_.fold(a, b); },
+            executor_);
         set(parts, to, total);
     }
 
@@ -204,6 +210,7 @@ class dense_state {
     }
 
     exchange<Net>* call_ = nullptr;
+    [[no_unique_address]] Exec executor_{};
     wire::header head_{};
     Fold fold_{};
     std::span<const T> input_{};

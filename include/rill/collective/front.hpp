@@ -32,6 +32,12 @@ tally all_of(const Group& group) {
     return {static_cast<double>(group.size()), static_cast<std::uint32_t>(group.size()), 0};
 }
 
+/// The states of a lane's operations.
+template <class Lane, class T, class Fold>
+using dense_state_of = dense_state<typename Lane::transport_type, T, Fold, typename Lane::executor_type>;
+template <class Lane, class T, class Index, class Fold>
+using stream_state_of = stream_state<typename Lane::transport_type, T, Index, Fold, typename Lane::executor_type>;
+
 /// The memory of a lane for elements that have no contiguous place of their own.
 template <class T, class Lane>
 staging<T>& stage_of(Lane& lane) {
@@ -64,7 +70,10 @@ template <class Lane, class State, class Plan, class Begin, class End>
 receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& plan, State& state, Begin&& begin,
                      End&& end) {
     return lane.run(signature, [&](auto& call) {
-        state.attach(call);
+        if constexpr (requires { state.attach(call, lane.executor()); })
+            state.attach(call, lane.executor());
+        else
+            state.attach(call);
         begin(head_of(call));
         execute(call, plan, state);
         receipt result{.rounds = rounds_of(plan)};

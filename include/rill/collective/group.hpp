@@ -7,11 +7,13 @@
 #include <rill/collective/lane.hpp>
 #include <rill/collective/request.hpp>
 #include <rill/collective/synchronise.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/topology/tree.hpp>
 
 #include <cstdint>
@@ -21,9 +23,9 @@ namespace rill::inline RILL_ABI {
 
 namespace detail {
 /// Made before the lane that refers to it.
-template <Transport Net, Topology Shape>
+template <Transport Net, Topology Shape, Executor Exec>
 struct group_base {
-    membership<Net, Shape> members;
+    membership<Net, Shape, Exec> members;
 };
 }  // namespace detail
 
@@ -35,14 +37,18 @@ struct group_base {
 /// After a failed operation every further one fails on all ranks with the same culprit: make a new group, over a
 /// `subgroup` of the survivors where ranks are lost. Operations that are in flight when it is destroyed are cancelled.
 /// `net` must outlive the group.
-template <Transport Net, Topology Shape>
-class group : detail::group_base<Net, Shape>, public lane<Net, Shape> {
+///
+/// `executor` spreads this rank's own work (selection, quantisation, folds) over threads; it changes no result, and may
+/// be another one on each rank.
+template <Transport Net, Topology Shape, Executor Exec = serial>
+class group : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
-    explicit group(Net& net, Shape shape = {}, group_options options = {})
-        : detail::group_base<Net, Shape>{{.context = detail::open_context<Net>(net),
-                                          .shape = shape,
-                                          .options = options}},
-          lane<Net, Shape>(this->members),
+    explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
+        : detail::group_base<Net, Shape, Exec>{{.context = detail::open_context<Net>(net),
+                                                .shape = shape,
+                                                .options = options,
+                                                .executor = std::move(executor)}},
+          lane<Net, Shape, Exec>(this->members),
           crew_(this->members) {
         shake_hands();
     }
@@ -73,12 +79,14 @@ class group : detail::group_base<Net, Shape>, public lane<Net, Shape> {
                       });
     }
 
-    detail::crew<Net, Shape> crew_;
+    detail::crew<Net, Shape, Exec> crew_;
 };
 
 template <class Net, class Shape>
 group(Net&, Shape) -> group<Net, Shape>;
 template <class Net, class Shape>
 group(Net&, Shape, group_options) -> group<Net, Shape>;
+template <class Net, class Shape, class Exec>
+group(Net&, Shape, group_options, Exec) -> group<Net, Shape, Exec>;
 
 }  // namespace rill::inline RILL_ABI

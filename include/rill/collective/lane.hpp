@@ -2,11 +2,13 @@
 
 #include <rill/collective/detail/membership.hpp>
 #include <rill/collective/exchange.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/serial.hpp>
 
 #include <cstdint>
 #include <exception>
@@ -24,20 +26,22 @@ class worker;
 
 /// Where the operations of a group run, one at a time: an exchange with scratch of its own. A group is the lane of its
 /// blocking calls; each operation that is started has another one.
-template <Transport Net, Topology Shape>
+template <Transport Net, Topology Shape, Executor Exec = serial>
 class lane {
   public:
     using transport_type = Net;
     using topology_type = Shape;
+    using executor_type = Exec;
     using lane_type = lane;
 
-    explicit lane(detail::membership<Net, Shape>& of) : of_(&of), exchange_(of.context.net, of.context.number) {}
+    explicit lane(detail::membership<Net, Shape, Exec>& of) : of_(&of), exchange_(of.context.net, of.context.number) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;
 
     Net& net() const { return of_->context.net; }
     const Shape& shape() const { return of_->shape; }
     const group_options& options() const { return of_->options; }
+    const Exec& executor() const { return of_->executor; }
     rank_t rank() const { return net().rank(); }
     int size() const { return net().size(); }
     std::uint64_t context() const { return of_->context.number; }
@@ -168,7 +172,7 @@ class lane {
                                " has not come to it: " + why});
     }
 
-    detail::membership<Net, Shape>* of_;
+    detail::membership<Net, Shape, Exec>* of_;
     exchange<Net> exchange_;
     std::vector<slot> workspaces_;
     detail::operation_numbers numbers_{};

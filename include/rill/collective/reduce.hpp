@@ -17,7 +17,7 @@ template <class Lane, class In, class Out, class Fold>
 receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, const Fold& fold) {
     using T = tensor_element<Out>;
     auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
+    auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
     const bool is_root = lane.rank() == root;
@@ -39,7 +39,7 @@ receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, cons
 template <class Lane, class T, class Index, class Fold>
 receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
                       const Fold& fold, const stream_codings& codings) {
-    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
+    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
     const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
     const auto signature = signature_of<T>(operation::reduce, input.dimension(), fold, std::uint8_t{sizeof(Index)},
                                            mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));

@@ -15,7 +15,7 @@ template <class Lane, class In, class Out, class Fold>
 receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fold& fold) {
     using T = tensor_element<Out>;
     auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
+    auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
     const std::size_t size = size_of(input);
@@ -34,7 +34,7 @@ receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fol
 template <class Lane, class T, class Index, class Fold>
 receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold,
                               const stream_codings& codings) {
-    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
+    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
     const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
     const auto signature = signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
                                            std::uint8_t{sizeof(Index)}, codings.fingerprint());

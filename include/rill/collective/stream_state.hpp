@@ -4,10 +4,12 @@
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
 #include <rill/collective/tally.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/stream/fold.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream_codings.hpp>
@@ -28,13 +30,16 @@ namespace rill::inline RILL_ABI {
 /// A message is a sequence of frames, one for each block it touches; a lone frame in raw coding is sent from where it
 /// lies. In copy rounds a frame is made once, by the owner, and forwarded verbatim; where a coding is lossy, each part
 /// has a frame of its own, and the owner too goes on with what the others will decode.
-template <Transport Net, Element T, IndexType Index, class Fold>
+template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
     using message = typename Net::message;
     using view = stream_view<T, Index>;
 
-    void attach(exchange<Net>& call) { call_ = &call; }
+    void attach(exchange<Net>& call, const Exec& executor = {}) {
+        call_ = &call;
+        executor_ = executor;
+    }
 
     void begin(const wire::header& head, int parts, const view& input, tally own, const Fold& fold,
                const stream_codings& codings, random_key key) {
@@ -84,7 +89,7 @@ class stream_state {
         const std::size_t first = range(parts).begin;
         for_each_piece(parts, [&](const view& piece) {
             copy_dense(piece, output.subspan(piece.range().begin - first, piece.range().size()),
-                       fold_.template identity<T>());
+                       fold_.template identity<T>(), executor_);
         });
         finish_values(parts, output);
     }
@@ -172,7 +177,7 @@ class stream_state {
         b.what.describe(head_);
         if (codes.is_view()) return view_frame(head_, b.content, memory_.take(wire::header_bytes).data());
         const random_key key = key_.derive(static_cast<std::uint64_t>(b.from), b.parts.first);
-        return coded_frame(head_, b.content, codes, key, memory_);
+        return coded_frame(head_, b.content, codes, key, memory_, executor_);
     }
 
     /// The frame of the block at `parts.first`, clipped to `parts`. In copy rounds it is made once.
@@ -199,7 +204,7 @@ class stream_state {
             block b = clipped(block_at(p), {p, p + 1});
             b.frame = new_frame(b, codes);
             frame_reader reader(b.frame);
-            b.content = content_of(reader.next<T, Index>(), fresh_room());
+            b.content = content_of(reader.next<T, Index>(), fresh_room(), executor_);
             add(b);
         }
     }
@@ -215,10 +220,11 @@ class stream_state {
             const part_range parts = covered(f.head.range, reader.done(), {p, end});
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
             if (p < end)
-                take(block{.parts = parts,
-                           .content = read_from(*call_, a.from.peer, [&] { return content_of(f, fresh_room()); }),
-                           .what = tally::of(f.head),
-                           .frame = f.bytes});
+                take(block{
+                    .parts = parts,
+                    .content = read_from(*call_, a.from.peer, [&] { return content_of(f, fresh_room(), executor_); }),
+                    .what = tally::of(f.head),
+                    .frame = f.bytes});
             p = parts.last;
         } while (p < end);
         expect_end(*call_, a.from.peer, reader);
@@ -259,11 +265,12 @@ class stream_state {
         stream<T, Index>& result = fresh_stream();
         fold_streams(
             std::span<const view>(views_), result, [this](T a, T b) { return fold_.fold(a, b); },
-            fold_.template identity<T>(), codings_.when, scratch_);
+            fold_.template identity<T>(), codings_.when, scratch_, executor_);
         add({.parts = parts, .content = result.view(), .what = total});
     }
 
     exchange<Net>* call_ = nullptr;
+    [[no_unique_address]] Exec executor_{};
     wire::header head_{};
     Fold fold_{};
     stream_codings codings_{};

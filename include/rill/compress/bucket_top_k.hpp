@@ -2,6 +2,7 @@
 
 #include <rill/compress/coded.hpp>
 #include <rill/compress/selection.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/kernel/bucket_select.hpp>
 
@@ -30,9 +31,11 @@ struct bucket_top_k {
             RILL_EXPECTS(policy.bucket > 0, "bucket_top_k needs buckets of at least one entry");
             RILL_EXPECTS(policy.count > 0, "bucket_top_k needs to choose at least one entry of a bucket");
         }
-        stream_view<T, Index> select(std::span<const T> input) {
+        template <Executor Exec>
+        stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
             const std::size_t most = kernel::bucket_top_k_count(input.size(), bucket_, count_);
-            return this->take(kernel::bucket_top_k(input, bucket_, count_, this->room(most), scratch_), input);
+            return this->take(kernel::bucket_top_k(input, bucket_, count_, this->room(most), scratch_, executor), input,
+                              executor);
         }
 
       private:

@@ -3,7 +3,9 @@
 #include <rill/compress/indices.hpp>
 #include <rill/compress/values.hpp>
 #include <rill/concept/compressor.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/stream/stream_codings.hpp>
 #include <rill/stream/stream_view.hpp>
 
@@ -35,10 +37,11 @@ class codec {
     std::size_t coded_dimension() { return selector_.coded_dimension(); }
     const stream_codings& codings() const { return codings_; }
 
-    stream_view<T, Index> encode(std::span<const T> input) {
+    template <Executor Exec = serial>
+    stream_view<T, Index> encode(std::span<const T> input, const Exec& executor = {}) {
         RILL_EXPECTS(input.size() == dimension(),
                      "encode: the input must have the dimension that the codec is bound to");
-        return selector_.select(input);
+        return selector_.select(input, executor);
     }
     void decode(std::span<const T> folded, std::span<T> output)
         requires(!is_coordinatewise)

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <rill/concept/compressor.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 #include <rill/kernel/magnitude.hpp>
+#include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -38,13 +42,16 @@ class error_feedback_codec {
     /// What has been left out so far: N elements.
     std::span<const T> residual() const { return residual_; }
 
-    auto encode(std::span<const T> input) {
+    template <Executor Exec = serial>
+    auto encode(std::span<const T> input, const Exec& executor = {}) {
         RILL_EXPECTS(input.size() == dimension(),
                      "encode: the input must have the dimension that the codec is bound to");
-        for (std::size_t i = 0; i < input.size(); ++i) sum_[i] = static_cast<T>(residual_[i] + input[i]);
-        if (const auto bad = kernel::find_non_finite(std::span<const T>(sum_)))
+        kernel::run_tasks(executor, kernel::tasks_for(executor, input.size()), [&](segment part) {
+            for (std::size_t i = part.begin; i < part.end; ++i) sum_[i] = static_cast<T>(residual_[i] + input[i]);
+        });
+        if (const auto bad = kernel::find_non_finite(std::span<const T>(sum_), executor))
             throw invalid_value("the gradient is not finite at coordinate " + std::to_string(*bad));
-        const auto view = inner_.encode(std::span<const T>(sum_));
+        const auto view = encode_with(inner_, std::span<const T>(sum_), executor);
         pending_ = true;
         return view;
     }

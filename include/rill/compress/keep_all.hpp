@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/compress/coded.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/core/types.hpp>
 #include <rill/stream/stream_view.hpp>
 
@@ -27,7 +28,10 @@ struct keep_all {
 
         std::size_t dimension() const { return dimension_; }
         std::size_t coded_dimension() const { return dimension_; }
-        stream_view<T, Index> select(std::span<const T> input) { return {{0, input.size()}, input}; }
+        template <Executor Exec>
+        stream_view<T, Index> select(std::span<const T> input, const Exec&) {
+            return {{0, input.size()}, input};
+        }
         void erase_sent(std::span<T> values) const { std::fill(values.begin(), values.end(), T{}); }
         void begin(std::uint64_t) {}
 

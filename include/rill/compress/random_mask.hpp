@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/compress/coded.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
@@ -40,9 +41,10 @@ struct random_mask {
 
         std::size_t dimension() const { return dimension_; }
         std::size_t coded_dimension() const { return mask_.size(); }
-        stream_view<T, Index> select(std::span<const T> input) {
+        template <Executor Exec>
+        stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
             values_.resize(mask_.size());
-            kernel::gather(input, std::span<const Index>(mask_), std::span<T>(values_));
+            kernel::gather(input, std::span<const Index>(mask_), std::span<T>(values_), executor);
             return {{0, values_.size()}, std::span<const T>(values_)};
         }
         void expand(std::span<const T> folded, std::span<T> output) const {

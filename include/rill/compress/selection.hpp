@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/executor.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/select.hpp>
 #include <rill/stream/stream.hpp>
@@ -29,11 +30,12 @@ class selection {
   protected:
     std::span<Index> room(std::size_t most) { return chosen_.make_sparse({0, dimension_}, most).indices; }
 
-    stream_view<T, Index> take(std::size_t count, std::span<const T> input) {
+    template <Executor Exec>
+    stream_view<T, Index> take(std::size_t count, std::span<const T> input, const Exec& executor) {
         chosen_.shrink(count);
         const std::span<T> values = chosen_.values();
         const std::span<const Index> indices = chosen_.indices();
-        kernel::gather(input, indices, values);
+        kernel::gather(input, indices, values, executor);
         return chosen_.view();
     }
 

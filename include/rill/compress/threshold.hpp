@@ -2,6 +2,7 @@
 
 #include <rill/compress/coded.hpp>
 #include <rill/compress/selection.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/kernel/threshold.hpp>
@@ -32,10 +33,11 @@ struct threshold {
             RILL_EXPECTS(std::isfinite(policy.limit) && policy.limit >= 0,
                          "threshold needs a finite limit, 0 or above");
         }
-        stream_view<T, Index> select(std::span<const T> input) {
+        template <Executor Exec>
+        stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
             const std::size_t count = kernel::threshold(input, limit_, found_);
             std::copy_n(found_.begin(), count, this->room(count).begin());
-            return this->take(count, input);
+            return this->take(count, input, executor);
         }
 
       private:

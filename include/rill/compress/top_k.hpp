@@ -2,6 +2,7 @@
 
 #include <rill/compress/coded.hpp>
 #include <rill/compress/selection.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/kernel/select.hpp>
 
@@ -35,9 +36,10 @@ struct top_k {
             RILL_EXPECTS(policy.count != 0 || (policy.density > 0 && policy.density <= 1),
                          "top_k needs a count, or a density in (0, 1]");
         }
-        stream_view<T, Index> select(std::span<const T> input) {
+        template <Executor Exec>
+        stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
             const std::size_t most = count_ < input.size() ? count_ : input.size();
-            return this->take(kernel::top_k(input, count_, this->room(most), scratch_), input);
+            return this->take(kernel::top_k(input, count_, this->room(most), scratch_, executor), input, executor);
         }
 
       private:

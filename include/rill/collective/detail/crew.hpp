@@ -3,6 +3,7 @@
 #include <rill/collective/detail/membership.hpp>
 #include <rill/collective/detail/worker.hpp>
 #include <rill/collective/request.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
@@ -16,16 +17,16 @@
 namespace rill::inline RILL_ABI::detail {
 
 /// The workers of a group: as many as operations have ever been in flight at once.
-template <class Net, class Shape>
+template <class Net, class Shape, class Exec>
 class crew {
   public:
-    explicit crew(membership<Net, Shape>&) {}
+    explicit crew(membership<Net, Shape, Exec>&) {}
 };
 
-template <ConcurrentTransport Net, Topology Shape>
-class crew<Net, Shape> {
+template <ConcurrentTransport Net, Topology Shape, Executor Exec>
+class crew<Net, Shape, Exec> {
   public:
-    explicit crew(membership<Net, Shape>& of) : of_(&of) {}
+    explicit crew(membership<Net, Shape, Exec>& of) : of_(&of) {}
     crew(const crew&) = delete;
     crew& operator=(const crew&) = delete;
     ~crew() {
@@ -43,7 +44,7 @@ class crew<Net, Shape> {
     }
 
   private:
-    using member = worker<Net, Shape>;
+    using member = worker<Net, Shape, Exec>;
 
     /// An operation starts when those so many numbers before it are done. A rank that is ahead cannot have ended one
     /// that another rank has not entered: so the calls of all operations that anybody may ask for are remembered.
@@ -59,7 +60,7 @@ class crew<Net, Shape> {
         return workers_.emplace_back(std::make_shared<member>(*of_));
     }
 
-    membership<Net, Shape>* of_;
+    membership<Net, Shape, Exec>* of_;
     std::vector<std::shared_ptr<member>> workers_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <rill/collective/detail/loans.hpp>
 #include <rill/collective/group_options.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
@@ -35,11 +36,12 @@ struct operation_numbers {
 };
 
 /// What the lanes of a group share.
-template <Transport Net, Topology Shape>
+template <Transport Net, Topology Shape, Executor Exec>
 struct membership {
     open_context<Net> context;
     Shape shape;
     group_options options;
+    [[no_unique_address]] Exec executor;
     operation_numbers last{};  ///< of the operations called or started so far
     loans lent{};
 };

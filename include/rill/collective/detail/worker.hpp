@@ -4,6 +4,7 @@
 #include <rill/collective/detail/pending.hpp>
 #include <rill/collective/detail/task.hpp>
 #include <rill/collective/lane.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
@@ -19,10 +20,10 @@ namespace rill::inline RILL_ABI::detail {
 ///
 /// `task_`, `result_` and `failure_` belong to the worker between the job in `jobs_` and `done_`, and to the group's
 /// activity otherwise. A request may keep it when its group has gone: after `end` nothing here refers to the group.
-template <ConcurrentTransport Net, Topology Shape>
+template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class worker final : public pending {
   public:
-    explicit worker(membership<Net, Shape>& of)
+    explicit worker(membership<Net, Shape, Exec>& of)
         : net_(&of.context.net), lane_(of), jobs_(*net_), done_(*net_), thread_(net_->spawn([this] { serve(); })) {}
     ~worker() override { end(); }
 
@@ -111,8 +112,8 @@ class worker final : public pending {
     }
 
     Net* net_;
-    lane<Net, Shape> lane_;
-    task<lane<Net, Shape>> task_;
+    lane<Net, Shape, Exec> lane_;
+    task<lane<Net, Shape, Exec>> task_;
     receipt result_{};
     std::exception_ptr failure_{};
     bool is_performed_ = true;
