@@ -814,6 +814,25 @@ constexpr segment split(std::size_t n, std::size_t parts, std::size_t first, std
 
 }  // namespace rill::inline RILL_ABI
 
+// ===== rill/core/serial.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// The executor of whoever names none: tasks run one after the other, where they are asked for, and work is not cut.
+struct serial {
+    static constexpr const char* name = "serial";
+
+    static constexpr int concurrency() { return 1; }
+
+    template <class Body>
+    constexpr void run(std::size_t tasks, Body&& body) const {
+        for (std::size_t i = 0; i < tasks; ++i) body(i);
+    }
+    friend constexpr bool operator==(serial, serial) = default;
+};
+
+}  // namespace rill::inline RILL_ABI
+
 // ===== rill/core/sparse_view.hpp
 
 namespace rill::inline RILL_ABI {
@@ -848,6 +867,34 @@ concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregat
     { A::finish_is_trivial } -> std::convertible_to<bool>;
     { A::name } -> std::convertible_to<const char*>;
 };
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/concept/executor.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// What runs the independent tasks of one rank's work: selection, quantisation, folds. The last argument of a group. It
+/// changes how long an operation takes and nothing else: whatever the executor and its threads, results are the same,
+/// bit for bit, and so are errors.
+///
+/// Laws:
+/// - `run(n, body)` calls `body(i)` once for each i in [0, n), in any order, on any threads, and returns when all have
+///   ended; what they wrote is then visible.
+/// - If some throw, what the lowest of them threw is thrown; tasks above it may be left out.
+/// - Tasks run with the caller's rounding mode, and do not wait for each other.
+/// - `concurrency()` is how many may run at once, at least 1; where it is 1, work is not cut.
+/// - Several threads may call `run` of one executor at once: each rank of a process does.
+/// - Copies are equal and do the same.
+///
+/// `rill/testing/executor_laws.hpp` checks them.
+template <class E>
+concept Executor = std::regular<E> && requires(const E& executor, std::size_t tasks, void (*body)(std::size_t)) {
+    { executor.run(tasks, body) } -> std::same_as<void>;
+    { executor.concurrency() } -> std::same_as<int>;
+    { E::name } -> std::convertible_to<const char*>;
+};
+static_assert(Executor<serial>);
 
 }  // namespace rill::inline RILL_ABI
 
@@ -888,6 +935,15 @@ concept Compressor = Element<T> && IndexType<typename C::index_type> &&
                          { C::is_contractive } -> std::convertible_to<bool>;
                          { C::has_lossless_copy } -> std::convertible_to<bool>;
                      };
+
+/// `codec.encode(input, executor)` where the codec has that: it may spread its work then. Else `codec.encode(input)`.
+template <class Codec, class T, Executor Exec>
+auto encode_with(Codec& codec, std::span<const T> input, const Exec& executor) {
+    if constexpr (requires { codec.encode(input, executor); })
+        return codec.encode(input, executor);
+    else
+        return codec.encode(input);
+}
 
 }  // namespace rill::inline RILL_ABI
 
@@ -1339,6 +1395,65 @@ void round_here(T (&values)[Count]) {
 
 }  // namespace rill::inline RILL_ABI::kernel::detail
 
+// ===== rill/kernel/tasks.hpp
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// [0, n) cut into tasks, by n alone: nearly equal, with borders at multiples of `unit`, not many of them, and none so
+/// small that handing it to another thread costs more than it saves.
+class tasks {
+  public:
+    static constexpr std::size_t most = 64;
+    static constexpr std::size_t least = 32768;
+
+    constexpr explicit tasks(std::size_t n, std::size_t unit = 1, std::size_t smallest = least)
+        : n_(n),
+          unit_(unit),
+          units_(n / unit + (n % unit != 0 ? 1U : 0U)),
+          count_(std::clamp<std::size_t>(std::min(n / smallest, units_), n == 0 ? 0 : 1, most)) {}
+
+    /// In one piece.
+    static constexpr tasks whole(std::size_t n) { return tasks(n, n == 0 ? 1 : n, n == 0 ? 1 : n); }
+
+    constexpr std::size_t total() const { return n_; }
+    constexpr std::size_t count() const { return count_; }
+    constexpr segment operator[](std::size_t i) const {
+        const segment s = split(units_, count_, i);
+        return {s.begin * unit_, std::min(s.end * unit_, n_)};
+    }
+
+  private:
+    std::size_t n_;
+    std::size_t unit_;
+    std::size_t units_;
+    std::size_t count_;
+};
+
+/// How an executor cuts work on [0, n): not at all where it runs one task at a time.
+template <Executor Exec>
+constexpr tasks tasks_for(const Exec& executor, std::size_t n, std::size_t unit = 1,
+                          std::size_t smallest = tasks::least) {
+    return executor.concurrency() == 1 ? tasks::whole(n) : tasks(n, unit, smallest);
+}
+
+/// Calls `body(segment)`, or `body(segment, number)`, for every task.
+template <Executor Exec, class Body>
+void run_tasks(const Exec& executor, const tasks& all, Body&& body) {
+    const auto one = [&](std::size_t i) {
+        if constexpr (requires { body(segment{}, i); })
+            body(all[i], i);
+        else
+            body(all[i]);
+    };
+    if (all.count() == 1) return one(0);
+    executor.run(all.count(), one);
+}
+
+/// A number per task.
+using task_counts = std::array<std::size_t, tasks::most>;
+
+}  // namespace rill::inline RILL_ABI::kernel
+
 // ===== rill/kernel/magnitude.hpp
 
 // Magnitudes as unsigned integers: they order all element types alike, INT_MIN and NaN included.
@@ -1375,23 +1490,34 @@ bool any_at_least(const T* x, magnitude_key<T> bound) {
     return found != 0;
 }
 
-/// The first coordinate whose magnitude reaches `bound`.
+/// The first coordinate whose magnitude reaches `bound`, or `x.size()`.
 template <Element T>
-std::optional<std::size_t> find_at_least(std::span<const T> x, magnitude_key<T> bound) {
+std::size_t find_at_least(std::span<const T> x, magnitude_key<T> bound) {
     std::size_t i = 0;
     while (i + block <= x.size() && !any_at_least<block>(x.data() + i, bound)) i += block;
-    for (; i < x.size(); ++i)
-        if (magnitude(x[i]) >= bound) return i;
+    while (i < x.size() && magnitude(x[i]) < bound) ++i;
+    return i;
+}
+
+template <Element T, Executor Exec>
+std::optional<std::size_t> find_at_least(std::span<const T> x, magnitude_key<T> bound, const Exec& executor) {
+    const tasks all = tasks_for(executor, x.size(), block);
+    task_counts found;
+    run_tasks(executor, all, [&](segment part, std::size_t task) {
+        found[task] = find_at_least(x.subspan(part.begin, part.size()), bound);
+    });
+    for (std::size_t task = 0; task < all.count(); ++task)
+        if (found[task] < all[task].size()) return all[task].begin + found[task];
     return std::nullopt;
 }
 
 }  // namespace detail
 
 /// The first coordinate that is infinite or NaN.
-template <Element T>
-std::optional<std::size_t> find_non_finite(std::span<const T> x) {
+template <Element T, Executor Exec = serial>
+std::optional<std::size_t> find_non_finite(std::span<const T> x, const Exec& executor = {}) {
     if constexpr (std::floating_point<T>)
-        return detail::find_at_least(x, largest_magnitude<T>);
+        return detail::find_at_least(x, largest_magnitude<T>, executor);
     else
         return std::nullopt;
 }
@@ -1400,7 +1526,7 @@ std::optional<std::size_t> find_non_finite(std::span<const T> x) {
 template <Element T>
 std::optional<std::size_t> find_nan(std::span<const T> x) {
     if constexpr (std::floating_point<T>)
-        return detail::find_at_least(x, largest_magnitude<T> + 1);
+        return detail::find_at_least(x, largest_magnitude<T> + 1, serial{});
     else
         return std::nullopt;
 }
@@ -1435,38 +1561,54 @@ template <std::floating_point T>
 inline constexpr T least_beyond_bf16 = static_cast<T>(sizeof(T) == sizeof(float) ? 0x1.FFp127 : 0x1.FFp127 - 0x1p103);
 
 /// The first coordinate that bfloat16 cannot hold: infinite, NaN, or so large that it would become infinite.
-template <std::floating_point T>
-std::optional<std::size_t> find_beyond_bf16(std::span<const T> x) {
-    return detail::find_at_least(x, magnitude(least_beyond_bf16<T>));
+template <std::floating_point T, Executor Exec = serial>
+std::optional<std::size_t> find_beyond_bf16(std::span<const T> x, const Exec& executor = {}) {
+    return detail::find_at_least(x, magnitude(least_beyond_bf16<T>), executor);
 }
 
-/// Writes `x` as little-endian bfloat16, 2 bytes each. A double is rounded to float first.
+namespace detail {
+
 template <std::floating_point T>
-void encode_bf16(std::span<const T> x, byte_span out) {
-    using detail::block;
-    RILL_EXPECTS(out.size() == 2 * x.size(), "encode_bf16: two bytes for each value");
+void encode_bf16_in_turn(std::span<const T> x, byte_span out) {
     std::uint16_t halves[block];
     std::size_t i = 0;
     for (; i + block <= x.size(); i += block) {
-        for (std::size_t j = 0; j < block; ++j)
-            halves[j] = detail::little_endian(to_bf16(static_cast<float>(x[i + j])));
+        for (std::size_t j = 0; j < block; ++j) halves[j] = little_endian(to_bf16(static_cast<float>(x[i + j])));
         std::memcpy(out.data() + 2 * i, halves, sizeof halves);
     }
-    for (; i < x.size(); ++i) detail::store_little(out.data() + 2 * i, to_bf16(static_cast<float>(x[i])));
+    for (; i < x.size(); ++i) store_little(out.data() + 2 * i, to_bf16(static_cast<float>(x[i])));
 }
 
-/// Reads what `encode_bf16` wrote. Any bytes are valid.
 template <std::floating_point T>
-void decode_bf16(byte_view bytes, std::span<T> out) {
-    using detail::block;
-    RILL_EXPECTS(bytes.size() == 2 * out.size(), "decode_bf16: two bytes for each value");
+void decode_bf16_in_turn(byte_view bytes, std::span<T> out) {
     const auto value = [&](std::size_t i) {
-        return static_cast<T>(from_bf16(detail::load_little<std::uint16_t>(bytes.data() + 2 * i)));
+        return static_cast<T>(from_bf16(load_little<std::uint16_t>(bytes.data() + 2 * i)));
     };
     std::size_t i = 0;
     for (; i + block <= out.size(); i += block)
         for (std::size_t j = 0; j < block; ++j) out[i + j] = value(i + j);
     for (; i < out.size(); ++i) out[i] = value(i);
+}
+
+}  // namespace detail
+
+/// Writes `x` as little-endian bfloat16, 2 bytes each. A double is rounded to float first.
+template <std::floating_point T, Executor Exec = serial>
+void encode_bf16(std::span<const T> x, byte_span out, const Exec& executor = {}) {
+    RILL_EXPECTS(out.size() == 2 * x.size(), "encode_bf16: two bytes for each value");
+    run_tasks(executor, tasks_for(executor, x.size(), detail::block), [&](segment part) {
+        detail::encode_bf16_in_turn(x.subspan(part.begin, part.size()), out.subspan(2 * part.begin, 2 * part.size()));
+    });
+}
+
+/// Reads what `encode_bf16` wrote. Any bytes are valid.
+template <std::floating_point T, Executor Exec = serial>
+void decode_bf16(byte_view bytes, std::span<T> out, const Exec& executor = {}) {
+    RILL_EXPECTS(bytes.size() == 2 * out.size(), "decode_bf16: two bytes for each value");
+    run_tasks(executor, tasks_for(executor, out.size(), detail::block), [&](segment part) {
+        detail::decode_bf16_in_turn(bytes.subspan(2 * part.begin, 2 * part.size()),
+                                    out.subspan(part.begin, part.size()));
+    });
 }
 
 }  // namespace rill::inline RILL_ABI::kernel
@@ -1556,9 +1698,9 @@ T* room(buffer& memory, std::size_t count) {
 
 }  // namespace rill::inline RILL_ABI::kernel::detail
 
-// ===== rill/kernel/select.hpp
+// ===== rill/kernel/select_bounds.hpp
 
-// Exact selection of the k largest magnitudes.
+// What the selections of the k largest share: where to cut, and how a sample tells it beforehand.
 
 namespace rill::inline RILL_ABI::kernel {
 
@@ -1568,6 +1710,8 @@ struct select_scratch {
     buffer keys;
     buffer middle;
     buffer ties;
+    buffer pages;
+    std::vector<select_scratch> of_tasks;
 };
 
 namespace detail {
@@ -1588,6 +1732,250 @@ cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
     for (std::size_t i = 0; i < k; ++i) above += keys[i] > key ? 1U : 0U;
     return {key, k - above};
 }
+
+/// Bounds between which the k-th largest magnitude lies almost surely.
+template <class Key>
+struct bounds {
+    Key low = 0;
+    Key high = 0;
+    std::size_t capacity = 0;  ///< more magnitudes above `low` than this are most unlikely
+};
+
+/// Bounds from a random sample; none when k is so close to n that they would exclude nothing.
+template <Element T>
+std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std::size_t k, select_scratch& scratch) {
+    using key = magnitude_key<T>;
+    const std::size_t n = x.size();
+    const std::size_t count = std::min<std::size_t>(64 + n / 128, 16384);
+    const double rank = static_cast<double>(k) * static_cast<double>(count) / static_cast<double>(n);
+    const double spread = 4 * std::sqrt(rank) + 4;
+    const auto low = static_cast<std::size_t>(rank + spread);
+    if (low >= count) return std::nullopt;
+
+    key* sample = room<key>(scratch.middle, count);
+    random_sequence random(random_key{0x73656C656374U});
+    for (std::size_t i = 0; i < count; ++i) sample[i] = magnitude(x[static_cast<std::size_t>(random.below(n))]);
+
+    const auto greater = [](key a, key b) { return a > b; };
+    bounds<key> result{.high = static_cast<key>(-1)};
+    std::nth_element(sample, sample + low, sample + count, greater);
+    result.low = sample[low];
+    if (rank > spread) {
+        const auto high = static_cast<std::size_t>(rank - spread);
+        std::nth_element(sample, sample + high, sample + low, greater);
+        result.high = sample[high];
+    }
+    const double most =
+        (static_cast<double>(low) + 4 * std::sqrt(static_cast<double>(low)) + 8) / static_cast<double>(count);
+    result.capacity = most < 1 ? static_cast<std::size_t>(most * static_cast<double>(n)) : n;
+    return result;
+}
+
+}  // namespace detail
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/select_pages.hpp
+
+// Selection of the k largest magnitudes by several tasks at once.
+
+namespace rill::inline RILL_ABI::kernel::detail {
+
+/// What one task found, page by page. The large entries may all lie in one place, so that no task can know how much
+/// room it needs: pages are taken from a common store.
+template <Element T>
+struct page {
+    std::size_t task = 0;
+    std::size_t number = 0;  ///< in the store: where its entries lie
+    std::size_t count = 0;   ///< entries
+    std::size_t middle = 0;  ///< of these, not above the upper bound
+    std::size_t above = 0;   ///< the cut
+    std::size_t ties = 0;    ///< with the cut, all of them; then those that are selected
+    std::size_t place = 0;   ///< of its first selected entry
+    magnitude_key<T> largest = 0;
+};
+
+/// The candidates of a selection in pages, which come in ascending order of coordinates.
+template <Element T, IndexType Index>
+class candidate_pages {
+    using key = magnitude_key<T>;
+
+  public:
+    candidate_pages(select_scratch& scratch, std::size_t capacity, std::size_t takers)
+        : most_(capacity / (entries - block) + takers + 1),
+          pages_(room<page<T>>(scratch.pages, 2 * most_)),
+          indices_(room<Index>(scratch.indices, most_ * entries)),
+          keys_(room<key>(scratch.keys, most_ * entries)),
+          middle_(room<key>(scratch.middle, most_ * entries)) {}
+
+    /// Collects what is above `bound`, whose magnitudes are integers; false when there is no more room.
+    template <Executor Exec>
+    bool collect(std::span<const T> x, key bound, const Exec& executor) {
+        std::atomic<std::size_t> taken{0};
+        std::atomic<bool> full{false};
+        run_tasks(executor, tasks_for(executor, x.size(), block), [&](segment part, std::size_t task) {
+            if (!collect_part(x, part, task, bound, taken)) full.store(true, std::memory_order_relaxed);
+        });
+        count_ = std::min(taken.load(std::memory_order_relaxed), most_);
+        if (full.load(std::memory_order_relaxed)) return false;
+        sort_by_task();
+        return true;
+    }
+
+    /// The cut behind the `k` largest of them; nothing where `high` is too low to leave it below.
+    template <Executor Exec>
+    std::optional<cut<key>> find_cut(std::size_t k, key high, const Exec& executor) {
+        for_each_page(executor, [&](std::size_t at, page<T>& p) { gather_middle(at, p, high); });
+        std::size_t all = 0, middle = 0;
+        for (std::size_t at = 0; at < count_; ++at) {
+            const page<T>& p = sorted()[at];
+            std::copy_n(middle_ + at * entries, p.middle, middle_ + middle);
+            middle += p.middle;
+            all += p.count;
+        }
+        if (all < k || all - middle >= k) return std::nullopt;
+        return cut_keys(middle_, middle, k - (all - middle));
+    }
+
+    bool has_nan() const {
+        return std::any_of(sorted(), sorted() + count_,
+                           [](const page<T>& p) { return p.largest > largest_magnitude<T>; });
+    }
+
+    /// Writes the coordinates that the cut selects.
+    template <Executor Exec>
+    void emit(cut<key> at, Index* out, const Exec& executor) {
+        for_each_page(executor, [&](std::size_t, page<T>& p) { count_page(p, at.key); });
+        std::size_t place = 0;
+        for (page<T>* p = sorted(); p != sorted() + count_; ++p) {
+            p->place = place;
+            p->ties = std::min(p->ties, at.ties);
+            at.ties -= p->ties;
+            place += p->above + p->ties;
+        }
+        for_each_page(executor, [&](std::size_t, const page<T>& p) { emit_page(p, at.key, out + p.place); });
+    }
+
+  private:
+    static constexpr std::size_t entries = 1024;
+
+    /// In the order of tasks; before they are sorted pages lie in the first half, in the order in which they were
+    /// taken.
+    page<T>* sorted() const { return pages_ + most_; }
+
+    bool collect_part(std::span<const T> x, segment part, std::size_t task, key bound,
+                      std::atomic<std::size_t>& taken) {
+        tied<Index> no_ties;
+        candidates<T, Index> into;
+        std::size_t number = most_;
+        const auto close = [&] {
+            if (number < most_) pages_[number] = {.task = task, .number = number, .count = into.count};
+        };
+        std::size_t i = part.begin;
+        while (i < part.end) {
+            if (number == most_ || into.count + block > entries) {
+                close();
+                number = taken.fetch_add(1, std::memory_order_relaxed);
+                if (number >= most_) return false;
+                into = {.indices = indices_ + number * entries, .keys = keys_ + number * entries, .capacity = entries};
+            }
+            if (i + block <= part.end) {
+                collect_block(x.data() + i, i, bound, into, no_ties);
+                i += block;
+            } else {
+                for (; i < part.end; ++i) append(magnitude(x[i]), i, bound, into, no_ties);
+            }
+        }
+        close();
+        return true;
+    }
+
+    /// A task takes its pages in ascending order of their numbers.
+    void sort_by_task() {
+        task_counts first{};
+        for (std::size_t p = 0; p < count_; ++p)
+            if (pages_[p].task + 1 < tasks::most) ++first[pages_[p].task + 1];
+        for (std::size_t t = 1; t < tasks::most; ++t) first[t] += first[t - 1];
+        for (std::size_t p = 0; p < count_; ++p) sorted()[first[pages_[p].task]++] = pages_[p];
+    }
+
+    template <Executor Exec, class Body>
+    void for_each_page(const Exec& executor, Body&& body) {
+        run_tasks(executor, tasks_for(executor, count_, 1, 8), [&](segment some) {
+            for (std::size_t at = some.begin; at < some.end; ++at) body(at, sorted()[at]);
+        });
+    }
+
+    const key* keys_of(const page<T>& p) const { return keys_ + p.number * entries; }
+
+    void gather_middle(std::size_t at, page<T>& p, key high) {
+        const key* const keys = keys_of(p);
+        key* const to = middle_ + at * entries;
+        key largest = 0;
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < p.count; ++i) {
+            to[count] = keys[i];
+            count += keys[i] <= high ? 1U : 0U;
+            largest = std::max(largest, keys[i]);
+        }
+        p.middle = count;
+        p.largest = largest;
+    }
+
+    void count_page(page<T>& p, key at) const {
+        const key* const keys = keys_of(p);
+        p.above = p.ties = 0;
+        for (std::size_t i = 0; i < p.count; ++i) {
+            p.above += keys[i] > at ? 1U : 0U;
+            p.ties += keys[i] == at ? 1U : 0U;
+        }
+    }
+
+    /// The last entry may be written behind the page's own, where the next page's first goes: hence not without a
+    /// branch.
+    void emit_page(const page<T>& p, key at, Index* out) const {
+        const key* const keys = keys_of(p);
+        const Index* const indices = indices_ + p.number * entries;
+        std::size_t ties = p.ties;
+        for (std::size_t i = 0; i < p.count; ++i) {
+            const bool tie = keys[i] == at && ties > 0;
+            ties -= tie ? 1U : 0U;
+            if (keys[i] > at || tie) *out++ = indices[i];
+        }
+    }
+
+    std::size_t most_;
+    page<T>* pages_;
+    Index* indices_;
+    key* keys_;
+    key* middle_;
+    std::size_t count_ = 0;
+};
+
+/// Selects the `k` largest magnitudes, 0 < k < n, in little more than one pass; false, and nothing written, when the
+/// sample misled, when an entry is NaN, or when so many entries equal the bound that the first of them must be found in
+/// turn.
+template <Element T, IndexType Index, Executor Exec>
+bool select_by_pages(std::span<const T> x, std::size_t k, Index* out, select_scratch& scratch, const Exec& executor) {
+    const auto guess = sample_bounds(x, k, scratch);
+    if (!guess || guess->low == guess->high || guess->low > largest_magnitude<T>) return false;
+    candidate_pages<T, Index> found(scratch, guess->capacity, tasks_for(executor, x.size(), block).count());
+    if (!found.collect(x, guess->low, executor)) return false;
+    const auto at = found.find_cut(k, guess->high, executor);
+    if (!at || found.has_nan()) return false;
+    found.emit(*at, out, executor);
+    return true;
+}
+
+}  // namespace rill::inline RILL_ABI::kernel::detail
+
+// ===== rill/kernel/select.hpp
+
+// Exact selection of the k largest magnitudes.
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
 
 /// The cut behind the `k` largest magnitudes, 0 < k <= n, digit by digit. No input is bad for it: a pass per 11 bits.
 template <Element T>
@@ -1639,44 +2027,6 @@ void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at,
     collect(x, first, at.key, above, ties);
     if (at.key > largest_magnitude<T> || has_nan(above)) refuse_nan(x, first);
     std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + ties.count, out);
-}
-
-/// Bounds between which the k-th largest magnitude lies almost surely.
-template <class Key>
-struct bounds {
-    Key low = 0;
-    Key high = 0;
-    std::size_t capacity = 0;  ///< more magnitudes above `low` than this are most unlikely
-};
-
-/// Bounds from a random sample; none when k is so close to n that they would exclude nothing.
-template <Element T>
-std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std::size_t k, select_scratch& scratch) {
-    using key = magnitude_key<T>;
-    const std::size_t n = x.size();
-    const std::size_t count = std::min<std::size_t>(64 + n / 128, 16384);
-    const double rank = static_cast<double>(k) * static_cast<double>(count) / static_cast<double>(n);
-    const double spread = 4 * std::sqrt(rank) + 4;
-    const auto low = static_cast<std::size_t>(rank + spread);
-    if (low >= count) return std::nullopt;
-
-    key* sample = room<key>(scratch.middle, count);
-    random_sequence random(random_key{0x73656C656374U});
-    for (std::size_t i = 0; i < count; ++i) sample[i] = magnitude(x[static_cast<std::size_t>(random.below(n))]);
-
-    const auto greater = [](key a, key b) { return a > b; };
-    bounds<key> result{.high = static_cast<key>(-1)};
-    std::nth_element(sample, sample + low, sample + count, greater);
-    result.low = sample[low];
-    if (rank > spread) {
-        const auto high = static_cast<std::size_t>(rank - spread);
-        std::nth_element(sample, sample + high, sample + low, greater);
-        result.high = sample[high];
-    }
-    const double most =
-        (static_cast<double>(low) + 4 * std::sqrt(static_cast<double>(low)) + 8) / static_cast<double>(count);
-    result.capacity = most < 1 ? static_cast<std::size_t>(most * static_cast<double>(n)) : n;
-    return result;
 }
 
 /// The cut behind the `k` largest candidates; only those up to `high` take part in the search.
@@ -1761,20 +2111,25 @@ constexpr bool fits(std::size_t dimension) {
 /// `indices` holds at least min(k, n). Cost: one pass over `x` and about twice the output, whatever the distribution;
 /// a few passes when a sample misleads or k is close to n. The result is exact and depends on `x` and `k` alone.
 /// Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
-template <Element T, IndexType Index>
-std::size_t top_k(std::span<const T> x, std::size_t k, std::span<Index> indices, select_scratch& scratch) {
+template <Element T, IndexType Index, Executor Exec = serial>
+std::size_t top_k(std::span<const T> x, std::size_t k, std::span<Index> indices, select_scratch& scratch,
+                  const Exec& executor = {}) {
     RILL_EXPECTS(detail::fits<Index>(x.size()), "top_k: the index type cannot number every coordinate");
     RILL_EXPECTS(indices.size() >= std::min(k, x.size()), "top_k: too few indices for the result");
+    if (0 < k && k < x.size() && tasks_for(executor, x.size()).count() > 1)
+        if (detail::select_by_pages(x, k, indices.data(), scratch, executor)) return k;
     return detail::select_largest(x, 0, k, indices.data(), scratch);
 }
 
 /// values[i] = x[indices[i]].
-template <Element T, IndexType Index>
-void gather(std::span<const T> x, std::span<const Index> indices, std::span<T> values) {
+template <Element T, IndexType Index, Executor Exec = serial>
+void gather(std::span<const T> x, std::span<const Index> indices, std::span<T> values, const Exec& executor = {}) {
     RILL_EXPECTS(values.size() >= indices.size(), "gather: too few values for the indices");
     RILL_EXPECTS_DEBUG(std::all_of(indices.begin(), indices.end(), [&](Index i) { return i < x.size(); }),
                        "gather: an index is outside of the vector");
-    for (std::size_t i = 0; i < indices.size(); ++i) values[i] = x[static_cast<std::size_t>(indices[i])];
+    run_tasks(executor, tasks_for(executor, indices.size(), 1, 4096), [&](segment part) {
+        for (std::size_t i = part.begin; i < part.end; ++i) values[i] = x[static_cast<std::size_t>(indices[i])];
+    });
 }
 
 }  // namespace rill::inline RILL_ABI::kernel
@@ -1856,6 +2211,18 @@ std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_
     return k;
 }
 
+/// The buckets of `part`, which begins with one.
+template <Element T, IndexType Index>
+void select_in_buckets(std::span<const T> x, segment part, std::size_t bucket, std::size_t k, Index* out,
+                       select_scratch& scratch) {
+    constexpr std::size_t in_cache = 8192;
+    for (std::size_t first = part.begin; first < part.end; first += std::min(bucket, part.end - first)) {
+        const auto one = x.subspan(first, std::min(bucket, part.end - first));
+        const bool bisect = k > 0 && k < one.size() && one.size() <= in_cache;
+        out += bisect ? select_in_bucket(one, first, k, out, scratch) : select_largest(one, first, k, out, scratch);
+    }
+}
+
 }  // namespace detail
 
 /// The number of entries that `bucket_top_k` selects of `n`.
@@ -1869,22 +2236,21 @@ constexpr std::size_t bucket_top_k_count(std::size_t n, std::size_t bucket, std:
 ///
 /// `indices` holds at least `bucket_top_k_count(n, bucket, k)`. Throws `invalid_value` naming the lowest coordinate
 /// that is NaN; `indices` is then unspecified.
-template <Element T, IndexType Index>
+template <Element T, IndexType Index, Executor Exec = serial>
 std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k, std::span<Index> indices,
-                         select_scratch& scratch) {
-    constexpr std::size_t in_cache = 8192;
+                         select_scratch& scratch, const Exec& executor = {}) {
     RILL_EXPECTS(bucket > 0, "bucket_top_k: a bucket holds at least one entry");
     RILL_EXPECTS(detail::fits<Index>(x.size()), "bucket_top_k: the index type cannot number every coordinate");
     RILL_EXPECTS(indices.size() >= bucket_top_k_count(x.size(), bucket, k),
                  "bucket_top_k: too few indices for the result");
-    std::size_t count = 0;
-    for (std::size_t first = 0; first < x.size(); first += std::min(bucket, x.size() - first)) {
-        const auto part = x.subspan(first, std::min(bucket, x.size() - first));
-        const bool bisect = k > 0 && k < part.size() && part.size() <= in_cache;
-        count += bisect ? detail::select_in_bucket(part, first, k, indices.data() + count, scratch)
-                        : detail::select_largest(part, first, k, indices.data() + count, scratch);
-    }
-    return count;
+    const tasks all = tasks_for(executor, x.size(), bucket);
+    const bool alone = all.count() == 1;
+    if (!alone) scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+    run_tasks(executor, all, [&](segment part, std::size_t task) {
+        detail::select_in_buckets(x, part, bucket, k, indices.data() + bucket_top_k_count(part.begin, bucket, k),
+                                  alone ? scratch : scratch.of_tasks[task]);
+    });
+    return bucket_top_k_count(x.size(), bucket, k);
 }
 
 }  // namespace rill::inline RILL_ABI::kernel
@@ -1961,6 +2327,23 @@ void fold_into(T* acc, const T* x, Fold& fold) {
         for (std::size_t j = 0; j < block; ++j) acc[i + j] = fold(acc[i + j], x[i + j]);
 }
 
+/// The entries of `part`, which begins at a multiple of blocks.
+template <Element T, class Fold>
+void fold_part(std::span<const std::span<const T>> inputs, segment part, std::span<T> out, Fold& fold) {
+    alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
+    std::size_t i = part.begin;
+    for (; i + fold_block <= part.end; i += fold_block) {
+        std::copy_n(inputs[0].data() + i, fold_block, acc);
+        for (std::size_t k = 1; k < inputs.size(); ++k) fold_into(acc, inputs[k].data() + i, fold);
+        std::copy_n(acc, fold_block, out.data() + i);
+    }
+    for (; i < part.end; ++i) {
+        T value = inputs[0][i];
+        for (std::size_t k = 1; k < inputs.size(); ++k) value = fold(value, inputs[k][i]);
+        out[i] = value;
+    }
+}
+
 }  // namespace detail
 
 /// Sets every entry.
@@ -1977,24 +2360,14 @@ void fill(std::span<T> x, T value) {
 ///
 /// All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one otherwise. Cost: one pass
 /// over the inputs and the output.
-template <Element T, class Fold>
-void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold) {
-    using detail::fold_block;
+template <Element T, class Fold, Executor Exec = serial>
+void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold,
+                  const Exec& executor = {}) {
     RILL_EXPECTS(!inputs.empty(), "fold_dense_k: there is nothing to fold");
     for ([[maybe_unused]] const auto& input : inputs)
         RILL_EXPECTS(input.size() == out.size(), "fold_dense_k: an input differs in length from the output");
-    alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
-    std::size_t i = 0;
-    for (; i + fold_block <= out.size(); i += fold_block) {
-        std::copy_n(inputs[0].data() + i, fold_block, acc);
-        for (std::size_t k = 1; k < inputs.size(); ++k) detail::fold_into(acc, inputs[k].data() + i, fold);
-        std::copy_n(acc, fold_block, out.data() + i);
-    }
-    for (; i < out.size(); ++i) {
-        T value = inputs[0][i];
-        for (std::size_t k = 1; k < inputs.size(); ++k) value = fold(value, inputs[k][i]);
-        out[i] = value;
-    }
+    run_tasks(executor, tasks_for(executor, out.size(), detail::fold_block),
+              [&](segment part) { detail::fold_part(inputs, part, out, fold); });
 }
 
 /// acc[i] = fold(acc[i], x[i]). The two are equally long and do not overlap, or are the same.
@@ -2622,6 +2995,8 @@ struct merge_scratch {
     buffer values;
     buffer cursors;
     buffer tile;
+    buffer views;
+    std::vector<merge_scratch> of_tasks;
 };
 
 namespace detail {
@@ -2728,6 +3103,72 @@ bool tiles_pay(std::span<const sparse_view<T, Index>> inputs) {
     return entries > 0 && (last - first) / sparse < entries;
 }
 
+template <Element T, IndexType Index, class Fold>
+std::size_t merge_any(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
+                      merge_scratch& scratch) {
+    return tiles_pay(inputs) ? merge_tiles(inputs, indices, values, fold, scratch)
+                             : merge_in_turn(inputs, indices, values, fold, scratch);
+}
+
+/// Cuts the inputs at common coordinates: those of the longest one at the borders of its tasks. View k of task t is
+/// result[t * inputs.size() + k].
+template <Element T, IndexType Index>
+std::span<const sparse_view<T, Index>> cut_inputs(std::span<const sparse_view<T, Index>> inputs, const tasks& all,
+                                                  std::span<const Index> longest, merge_scratch& scratch) {
+    auto* views = room<sparse_view<T, Index>>(scratch.views, all.count() * inputs.size());
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        const auto& in = inputs[k];
+        std::size_t first = 0;
+        for (std::size_t t = 0; t < all.count(); ++t) {
+            const std::size_t border = std::min(split(longest.size(), all.count(), t).end, longest.size() - 1);
+            const auto last = t + 1 == all.count() ? in.count() : gallop(in.indices, first, longest[border]);
+            views[t * inputs.size() + k] = {in.indices.subspan(first, last - first),
+                                            in.values.subspan(first, last - first)};
+            first = last;
+        }
+    }
+    return {views, all.count() * inputs.size()};
+}
+
+/// What tasks wrote with gaps between, each from `from[t]` on, closed up.
+template <class Value>
+void close_gaps(Value* values, const tasks& all, const task_counts& from, const task_counts& counts) {
+    std::size_t to = counts[0];
+    for (std::size_t t = 1; t < all.count(); ++t) {
+        if (to != from[t]) std::copy_n(values + from[t], counts[t], values + to);
+        to += counts[t];
+    }
+}
+
+/// Each task merges a stretch of coordinates to where it ends up if no coordinate below is in two inputs; what is in
+/// two leaves gaps.
+template <Element T, IndexType Index, class Fold, Executor Exec>
+std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::size_t entries, Index* indices,
+                           T* values, Fold& fold, merge_scratch& scratch, const Exec& executor) {
+    const tasks all(entries);
+    const std::size_t ways = inputs.size();
+    const auto longest = std::max_element(inputs.begin(), inputs.end(),
+                                          [](const auto& a, const auto& b) { return a.count() < b.count(); });
+    const auto views = cut_inputs(inputs, all, longest->indices, scratch);
+    task_counts from{}, counts{};
+    for (std::size_t t = 0; t + 1 < all.count(); ++t) {
+        from[t + 1] = from[t];
+        for (const auto& view : views.subspan(t * ways, ways)) from[t + 1] += view.count();
+    }
+    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+    executor.run(all.count(), [&](std::size_t t) {
+        counts[t] =
+            merge_any(views.subspan(t * ways, ways), indices + from[t], values + from[t], fold, scratch.of_tasks[t]);
+    });
+    executor.run(2, [&](std::size_t half) {
+        if (half == 0)
+            close_gaps(indices, all, from, counts);
+        else
+            close_gaps(values, all, from, counts);
+    });
+    return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(all.count()), std::size_t{0});
+}
+
 }  // namespace detail
 
 /// Writes the union of sparse vectors and returns its size. An entry is the left fold of the values that are present at
@@ -2735,17 +3176,18 @@ bool tiles_pay(std::span<const sparse_view<T, Index>> inputs) {
 ///
 /// `indices` and `values` hold at least the sum of the inputs' counts and overlap no input. A single value is copied;
 /// `fold` sees present values only.
-template <Element T, IndexType Index, class Fold>
+template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Index> indices, std::span<T> values,
-                    Fold&& fold, merge_scratch& scratch) {
+                    Fold&& fold, merge_scratch& scratch, const Exec& executor = {}) {
     std::size_t most = 0;
     for (const auto& input : inputs) {
         RILL_EXPECTS(input.indices.size() == input.values.size(), "merge_k: each index has one value");
         most += input.count();
     }
     RILL_EXPECTS(indices.size() >= most && values.size() >= most, "merge_k: too little room for the result");
-    return detail::tiles_pay(inputs) ? detail::merge_tiles(inputs, indices.data(), values.data(), fold, scratch)
-                                     : detail::merge_in_turn(inputs, indices.data(), values.data(), fold, scratch);
+    if (inputs.size() > 1 && tasks_for(executor, most).count() > 1)
+        return detail::merge_by_tasks(inputs, most, indices.data(), values.data(), fold, scratch, executor);
+    return detail::merge_any(inputs, indices.data(), values.data(), fold, scratch);
 }
 
 }  // namespace rill::inline RILL_ABI::kernel
@@ -2903,16 +3345,52 @@ void with_width(unsigned bits, Visit visit) {
     }
 }
 
+/// Where the scales and codes of some entries lie, the first of which begins a bucket.
+struct bucket_range {
+    std::size_t first_scale, scales, first_byte, bytes;
+
+    constexpr bucket_range(segment entries, unsigned bits, std::size_t bucket)
+        : first_scale(entries.begin / bucket),
+          scales(quantize_buckets(entries.size(), bucket)),
+          first_byte(quantized_bytes(entries.begin, bits, bucket)),
+          bytes(quantized_bytes(entries.size(), bits, bucket)) {}
+};
+
+/// All buckets, one after the other.
+template <std::floating_point T>
+void quantize_in_turn(std::span<const T> x, unsigned width, std::size_t bucket, random_key key,
+                      std::uint64_t first_index, std::span<T> scales, byte_span codes) {
+    const counter_rng random(key);
+    with_width(width, [&]<unsigned Bits>() {
+        for_each_bucket(x.size(), Bits, bucket, [&](auto b, auto first, auto entries, auto byte, auto bytes) {
+            const auto part = x.subspan(first, entries);
+            const std::uint64_t index = first_index + first;
+            scales[b] = max_norm(part, static_cast<std::size_t>(index));
+            quantize_one<Bits>(part, scales[b], random, index, codes.subspan(byte, bytes));
+        });
+    });
+}
+
 template <std::floating_point T, class Put>
-void dequantize_each(byte_view codes, std::span<const T> scales, unsigned width, std::size_t bucket, std::span<T> out,
-                     Put put) {
-    RILL_EXPECTS(is_quantize_width(width) && bucket > 0, "dequantize: 2, 4 or 8 bits in buckets of at least one entry");
-    RILL_EXPECTS(scales.size() == quantize_buckets(out.size(), bucket), "dequantize: one scale for each bucket");
-    RILL_EXPECTS(codes.size() == quantized_bytes(out.size(), width, bucket), "dequantize: the codes have another size");
+void dequantize_in_turn(byte_view codes, std::span<const T> scales, unsigned width, std::size_t bucket,
+                        std::span<T> out, Put& put) {
     with_width(width, [&]<unsigned Bits>() {
         for_each_bucket(out.size(), Bits, bucket, [&](auto b, auto first, auto entries, auto byte, auto bytes) {
             dequantize_one<Bits>(codes.subspan(byte, bytes), scales[b], out.subspan(first, entries), put);
         });
+    });
+}
+
+template <std::floating_point T, Executor Exec, class Put>
+void dequantize_each(byte_view codes, std::span<const T> scales, unsigned width, std::size_t bucket, std::span<T> out,
+                     const Exec& executor, Put put) {
+    RILL_EXPECTS(is_quantize_width(width) && bucket > 0, "dequantize: 2, 4 or 8 bits in buckets of at least one entry");
+    RILL_EXPECTS(scales.size() == quantize_buckets(out.size(), bucket), "dequantize: one scale for each bucket");
+    RILL_EXPECTS(codes.size() == quantized_bytes(out.size(), width, bucket), "dequantize: the codes have another size");
+    run_tasks(executor, tasks_for(executor, out.size(), bucket), [&](segment part) {
+        const bucket_range at(part, width, bucket);
+        dequantize_in_turn(codes.subspan(at.first_byte, at.bytes), scales.subspan(at.first_scale, at.scales), width,
+                           bucket, out.subspan(part.begin, part.size()), put);
     });
 }
 
@@ -2926,35 +3404,32 @@ void dequantize_each(byte_view codes, std::span<const T> scales, unsigned width,
 /// entry j uses the random number (key, first_index + j), and the bytes are the same for every compiler and instruction
 /// set. Throws `invalid_value` naming the coordinate (its global index) that is infinite or NaN; `scales` and `codes`
 /// are then unspecified.
-template <std::floating_point T>
+template <std::floating_point T, Executor Exec = serial>
 void quantize(std::span<const T> x, unsigned bits, std::size_t bucket, random_key key, std::uint64_t first_index,
-              std::span<T> scales, byte_span codes) {
+              std::span<T> scales, byte_span codes, const Exec& executor = {}) {
     RILL_EXPECTS(is_quantize_width(bits) && bucket > 0, "quantize: 2, 4 or 8 bits in buckets of at least one entry");
     RILL_EXPECTS(scales.size() == quantize_buckets(x.size(), bucket), "quantize: one scale for each bucket");
     RILL_EXPECTS(codes.size() == quantized_bytes(x.size(), bits, bucket), "quantize: the codes have another size");
-    const counter_rng random(key);
-    detail::with_width(bits, [&]<unsigned Bits>() {
-        detail::for_each_bucket(x.size(), Bits, bucket, [&](auto b, auto first, auto entries, auto byte, auto bytes) {
-            const auto part = x.subspan(first, entries);
-            const std::uint64_t index = first_index + first;
-            scales[b] = detail::max_norm(part, static_cast<std::size_t>(index));
-            detail::quantize_one<Bits>(part, scales[b], random, index, codes.subspan(byte, bytes));
-        });
+    run_tasks(executor, tasks_for(executor, x.size(), bucket), [&](segment part) {
+        const detail::bucket_range at(part, bits, bucket);
+        detail::quantize_in_turn(x.subspan(part.begin, part.size()), bits, bucket, key, first_index + part.begin,
+                                 scales.subspan(at.first_scale, at.scales), codes.subspan(at.first_byte, at.bytes));
     });
 }
 
 /// out[i] = fold(out[i], value of entry i). Any codes are valid: the unused one counts as the highest level. The bits
 /// do not depend on the compiler: the value is rounded before it is folded.
-template <std::floating_point T, class Fold>
+template <std::floating_point T, class Fold, Executor Exec = serial>
 void dequantize_fold(byte_view codes, std::span<const T> scales, unsigned bits, std::size_t bucket, std::span<T> out,
-                     Fold&& fold) {
-    detail::dequantize_each(codes, scales, bits, bucket, out, [&](T& to, T value) { to = fold(to, value); });
+                     Fold&& fold, const Exec& executor = {}) {
+    detail::dequantize_each(codes, scales, bits, bucket, out, executor, [&](T& to, T value) { to = fold(to, value); });
 }
 
 /// out[i] = the value of entry i.
-template <std::floating_point T>
-void dequantize(byte_view codes, std::span<const T> scales, unsigned bits, std::size_t bucket, std::span<T> out) {
-    detail::dequantize_each(codes, scales, bits, bucket, out, [](T& to, T value) { to = value; });
+template <std::floating_point T, Executor Exec = serial>
+void dequantize(byte_view codes, std::span<const T> scales, unsigned bits, std::size_t bucket, std::span<T> out,
+                const Exec& executor = {}) {
+    detail::dequantize_each(codes, scales, bits, bucket, out, executor, [](T& to, T value) { to = value; });
 }
 
 /// Throws `protocol_error` naming the first bucket whose scale is no finite number of at least zero.
@@ -2977,38 +3452,41 @@ namespace detail {
 
 /// Calls visit(dense element, value) for every entry. Prefetches where entries are so far apart that the hardware does
 /// not foresee the next line, in vectors that do not fit the cache.
-template <Element T, IndexType Index, class Visit>
-void scatter(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, Visit visit) {
+template <Element T, IndexType Index, Executor Exec, class Visit>
+void scatter(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, const Exec& executor, Visit visit) {
     RILL_EXPECTS(x.indices.size() == x.values.size(), "scatter: each index has one value");
     RILL_EXPECTS(x.count() == 0 || (x.indices.front() >= offset && x.indices.back() - offset < dense.size()),
                  "scatter: an index lies outside of the dense vector");
     constexpr std::size_t ahead = 32, cache_bytes = std::size_t{1} << 20, line = 64;
     const bool far_apart = dense.size_bytes() > cache_bytes && dense.size_bytes() / line > x.count();
     const auto at = [&](std::size_t j) { return static_cast<std::size_t>(x.indices[j]) - offset; };
-    std::size_t j = 0;
-    if (far_apart) {
-        for (; j + ahead < x.count(); ++j) {
-            prefetch_for_write(&dense[at(j + ahead)]);
-            visit(dense[at(j)], x.values[j]);
+    run_tasks(executor, tasks_for(executor, x.count()), [&](segment part) {  // no two tasks have a coordinate in common
+        std::size_t j = part.begin;
+        if (far_apart) {
+            for (; j + ahead < part.end; ++j) {
+                prefetch_for_write(&dense[at(j + ahead)]);
+                visit(dense[at(j)], x.values[j]);
+            }
         }
-    }
-    for (; j < x.count(); ++j) visit(dense[at(j)], x.values[j]);
+        for (; j < part.end; ++j) visit(dense[at(j)], x.values[j]);
+    });
 }
 
 }  // namespace detail
 
 /// dense[i - offset] = v for every entry (i, v); the other elements keep their values. Every index lies within
 /// `[offset, offset + dense.size())`.
-template <Element T, IndexType Index>
-void scatter_assign(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense) {
-    detail::scatter(x, offset, dense, [](T& element, T value) { element = value; });
+template <Element T, IndexType Index, Executor Exec = serial>
+void scatter_assign(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, const Exec& executor = {}) {
+    detail::scatter(x, offset, dense, executor, [](T& element, T value) { element = value; });
 }
 
 /// dense[i - offset] = fold(dense[i - offset], v) for every entry (i, v). Every index lies within
 /// `[offset, offset + dense.size())`.
-template <Element T, IndexType Index, class Fold>
-void scatter_fold(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, Fold&& fold) {
-    detail::scatter(x, offset, dense, [&](T& element, T value) { element = fold(element, value); });
+template <Element T, IndexType Index, class Fold, Executor Exec = serial>
+void scatter_fold(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, Fold&& fold,
+                  const Exec& executor = {}) {
+    detail::scatter(x, offset, dense, executor, [&](T& element, T value) { element = fold(element, value); });
 }
 
 }  // namespace rill::inline RILL_ABI::kernel
@@ -3225,16 +3703,20 @@ class stream {
 };
 
 /// Writes `source` into `target` (`target.size() == source.range().size()`), absent coordinates as `neutral`.
-template <Element T, IndexType Index>
-void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neutral) {
+template <Element T, IndexType Index, Executor Exec = serial>
+void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neutral, const Exec& executor = {}) {
     RILL_EXPECTS(target.size() == source.range().size(), "the target of copy_dense must have the size of the range");
-    if (source.is_dense()) {
-        std::copy(source.values().begin(), source.values().end(), target.begin());
-        return;
-    }
-    std::fill(target.begin(), target.end(), neutral);
-    const std::size_t first = source.range().begin;
-    for (std::size_t i = 0; i < source.count(); ++i) target[source.indices()[i] - first] = source.values()[i];
+    kernel::run_tasks(executor, kernel::tasks_for(executor, target.size()), [&](segment part) {
+        const std::size_t first = source.range().begin;
+        const auto piece = source.slice({first + part.begin, first + part.end});
+        const auto to = target.subspan(part.begin, part.size());
+        if (piece.is_dense()) {
+            std::copy(piece.values().begin(), piece.values().end(), to.begin());
+            return;
+        }
+        std::fill(to.begin(), to.end(), neutral);
+        kernel::scatter_assign(piece.pairs(), piece.range().begin, to);
+    });
 }
 
 }  // namespace rill::inline RILL_ABI
@@ -3260,28 +3742,34 @@ void fold_one(std::span<T> target, const stream_view<T, Index>& operand, const F
         kernel::scatter_fold(operand.pairs(), operand.range().begin, target, fold);
 }
 
-template <Element T, IndexType Index, class Fold>
+template <Element T, IndexType Index, class Fold, Executor Exec>
 bool fold_all_dense(std::span<const stream_view<T, Index>> operands, std::span<T> target, const Fold& fold,
-                    fold_scratch<T, Index>& scratch) {
+                    fold_scratch<T, Index>& scratch, const Exec& executor) {
     scratch.dense.clear();
     for (const auto& operand : operands) {
         if (!operand.is_dense()) return false;
         scratch.dense.push_back(operand.values());
     }
-    kernel::fold_dense_k(std::span<const std::span<const T>>(scratch.dense), target, fold);
+    kernel::fold_dense_k(std::span<const std::span<const T>>(scratch.dense), target, fold, executor);
     return true;
 }
 }  // namespace detail
 
 /// Folds streams of one range into a dense `target` of its size: per coordinate the left fold of what is present, in
 /// the order of `operands`, starting from `neutral` where the first operand is sparse.
-template <Element T, IndexType Index, class Fold>
+template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 void fold_into_dense(std::span<const stream_view<T, Index>> operands, std::span<T> target, const Fold& fold, T neutral,
-                     fold_scratch<T, Index>& scratch) {
+                     fold_scratch<T, Index>& scratch, const Exec& executor = {}) {
     RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
-    if (detail::fold_all_dense(operands, target, fold, scratch)) return;
-    copy_dense(operands.front(), target, neutral);
-    for (const auto& operand : operands.subspan(1)) detail::fold_one(target, operand, fold);
+    if (detail::fold_all_dense(operands, target, fold, scratch, executor)) return;
+    // All operands on a stretch of coordinates before the next: the target stays in cache.
+    kernel::run_tasks(executor, kernel::tasks(target.size()), [&](segment part) {
+        const std::size_t first = operands.front().range().begin;
+        const segment coordinates{first + part.begin, first + part.end};
+        const auto to = target.subspan(part.begin, part.size());
+        copy_dense(operands.front().slice(coordinates), to, neutral);
+        for (const auto& operand : operands.subspan(1)) detail::fold_one(to, operand.slice(coordinates), fold);
+    });
 }
 
 /// Folds streams of one range into `result`: per coordinate the left fold of the values that are present, in the order
@@ -3289,9 +3777,9 @@ void fold_into_dense(std::span<const stream_view<T, Index>> operands, std::span<
 /// concatenation), sparse with dense either way, dense with dense. The result is dense when an operand is, or when
 /// `when` says that the sum of the counts has become too large; hence it depends on the operands alone. `neutral` must
 /// be the fold's neutral element. `result` must not be the source of an operand.
-template <Element T, IndexType Index, class Fold>
+template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Index>& result, const Fold& fold,
-                  T neutral, dense_switch when, fold_scratch<T, Index>& scratch) {
+                  T neutral, dense_switch when, fold_scratch<T, Index>& scratch, const Exec& executor = {}) {
     RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
     const segment range = operands.front().range();
     std::size_t total = 0;
@@ -3304,12 +3792,12 @@ void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Ind
         scratch.sparse.push_back(operand.pairs());
     }
     if (dense || when.wants_dense<T, Index>(total, range.size())) {
-        fold_into_dense(operands, result.make_dense(range), fold, neutral, scratch);
+        fold_into_dense(operands, result.make_dense(range), fold, neutral, scratch, executor);
         return;
     }
     const auto room = result.make_sparse(range, total);
     result.shrink(kernel::merge_k(std::span<const sparse_view<T, Index>>(scratch.sparse), room.indices, room.values,
-                                  fold, scratch.merge));
+                                  fold, scratch.merge, executor));
 }
 
 }  // namespace rill::inline RILL_ABI
@@ -3517,29 +4005,30 @@ std::string coordinate_of(const stream_view<T, Index>& view, std::size_t entry) 
 }
 
 /// Throws `invalid_value` naming the coordinate of the first entry that a lossy coding cannot hold.
-template <Element T, IndexType Index>
-void require_roundable(const stream_view<T, Index>& view, const coding& codes) {
-    if (const auto bad = kernel::find_non_finite(view.values()))
+template <Element T, IndexType Index, Executor Exec>
+void require_roundable(const stream_view<T, Index>& view, const coding& codes, const Exec& executor) {
+    if (const auto bad = kernel::find_non_finite(view.values(), executor))
         throw invalid_value(coordinate_of(view, *bad) + " is not finite and cannot be rounded");
     if constexpr (std::floating_point<T>)
         if (codes.values == value_coding::bf16)
-            if (const auto bad = kernel::find_beyond_bf16(view.values()))
+            if (const auto bad = kernel::find_beyond_bf16(view.values(), executor))
                 throw invalid_value(coordinate_of(view, *bad) + " is too large for bfloat16");
 }
 
 /// Writes values, raw or rounded; `out` has their length and is aligned. `first` numbers the random bits.
-template <Element T>
-void encode_values(std::span<const T> values, const coding& codes, random_key key, std::uint64_t first, byte_span out) {
+template <Element T, Executor Exec>
+void encode_values(std::span<const T> values, const coding& codes, random_key key, std::uint64_t first, byte_span out,
+                   const Exec& executor) {
     if (codes.values == value_coding::raw) {
         if (!values.empty()) std::memcpy(out.data(), values.data(), out.size());
         return;
     }
     if constexpr (std::floating_point<T>) {
-        if (codes.values == value_coding::bf16) return kernel::encode_bf16(values, out);
+        if (codes.values == value_coding::bf16) return kernel::encode_bf16(values, out, executor);
         const std::size_t buckets = kernel::quantize_buckets(values.size(), codes.bucket);
         const std::span<T> scales(reinterpret_cast<T*>(out.data()), buckets);
         kernel::quantize(values, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket, key, first, scales,
-                         out.subspan(scales.size_bytes()));
+                         out.subspan(scales.size_bytes()), executor);
     }
 }
 
@@ -3578,21 +4067,22 @@ std::span<const Index> decode_indices(const wire::header& head, byte_view bytes,
 }
 
 /// The values of a frame: its own bytes where they are raw, else decoded into `room`.
-template <Element T>
-std::span<const T> decode_values(const wire::header& head, byte_view bytes, aligned_vector<T>& room) {
+template <Element T, Executor Exec>
+std::span<const T> decode_values(const wire::header& head, byte_view bytes, aligned_vector<T>& room,
+                                 const Exec& executor) {
     if (head.codes.values == value_coding::raw) return elements_of<T>(bytes);
     if constexpr (std::floating_point<T>) {
         const auto count = static_cast<std::size_t>(head.count);
         const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
         room.resize(count);
         if (head.codes.values == value_coding::bf16) {
-            kernel::decode_bf16(bytes, std::span<T>(room));
+            kernel::decode_bf16(bytes, std::span<T>(room), executor);
         } else {
             const std::span<const T> scales = elements_of<T>(bytes.first(buckets * sizeof(T)));
             kernel::check_scales(scales);
             kernel::dequantize(bytes.subspan(scales.size_bytes()), scales,
                                static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket,
-                               std::span<T>(room));
+                               std::span<T>(room), executor);
         }
     }
     return room;
@@ -3626,12 +4116,12 @@ byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std
 
 /// A frame of `view` in the given coding, written into `memory`; random rounding draws from `key`. Lossy codings throw
 /// `invalid_value` naming the coordinate of an entry that is not finite, or too large for bfloat16.
-template <Element T, IndexType Index>
+template <Element T, IndexType Index, Executor Exec = serial>
 byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, const coding& codes, random_key key,
-                      arena& memory) {
+                      arena& memory, const Exec& executor = {}) {
     detail::describe(head, view);
     head.codes = detail::resolve(codes, view);
-    if (!head.codes.is_lossless()) detail::require_roundable(view, head.codes);
+    if (!head.codes.is_lossless()) detail::require_roundable(view, head.codes, executor);
     const std::size_t index_length = detail::index_length(head.codes.indices, view.indices(), view.range());
     const std::size_t value_length = detail::value_length<T>(head.codes, view.count());
     head.index_length = index_length;
@@ -3640,7 +4130,7 @@ byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, cons
     const byte_span payload = out.subspan(wire::header_bytes);
     const bool values_first = detail::values_first<T, Index>(head.codes);
     detail::encode_values(view.values(), head.codes, key, head.range.begin,
-                          payload.subspan(values_first ? 0 : index_length, value_length));
+                          payload.subspan(values_first ? 0 : index_length, value_length), executor);
     if (!view.is_dense())
         kernel::encode_indices(head.codes.indices, view.indices(), view.range(),
                                payload.subspan(values_first ? value_length : 0, index_length));
@@ -3724,9 +4214,9 @@ struct frame_scratch {
 
 /// The content of a frame: a view of its own bytes where they are raw (they must outlive it), else decoded into `room`.
 /// Validated completely: indices are strictly ascending and in range, scales are finite. Throws `protocol_error`.
-template <Element T, IndexType Index>
-stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room) {
-    const std::span<const T> values = detail::decode_values(f.head, f.values, room.values);
+template <Element T, IndexType Index, Executor Exec = serial>
+stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room, const Exec& executor = {}) {
+    const std::span<const T> values = detail::decode_values(f.head, f.values, room.values, executor);
     if (f.head.codes.indices == index_coding::dense) return {f.head.range, values};
     return {f.head.range, sparse_view<T, Index>{detail::decode_indices(f.head, f.indices, room.indices), values}};
 }
@@ -5016,10 +5506,11 @@ class codec {
     std::size_t coded_dimension() { return selector_.coded_dimension(); }
     const stream_codings& codings() const { return codings_; }
 
-    stream_view<T, Index> encode(std::span<const T> input) {
+    template <Executor Exec = serial>
+    stream_view<T, Index> encode(std::span<const T> input, const Exec& executor = {}) {
         RILL_EXPECTS(input.size() == dimension(),
                      "encode: the input must have the dimension that the codec is bound to");
-        return selector_.select(input);
+        return selector_.select(input, executor);
     }
     void decode(std::span<const T> folded, std::span<T> output)
         requires(!is_coordinatewise)
@@ -5102,11 +5593,12 @@ class selection {
   protected:
     std::span<Index> room(std::size_t most) { return chosen_.make_sparse({0, dimension_}, most).indices; }
 
-    stream_view<T, Index> take(std::size_t count, std::span<const T> input) {
+    template <Executor Exec>
+    stream_view<T, Index> take(std::size_t count, std::span<const T> input, const Exec& executor) {
         chosen_.shrink(count);
         const std::span<T> values = chosen_.values();
         const std::span<const Index> indices = chosen_.indices();
-        kernel::gather(input, indices, values);
+        kernel::gather(input, indices, values, executor);
         return chosen_.view();
     }
 
@@ -5140,9 +5632,11 @@ struct bucket_top_k {
             RILL_EXPECTS(policy.bucket > 0, "bucket_top_k needs buckets of at least one entry");
             RILL_EXPECTS(policy.count > 0, "bucket_top_k needs to choose at least one entry of a bucket");
         }
-        stream_view<T, Index> select(std::span<const T> input) {
+        template <Executor Exec>
+        stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
             const std::size_t most = kernel::bucket_top_k_count(input.size(), bucket_, count_);
-            return this->take(kernel::bucket_top_k(input, bucket_, count_, this->room(most), scratch_), input);
+            return this->take(kernel::bucket_top_k(input, bucket_, count_, this->room(most), scratch_, executor), input,
+                              executor);
         }
 
       private:
@@ -5187,13 +5681,16 @@ class error_feedback_codec {
     /// What has been left out so far: N elements.
     std::span<const T> residual() const { return residual_; }
 
-    auto encode(std::span<const T> input) {
+    template <Executor Exec = serial>
+    auto encode(std::span<const T> input, const Exec& executor = {}) {
         RILL_EXPECTS(input.size() == dimension(),
                      "encode: the input must have the dimension that the codec is bound to");
-        for (std::size_t i = 0; i < input.size(); ++i) sum_[i] = static_cast<T>(residual_[i] + input[i]);
-        if (const auto bad = kernel::find_non_finite(std::span<const T>(sum_)))
+        kernel::run_tasks(executor, kernel::tasks_for(executor, input.size()), [&](segment part) {
+            for (std::size_t i = part.begin; i < part.end; ++i) sum_[i] = static_cast<T>(residual_[i] + input[i]);
+        });
+        if (const auto bad = kernel::find_non_finite(std::span<const T>(sum_), executor))
             throw invalid_value("the gradient is not finite at coordinate " + std::to_string(*bad));
-        const auto view = inner_.encode(std::span<const T>(sum_));
+        const auto view = encode_with(inner_, std::span<const T>(sum_), executor);
         pending_ = true;
         return view;
     }
@@ -5285,7 +5782,10 @@ struct keep_all {
 
         std::size_t dimension() const { return dimension_; }
         std::size_t coded_dimension() const { return dimension_; }
-        stream_view<T, Index> select(std::span<const T> input) { return {{0, input.size()}, input}; }
+        template <Executor Exec>
+        stream_view<T, Index> select(std::span<const T> input, const Exec&) {
+            return {{0, input.size()}, input};
+        }
         void erase_sent(std::span<T> values) const { std::fill(values.begin(), values.end(), T{}); }
         void begin(std::uint64_t) {}
 
@@ -5331,9 +5831,10 @@ struct random_mask {
 
         std::size_t dimension() const { return dimension_; }
         std::size_t coded_dimension() const { return mask_.size(); }
-        stream_view<T, Index> select(std::span<const T> input) {
+        template <Executor Exec>
+        stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
             values_.resize(mask_.size());
-            kernel::gather(input, std::span<const Index>(mask_), std::span<T>(values_));
+            kernel::gather(input, std::span<const Index>(mask_), std::span<T>(values_), executor);
             return {{0, values_.size()}, std::span<const T>(values_)};
         }
         void expand(std::span<const T> folded, std::span<T> output) const {
@@ -5394,10 +5895,11 @@ struct threshold {
             RILL_EXPECTS(std::isfinite(policy.limit) && policy.limit >= 0,
                          "threshold needs a finite limit, 0 or above");
         }
-        stream_view<T, Index> select(std::span<const T> input) {
+        template <Executor Exec>
+        stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
             const std::size_t count = kernel::threshold(input, limit_, found_);
             std::copy_n(found_.begin(), count, this->room(count).begin());
-            return this->take(count, input);
+            return this->take(count, input, executor);
         }
 
       private:
@@ -5441,9 +5943,10 @@ struct top_k {
             RILL_EXPECTS(policy.count != 0 || (policy.density > 0 && policy.density <= 1),
                          "top_k needs a count, or a density in (0, 1]");
         }
-        stream_view<T, Index> select(std::span<const T> input) {
+        template <Executor Exec>
+        stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
             const std::size_t most = count_ < input.size() ? count_ : input.size();
-            return this->take(kernel::top_k(input, count_, this->room(most), scratch_), input);
+            return this->take(kernel::top_k(input, count_, this->room(most), scratch_, executor), input, executor);
         }
 
       private:
@@ -6051,12 +6554,15 @@ namespace rill::inline RILL_ABI {
 
 /// The data of a dense collective. A part lies in the input (until it is first folded), in the output, or, while the
 /// output is being sent in the same round, in scratch. Nothing is copied but what a copy round brings.
-template <Transport Net, Element T, class Fold>
+template <Transport Net, Element T, class Fold, Executor Exec = serial>
 class dense_state {
   public:
     using message = typename Net::message;
 
-    void attach(exchange<Net>& call) { call_ = &call; }
+    void attach(exchange<Net>& call, const Exec& executor = {}) {
+        call_ = &call;
+        executor_ = executor;
+    }
 
     /// `input` and `output` cover `[0, N)`; they are the same memory or do not overlap. A rank that contributes nothing
     /// takes part with the neutral element. `parts` counts chunks where each part is cut into `chunks` of them.
@@ -6109,8 +6615,9 @@ class dense_state {
         const place to = target_of_fold(from, parts);
         const std::span<T> target = writable(to, parts);
         call_->await_readers(std::as_bytes(target));
-        kernel::fold_dense_k(std::span<const std::span<const T>>(operands_), target,
-                             [this](T a, T b) { return fold_.fold(a, b); });
+        kernel::fold_dense_k(
+            std::span<const std::span<const T>>(operands_), target, [this](T a, T b) { return fold_.fold(a, b); },
+            executor_);
         set(parts, to, total);
     }
 
@@ -6233,6 +6740,7 @@ class dense_state {
     }
 
     exchange<Net>* call_ = nullptr;
+    [[no_unique_address]] Exec executor_{};
     wire::header head_{};
     Fold fold_{};
     std::span<const T> input_{};
@@ -6487,11 +6995,12 @@ struct operation_numbers {
 };
 
 /// What the lanes of a group share.
-template <Transport Net, Topology Shape>
+template <Transport Net, Topology Shape, Executor Exec>
 struct membership {
     open_context<Net> context;
     Shape shape;
     group_options options;
+    [[no_unique_address]] Exec executor;
     operation_numbers last{};  ///< of the operations called or started so far
     loans lent{};
 };
@@ -6575,20 +7084,22 @@ class worker;
 
 /// Where the operations of a group run, one at a time: an exchange with scratch of its own. A group is the lane of its
 /// blocking calls; each operation that is started has another one.
-template <Transport Net, Topology Shape>
+template <Transport Net, Topology Shape, Executor Exec = serial>
 class lane {
   public:
     using transport_type = Net;
     using topology_type = Shape;
+    using executor_type = Exec;
     using lane_type = lane;
 
-    explicit lane(detail::membership<Net, Shape>& of) : of_(&of), exchange_(of.context.net, of.context.number) {}
+    explicit lane(detail::membership<Net, Shape, Exec>& of) : of_(&of), exchange_(of.context.net, of.context.number) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;
 
     Net& net() const { return of_->context.net; }
     const Shape& shape() const { return of_->shape; }
     const group_options& options() const { return of_->options; }
+    const Exec& executor() const { return of_->executor; }
     rank_t rank() const { return net().rank(); }
     int size() const { return net().size(); }
     std::uint64_t context() const { return of_->context.number; }
@@ -6719,7 +7230,7 @@ class lane {
                                " has not come to it: " + why});
     }
 
-    detail::membership<Net, Shape>* of_;
+    detail::membership<Net, Shape, Exec>* of_;
     exchange<Net> exchange_;
     std::vector<slot> workspaces_;
     detail::operation_numbers numbers_{};
@@ -6737,10 +7248,10 @@ namespace rill::inline RILL_ABI::detail {
 ///
 /// `task_`, `result_` and `failure_` belong to the worker between the job in `jobs_` and `done_`, and to the group's
 /// activity otherwise. A request may keep it when its group has gone: after `end` nothing here refers to the group.
-template <ConcurrentTransport Net, Topology Shape>
+template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class worker final : public pending {
   public:
-    explicit worker(membership<Net, Shape>& of)
+    explicit worker(membership<Net, Shape, Exec>& of)
         : net_(&of.context.net), lane_(of), jobs_(*net_), done_(*net_), thread_(net_->spawn([this] { serve(); })) {}
     ~worker() override { end(); }
 
@@ -6829,8 +7340,8 @@ class worker final : public pending {
     }
 
     Net* net_;
-    lane<Net, Shape> lane_;
-    task<lane<Net, Shape>> task_;
+    lane<Net, Shape, Exec> lane_;
+    task<lane<Net, Shape, Exec>> task_;
     receipt result_{};
     std::exception_ptr failure_{};
     bool is_performed_ = true;
@@ -6925,16 +7436,16 @@ class [[nodiscard]] request {
 namespace rill::inline RILL_ABI::detail {
 
 /// The workers of a group: as many as operations have ever been in flight at once.
-template <class Net, class Shape>
+template <class Net, class Shape, class Exec>
 class crew {
   public:
-    explicit crew(membership<Net, Shape>&) {}
+    explicit crew(membership<Net, Shape, Exec>&) {}
 };
 
-template <ConcurrentTransport Net, Topology Shape>
-class crew<Net, Shape> {
+template <ConcurrentTransport Net, Topology Shape, Executor Exec>
+class crew<Net, Shape, Exec> {
   public:
-    explicit crew(membership<Net, Shape>& of) : of_(&of) {}
+    explicit crew(membership<Net, Shape, Exec>& of) : of_(&of) {}
     crew(const crew&) = delete;
     crew& operator=(const crew&) = delete;
     ~crew() {
@@ -6952,7 +7463,7 @@ class crew<Net, Shape> {
     }
 
   private:
-    using member = worker<Net, Shape>;
+    using member = worker<Net, Shape, Exec>;
 
     /// An operation starts when those so many numbers before it are done. A rank that is ahead cannot have ended one
     /// that another rank has not entered: so the calls of all operations that anybody may ask for are remembered.
@@ -6968,7 +7479,7 @@ class crew<Net, Shape> {
         return workers_.emplace_back(std::make_shared<member>(*of_));
     }
 
-    membership<Net, Shape>* of_;
+    membership<Net, Shape, Exec>* of_;
     std::vector<std::shared_ptr<member>> workers_;
 };
 
@@ -6980,9 +7491,9 @@ namespace rill::inline RILL_ABI {
 
 namespace detail {
 /// Made before the lane that refers to it.
-template <Transport Net, Topology Shape>
+template <Transport Net, Topology Shape, Executor Exec>
 struct group_base {
-    membership<Net, Shape> members;
+    membership<Net, Shape, Exec> members;
 };
 }  // namespace detail
 
@@ -6994,14 +7505,18 @@ struct group_base {
 /// After a failed operation every further one fails on all ranks with the same culprit: make a new group, over a
 /// `subgroup` of the survivors where ranks are lost. Operations that are in flight when it is destroyed are cancelled.
 /// `net` must outlive the group.
-template <Transport Net, Topology Shape>
-class group : detail::group_base<Net, Shape>, public lane<Net, Shape> {
+///
+/// `executor` spreads this rank's own work (selection, quantisation, folds) over threads; it changes no result, and may
+/// be another one on each rank.
+template <Transport Net, Topology Shape, Executor Exec = serial>
+class group : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
-    explicit group(Net& net, Shape shape = {}, group_options options = {})
-        : detail::group_base<Net, Shape>{{.context = detail::open_context<Net>(net),
-                                          .shape = shape,
-                                          .options = options}},
-          lane<Net, Shape>(this->members),
+    explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
+        : detail::group_base<Net, Shape, Exec>{{.context = detail::open_context<Net>(net),
+                                                .shape = shape,
+                                                .options = options,
+                                                .executor = std::move(executor)}},
+          lane<Net, Shape, Exec>(this->members),
           crew_(this->members) {
         shake_hands();
     }
@@ -7032,13 +7547,15 @@ class group : detail::group_base<Net, Shape>, public lane<Net, Shape> {
                       });
     }
 
-    detail::crew<Net, Shape> crew_;
+    detail::crew<Net, Shape, Exec> crew_;
 };
 
 template <class Net, class Shape>
 group(Net&, Shape) -> group<Net, Shape>;
 template <class Net, class Shape>
 group(Net&, Shape, group_options) -> group<Net, Shape>;
+template <class Net, class Shape, class Exec>
+group(Net&, Shape, group_options, Exec) -> group<Net, Shape, Exec>;
 
 }  // namespace rill::inline RILL_ABI
 
@@ -7359,13 +7876,16 @@ namespace rill::inline RILL_ABI {
 /// A message is a sequence of frames, one for each block it touches; a lone frame in raw coding is sent from where it
 /// lies. In copy rounds a frame is made once, by the owner, and forwarded verbatim; where a coding is lossy, each part
 /// has a frame of its own, and the owner too goes on with what the others will decode.
-template <Transport Net, Element T, IndexType Index, class Fold>
+template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
     using message = typename Net::message;
     using view = stream_view<T, Index>;
 
-    void attach(exchange<Net>& call) { call_ = &call; }
+    void attach(exchange<Net>& call, const Exec& executor = {}) {
+        call_ = &call;
+        executor_ = executor;
+    }
 
     void begin(const wire::header& head, int parts, const view& input, tally own, const Fold& fold,
                const stream_codings& codings, random_key key) {
@@ -7415,7 +7935,7 @@ class stream_state {
         const std::size_t first = range(parts).begin;
         for_each_piece(parts, [&](const view& piece) {
             copy_dense(piece, output.subspan(piece.range().begin - first, piece.range().size()),
-                       fold_.template identity<T>());
+                       fold_.template identity<T>(), executor_);
         });
         finish_values(parts, output);
     }
@@ -7503,7 +8023,7 @@ class stream_state {
         b.what.describe(head_);
         if (codes.is_view()) return view_frame(head_, b.content, memory_.take(wire::header_bytes).data());
         const random_key key = key_.derive(static_cast<std::uint64_t>(b.from), b.parts.first);
-        return coded_frame(head_, b.content, codes, key, memory_);
+        return coded_frame(head_, b.content, codes, key, memory_, executor_);
     }
 
     /// The frame of the block at `parts.first`, clipped to `parts`. In copy rounds it is made once.
@@ -7530,7 +8050,7 @@ class stream_state {
             block b = clipped(block_at(p), {p, p + 1});
             b.frame = new_frame(b, codes);
             frame_reader reader(b.frame);
-            b.content = content_of(reader.next<T, Index>(), fresh_room());
+            b.content = content_of(reader.next<T, Index>(), fresh_room(), executor_);
             add(b);
         }
     }
@@ -7546,10 +8066,11 @@ class stream_state {
             const part_range parts = covered(f.head.range, reader.done(), {p, end});
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
             if (p < end)
-                take(block{.parts = parts,
-                           .content = read_from(*call_, a.from.peer, [&] { return content_of(f, fresh_room()); }),
-                           .what = tally::of(f.head),
-                           .frame = f.bytes});
+                take(block{
+                    .parts = parts,
+                    .content = read_from(*call_, a.from.peer, [&] { return content_of(f, fresh_room(), executor_); }),
+                    .what = tally::of(f.head),
+                    .frame = f.bytes});
             p = parts.last;
         } while (p < end);
         expect_end(*call_, a.from.peer, reader);
@@ -7590,11 +8111,12 @@ class stream_state {
         stream<T, Index>& result = fresh_stream();
         fold_streams(
             std::span<const view>(views_), result, [this](T a, T b) { return fold_.fold(a, b); },
-            fold_.template identity<T>(), codings_.when, scratch_);
+            fold_.template identity<T>(), codings_.when, scratch_, executor_);
         add({.parts = parts, .content = result.view(), .what = total});
     }
 
     exchange<Net>* call_ = nullptr;
+    [[no_unique_address]] Exec executor_{};
     wire::header head_{};
     Fold fold_{};
     stream_codings codings_{};
@@ -7795,6 +8317,12 @@ tally all_of(const Group& group) {
     return {static_cast<double>(group.size()), static_cast<std::uint32_t>(group.size()), 0};
 }
 
+/// The states of a lane's operations.
+template <class Lane, class T, class Fold>
+using dense_state_of = dense_state<typename Lane::transport_type, T, Fold, typename Lane::executor_type>;
+template <class Lane, class T, class Index, class Fold>
+using stream_state_of = stream_state<typename Lane::transport_type, T, Index, Fold, typename Lane::executor_type>;
+
 /// The memory of a lane for elements that have no contiguous place of their own.
 template <class T, class Lane>
 staging<T>& stage_of(Lane& lane) {
@@ -7827,7 +8355,10 @@ template <class Lane, class State, class Plan, class Begin, class End>
 receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& plan, State& state, Begin&& begin,
                      End&& end) {
     return lane.run(signature, [&](auto& call) {
-        state.attach(call);
+        if constexpr (requires { state.attach(call, lane.executor()); })
+            state.attach(call, lane.executor());
+        else
+            state.attach(call);
         begin(head_of(call));
         execute(call, plan, state);
         receipt result{.rounds = rounds_of(plan)};
@@ -7951,7 +8482,7 @@ template <class Lane, class In, class Out>
 receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
     using T = tensor_element<Out>;
     auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, aggregate::sum>>();
+    auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const auto plan = lane.shape().all_gather(lane.size(), lane.rank());
     const segment place = part_of(lane, size_of(output));
     std::span<T> all;
@@ -8055,7 +8586,7 @@ template <class Lane, class In, class Out, class Fold>
 receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
     using T = tensor_element<Out>;
     auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
+    auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     const std::size_t size = size_of(output);
     const auto plan = in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), size * sizeof(T));
     const auto chunks = static_cast<std::uint64_t>(plan.chunks());
@@ -8078,7 +8609,7 @@ receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& f
 template <IndexType Index, class T, class Lane, class Contribute, class Take, class Fold>
 receipt all_reduce_stream(Lane& lane, std::size_t dimension, Contribute&& contribute, Take&& take, const Fold& fold,
                           const stream_codings& codings, const contribution& own) {
-    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
+    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
     const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
     const auto signature =
         signature_of<T>(operation::all_reduce, dimension, fold, std::uint8_t{sizeof(Index)}, codings.fingerprint());
@@ -8124,7 +8655,7 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
     transaction attempt(codec);
     codec.begin(lane.next_number());
     const std::size_t dimension = codec.coded_dimension();
-    const auto contribute = [&] { return codec.encode(elements_of_input(input, stage)); };
+    const auto contribute = [&] { return encode_with(codec, elements_of_input(input, stage), lane.executor()); };
     const auto take = [&](auto& state, part_range parts) {
         const std::span<T> result = elements_of_output(output, stage);
         if constexpr (Codec::is_coordinatewise) {
@@ -8318,7 +8849,7 @@ template <class Lane, class Data>
 receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
     using T = tensor_element<Data>;
     auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, aggregate::sum>>();
+    auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const auto signature =
         signature_of<T>(operation::broadcast, size_of(data), aggregate::sum{}, 0, static_cast<std::uint64_t>(root));
@@ -8339,7 +8870,7 @@ receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
 
 template <class Lane, class T, class Index>
 receipt broadcast_stream(Lane& lane, stream<T, Index>& data, rank_t root, const coding& codes) {
-    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, aggregate::sum>>();
+    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, aggregate::sum>>();
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const stream_codings codings{.copy = codes};
     const auto signature =
@@ -8618,7 +9149,7 @@ template <class Lane, class In, class Out, class Fold>
 receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, const Fold& fold) {
     using T = tensor_element<Out>;
     auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
+    auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
     const bool is_root = lane.rank() == root;
@@ -8640,7 +9171,7 @@ receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, cons
 template <class Lane, class T, class Index, class Fold>
 receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
                       const Fold& fold, const stream_codings& codings) {
-    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
+    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
     const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
     const auto signature = signature_of<T>(operation::reduce, input.dimension(), fold, std::uint8_t{sizeof(Index)},
                                            mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
@@ -8735,7 +9266,7 @@ template <class Lane, class In, class Out, class Fold>
 receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fold& fold) {
     using T = tensor_element<Out>;
     auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state<typename Lane::transport_type, T, Fold>>();
+    auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
     const std::size_t size = size_of(input);
@@ -8754,7 +9285,7 @@ receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fol
 template <class Lane, class T, class Index, class Fold>
 receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold,
                               const stream_codings& codings) {
-    auto& state = lane.template workspace<stream_state<typename Lane::transport_type, T, Index, Fold>>();
+    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
     const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
     const auto signature = signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
                                            std::uint8_t{sizeof(Index)}, codings.fingerprint());

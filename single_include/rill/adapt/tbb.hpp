@@ -1,0 +1,108 @@
+// rill 0.1.0: <rill/adapt/tbb.hpp> in one file. Gradient aggregation for distributed learning, C++20.
+// SPDX-License-Identifier: Apache-2.0
+// Made of the headers below include/ by tools/single_header.py: change those and make it anew.
+#ifndef RILL_SINGLE_ADAPT_TBB_HPP
+#define RILL_SINGLE_ADAPT_TBB_HPP
+
+#include <rill/rill.hpp>
+
+#if !defined(RILL_SINGLE_HEADER)
+#error "rill: rill/adapt/tbb.hpp of single_include/ needs rill.hpp of that folder"
+#endif
+
+#if RILL_VERSION_MAJOR != 0 || RILL_VERSION_MINOR != 1 || RILL_VERSION_PATCH != 0
+#error "rill: rill/adapt/tbb.hpp is of version 0.1.0, rill.hpp of another"
+#endif
+
+#include <cstddef>
+#include <exception>
+
+// ===== rill/adapt/tbb.hpp
+
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+#include <tbb/partitioner.h>
+#include <tbb/spin_mutex.h>
+#include <tbb/task_arena.h>
+#include <tbb/task_group.h>
+
+namespace rill::inline RILL_ABI::adapt {
+
+namespace detail {
+
+/// Of the exceptions that tasks threw, the one of the lowest.
+class lowest_failure {
+  public:
+    void note(std::size_t task) {
+        const ::tbb::spin_mutex::scoped_lock lock(mutex_);
+        if (what_ != nullptr && task_ < task) return;
+        task_ = task;
+        what_ = std::current_exception();
+    }
+    void rethrow() {
+        if (what_ != nullptr) std::rethrow_exception(what_);
+    }
+
+  private:
+    ::tbb::spin_mutex mutex_;
+    std::size_t task_ = 0;
+    std::exception_ptr what_;
+};
+
+}  // namespace detail
+
+/// An executor on the threads of oneTBB: those of the caller's arena, or of one that is given and outlives it.
+///
+///     rill::group workers{net, rill::topology::ring{}, {}, rill::adapt::tbb_executor{}};
+///
+/// The ranks of one process share oneTBB's threads: there are never more of these than cores. While a thread waits for
+/// the tasks of an operation it runs no others: a task of the user's that calls rill, or waits for another rank, never
+/// runs inside a fold.
+class tbb_executor {
+  public:
+    static constexpr const char* name = "tbb";
+
+    tbb_executor() = default;
+    explicit tbb_executor(::tbb::task_arena& arena) : arena_(&arena) {}
+
+    int concurrency() const {
+        return arena_ == nullptr ? ::tbb::this_task_arena::max_concurrency() : arena_->max_concurrency();
+    }
+
+    template <class Body>
+    void run(std::size_t tasks, Body&& body) const {
+        // Not bound to an outer context, whose cancellation would leave tasks out.
+        ::tbb::task_group_context context(
+            ::tbb::task_group_context::isolated,
+            ::tbb::task_group_context::default_traits | ::tbb::task_group_context::fp_settings);
+        detail::lowest_failure failure;
+        const auto some = [&](const ::tbb::blocked_range<std::size_t>& range) {
+            for (std::size_t i = range.begin(); i != range.end(); ++i) try {
+                    body(i);
+                } catch (...) {
+                    failure.note(i);
+                }
+        };
+        const auto all = [&] {
+            ::tbb::this_task_arena::isolate([&] {
+                ::tbb::parallel_for(::tbb::blocked_range<std::size_t>(0, tasks), some, ::tbb::simple_partitioner(),
+                                    context);
+            });
+        };
+        if (arena_ == nullptr)
+            all();
+        else
+            arena_->execute(all);
+        failure.rethrow();
+    }
+
+    friend bool operator==(tbb_executor, tbb_executor) = default;
+
+  private:
+    ::tbb::task_arena* arena_ = nullptr;
+};
+static_assert(Executor<tbb_executor>);
+
+}  // namespace rill::inline RILL_ABI::adapt
+
+#endif  // RILL_SINGLE_ADAPT_TBB_HPP
