@@ -119,8 +119,8 @@ std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k
                          select_scratch& scratch, const Exec& executor = {}) {
     RILL_EXPECTS(bucket > 0, "bucket_top_k: a bucket holds at least one entry");
     RILL_EXPECTS(detail::fits<Index>(x.size()), "bucket_top_k: the index type cannot number every coordinate");
-    RILL_EXPECTS(indices.size() >= bucket_top_k_count(x.size(), bucket, k),
-                 "bucket_top_k: too few indices for the result");
+    const std::size_t count = bucket_top_k_count(x.size(), bucket, k);
+    RILL_EXPECTS(indices.size() >= count, "bucket_top_k: too few indices for the result");
     const tasks all = tasks_for(executor, x.size(), bucket);
     const bool alone = all.count() == 1;
     if (!alone) scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
@@ -128,7 +128,7 @@ std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k
         detail::select_in_buckets(x, part, bucket, k, indices.data() + bucket_top_k_count(part.begin, bucket, k),
                                   alone ? scratch : scratch.of_tasks[task]);
     });
-    return bucket_top_k_count(x.size(), bucket, k);
+    return count;
 }
 
 }  // namespace rill::inline RILL_ABI::kernel

@@ -2,9 +2,11 @@
 
 #include <rill/concept/executor.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/serial.hpp>
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 
 namespace rill::inline RILL_ABI::kernel {
@@ -23,16 +25,20 @@ class tasks {
           count_(std::clamp<std::size_t>(std::min(n / smallest, units_), n == 0 ? 0 : 1, most)) {}
 
     /// In one piece.
-    static constexpr tasks whole(std::size_t n) { return tasks(n, n == 0 ? 1 : n, n == 0 ? 1 : n); }
+    static constexpr tasks whole(std::size_t n) { return tasks(n, n, 1, n == 0 ? 0 : 1); }
 
     constexpr std::size_t total() const { return n_; }
     constexpr std::size_t count() const { return count_; }
     constexpr segment operator[](std::size_t i) const {
+        if (count_ == 1) return {0, n_};
         const segment s = split(units_, count_, i);
         return {s.begin * unit_, std::min(s.end * unit_, n_)};
     }
 
   private:
+    constexpr tasks(std::size_t n, std::size_t unit, std::size_t units, std::size_t count)
+        : n_(n), unit_(unit), units_(units), count_(count) {}
+
     std::size_t n_;
     std::size_t unit_;
     std::size_t units_;
@@ -55,7 +61,8 @@ void run_tasks(const Exec& executor, const tasks& all, Body&& body) {
         else
             body(all[i]);
     };
-    if (all.count() == 1) return one(0);
+    if constexpr (!std::same_as<Exec, serial>)  // in whose loop `one` is inlined, once
+        if (all.count() == 1) return one(0);
     executor.run(all.count(), one);
 }
 

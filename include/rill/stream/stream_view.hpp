@@ -35,6 +35,7 @@ class stream_view {
     /// The part of this view in `part`, which must lie in `range()`.
     constexpr stream_view slice(segment part) const {
         RILL_EXPECTS(range_.contains(part), "a slice must lie in the range of its stream");
+        if (part == range_) return *this;
         if (dense_) return {part, values_.subspan(part.begin - range_.begin, part.size())};
         const std::size_t first = position(part.begin);
         const std::size_t last = part.end == range_.end ? indices_.size() : position(part.end);
