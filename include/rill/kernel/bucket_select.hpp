@@ -89,16 +89,19 @@ std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_
     return k;
 }
 
-/// The buckets of `part`, which begins with one.
+/// The buckets of `x`, whose first coordinate is `begin`; returns how many indices are written.
 template <Element T, IndexType Index>
-void select_in_buckets(std::span<const T> x, segment part, std::size_t bucket, std::size_t k, Index* out,
-                       select_scratch& scratch) {
+std::size_t select_in_buckets(std::span<const T> x, std::size_t begin, std::size_t bucket, std::size_t k, Index* out,
+                              select_scratch& scratch) {
     constexpr std::size_t in_cache = 8192;
-    for (std::size_t first = part.begin; first < part.end; first += std::min(bucket, part.end - first)) {
-        const auto one = x.subspan(first, std::min(bucket, part.end - first));
-        const bool bisect = k > 0 && k < one.size() && one.size() <= in_cache;
-        out += bisect ? select_in_bucket(one, first, k, out, scratch) : select_largest(one, first, k, out, scratch);
+    std::size_t count = 0;
+    for (std::size_t first = 0; first < x.size(); first += std::min(bucket, x.size() - first)) {
+        const auto part = x.subspan(first, std::min(bucket, x.size() - first));
+        const bool bisect = k > 0 && k < part.size() && part.size() <= in_cache;
+        count += bisect ? select_in_bucket(part, begin + first, k, out + count, scratch)
+                        : select_largest(part, begin + first, k, out + count, scratch);
     }
+    return count;
 }
 
 }  // namespace detail
@@ -119,16 +122,16 @@ std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k
                          select_scratch& scratch, const Exec& executor = {}) {
     RILL_EXPECTS(bucket > 0, "bucket_top_k: a bucket holds at least one entry");
     RILL_EXPECTS(detail::fits<Index>(x.size()), "bucket_top_k: the index type cannot number every coordinate");
-    const std::size_t count = bucket_top_k_count(x.size(), bucket, k);
-    RILL_EXPECTS(indices.size() >= count, "bucket_top_k: too few indices for the result");
+    RILL_EXPECTS(indices.size() >= bucket_top_k_count(x.size(), bucket, k),
+                 "bucket_top_k: too few indices for the result");
     const tasks all = tasks_for(executor, x.size(), bucket);
-    const bool alone = all.count() == 1;
-    if (!alone) scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+    if (all.count() <= 1) return detail::select_in_buckets(x, 0, bucket, k, indices.data(), scratch);
+    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
     run_tasks(executor, all, [&](segment part, std::size_t task) {
-        detail::select_in_buckets(x, part, bucket, k, indices.data() + bucket_top_k_count(part.begin, bucket, k),
-                                  alone ? scratch : scratch.of_tasks[task]);
+        detail::select_in_buckets(x.subspan(part.begin, part.size()), part.begin, bucket, k,
+                                  indices.data() + bucket_top_k_count(part.begin, bucket, k), scratch.of_tasks[task]);
     });
-    return count;
+    return bucket_top_k_count(x.size(), bucket, k);
 }
 
 }  // namespace rill::inline RILL_ABI::kernel
