@@ -1413,16 +1413,20 @@ class tasks {
           count_(std::clamp<std::size_t>(std::min(n / smallest, units_), n == 0 ? 0 : 1, most)) {}
 
     /// In one piece.
-    static constexpr tasks whole(std::size_t n) { return tasks(n, n == 0 ? 1 : n, n == 0 ? 1 : n); }
+    static constexpr tasks whole(std::size_t n) { return tasks(n, n, 1, n == 0 ? 0 : 1); }
 
     constexpr std::size_t total() const { return n_; }
     constexpr std::size_t count() const { return count_; }
     constexpr segment operator[](std::size_t i) const {
+        if (count_ == 1) return {0, n_};
         const segment s = split(units_, count_, i);
         return {s.begin * unit_, std::min(s.end * unit_, n_)};
     }
 
   private:
+    constexpr tasks(std::size_t n, std::size_t unit, std::size_t units, std::size_t count)
+        : n_(n), unit_(unit), units_(units), count_(count) {}
+
     std::size_t n_;
     std::size_t unit_;
     std::size_t units_;
@@ -1445,7 +1449,8 @@ void run_tasks(const Exec& executor, const tasks& all, Body&& body) {
         else
             body(all[i]);
     };
-    if (all.count() == 1) return one(0);
+    if constexpr (!std::same_as<Exec, serial>)  // in whose loop `one` is inlined, once
+        if (all.count() == 1) return one(0);
     executor.run(all.count(), one);
 }
 
@@ -2211,16 +2216,19 @@ std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_
     return k;
 }
 
-/// The buckets of `part`, which begins with one.
+/// The buckets of `x`, whose first coordinate is `begin`; returns how many indices are written.
 template <Element T, IndexType Index>
-void select_in_buckets(std::span<const T> x, segment part, std::size_t bucket, std::size_t k, Index* out,
-                       select_scratch& scratch) {
+std::size_t select_in_buckets(std::span<const T> x, std::size_t begin, std::size_t bucket, std::size_t k, Index* out,
+                              select_scratch& scratch) {
     constexpr std::size_t in_cache = 8192;
-    for (std::size_t first = part.begin; first < part.end; first += std::min(bucket, part.end - first)) {
-        const auto one = x.subspan(first, std::min(bucket, part.end - first));
-        const bool bisect = k > 0 && k < one.size() && one.size() <= in_cache;
-        out += bisect ? select_in_bucket(one, first, k, out, scratch) : select_largest(one, first, k, out, scratch);
+    std::size_t count = 0;
+    for (std::size_t first = 0; first < x.size(); first += std::min(bucket, x.size() - first)) {
+        const auto part = x.subspan(first, std::min(bucket, x.size() - first));
+        const bool bisect = k > 0 && k < part.size() && part.size() <= in_cache;
+        count += bisect ? select_in_bucket(part, begin + first, k, out + count, scratch)
+                        : select_largest(part, begin + first, k, out + count, scratch);
     }
+    return count;
 }
 
 }  // namespace detail
@@ -2244,11 +2252,11 @@ std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k
     RILL_EXPECTS(indices.size() >= bucket_top_k_count(x.size(), bucket, k),
                  "bucket_top_k: too few indices for the result");
     const tasks all = tasks_for(executor, x.size(), bucket);
-    const bool alone = all.count() == 1;
-    if (!alone) scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
+    if (all.count() <= 1) return detail::select_in_buckets(x, 0, bucket, k, indices.data(), scratch);
+    scratch.of_tasks.resize(std::max(scratch.of_tasks.size(), all.count()));
     run_tasks(executor, all, [&](segment part, std::size_t task) {
-        detail::select_in_buckets(x, part, bucket, k, indices.data() + bucket_top_k_count(part.begin, bucket, k),
-                                  alone ? scratch : scratch.of_tasks[task]);
+        detail::select_in_buckets(x.subspan(part.begin, part.size()), part.begin, bucket, k,
+                                  indices.data() + bucket_top_k_count(part.begin, bucket, k), scratch.of_tasks[task]);
     });
     return bucket_top_k_count(x.size(), bucket, k);
 }
@@ -3586,6 +3594,7 @@ class stream_view {
     /// The part of this view in `part`, which must lie in `range()`.
     constexpr stream_view slice(segment part) const {
         RILL_EXPECTS(range_.contains(part), "a slice must lie in the range of its stream");
+        if (part == range_) return *this;
         if (dense_) return {part, values_.subspan(part.begin - range_.begin, part.size())};
         const std::size_t first = position(part.begin);
         const std::size_t last = part.end == range_.end ? indices_.size() : position(part.end);
