@@ -7087,7 +7087,7 @@ class task {
 namespace rill::inline RILL_ABI {
 
 namespace detail {
-template <ConcurrentTransport Net, Topology Shape>
+template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class worker;
 }  // namespace detail
 
@@ -7171,7 +7171,7 @@ class lane {
     }
 
   private:
-    template <ConcurrentTransport, Topology>
+    template <ConcurrentTransport, Topology, Executor>
     friend class detail::worker;
 
     struct slot {

@@ -20,7 +20,7 @@
 namespace rill::inline RILL_ABI {
 
 namespace detail {
-template <ConcurrentTransport Net, Topology Shape>
+template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class worker;
 }  // namespace detail
 
@@ -104,7 +104,7 @@ class lane {
     }
 
   private:
-    template <ConcurrentTransport, Topology>
+    template <ConcurrentTransport, Topology, Executor>
     friend class detail::worker;
 
     struct slot {
