@@ -1002,73 +1002,63 @@ namespace rill::inline RILL_ABI::in_process {
 /// the sender go on.
 class message {
   public:
-    message(message&& other) noexcept : world_(other.world_), node_(std::exchange(other.node_, nullptr)) {}
-    message& operator=(message&& other) noexcept {
-        message moved(std::move(other));
-        std::swap(world_, moved.world_);
-        std::swap(node_, moved.node_);
-        return *this;
-    }
-    ~message() {
-        if (node_ != nullptr) world_->release(*node_);
-    }
-
     rank_t source() const { return node_->source; }
     byte_pieces pieces() const { return node_->pieces; }
 
   private:
     friend class endpoint;
-    message(detail::world& world, detail::node& taken) : world_(&world), node_(&taken) {}
+    struct releaser {
+        detail::world* of;
+        void operator()(detail::node* read) const noexcept { of->release(*read); }
+    };
 
-    detail::world* world_;
-    detail::node* node_;
+    message(detail::world& world, detail::node& taken) : node_(&taken, {&world}) {}
+
+    std::unique_ptr<detail::node, releaser> node_;
 };
 
 /// A borrowed send under way: done when the receiver has destroyed its message.
 class sending {
   public:
     sending() = default;
-    sending(sending&& other) noexcept : world_(other.world_), node_(std::exchange(other.node_, nullptr)) {}
-    sending& operator=(sending&& other) noexcept {
-        sending moved(std::move(other));
-        std::swap(world_, moved.world_);
-        std::swap(node_, moved.node_);
-        return *this;
-    }
-    ~sending() {
-        if (node_ == nullptr || withdrawn()) return;
-        const unsigned before = node_->marks.fetch_or(detail::node::abandoned, std::memory_order_acq_rel);
-        if ((before & detail::node::released) != 0) retire();
-    }
 
     bool done() noexcept { return node_ == nullptr || retired_if(node_->marks.load(std::memory_order_acquire)); }
 
     /// True when done, false when `until` has passed; throws what ended the context.
     bool wait(deadline until) {
-        return done() || world_->wait(node_->source, node_->on, until, [this] { return released(); });
+        return done() || world().wait(node_->source, node_->on, until, [this] { return released(); });
     }
 
     /// Withdraws the message if nobody has taken it, otherwise waits until it has been read.
     void settle() noexcept {
-        if (done() || withdrawn()) return;
-        world_->wait_regardless(node_->source, node_->on, [this] { return released(); });
+        if (done()) return;
+        if (world().withdraw(*node_)) return retire();
+        world().wait_regardless(node_->source, node_->on, [this] { return released(); });
     }
 
   private:
     friend class endpoint;
-    sending(detail::world& world, detail::node* posted) : world_(&world), node_(posted) {}
+    /// Withdraws what nobody has taken; what is being read its reader retires.
+    struct abandoner {
+        detail::world* of;
+        void operator()(detail::node* posted) const noexcept {
+            const bool withdrawn = of->withdraw(*posted);
+            if (withdrawn || (posted->marks.fetch_or(detail::node::abandoned, std::memory_order_acq_rel) &
+                              detail::node::released) != 0)
+                of->at(posted->receiver).box.retire(*posted);
+        }
+    };
+
+    sending(detail::world& world, detail::node* posted) : node_(posted, {&world}) {}
+
+    detail::world& world() const { return *node_.get_deleter().of; }
 
     void retire() noexcept {
-        world_->at(node_->receiver).box.retire(*node_);
-        node_ = nullptr;
+        detail::node& done = *node_.release();
+        world().at(done.receiver).box.retire(done);
     }
     bool retired_if(unsigned marks) noexcept {
         if ((marks & detail::node::released) == 0) return false;
-        retire();
-        return true;
-    }
-    bool withdrawn() noexcept {
-        if (!world_->withdraw(*node_)) return false;
         retire();
         return true;
     }
@@ -1077,8 +1067,7 @@ class sending {
         return retired_if(node_->marks.fetch_or(detail::node::awaited, std::memory_order_acq_rel));
     }
 
-    detail::world* world_ = nullptr;
-    detail::node* node_ = nullptr;
+    std::unique_ptr<detail::node, abandoner> node_;
 };
 
 }  // namespace rill::inline RILL_ABI::in_process

@@ -1565,65 +1565,54 @@ namespace rill::inline RILL_ABI::simulated {
 /// the sender go on.
 class message {
   public:
-    message(message&& other) noexcept : world_(other.world_), parcel_(std::exchange(other.parcel_, nullptr)) {}
-    message& operator=(message&& other) noexcept {
-        std::swap(world_, other.world_);
-        std::swap(parcel_, other.parcel_);
-        return *this;
-    }
-    ~message() {
-        if (parcel_ != nullptr) world_->release(*parcel_);
-    }
-
     rank_t source() const { return parcel_->source; }
     byte_pieces pieces() const { return parcel_->pieces; }
 
   private:
     friend class endpoint;
-    message(detail::world& world, detail::parcel& taken) : world_(&world), parcel_(&taken) {}
+    struct releaser {
+        detail::world* of;
+        void operator()(detail::parcel* read) const noexcept { of->release(*read); }
+    };
 
-    detail::world* world_;
-    detail::parcel* parcel_;
+    message(detail::world& world, detail::parcel& taken) : parcel_(&taken, {&world}) {}
+
+    std::unique_ptr<detail::parcel, releaser> parcel_;
 };
 
 /// A borrowed send under way: done when the receiver has destroyed its message.
 class sending {
   public:
     sending() = default;
-    sending(sending&& other) noexcept : world_(other.world_), parcel_(std::exchange(other.parcel_, nullptr)) {}
-    sending& operator=(sending&& other) noexcept {
-        std::swap(world_, other.world_);
-        std::swap(parcel_, other.parcel_);
-        return *this;
-    }
-    ~sending() { forget(); }
 
     bool done() noexcept {
-        if (!is_done()) world_->poll();
+        if (!is_done()) world().poll();
         return is_done();
     }
 
     /// True when done, false when `until` has passed; throws what ended the context.
-    bool wait(deadline until) { return parcel_ == nullptr || world_->wait_until_read(*parcel_, until); }
+    bool wait(deadline until) { return parcel_ == nullptr || world().wait_until_read(*parcel_, until); }
 
     /// Withdraws the message if nobody has taken it, otherwise waits until it has been read.
     void settle() noexcept {
         if (parcel_ == nullptr) return;
-        world_->settle(*parcel_);
-        forget();
+        world().settle(*parcel_);
+        parcel_.reset();
     }
 
   private:
     friend class endpoint;
-    sending(detail::world& world, detail::parcel& posted) : world_(&world), parcel_(&posted) {}
+    struct forgetter {
+        detail::world* of;
+        void operator()(detail::parcel* posted) const noexcept { of->let_go(*posted); }
+    };
 
+    sending(detail::world& world, detail::parcel& posted) : parcel_(&posted, {&world}) {}
+
+    detail::world& world() const { return *parcel_.get_deleter().of; }
     bool is_done() const { return parcel_ == nullptr || parcel_->at == detail::parcel::stage::done; }
-    void forget() noexcept {
-        if (parcel_ != nullptr) world_->let_go(*std::exchange(parcel_, nullptr));
-    }
 
-    detail::world* world_ = nullptr;
-    detail::parcel* parcel_ = nullptr;
+    std::unique_ptr<detail::parcel, forgetter> parcel_;
 };
 
 }  // namespace rill::inline RILL_ABI::simulated
