@@ -7414,7 +7414,8 @@ class [[nodiscard]] request {
     }
 
     /// Ends the operation unless it is done. No rank can leave a collective alone: all ranks of the group end with this
-    /// one as the culprit, and `get` throws the same. Does not wait.
+    /// one as the culprit, and `get` throws the same. Does not wait for the operation; over a transport where it takes
+    /// messages to know whose failure was the first, it waits for that (mpi: `options::abort_patience` at most).
     void cancel() const {
         require_operation();
         of_->cancel("has cancelled it");

@@ -36,7 +36,8 @@ namespace rill::inline RILL_ABI::mpi {
 ///
 /// An exception that leaves a body aborts every context, with its rank as the culprit and what it says as the reason,
 /// so that the waits of all other ranks throw. `run` then throws on every rank: what the rank's own body has thrown, or
-/// the error of the abort.
+/// the error of the abort; it does not wait for ever for a rank that goes on without looking: see
+/// `options::failure_patience`.
 template <class Body>
 void run(MPI_Comm processes, Body&& body, const options& chosen = {});
 
@@ -53,8 +54,9 @@ void run(MPI_Comm processes, Body&& body, const options& chosen = {});
 ///
 /// Errors of the library are thrown as `library_error`, also by every wait on an endpoint that has outlived
 /// MPI_Finalize or its communicator. A message of up to `eager_bytes` costs one MPI send; a larger one two more of 32
-/// bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: for each peer about 100 bytes, and what has
-/// arrived.
+/// bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: for each peer about 100 bytes, what has
+/// arrived, and up to 256 MiB of earlier messages for the next ones; between endpoints, until the communicator ends, a
+/// few times `eager_bytes`. What endpoints have handed out may outlive them, and the communicator.
 ///
 /// Under SimGrid's SMPI, processes are to be simulated as threads (`--cfg=contexts/factory:thread`): its other contexts
 /// share among all ranks the state of the exceptions that they handle.
@@ -94,7 +96,8 @@ class endpoint {
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         check(peer);
-        return {*engine_, engine_->post(peer, on, pieces), on.context};
+        const std::uint64_t id = engine_->post(peer, on, pieces);
+        return id == 0 ? sending() : sending(engine_, id, on.context);
     }
     bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
         check(peer);
@@ -118,7 +121,7 @@ class endpoint {
         detail::node* const found = engine_->receive_into(peer, on, targets, until);
         if (found == nullptr) return false;
         const bool arrived_there = found->straight;
-        const message received(*engine_, *found);
+        const message received(engine_, *found);
         if (!arrived_there) rill::detail::copy_message(rank(), received, on, targets);
         return true;
     }
@@ -162,13 +165,13 @@ class endpoint {
 
     std::optional<message> wrap(detail::node* taken) {
         if (taken == nullptr) return std::nullopt;
-        return message(*engine_, *taken);
+        return message(engine_, *taken);
     }
 
     std::shared_ptr<detail::engine> engine_;
 };
 
-inline detail::meeting_place::meeting_place(endpoint& net) : engine_(net.engine_.get()) {}
+inline detail::meeting_place::meeting_place(endpoint& net) : engine_(net.engine_) {}
 
 static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint>);
 

@@ -19,9 +19,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -74,6 +77,1668 @@ void copy_message(rank_t self, const Message& from, channel on, std::span<const 
 }  // namespace rill::inline RILL_ABI::detail
 
 #endif  // RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+
+// ===== rill/transport/detail/call_history.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
+///
+/// Memory: grows with the numbers to `calls_remembered` entries.
+class call_history {
+  public:
+    void announce(const call_signature& call) {
+        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
+        if (place >= calls_.size()) calls_.resize(place + 1);
+        calls_[place] = call;
+        if (!newest_ || newest_->number < call.number) newest_ = call;
+    }
+
+    /// Call `number`, if it has been announced.
+    std::optional<call_signature> entered(std::uint64_t number) const {
+        const auto place = static_cast<std::size_t>(number % calls_remembered);
+        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
+        return calls_[place];
+    }
+
+    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
+    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
+        if (const auto exactly = entered(number)) return exactly;
+        return newest_ && newest_->number > number ? newest_ : std::nullopt;
+    }
+
+  private:
+    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
+    std::optional<call_signature> newest_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
+
+// ===== rill/transport/detail/call_table.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What one rank has entered and closed. Its rank guards it.
+///
+/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
+/// and peers that are behind still learn that this rank had entered their call.
+class call_table {
+  public:
+    static constexpr std::size_t closed_remembered = 1024;
+
+    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].calls.announce(call); }
+
+    std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
+        const auto found = contexts_.find(context);
+        return found == contexts_.end() ? std::nullopt : found->second.calls.entered(number);
+    }
+    std::optional<call_signature> entered_or_later(std::uint64_t context, std::uint64_t number) const {
+        const auto found = contexts_.find(context);
+        return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
+    }
+
+    void close(std::uint64_t context) {
+        state& closing = contexts_[context];
+        if (closing.closed) return;
+        closing.closed = true;
+        closed_.push_back(context);
+        if (closed_.size() <= closed_remembered) return;
+        contexts_.erase(closed_.front());
+        closed_.pop_front();
+    }
+
+    bool is_closed(std::uint64_t context) const {
+        if (closed_.empty()) return false;
+        const auto found = contexts_.find(context);
+        return found != contexts_.end() && found->second.closed;
+    }
+
+    std::uint64_t next_context(std::uint64_t key) {
+        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
+        return mix64(family, key, ++made_[key]);
+    }
+
+  private:
+    struct state {
+        rill::detail::call_history calls{};
+        bool closed = false;
+    };
+
+    std::unordered_map<std::uint64_t, state> contexts_;
+    std::unordered_map<std::uint64_t, std::uint64_t> made_;
+    std::deque<std::uint64_t> closed_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
+
+// ===== rill/transport/detail/same_failure.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Whether both notices tell of one failure, perhaps in the ranks and contexts of different groups. A run uses it to
+/// find the culprit's own rank when an error leaves the scope of a subgroup.
+inline bool same_failure(const abort_notice& a, const abort_notice& b) {
+    return a.operation == b.operation && a.kind == b.kind && a.reason == b.reason;
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
+
+// ===== rill/transport/detail/mpi_control.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// What one rank knows of the control channel: notices, calls, who has asked for which.
+struct control {
+    struct question {
+        rank_t peer;
+        std::uint64_t context;
+        std::uint64_t number;
+
+        friend bool operator==(const question&, const question&) = default;
+    };
+    struct answer {
+        rank_t peer;
+        std::uint64_t context;
+        rill::detail::call_history calls;
+    };
+
+    struct report {
+        rank_t source;
+        abort_notice notice;
+
+        auto order() const { return std::pair(notice.culprit, source); }
+    };
+
+    rill::detail::call_table calls{};
+    std::unordered_map<std::uint64_t, abort_notice> notices{};
+    std::vector<report> reports{};      ///< aborts, none of which is known to be the first
+    std::vector<question> questions{};  ///< of others, not yet answered
+    std::vector<answer> answers{};      ///< from each peer and context
+    int ranks_left = 0;                 ///< on rank 0
+    bool all_left = false;
+    bool any_failed = false;  ///< of those that left
+
+    const abort_notice* find_notice(std::uint64_t context) const {
+        if (notices.empty()) return nullptr;
+        auto found = notices.find(context);
+        if (found == notices.end()) found = notices.find(every_context);
+        return found == notices.end() ? nullptr : &found->second;
+    }
+
+    /// What has ended a context, in ranks of this endpoint, where an error in ranks of a subgroup tells of it.
+    std::optional<abort_notice> origin_of(const abort_notice& told) const {
+        for (const auto& [context, notice] : notices)
+            if (rill::detail::same_failure(notice, told)) return notice;
+        return std::nullopt;
+    }
+
+    /// The first notice of a context stays.
+    void learn(const abort_notice& notice) {
+        if (find_notice(notice.context) == nullptr) notices.emplace(notice.context, notice);
+        std::erase_if(reports, [&](const report& r) { return find_notice(r.notice.context) != nullptr; });
+    }
+    /// Of those for one context, of which there is one, that of the lowest culprit: who knows the same ones chooses the
+    /// same.
+    const abort_notice& foremost_report(std::uint64_t context) const {
+        const report* foremost = nullptr;
+        for (const report& r : reports)
+            if (r.notice.context == context && (foremost == nullptr || r.order() < foremost->order())) foremost = &r;
+        return foremost->notice;
+    }
+
+    void learn(rank_t peer, std::uint64_t context, const call_signature& call) {
+        const auto found = std::find_if(answers.begin(), answers.end(), [=](const answer& known) {
+            return known.peer == peer && known.context == context;
+        });
+        answer& known = found == answers.end() ? answers.emplace_back(answer{peer, context, {}}) : *found;
+        known.calls.announce(call);
+    }
+    /// What `peer` is known to have entered; null: nothing.
+    const rill::detail::call_history* told(rank_t peer, std::uint64_t context) const {
+        for (const answer& known : answers)
+            if (known.peer == peer && known.context == context) return &known.calls;
+        return nullptr;
+    }
+
+    void remember(const question& asked) {
+        if (std::find(questions.begin(), questions.end(), asked) == questions.end()) questions.push_back(asked);
+    }
+
+    void forget(std::uint64_t context) {
+        std::erase_if(questions, [=](const question& q) { return q.context == context; });
+        std::erase_if(answers, [=](const answer& a) { return a.context == context; });
+    }
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_envelope.hpp
+
+// What travels on the communicator of notes: a fixed head, then up to `eager_bytes`. All ranks run the same build on
+// machines of one kind, which group creation checks; nothing is converted.
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+enum class note : std::uint8_t {
+    lent,             ///< a borrowed message, all of it
+    handed,           ///< a handed-over message, all of it
+    announce_lent,    ///< a message that waits at its sender: the sizes of its pieces, and the small ones
+    announce_handed,  ///< the same of a handed-over one
+    ask,              ///< for message `id`, to be sent with MPI tag `tag` in `context` parts
+    withdraw,         ///< message `id` will not be sent
+    drop,             ///< message `id` will not be asked for
+    credit,           ///< `id` handed-over bytes have been taken
+    want,             ///< the sender waits for credit
+    report,           ///< to rank 0: an abort, which may be the first
+    verdict,          ///< the notice that ended a context
+    question,         ///< has `context` entered call `id`? Answered when it has
+    answer,           ///< what was entered
+    leave,            ///< to rank 0: this rank has ended; it has failed if `id` is not 0
+    all_left          ///< all have; one has failed if `id` is not 0
+};
+
+struct envelope {
+    std::uint64_t context = 0;
+    std::uint64_t id = 0;
+    std::uint32_t incarnation = 0;
+    std::uint32_t tag = 0;
+    std::uint32_t size = 0;  ///< bytes that follow
+    note kind = note::lent;
+    std::uint8_t pieces = 0;
+    std::uint16_t unused = 0;
+};
+static_assert(sizeof(envelope) == 32);
+
+/// The smallest `eager_bytes`: notices and calls must fit.
+inline constexpr std::size_t least_eager_bytes = 1024;
+/// Large pieces are cut: MPI counts in int.
+inline constexpr std::size_t most_part_bytes = std::size_t{1} << 30;
+/// More than any address space has, and little enough for sums not to overflow.
+inline constexpr std::uint64_t most_piece_bytes = std::uint64_t{1} << 48;
+inline constexpr std::uint64_t most_parts = byte_pieces::most * (most_piece_bytes / most_part_bytes);
+/// Every MPI has tags up to 32767.
+inline constexpr std::uint32_t most_data_tag = 32'000;
+
+/// An abort notice as bytes.
+struct packed_notice {
+    static constexpr std::size_t most_text = 900;
+    struct fixed_part {
+        std::uint64_t context, operation;
+        std::int32_t culprit, other;
+        std::uint32_t length;
+        failure kind;
+    };
+    std::byte bytes[sizeof(fixed_part) + most_text];
+    std::size_t size = 0;
+
+    explicit packed_notice(const abort_notice& notice) {
+        const fixed_part fixed{.context = notice.context,
+                               .operation = notice.operation,
+                               .culprit = notice.culprit,
+                               .other = notice.other,
+                               .length = static_cast<std::uint32_t>(std::min(notice.reason.size(), most_text)),
+                               .kind = notice.kind};
+        std::memcpy(bytes, &fixed, sizeof fixed);
+        std::memcpy(bytes + sizeof fixed, notice.reason.data(), fixed.length);
+        size = sizeof fixed + fixed.length;
+    }
+
+    byte_view view() const { return {bytes, size}; }
+
+    static bool is_whole(byte_view from) {
+        if (from.size() < sizeof(fixed_part)) return false;
+        const fixed_part fixed = read(from);
+        return from.size() == sizeof(fixed_part) + fixed.length && fixed.length <= most_text &&
+               fixed.kind <= failure::deadlock && fixed.culprit >= no_rank && fixed.other >= no_rank;
+    }
+    static abort_notice unpack(byte_view from) {
+        const fixed_part fixed = read(from);
+        return {.context = fixed.context,
+                .operation = fixed.operation,
+                .kind = fixed.kind,
+                .culprit = fixed.culprit,
+                .other = fixed.other,
+                .reason = {reinterpret_cast<const char*>(from.data() + sizeof fixed), fixed.length}};
+    }
+
+  private:
+    static fixed_part read(byte_view from) {
+        fixed_part fixed;
+        std::memcpy(&fixed, from.data(), sizeof fixed);
+        return fixed;
+    }
+};
+static_assert(sizeof(packed_notice::bytes) <= least_eager_bytes && sizeof(call_signature) <= least_eager_bytes);
+
+/// What an announcement carries: the sizes of the message's pieces, then the content of the small ones. The others are
+/// the message's large pieces.
+struct announcement {
+    static constexpr std::size_t table = byte_pieces::most * sizeof(std::uint64_t);
+
+    static std::size_t aligned(std::size_t size) { return (size + 7) / 8 * 8; }
+    static std::size_t size_bytes(const byte_pieces& pieces, std::size_t small) {
+        std::size_t size = table;
+        for (const byte_view piece : pieces) size += piece.size() <= small ? aligned(piece.size()) : 0;
+        return size;
+    }
+    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
+        std::byte* content = at + table;
+        for (const byte_view piece : pieces) {
+            const std::uint64_t size = piece.size();
+            std::memcpy(at, &size, sizeof size);
+            at += sizeof size;
+            if (piece.size() > small || piece.empty()) continue;
+            std::memcpy(content, piece.data(), piece.size());
+            content += aligned(piece.size());
+        }
+    }
+    static std::uint64_t size_of_piece(const std::byte* at, std::size_t i) {
+        std::uint64_t size = 0;
+        std::memcpy(&size, at + i * sizeof size, sizeof size);
+        return size;
+    }
+    static bool is_whole(byte_view from, std::size_t pieces, std::size_t small) {
+        if (pieces > byte_pieces::most || from.size() < table) return false;
+        std::size_t size = table;
+        bool any_large = false;  // otherwise there would be nothing to ask for
+        for (std::size_t i = 0; i < pieces; ++i) {
+            const std::uint64_t piece = size_of_piece(from.data(), i);
+            if (piece > most_piece_bytes) return false;
+            if (piece > small)
+                any_large = true;
+            else
+                size += aligned(piece);
+        }
+        return any_large && from.size() == size;
+    }
+};
+
+/// Whether a note holds what its kind says. `small`: pieces up to this size travel with an announcement.
+inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t small) {
+    const byte_view content(payload, head.size);
+    switch (head.kind) {
+        case note::lent:
+        case note::handed: return head.pieces == 0;
+        case note::announce_lent:
+        case note::announce_handed: return announcement::is_whole(content, head.pieces, small);
+        case note::report:
+        case note::verdict: return packed_notice::is_whole(content);
+        case note::answer: return content.size() == sizeof(call_signature);
+        case note::ask:
+            return content.empty() && 0 < head.tag && head.tag <= most_data_tag && 0 < head.context &&
+                   head.context <= most_parts;
+        default: return head.kind <= note::all_left && content.empty();
+    }
+}
+
+/// The reason as every rank will know it: cut to what travels.
+inline abort_notice travelling(abort_notice notice) {
+    if (notice.reason.size() > packed_notice::most_text) notice.reason.resize(packed_notice::most_text);
+    return notice;
+}
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_expectations.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// A message that this rank will receive, and where it may be put.
+struct expectation {
+    rank_t peer = no_rank;
+    channel on{};
+    byte_span targets[byte_pieces::most]{};
+    std::size_t count = 0;
+
+    expectation(rank_t from, channel which, std::span<const byte_span> places)
+        : peer(from), on(which), count(places.size() <= byte_pieces::most ? places.size() : 0) {
+        std::copy_n(places.begin(), count, targets);
+    }
+
+    std::span<const byte_span> places() const { return {targets, count}; }
+    bool has_room_for(std::size_t size) const {
+        std::size_t room = 0;
+        for (const byte_span place : places()) room += place.size();
+        return count != 0 && room == size;
+    }
+};
+
+/// Those whose messages have not been heard of, in order.
+class expectations {
+  public:
+    void add(const expectation& next) { waiting_.push_back(next); }
+
+    std::optional<expectation> take(rank_t peer, channel on) {
+        const auto is_it = [&](const expectation& e) { return e.peer == peer && e.on == on; };
+        const auto found = std::find_if(waiting_.begin(), waiting_.end(), is_it);
+        if (found == waiting_.end()) return std::nullopt;
+        const expectation taken = *found;
+        waiting_.erase(found);
+        return taken;
+    }
+
+    template <class Which>
+    void remove(Which which) noexcept {
+        std::erase_if(waiting_, which);
+    }
+
+  private:
+    std::vector<expectation> waiting_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_library.hpp
+
+// The MPI library below: its header without the C++ bindings, its errors as exceptions, what it lacks.
+
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1  // they cost a second of compile time, and nothing here uses them
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+
+#include <mpi.h>
+
+/// SimGrid's SMPI declares matched probes and does not define them.
+#if MPI_VERSION < 3 || defined(SMPI_H)
+#define RILL_DETAIL_MPI_MATCHED_PROBES 0
+#else
+#define RILL_DETAIL_MPI_MATCHED_PROBES 1
+#endif
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// The MPI library refused a call (`what()` has its own text), or was finalised under a living endpoint. The culprit is
+/// the rank that reports it, as its endpoint numbers it; none before there is an endpoint.
+class library_error : public error {
+  public:
+    library_error(rank_t rank, std::string reason)
+        : error(abort_notice{.culprit = rank,
+                             .reason = rank == no_rank ? std::move(reason)
+                                                       : "rank " + std::to_string(rank) + ": " + std::move(reason)}) {}
+};
+
+namespace detail {
+
+#if defined(SMPI_H)
+/// Every poll is an event of the simulation, and all processes are simulated in turn.
+inline constexpr bool is_simulation = true;
+#else
+inline constexpr bool is_simulation = false;
+#endif
+inline constexpr std::int64_t forever_ns = deadline::never.at.ns;
+inline constexpr bool has_matched_probes = RILL_DETAIL_MPI_MATCHED_PROBES != 0;
+
+inline bool is_initialised() {
+    int flag = 0;
+    MPI_Initialized(&flag);
+    return flag != 0;
+}
+inline bool is_finalised() {
+    int flag = 0;
+    MPI_Finalized(&flag);
+    return flag != 0;
+}
+inline bool is_running() { return is_initialised() && !is_finalised(); }
+
+[[noreturn]] inline void fail(int code, const char* call, rank_t rank) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    throw library_error(rank, std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
+}
+
+/// Throws when an MPI call has failed on `rank`.
+inline void check(int code, const char* call, rank_t rank = no_rank) {
+    if (code != MPI_SUCCESS) [[unlikely]]
+        fail(code, call, rank);
+}
+
+inline time_point wall_clock() { return {static_cast<std::int64_t>(MPI_Wtime() * 1e9)}; }
+
+}  // namespace detail
+}  // namespace rill::inline RILL_ABI::mpi
+
+// ===== rill/transport/detail/mpi_storage.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// Uninitialised bytes on cache lines.
+class storage {
+  public:
+    static constexpr std::size_t alignment = 64;
+
+    storage() = default;
+    explicit storage(std::size_t size)
+        : data_(static_cast<std::byte*>(::operator new(size, std::align_val_t(alignment)))), size_(size) {}
+    storage(storage&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    storage& operator=(storage&& other) noexcept {
+        storage moved(std::move(other));
+        std::swap(data_, moved.data_);
+        std::swap(size_, moved.size_);
+        return *this;
+    }
+    ~storage() {
+        if (data_ != nullptr) ::operator delete(data_, std::align_val_t(alignment));
+    }
+
+    std::byte* data() const { return data_; }
+    std::size_t size() const { return size_; }
+    explicit operator bool() const { return data_ != nullptr; }
+
+    /// For memory that MPI may still write to when nobody is left to wait for it.
+    void leak() noexcept { data_ = nullptr; }
+
+  private:
+    std::byte* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+/// Memory of messages, kept for the next ones: a steady state allocates nothing.
+class storage_pool {
+  public:
+    /// At least `size` bytes, and not much more of them than four times as many.
+    storage take(std::size_t size) {
+        std::size_t best = spare_.size();
+        for (std::size_t i = 0; i < spare_.size(); ++i)
+            if (fits(spare_[i].size(), size) && (best == spare_.size() || spare_[i].size() < spare_[best].size()))
+                best = i;
+        if (best == spare_.size()) return storage(size);
+        std::swap(spare_[best], spare_.back());
+        storage taken = std::move(spare_.back());
+        spare_.pop_back();
+        bytes_ -= taken.size();
+        return taken;
+    }
+
+    void put(storage&& unused) noexcept {
+        storage given = std::move(unused);
+        if (!given || given.size() > most_bytes) return;
+        while (spare_.size() == most || bytes_ + given.size() > most_bytes) drop_oldest();
+        if (spare_.capacity() < most) spare_.reserve(most);
+        bytes_ += given.size();
+        spare_.push_back(std::move(given));
+    }
+
+    void clear() noexcept {
+        spare_.clear();
+        bytes_ = 0;
+    }
+
+  private:
+    static constexpr std::size_t most = 32;
+    static constexpr std::size_t most_bytes = std::size_t{256} << 20;
+    static bool fits(std::size_t has, std::size_t wanted) { return has >= wanted && has / 4 <= wanted + 4096; }
+
+    void drop_oldest() noexcept {
+        bytes_ -= spare_.front().size();
+        spare_.erase(spare_.begin());
+    }
+
+    std::vector<storage> spare_;
+    std::size_t bytes_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_inbox.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// A message between its arrival, or that of its announcement, and its release by the receiver.
+struct node {
+    enum class state : std::uint8_t { complete, announced, asked };
+    static constexpr std::size_t inside = 448;
+
+    alignas(storage::alignment) std::byte small[inside];  ///< what came with the note, where it fits
+    storage note{};                                       ///< … and where it does not
+    storage body{};                                       ///< the large pieces
+    rank_t source = no_rank;
+    channel on{};
+    std::uint64_t arrival = 0;
+    std::uint64_t id = 0;
+    state is = state::complete;
+    bool handed = false;
+    bool withdrawn = false;
+    bool claimed = false;   ///< in no list: one receiver waits for it
+    bool straight = false;  ///< it arrives where that receiver wants it
+    bool expected = false;  ///< it may come before anybody waits for it
+    bool placed = false;    ///< it comes to memory of those who expect it
+    bool doomed = false;    ///< nobody will take it: recycled when it has arrived
+    bool leaves = false;    ///< it is being taken out of the memory to which it comes
+    bool latest = false;    ///< chosen by who wants the latest: what is announced later does not displace it
+    std::uint8_t count = 0;
+    byte_pieces pieces{};
+    std::size_t sizes[byte_pieces::most]{};
+    std::size_t size = 0;
+    std::vector<byte_span> parts{};  ///< where each part of the large pieces goes
+    std::vector<MPI_Request> requests{};
+    std::uint32_t data_tag = 0;
+    node* next = nullptr;
+    node* previous = nullptr;
+
+    /// Its sender had withdrawn it when it was asked for.
+    bool is_gone() const { return withdrawn && is == state::complete; }
+    const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
+};
+
+/// Messages that have arrived or been announced, in order, one list per sender.
+class inbox {
+  public:
+    explicit inbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+
+    /// Amortised: allocates only while more nodes are in use than ever before.
+    node& append(rank_t source, channel on) {
+        node& added = unused();
+        added.source = source;
+        added.on = on;
+        added.arrival = ++arrivals_;
+        list& from = of(source);
+        added.next = nullptr;
+        added.previous = from.last;
+        (from.last == nullptr ? from.first : from.last->next) = &added;
+        from.last = &added;
+        return added;
+    }
+
+    /// Back to where it was: before everything of its channel.
+    void put_back(node& first) {
+        list& from = of(first.source);
+        first.previous = nullptr;
+        first.next = from.first;
+        (from.first == nullptr ? from.last : from.first->previous) = &first;
+        from.first = &first;
+    }
+
+    node* first(rank_t source, channel on) {
+        node* n = of(source).first;
+        while (n != nullptr && n->on != on) n = n->next;
+        return n;
+    }
+    node* next(node& after) {
+        node* n = after.next;
+        while (n != nullptr && n->on != after.on) n = n->next;
+        return n;
+    }
+    node* first_unexpected(rank_t source, channel on) {
+        node* n = first(source, on);
+        while (n != nullptr && n->expected) n = next(*n);
+        return n;
+    }
+
+    /// Some message that `which(node)` selects, or null.
+    template <class Which>
+    node* find(Which which) const {
+        for (const list& from : lists_)
+            for (node* n = from.first; n != nullptr; n = n->next)
+                if (which(*n)) return n;
+        return nullptr;
+    }
+
+    void unlink(node& n) {
+        list& from = of(n.source);
+        (n.previous == nullptr ? from.first : n.previous->next) = n.next;
+        (n.next == nullptr ? from.last : n.next->previous) = n.previous;
+    }
+
+    /// Visits what `which(node)` selects; the visitor may unlink what it gets.
+    template <class Which, class Visit>
+    void for_each(Which which, Visit visit) {
+        for (std::size_t source = 0; source < lists_.size(); ++source)
+            for_each_of(static_cast<rank_t>(source), which, visit);
+    }
+    template <class Which, class Visit>
+    void for_each_of(rank_t source, Which which, Visit visit) {
+        for (node* n = of(source).first; n != nullptr;)
+            if (node* const seen = std::exchange(n, n->next); which(*seen)) visit(*seen);
+    }
+
+    void recycle(node& n) noexcept { n.next = std::exchange(free_, &n); }
+
+  private:
+    struct list {
+        node* first = nullptr;
+        node* last = nullptr;
+    };
+    static constexpr std::size_t nodes_per_block = 16;
+
+    list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
+
+    node& unused() {
+        if (free_ == nullptr) {
+            blocks_.push_back(std::make_unique<node[]>(nodes_per_block));
+            for (std::size_t i = 0; i < nodes_per_block; ++i) recycle(blocks_.back()[i]);
+        }
+        node& taken = *std::exchange(free_, free_->next);
+        taken.handed = taken.withdrawn = taken.claimed = taken.straight = false;
+        taken.expected = taken.placed = taken.doomed = taken.leaves = taken.latest = false;
+        taken.is = node::state::complete;
+        return taken;
+    }
+
+    std::vector<list> lists_;
+    std::vector<std::unique_ptr<node[]>> blocks_;
+    node* free_ = nullptr;
+    std::uint64_t arrivals_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_options.hpp
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// How an endpoint uses the library. `eager_bytes` and `chunk_bytes` must be the same on all ranks; where they are not,
+/// making the endpoints throws `mismatch`.
+struct options {
+    /// Bound of the bytes that one rank has handed over to another and that have not been taken.
+    std::size_t mailbox_bytes = std::size_t{64} << 20;
+    /// Up to this size a message is copied when it is posted and travels at once; a larger one waits at its sender
+    /// until somebody receives it. At least 1024. (What Open MPI sends at once over TCP is 64 KiB with its own head.)
+    std::size_t eager_bytes = (std::size_t{64} << 10) - 512;
+    /// all_reduce of a dense vector cuts each part of it into chunks of so many bytes, rounded up to elements, so that
+    /// one is on the wire while another is folded: into 1024 at most, and into none where the topology sends several
+    /// parts in one message (halving_doubling). No other collective is cut. 0: where all ranks share memory nothing is
+    /// cut; else a chunk and its head are about as large as `eager_bytes`.
+    std::size_t chunk_bytes = 0;
+    /// Receives by MPI_Improbe and MPI_Mrecv; otherwise, and where the library lacks them, by MPI_Iprobe and MPI_Recv.
+    bool matched_probes = detail::has_matched_probes;
+    /// A wait looks this often if there are at least as many cores as ranks, then gives its core away between looks;
+    /// the waits of activities that are threads sleep for `nap` instead after as many times again.
+    int spins = 2000;
+    duration nap = microseconds(20);
+    /// A wait whose deadline is farther away than this may block in the library, and then notices the deadline only
+    /// when something arrives. Only where no activity and no transfer is under way.
+    duration blocks_beyond = detail::is_simulation ? seconds(1) : duration(detail::forever_ns);
+    /// How long `abort` waits for rank 0 to say whose notice was first, before it decides without it and tells all.
+    duration abort_patience = seconds(2);
+    /// How long ranks are waited for that go on as if nothing had failed: by `run`, which then throws without them, and
+    /// by this rank's own memory, of which MPI has begun to send, or to which it receives. That cannot be given back:
+    /// the job ends, with a word on stderr about the rank in question.
+    duration failure_patience = seconds(30);
+    /// Of the stack of an activity that shares its rank's thread.
+    std::size_t stack_bytes = std::size_t{256} << 10;
+
+    friend bool operator==(const options&, const options&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi
+
+// ===== rill/transport/detail/mpi_port.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// Two communicators of our own over the processes of another one: on the first travel notes, on the second the parts
+/// of large messages, each of which has a receive that waits for it. Making one is collective.
+class port {
+  public:
+    explicit port(MPI_Comm of) {
+        require(MPI_Comm_rank(of, &rank_), "MPI_Comm_rank");
+        require(MPI_Comm_size(of, &size_), "MPI_Comm_size");
+        require(MPI_Comm_dup(of, &notes_), "MPI_Comm_dup");
+        require(MPI_Comm_dup(of, &data_), "MPI_Comm_dup");
+        require(MPI_Comm_set_errhandler(notes_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+        require(MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+        // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): asks on the communicator made above
+        neighbours_ = count_neighbours();
+    }
+    port(const port&) = delete;
+    port& operator=(const port&) = delete;
+
+    rank_t rank() const { return rank_; }
+    int size() const { return size_; }
+    /// The ranks with which this one shares memory, and this one.
+    int neighbours() const { return neighbours_; }
+    /// All ranks with all others.
+    bool shares_memory() const { return neighbours_ == size_; }
+
+    /// Throws when an MPI call has failed.
+    void require(int code, const char* call) const { check(code, call, rank_); }
+
+    /// Collective; every rank gets the bitwise and of what all have given.
+    void agree(std::vector<std::uint64_t>& bits) const {
+        require(MPI_Allreduce(MPI_IN_PLACE, bits.data(), static_cast<int>(bits.size()), MPI_UINT64_T, MPI_BAND, notes_),
+                "MPI_Allreduce");
+    }
+
+    bool is_complete(MPI_Request& request) const {
+        int flag = 0;
+        require(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+        return flag != 0;
+    }
+    bool are_complete(std::vector<MPI_Request>& requests) const {
+        int flag = 0;
+        require(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE),
+                "MPI_Testall");
+        return flag != 0;
+    }
+    std::size_t bytes_of(const MPI_Status& status) const {
+        int size = 0;
+        require(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
+        return static_cast<std::size_t>(size);
+    }
+
+    /// Ends all processes.
+    [[noreturn]] void end_job() const noexcept {
+        MPI_Abort(notes_, 1);
+        std::abort();
+    }
+
+    /// Collective.
+    void free() {
+        MPI_Comm_free(&notes_);
+        MPI_Comm_free(&data_);
+    }
+
+    MPI_Request send_note(const std::byte* bytes, std::size_t size, rank_t peer) const {
+        MPI_Request request = MPI_REQUEST_NULL;
+        require(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, note_tag, notes_, &request), "MPI_Isend");
+        return request;
+    }
+
+    struct received_note {
+        rank_t source = no_rank;
+        std::size_t size = 0;
+    };
+
+    /// Receives a note if there is one; from `no_rank` if there is none. The caller lets no other thread in.
+    received_note receive_note(std::byte* into, std::size_t capacity, bool matched) const {
+        int found = 0;
+        MPI_Status status;
+        const int count = static_cast<int>(capacity);
+#if RILL_DETAIL_MPI_MATCHED_PROBES
+        if (matched) {
+            MPI_Message message = MPI_MESSAGE_NULL;
+            require(MPI_Improbe(MPI_ANY_SOURCE, note_tag, notes_, &found, &message, &status), "MPI_Improbe");
+            if (found == 0) return {};
+            require(MPI_Mrecv(into, count, MPI_BYTE, &message, &status), "MPI_Mrecv");
+            return received(status);
+        }
+#else
+        static_cast<void>(matched);
+#endif
+        require(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, notes_, &found, &status), "MPI_Iprobe");
+        if (found == 0) return {};
+        require(MPI_Recv(into, count, MPI_BYTE, status.MPI_SOURCE, note_tag, notes_, &status), "MPI_Recv");
+        return received(status);
+    }
+
+    /// Blocks until there is a note.
+    void await_note() const {
+        MPI_Status status;
+        require(MPI_Probe(MPI_ANY_SOURCE, note_tag, notes_, &status), "MPI_Probe");
+    }
+
+    MPI_Request send_part(const std::byte* bytes, std::size_t size, rank_t peer, std::uint32_t tag) const {
+        MPI_Request request = MPI_REQUEST_NULL;
+        require(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &request),
+                "MPI_Isend");
+        return request;
+    }
+    MPI_Request receive_part(std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag) const {
+        MPI_Request request = MPI_REQUEST_NULL;
+        require(MPI_Irecv(into, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &request),
+                "MPI_Irecv");
+        return request;
+    }
+
+  private:
+    static constexpr int note_tag = 1;
+
+    received_note received(const MPI_Status& status) const {
+        return {.source = status.MPI_SOURCE, .size = bytes_of(status)};
+    }
+
+    /// Collective.
+    int count_neighbours() const {
+        if (is_simulation) return 1;
+        MPI_Comm neighbours = MPI_COMM_NULL;
+        int count = 0;
+        require(MPI_Comm_split_type(notes_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours),
+                "MPI_Comm_split_type");
+        require(MPI_Comm_size(neighbours, &count), "MPI_Comm_size");
+        require(MPI_Comm_free(&neighbours), "MPI_Comm_free");
+        return count;
+    }
+
+    MPI_Comm notes_ = MPI_COMM_NULL;
+    MPI_Comm data_ = MPI_COMM_NULL;
+    rank_t rank_ = no_rank;
+    int size_ = 0;
+    int neighbours_ = 1;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_outbox.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// Where a note is composed, and stays until MPI is done with it.
+struct parcel {
+    explicit parcel(std::size_t payload) : bytes(lead + sizeof(envelope) + payload) {}
+
+    std::byte* head() const { return bytes.data() + lead; }
+    std::byte* payload() const { return head() + sizeof(envelope); }
+    std::size_t capacity() const { return bytes.size() - lead - sizeof(envelope); }
+
+    static constexpr std::size_t lead = storage::alignment - sizeof(envelope);  ///< so that payloads are aligned
+    storage bytes;
+    MPI_Request request = MPI_REQUEST_NULL;
+};
+
+/// Notes on their way. They are owned here, not by an endpoint: MPI may need them longer than that lives.
+class parcels {
+  public:
+    explicit parcels(const port& through) : through_(through) {}
+
+    /// The largest payload from now on. What an earlier endpoint sends may still be on its way.
+    void set_capacity(std::size_t payload) {
+        if (payload == capacity_) return;
+        capacity_ = payload;
+        large_.clear();
+    }
+
+    parcel& compose(std::size_t payload) {
+        auto& spare = payload <= small ? small_ : large_;
+        if (spare.empty()) spare.push_back(std::make_unique<parcel>(payload <= small ? small : capacity_));
+        return *spare.back();
+    }
+
+    /// Sends what `compose(head.size)` returned last.
+    void send(const envelope& head, rank_t peer) {
+        auto& spare = head.size <= small ? small_ : large_;
+        parcel& sent = *spare.back();
+        std::memcpy(sent.head(), &head, sizeof head);
+        sent.request = through_.send_note(sent.head(), sizeof head + head.size, peer);
+        if (through_.is_complete(sent.request)) return;
+        flying_.push_back(std::move(spare.back()));
+        spare.pop_back();
+    }
+
+    bool any_flying() const { return !flying_.empty(); }
+
+    /// True when one has landed.
+    bool progress() {
+        const std::size_t before = flying_.size();
+        for (std::size_t i = 0; i < flying_.size();) {
+            if (!through_.is_complete(flying_[i]->request)) {
+                ++i;
+                continue;
+            }
+            std::swap(flying_[i], flying_.back());
+            keep(std::move(flying_.back()));
+            flying_.pop_back();
+        }
+        return flying_.size() != before;
+    }
+
+    /// MPI ends: what it still holds stays where it is.
+    void abandon() noexcept {
+        for (auto& each : flying_) {
+            int flag = 0;
+            MPI_Test(&each->request, &flag, MPI_STATUS_IGNORE);
+            if (flag != 0) continue;
+            MPI_Request_free(&each->request);
+            each->bytes.leak();
+        }
+        flying_.clear();
+    }
+
+  private:
+    static constexpr std::size_t small = 448;
+
+    void keep(std::unique_ptr<parcel> landed) {
+        const std::size_t capacity = landed->capacity();
+        if (capacity == small)
+            small_.push_back(std::move(landed));
+        else if (capacity == capacity_)
+            large_.push_back(std::move(landed));
+    }
+
+    const port& through_;
+    std::size_t capacity_ = 0;
+    std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
+};
+
+/// A large message that waits at its sender, or is under way. Known by its id, which no later one has.
+struct outgoing {
+    std::uint64_t id = 0;
+    rank_t peer = no_rank;
+    byte_pieces pieces{};
+    buffer owned{};
+    bool is_open = false;
+    bool is_moving = false;
+    std::vector<MPI_Request> requests{};
+};
+
+class outbox {
+  public:
+    outgoing& open(rank_t peer) {
+        if (free_.empty()) {
+            free_.push_back(records_.size());
+            records_.push_back(std::make_unique<outgoing>());
+            records_.back()->id = records_.size() - 1;
+            free_.reserve(records_.size());
+        }
+        outgoing& opened = *records_[free_.back()];
+        free_.pop_back();
+        opened.id += std::uint64_t{1} << 32;
+        opened.peer = peer;
+        opened.is_open = true;
+        opened.is_moving = false;
+        return opened;
+    }
+
+    /// Null once it is done, withdrawn or dropped.
+    outgoing* find(std::uint64_t id) const {
+        const std::size_t index = id & 0xFFFF'FFFFU;
+        if (index >= records_.size() || records_[index]->id != id || !records_[index]->is_open) return nullptr;
+        return records_[index].get();
+    }
+
+    void close(outgoing& done) noexcept {
+        done.is_open = false;
+        done.requests.clear();
+        buffer().swap(done.owned);
+        free_.push_back(done.id & 0xFFFF'FFFFU);
+    }
+
+    template <class Visit>
+    void for_each_open(Visit visit) {
+        for (auto& each : records_)
+            if (each->is_open) visit(*each);
+    }
+
+  private:
+    std::vector<std::unique_ptr<outgoing>> records_;
+    std::vector<std::size_t> free_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_transfers.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// The large messages under way. Nothing of them moves before the receiver has asked, with its receives posted; every
+/// ask is answered in as many parts as were asked for: with the bytes, or empty, when the message has been withdrawn.
+class transfers {
+  public:
+    transfers(const port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
+
+    void set_small(std::size_t piece) { small_ = piece; }
+    bool is_small(std::size_t piece) const { return piece <= small_; }
+    std::size_t small() const { return small_; }
+    bool any() const { return !arriving_.empty() || !leaving_.empty(); }
+
+    /// Cuts the large pieces into parts: straight into `targets` where none straddles two of them, else into memory of
+    /// the pool. True when straight.
+    bool place(node& n, std::span<const byte_span> targets) {
+        n.parts.clear();
+        const bool straight = !targets.empty() && place_straight(n, targets);
+        if (!straight) place_in_pool(n);
+        return straight;
+    }
+
+    /// Posts the receives for the parts; returns the tag with which to ask.
+    std::uint32_t expect(node& n) {
+        n.data_tag = unused_tag(n.source);
+        n.is = node::state::asked;
+        n.requests.clear();
+        for (const byte_span part : n.parts)
+            n.requests.push_back(through_.receive_part(part.data(), part.size(), n.source, n.data_tag));
+        arriving_.push_back(&n);
+        return n.data_tag;
+    }
+
+    /// From this rank to itself: copies. False when the message has been withdrawn.
+    bool copy(node& n) {
+        outgoing* const from = sent_.find(n.id);
+        if (from == nullptr) return false;
+        std::size_t i = 0;
+        for_each_part(from->pieces,
+                      [&](byte_view part) { std::memcpy(n.parts[i++].data(), part.data(), part.size()); });
+        n.is = node::state::complete;
+        sent_.close(*from);
+        return true;
+    }
+
+    /// False when the message has another number of parts.
+    bool answer(rank_t peer, std::uint64_t id, std::uint32_t tag, std::uint64_t parts) {
+        outgoing* const found = sent_.find(id);
+        if (found == nullptr || found->is_moving) return answer_empty(peer, tag, parts), true;
+        std::uint64_t has = 0;
+        for_each_part(found->pieces, [&](byte_view) { ++has; });
+        if (has != parts || found->peer != peer) return false;
+        found->is_moving = true;
+        for_each_part(found->pieces, [&](byte_view part) {
+            found->requests.push_back(through_.send_part(part.data(), part.size(), peer, tag));
+        });
+        leaving_.push_back(found);
+        return true;
+    }
+
+    /// Calls `arrived(node, withdrawn)` for what has come in; true when something has ended.
+    template <class Arrived>
+    bool progress(Arrived&& arrived) {
+        bool any_ended = false;
+        for (std::size_t i = 0; i < leaving_.size();) {
+            if (!through_.are_complete(leaving_[i]->requests)) {
+                ++i;
+                continue;
+            }
+            if (leaving_[i]->is_open) sent_.close(*leaving_[i]);
+            leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(i));
+            any_ended = true;
+        }
+        for (std::size_t i = 0; i < arriving_.size();) {
+            node& n = *arriving_[i];
+            if (!has_arrived(n)) {
+                ++i;
+                continue;
+            }
+            arriving_.erase(arriving_.begin() + static_cast<std::ptrdiff_t>(i));
+            n.is = node::state::complete;
+            arrived(n, n.withdrawn);
+            any_ended = true;
+        }
+        return any_ended;
+    }
+
+    storage_pool& pool() { return pool_; }
+
+    /// MPI ends: what it still holds stays where it is.
+    void abandon() noexcept {
+        for (node* n : arriving_) {
+            for (MPI_Request& each : n->requests)
+                if (each != MPI_REQUEST_NULL) {
+                    MPI_Cancel(&each);
+                    MPI_Request_free(&each);
+                }
+            n->body.leak();
+        }
+        arriving_.clear();
+        for (outgoing* sent : leaving_) {
+            free(sent->requests);
+            if (!sent->owned.empty())
+                new (std::nothrow) buffer(std::move(sent->owned));  // leaked: MPI may still read it
+        }
+        leaving_.clear();
+        free(empties_);
+    }
+
+  private:
+    friend class redirection;
+
+    static std::size_t ranks(const port& through) { return static_cast<std::size_t>(through.size()); }
+    static std::size_t rounded(std::size_t size) {
+        return (size + storage::alignment - 1) / storage::alignment * storage::alignment;
+    }
+
+    template <class Span, class Visit>
+    static void cut(Span piece, Visit&& visit) {
+        for (; !piece.empty(); piece = piece.subspan(std::min(piece.size(), most_part_bytes)))
+            visit(piece.first(std::min(piece.size(), most_part_bytes)));
+    }
+    template <class Visit>
+    void for_each_part(const byte_pieces& pieces, Visit&& visit) const {
+        for (const byte_view piece : pieces)
+            if (!is_small(piece.size())) cut(piece, visit);
+    }
+
+    bool place_straight(node& n, std::span<const byte_span> targets) const {
+        std::size_t at = 0, begin = 0, target = 0;  // targets[target] begins at byte `begin` of the message
+        for (std::size_t i = 0; i < n.count; at += n.sizes[i++]) {
+            if (is_small(n.sizes[i])) continue;
+            while (at >= begin + targets[target].size()) begin += targets[target++].size();
+            if (at + n.sizes[i] > begin + targets[target].size()) {
+                n.parts.clear();
+                return false;
+            }
+            cut(targets[target].subspan(at - begin, n.sizes[i]), [&](byte_span part) { n.parts.push_back(part); });
+        }
+        return true;
+    }
+
+    void place_in_pool(node& n) {
+        std::size_t size = 0;
+        for (std::size_t i = 0; i < n.count; ++i) size += is_small(n.sizes[i]) ? 0 : rounded(n.sizes[i]);
+        n.body = pool_.take(size);
+        std::byte* at = n.body.data();
+        for (std::size_t i = 0; i < n.count; ++i) {
+            if (is_small(n.sizes[i])) continue;
+            cut(byte_span(at, n.sizes[i]), [&](byte_span part) { n.parts.push_back(part); });
+            at += rounded(n.sizes[i]);
+        }
+    }
+
+    /// Tags separate transfers between two ranks; one may still wait for a sender that has gone.
+    std::uint32_t unused_tag(rank_t source) {
+        std::uint32_t& last = tags_[static_cast<std::size_t>(source)];
+        const auto in_use = [&](const node* n) { return n->source == source && n->data_tag == last; };
+        do last = last % most_data_tag + 1;
+        while (std::any_of(arriving_.begin(), arriving_.end(), in_use));
+        return last;
+    }
+
+    void answer_empty(rank_t peer, std::uint32_t tag, std::uint64_t parts) {
+        for (std::uint64_t i = 0; i < parts; ++i) empties_.push_back(through_.send_part(nullptr, 0, peer, tag));
+        if (through_.are_complete(empties_)) empties_.clear();
+    }
+
+    static void free(std::vector<MPI_Request>& requests) noexcept {
+        for (MPI_Request& each : requests)
+            if (each != MPI_REQUEST_NULL) MPI_Request_free(&each);
+        requests.clear();
+    }
+
+    /// An empty answer says that the message was withdrawn.
+    void note_first(node& n, std::size_t part, const MPI_Status& status) const {
+        if (part == 0) n.withdrawn = through_.bytes_of(status) == 0;
+    }
+
+    bool has_arrived(node& n) const {
+        if (n.leaves) return false;
+        for (std::size_t i = 0; i < n.requests.size(); ++i) {
+            if (n.requests[i] == MPI_REQUEST_NULL) continue;
+            int flag = 0;
+            MPI_Status status;
+            through_.require(MPI_Test(&n.requests[i], &flag, &status), "MPI_Test");
+            if (flag == 0) return false;
+            note_first(n, i, status);
+        }
+        return true;
+    }
+
+    const port& through_;
+    outbox& sent_;
+    std::size_t small_ = 0;
+    storage_pool pool_;
+    std::vector<std::uint32_t> tags_;
+    std::vector<node*> arriving_;
+    std::vector<outgoing*> leaving_;
+    std::vector<MPI_Request> empties_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_redirection.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// Takes a message that arrives straight in a user's memory out of there, into memory of the pool. It never waits: what
+/// is being written takes until its sender has sent it.
+class redirection {
+  public:
+    redirection(transfers& of, node& n) : of_(of), node_(n), before_(n.parts) {
+        node_.leaves = true;
+        for (std::size_t i = before_.size(); i-- > 0;)  // the last first: what comes meanwhile is for an earlier one
+            if (node_.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&node_.requests[i]);
+        node_.parts.clear();
+        of_.place_in_pool(node_);
+    }
+    redirection(const redirection&) = delete;
+    redirection& operator=(const redirection&) = delete;
+    ~redirection() { node_.leaves = false; }
+
+    /// True when the user's memory is free.
+    bool look() {
+        while (next_ < before_.size() && is_out(next_)) ++next_;
+        return next_ == before_.size();
+    }
+
+  private:
+    bool is_out(std::size_t i) {
+        MPI_Request& request = node_.requests[i];
+        const byte_span part = node_.parts[i];
+        if (request != MPI_REQUEST_NULL) {
+            MPI_Status status;
+            int flag = 0, cancelled = 0;
+            of_.through_.require(MPI_Test(&request, &flag, &status), "MPI_Test");
+            if (flag == 0) return false;
+            of_.through_.require(MPI_Test_cancelled(&status, &cancelled), "MPI_Test_cancelled");
+            if (cancelled != 0) {
+                request = of_.through_.receive_part(part.data(), part.size(), node_.source, node_.data_tag);
+                return true;
+            }
+            of_.note_first(node_, i, status);
+        }
+        std::memcpy(part.data(), before_[i].data(), part.size());
+        return true;
+    }
+
+    transfers& of_;
+    node& node_;
+    std::vector<byte_span> before_;
+    std::size_t next_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_post_office.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// One rank's messages and notes: what is sent, what has come, what a note makes happen. It never waits, and it lives
+/// as long as its communicators: what an endpoint leaves behind, the next one on the same processes finishes.
+class post_office {
+  public:
+    explicit post_office(MPI_Comm of) : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()) {}
+
+    const port& through() const { return port_; }
+    void free() { port_.free(); }
+    const options& chosen() const { return chosen_; }
+    rank_t rank() const { return port_.rank(); }
+    int size() const { return port_.size(); }
+    control& knowledge() { return control_; }
+    traffic& counted() { return counted_; }
+
+    /// For an endpoint, which has the same number on all ranks; older ones' notes are ignored.
+    void open(const options& chosen, std::uint32_t incarnation) {
+        chosen_ = chosen;
+        incarnation_ = incarnation;
+        parcels_.set_capacity(chosen.eager_bytes);
+        transfers_.set_small(chosen.eager_bytes / 8);
+        most_eager_bytes_ = std::max(most_eager_bytes_, chosen.eager_bytes);
+        if (landing_.size() < landing_size()) landing_ = storage(landing_size());
+        peers_.assign(static_cast<std::size_t>(size()), {});
+        expectations_ = {};
+        control_ = {};
+        counted_ = {};
+        known_open_ = every_context;
+    }
+
+    /// The endpoint ends. Waits for nobody: what is moving goes on, the rest is dropped.
+    void close() noexcept {
+        outbox_.for_each_open([&](outgoing& sent) {
+            if (!sent.is_moving) outbox_.close(sent);
+        });
+        inbox_.for_each([](const node&) { return true; }, [&](node& left) { discard(left); });
+        landings_.clear();
+        transfers_.pool().clear();
+    }
+
+    /// MPI ends.
+    void abandon() noexcept {
+        parcels_.abandon();
+        transfers_.abandon();
+    }
+
+    /// Sends; the id is 0 when the message has been copied.
+    std::uint64_t post(rank_t peer, channel on, const byte_pieces& pieces);
+    /// False when there is no room.
+    bool post(rank_t peer, channel on, buffer& bytes);
+    bool is_done(std::uint64_t id) const { return outbox_.find(id) == nullptr; }
+    rank_t receiver_of(std::uint64_t id) const {
+        const outgoing* const sent = outbox_.find(id);
+        return sent == nullptr ? no_rank : sent->peer;
+    }
+    /// False when it is moving.
+    bool withdraw(std::uint64_t id);
+
+    /// The earliest message from any of the peers that is here, taken; else null, and those announced are asked for.
+    node* take(std::span<const rank_t> peers, channel on);
+    /// The latest of what is here and what is announced; all older ones are dropped. What has once been asked for is
+    /// not given up for what is announced meanwhile: who looks again and again gets one in the end.
+    node* take_latest(std::span<const rank_t> peers, channel on);
+    /// The first message from `peer`, taken for `receive_into`; it may still have to arrive, straight in `targets` if
+    /// it can: `node::straight` says so.
+    node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room);
+    /// Gives back what was claimed, wherever it has got to; what arrives straight has been redirected.
+    void unclaim(node& n);
+    /// Of a message that has been claimed, when it is here.
+    void accept(node& n) {
+        repay(n);
+        count_received(n);
+    }
+    redirection redirect(node& n) { return {transfers_, n}; }
+
+    /// The next message of the channel that is not expected is asked for as soon as it is announced.
+    void expect(const expectation& next);
+    /// Nothing of the channel is expected any more, but for what has begun to come.
+    void forget(channel on) {
+        expectations_.remove([=](const expectation& e) { return e.on == on; });
+    }
+    /// One that comes, or has come, to memory of those who expected it, taken out of its list; null: there is none.
+    node* take_placed(channel on);
+    /// Of what is in no list: nobody will take it.
+    void dispose(node& n) noexcept;
+
+    /// By the receiver, who will not read the message again.
+    void release(node& n) noexcept {
+        landings_.put(std::move(n.note));
+        transfers_.pool().put(std::move(n.body));
+        inbox_.recycle(n);
+    }
+
+    void close_context(std::uint64_t context) {
+        expectations_.remove([=](const expectation& e) { return e.on.context == context; });
+        control_.calls.close(context);
+        control_.forget(context);
+        known_open_ = every_context;
+        inbox_.for_each([=](const node& n) { return n.on.context == context; }, [&](node& n) { drop(n); });
+    }
+
+    void tell(rank_t peer, envelope head, byte_view payload = {}) {
+        head.incarnation = incarnation_;
+        head.size = static_cast<std::uint32_t>(payload.size());
+        if (peer == rank()) return handle(peer, head, payload.data());
+        parcel& sent = parcels_.compose(payload.size());
+        if (!payload.empty()) std::memcpy(sent.payload(), payload.data(), payload.size());
+        parcels_.send(head, peer);
+    }
+    void tell_others(const envelope& head, byte_view payload = {}) {
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (peer != rank()) tell(peer, head, payload);
+    }
+
+    /// Takes one step; false when nothing has happened.
+    bool progress() {
+        bool moved = parcels_.any_flying() && parcels_.progress();
+        if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
+        std::byte* const at = landing_.data() + parcel::lead;
+        const port::received_note note = port_.receive_note(at, landing_.size() - parcel::lead, chosen_.matched_probes);
+        if (note.source == no_rank) return judge() || moved;
+        envelope head;
+        if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
+        if (note.size != sizeof head + head.size) refuse(note.source, head);
+        handle(note.source, head, landing_.data() + storage::alignment);
+        return true;
+    }
+
+    /// Nothing but a note can make anything happen.
+    bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any(); }
+
+    /// Takes one of the reports of a context, of which there are some, as what has ended it, and tells all.
+    void decide(std::uint64_t context);
+    void answer_questions(std::uint64_t context);
+
+  private:
+    struct peer_state {
+        std::size_t outstanding = 0;  ///< handed over by this rank, not known to be taken
+        std::size_t owed = 0;         ///< taken by this rank, the peer not told
+        bool want_sent = false;
+        bool wanted = false;
+    };
+
+    /// An earlier endpoint's notes may still come.
+    std::size_t landing_size() const { return storage::alignment + most_eager_bytes_; }
+
+    void count_sent(std::size_t size) {
+        ++counted_.messages_sent;
+        counted_.bytes_sent += size;
+    }
+    void count_received(const node& n) {
+        ++counted_.messages_received;
+        counted_.bytes_received += n.size;
+    }
+
+    void send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size);
+    std::uint64_t announce(note kind, outgoing& sent, channel on);
+    bool ask(node& n, std::span<const byte_span> targets = {});
+    void fulfil(node& n, const expectation& by);
+    node* ask_first(std::span<const rank_t> peers, channel on);
+    void ended(node& n, bool withdrawn);
+    void assemble(node& n);
+    void taken(node& n);
+    void drop(node& n);
+    void discard(node& n) noexcept;
+    void repay(const node& n);
+    void pay(rank_t peer);
+
+    void handle(rank_t source, const envelope& head, const std::byte* payload);
+    [[noreturn]] void refuse(rank_t source, const envelope& head) const;
+    void handle_control(rank_t source, const envelope& head, const std::byte* payload);
+    bool may_say(rank_t source, note kind) const;
+    void deliver(rank_t source, const envelope& head, const std::byte* payload);
+    void keep_payload(node& n, const std::byte* payload, std::size_t size);
+    void hear(rank_t source, const abort_notice& report);
+    bool judge();
+
+    options chosen_{};
+    std::uint32_t incarnation_ = 0;
+    std::size_t most_eager_bytes_ = 0;  ///< that any endpoint has chosen
+    std::uint64_t known_open_ = every_context;
+    port port_;
+    parcels parcels_;
+    outbox outbox_;
+    transfers transfers_;
+    inbox inbox_;
+    expectations expectations_;
+    storage landing_;
+    storage_pool landings_;
+    std::vector<peer_state> peers_;
+    control control_;
+    traffic counted_;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_control_rules.hpp
+
+// What the notes of the control channel make happen.
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+inline void post_office::handle_control(rank_t source, const envelope& head, const std::byte* payload) {
+    switch (head.kind) {
+        case note::report: return hear(source, packed_notice::unpack({payload, head.size}));
+        case note::verdict: return control_.learn(packed_notice::unpack({payload, head.size}));
+        case note::question:
+            control_.remember({.peer = source, .context = head.context, .number = head.id});
+            return answer_questions(head.context);
+        case note::answer: {
+            call_signature call;
+            std::memcpy(&call, payload, sizeof call);
+            return control_.learn(source, head.context, call);
+        }
+        case note::leave:
+            control_.any_failed |= head.id != 0;
+            if (++control_.ranks_left < size()) return;
+            tell_others({.id = control_.any_failed ? 1U : 0U, .kind = note::all_left});
+            control_.all_left = true;
+            return;
+        default: control_.any_failed = head.id != 0; control_.all_left = true;
+    }
+}
+
+/// What only one rank says, or is told.
+inline bool post_office::may_say(rank_t source, note kind) const {
+    return kind == note::leave ? rank() == 0 : kind != note::all_left || source == 0;
+}
+
+/// Rank 0 answers who comes too late.
+inline void post_office::hear(rank_t source, const abort_notice& report) {
+    const abort_notice* const first = control_.find_notice(report.context);
+    if (first == nullptr)
+        control_.reports.push_back({source, report});
+    else if (rank() == 0)
+        tell(source, {.kind = note::verdict}, packed_notice(*first).view());
+}
+
+/// On rank 0, when it has seen all notes that have come: where it was deaf for long, others have decided meanwhile, and
+/// their verdict is among them. True when there was something to judge.
+inline bool post_office::judge() {
+    if (rank() != 0 || control_.reports.empty()) return false;
+    while (!control_.reports.empty()) decide(control_.reports.front().notice.context);
+    return true;
+}
+
+inline void post_office::decide(std::uint64_t context) {
+    const abort_notice first = control_.foremost_report(context);
+    control_.learn(first);
+    tell_others({.kind = note::verdict}, packed_notice(first).view());
+}
+
+/// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile.
+inline void post_office::answer_questions(std::uint64_t context) {
+    const auto answered = [&](const control::question& asked) {
+        if (asked.context != context) return false;
+        const auto entered = control_.calls.entered_or_later(context, asked.number);
+        if (!entered) return false;
+        tell(asked.peer, {.context = context, .kind = note::answer},
+             {reinterpret_cast<const std::byte*>(&*entered), sizeof(call_signature)});
+        return entered->number == asked.number;
+    };
+    std::erase_if(control_.questions, answered);
+}
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_environment.hpp
+
+namespace rill::inline RILL_ABI::mpi {
+
+/// How many threads may call the MPI library: MPI's four levels.
+enum class thread_level : std::uint8_t { single, funneled, serialized, multiple };
+
+/// For messages: "funneled".
+constexpr const char* name(thread_level level) {
+    switch (level) {
+        case thread_level::single: return "single";
+        case thread_level::funneled: return "funneled";
+        case thread_level::serialized: return "serialized";
+        case thread_level::multiple: break;
+    }
+    return "multiple";
+}
+
+namespace detail {
+
+/// By comparison: the standard orders the constants and fixes none of them.
+inline thread_level level_of(int provided) {
+    if (provided >= MPI_THREAD_MULTIPLE) return thread_level::multiple;
+    if (provided >= MPI_THREAD_SERIALIZED) return thread_level::serialized;
+    return provided >= MPI_THREAD_FUNNELED ? thread_level::funneled : thread_level::single;
+}
+inline int constant_of(thread_level level) {
+    switch (level) {
+        case thread_level::single: return MPI_THREAD_SINGLE;
+        case thread_level::funneled: return MPI_THREAD_FUNNELED;
+        case thread_level::serialized: return MPI_THREAD_SERIALIZED;
+        case thread_level::multiple: break;
+    }
+    return MPI_THREAD_MULTIPLE;
+}
+inline thread_level granted_level() {
+    int provided = MPI_THREAD_SINGLE;
+    check(MPI_Query_thread(&provided), "MPI_Query_thread");
+    return level_of(provided);
+}
+
+}  // namespace detail
+
+/// Initialises MPI, unless somebody has, and finalises it when it is destroyed, if it has initialised it and nobody
+/// has finalised it meanwhile. Collective over all processes, as MPI_Init is.
+///
+/// It takes the thread level that it gets; `provided()` says which. `multiple` lets activities run alone, as threads,
+/// and makes every small message dearer. Throws `library_error` when MPI has been finalised: it cannot start again.
+class environment {
+  public:
+    explicit environment(thread_level wanted = thread_level::funneled) {
+        if (detail::is_finalised()) throw library_error(no_rank, "MPI has been finalised and cannot start again");
+        if (!detail::is_initialised()) {
+            int provided = 0;
+            detail::check(MPI_Init_thread(nullptr, nullptr, detail::constant_of(wanted), &provided), "MPI_Init_thread");
+            owns_ = true;
+        }
+        provided_ = detail::granted_level();
+    }
+    environment(const environment&) = delete;
+    environment& operator=(const environment&) = delete;
+    ~environment() {
+        if (owns_ && !detail::is_finalised()) MPI_Finalize();
+    }
+
+    thread_level provided() const { return provided_; }
+    /// Whether MPI was not running before, so that the destructor finalises it.
+    bool owns() const { return owns_; }
+
+  private:
+    thread_level provided_ = thread_level::single;
+    bool owns_ = false;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi
 
 #ifndef RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
 #define RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
@@ -292,30 +1957,31 @@ class fiber {
 
 }  // namespace rill::inline RILL_ABI::mpi::detail
 
-// ===== rill/transport/detail/mpi_crew.hpp
+// ===== rill/transport/detail/mpi_fiber_team.hpp
 
 // Activities below MPI_THREAD_MULTIPLE: fibers of the rank's one thread.
 
 namespace rill::inline RILL_ABI::mpi::detail {
 
 /// An activity's state: that of a thread or of a fiber.
-struct task {
+struct activity_state {
     std::atomic<bool> stop{false};  ///< its waits shall throw
     std::exception_ptr thrown{};
 };
 
 /// The activities that take turns on one thread. Whoever waits gives the turn on: a fiber to who resumed it, the thread
 /// itself to all fibers, one after the other.
-class crew {
+class fiber_team {
   public:
     /// A fiber that runs one job after the other, so that its stack is used again.
     struct member {
-        explicit member(crew& of, std::size_t stack_bytes) : owner(of), strand(stack_bytes, &member::run_jobs, this) {}
+        explicit member(fiber_team& of, std::size_t stack_bytes)
+            : owner(of), strand(stack_bytes, &member::run_jobs, this) {}
 
-        crew& owner;
+        fiber_team& owner;
         void (*job)(void*) = nullptr;
         void* argument = nullptr;
-        task state{};
+        activity_state state{};
         bool finished = true;
         fiber strand;
 
@@ -332,10 +1998,10 @@ class crew {
         }
     };
 
-    crew() = default;
-    crew(const crew&) = delete;
-    crew& operator=(const crew&) = delete;
-    ~crew() {
+    fiber_team() = default;
+    fiber_team(const fiber_team&) = delete;
+    fiber_team& operator=(const fiber_team&) = delete;
+    ~fiber_team() {
         for (auto& each : idle_) {
             each->job = nullptr;
             each->strand.resume();
@@ -390,1607 +2056,185 @@ class crew {
 
 }  // namespace rill::inline RILL_ABI::mpi::detail
 
-// ===== rill/transport/detail/mpi_library.hpp
-
-// The MPI library below: its header without the C++ bindings, its errors as exceptions, what it lacks.
-
-#ifndef OMPI_SKIP_MPICXX
-#define OMPI_SKIP_MPICXX 1  // they cost a second of compile time, and nothing here uses them
-#endif
-#ifndef MPICH_SKIP_MPICXX
-#define MPICH_SKIP_MPICXX 1
-#endif
-
-#include <mpi.h>
-
-/// SimGrid's SMPI declares matched probes and does not define them.
-#if MPI_VERSION < 3 || defined(SMPI_H)
-#define RILL_DETAIL_MPI_MATCHED_PROBES 0
-#else
-#define RILL_DETAIL_MPI_MATCHED_PROBES 1
-#endif
-
-namespace rill::inline RILL_ABI::mpi {
-
-/// The MPI library refused a call (`what()` has its own text), or was finalised under a living endpoint. The culprit is
-/// the rank that reports it.
-class library_error : public error {
-  public:
-    library_error(rank_t rank, std::string reason)
-        : error(abort_notice{.culprit = rank,
-                             .reason = rank == no_rank ? std::move(reason)
-                                                       : "rank " + std::to_string(rank) + ": " + std::move(reason)}) {}
-};
-
-namespace detail {
-
-#if defined(SMPI_H)
-/// Every poll is an event of the simulation, and all processes are simulated in turn.
-inline constexpr bool is_simulation = true;
-#else
-inline constexpr bool is_simulation = false;
-#endif
-inline constexpr std::int64_t forever_ns = deadline::never.at.ns;
-inline constexpr bool has_matched_probes = RILL_DETAIL_MPI_MATCHED_PROBES != 0;
-
-inline bool is_initialised() {
-    int flag = 0;
-    MPI_Initialized(&flag);
-    return flag != 0;
-}
-inline bool is_finalised() {
-    int flag = 0;
-    MPI_Finalized(&flag);
-    return flag != 0;
-}
-inline bool is_running() { return is_initialised() && !is_finalised(); }
-
-inline rank_t world_rank() {
-    int rank = no_rank;
-    if (is_running()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank;
-}
-
-[[noreturn]] inline void fail(int code, const char* call) {
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    MPI_Error_string(code, text, &length);
-    throw library_error(world_rank(), std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
-}
-
-/// Throws when an MPI call has failed.
-inline void check(int code, const char* call) {
-    if (code != MPI_SUCCESS) [[unlikely]]
-        fail(code, call);
-}
-
-inline time_point wall_clock() { return {static_cast<std::int64_t>(MPI_Wtime() * 1e9)}; }
-
-}  // namespace detail
-}  // namespace rill::inline RILL_ABI::mpi
-
-// ===== rill/transport/detail/mpi_environment.hpp
-
-namespace rill::inline RILL_ABI::mpi {
-
-/// How many threads may call the MPI library: MPI's four levels.
-enum class thread_level : std::uint8_t { single, funneled, serialized, multiple };
-
-/// For messages: "funneled".
-constexpr const char* name(thread_level level) {
-    switch (level) {
-        case thread_level::single: return "single";
-        case thread_level::funneled: return "funneled";
-        case thread_level::serialized: return "serialized";
-        case thread_level::multiple: break;
-    }
-    return "multiple";
-}
-
-namespace detail {
-
-/// By comparison: the standard orders the constants and fixes none of them.
-inline thread_level level_of(int provided) {
-    if (provided >= MPI_THREAD_MULTIPLE) return thread_level::multiple;
-    if (provided >= MPI_THREAD_SERIALIZED) return thread_level::serialized;
-    return provided >= MPI_THREAD_FUNNELED ? thread_level::funneled : thread_level::single;
-}
-inline int constant_of(thread_level level) {
-    switch (level) {
-        case thread_level::single: return MPI_THREAD_SINGLE;
-        case thread_level::funneled: return MPI_THREAD_FUNNELED;
-        case thread_level::serialized: return MPI_THREAD_SERIALIZED;
-        case thread_level::multiple: break;
-    }
-    return MPI_THREAD_MULTIPLE;
-}
-inline thread_level granted_level() {
-    int provided = MPI_THREAD_SINGLE;
-    check(MPI_Query_thread(&provided), "MPI_Query_thread");
-    return level_of(provided);
-}
-
-}  // namespace detail
-
-/// Initialises MPI, unless somebody has, and finalises it when it is destroyed, if it has initialised it and nobody
-/// has finalised it meanwhile. Collective over all processes, as MPI_Init is.
-///
-/// It takes the thread level that it gets; `provided()` says which. `multiple` lets activities run alone, as threads,
-/// and makes every small message dearer. Throws `library_error` when MPI has been finalised: it cannot start again.
-class environment {
-  public:
-    explicit environment(thread_level wanted = thread_level::funneled) {
-        if (detail::is_finalised()) throw library_error(no_rank, "MPI has been finalised and cannot start again");
-        if (!detail::is_initialised()) {
-            int provided = 0;
-            detail::check(MPI_Init_thread(nullptr, nullptr, detail::constant_of(wanted), &provided), "MPI_Init_thread");
-            owns_ = true;
-        }
-        provided_ = detail::granted_level();
-    }
-    environment(const environment&) = delete;
-    environment& operator=(const environment&) = delete;
-    ~environment() {
-        if (owns_ && !detail::is_finalised()) MPI_Finalize();
-    }
-
-    thread_level provided() const { return provided_; }
-    /// Whether MPI was not running before, so that the destructor finalises it.
-    bool owns() const { return owns_; }
-
-  private:
-    thread_level provided_ = thread_level::single;
-    bool owns_ = false;
-};
-
-}  // namespace rill::inline RILL_ABI::mpi
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-
-// ===== rill/transport/detail/call_history.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
-///
-/// Memory: grows with the numbers to `calls_remembered` entries.
-class call_history {
-  public:
-    void announce(const call_signature& call) {
-        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
-        if (place >= calls_.size()) calls_.resize(place + 1);
-        calls_[place] = call;
-        if (!newest_ || newest_->number < call.number) newest_ = call;
-    }
-
-    /// Call `number`, if it has been announced.
-    std::optional<call_signature> entered(std::uint64_t number) const {
-        const auto place = static_cast<std::size_t>(number % calls_remembered);
-        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
-        return calls_[place];
-    }
-
-    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
-    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
-        if (const auto exactly = entered(number)) return exactly;
-        return newest_ && newest_->number > number ? newest_ : std::nullopt;
-    }
-
-  private:
-    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
-    std::optional<call_signature> newest_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
-
-// ===== rill/transport/detail/call_table.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// What one rank has entered and closed. Its rank guards it.
-///
-/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
-/// and peers that are behind still learn that this rank had entered their call.
-class call_table {
-  public:
-    static constexpr std::size_t closed_remembered = 1024;
-
-    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].calls.announce(call); }
-
-    std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
-        const auto found = contexts_.find(context);
-        return found == contexts_.end() ? std::nullopt : found->second.calls.entered(number);
-    }
-    std::optional<call_signature> entered_or_later(std::uint64_t context, std::uint64_t number) const {
-        const auto found = contexts_.find(context);
-        return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
-    }
-
-    void close(std::uint64_t context) {
-        state& closing = contexts_[context];
-        if (closing.closed) return;
-        closing.closed = true;
-        closed_.push_back(context);
-        if (closed_.size() <= closed_remembered) return;
-        contexts_.erase(closed_.front());
-        closed_.pop_front();
-    }
-
-    bool is_closed(std::uint64_t context) const {
-        if (closed_.empty()) return false;
-        const auto found = contexts_.find(context);
-        return found != contexts_.end() && found->second.closed;
-    }
-
-    std::uint64_t next_context(std::uint64_t key) {
-        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
-        return mix64(family, key, ++made_[key]);
-    }
-
-  private:
-    struct state {
-        rill::detail::call_history calls{};
-        bool closed = false;
-    };
-
-    std::unordered_map<std::uint64_t, state> contexts_;
-    std::unordered_map<std::uint64_t, std::uint64_t> made_;
-    std::deque<std::uint64_t> closed_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
-
-// ===== rill/transport/detail/same_failure.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// Whether both notices tell of one failure, perhaps in the ranks and contexts of different groups. A run uses it to
-/// find the culprit's own rank when an error leaves the scope of a subgroup.
-inline bool same_failure(const abort_notice& a, const abort_notice& b) {
-    return a.operation == b.operation && a.kind == b.kind && a.reason == b.reason;
-}
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
-
-// ===== rill/transport/detail/mpi_control.hpp
-
-namespace rill::inline RILL_ABI::mpi::detail {
-
-/// What one rank knows of the control channel: notices, calls, who has asked for which.
-struct control {
-    struct question {
-        rank_t peer;
-        std::uint64_t context;
-        std::uint64_t number;
-
-        friend bool operator==(const question&, const question&) = default;
-    };
-    struct answer {
-        rank_t peer;
-        std::uint64_t context;
-        rill::detail::call_history calls;
-    };
-
-    rill::detail::call_table calls{};
-    std::unordered_map<std::uint64_t, abort_notice> notices{};
-    std::vector<question> questions{};  ///< of others, not yet answered
-    std::vector<answer> answers{};      ///< from each peer and context
-    int ranks_left = 0;                 ///< on rank 0
-    bool all_left = false;
-    bool any_failed = false;  ///< of those that left
-
-    const abort_notice* find_notice(std::uint64_t context) const {
-        if (notices.empty()) return nullptr;
-        auto found = notices.find(context);
-        if (found == notices.end()) found = notices.find(every_context);
-        return found == notices.end() ? nullptr : &found->second;
-    }
-
-    /// What has ended a context, in ranks of this endpoint, where an error in ranks of a subgroup tells of it.
-    std::optional<abort_notice> origin_of(const abort_notice& told) const {
-        for (const auto& [context, notice] : notices)
-            if (rill::detail::same_failure(notice, told)) return notice;
-        return std::nullopt;
-    }
-
-    void learn(rank_t peer, std::uint64_t context, const call_signature& call) {
-        const auto found = std::find_if(answers.begin(), answers.end(), [=](const answer& known) {
-            return known.peer == peer && known.context == context;
-        });
-        answer& known = found == answers.end() ? answers.emplace_back(answer{peer, context, {}}) : *found;
-        known.calls.announce(call);
-    }
-    /// What `peer` is known to have entered; null: nothing.
-    const rill::detail::call_history* told(rank_t peer, std::uint64_t context) const {
-        for (const answer& known : answers)
-            if (known.peer == peer && known.context == context) return &known.calls;
-        return nullptr;
-    }
-
-    void remember(const question& asked) {
-        if (std::find(questions.begin(), questions.end(), asked) == questions.end()) questions.push_back(asked);
-    }
-
-    void forget(std::uint64_t context) {
-        std::erase_if(questions, [=](const question& q) { return q.context == context; });
-        std::erase_if(answers, [=](const answer& a) { return a.context == context; });
-    }
-};
-
-}  // namespace rill::inline RILL_ABI::mpi::detail
-
-// ===== rill/transport/detail/mpi_envelope.hpp
-
-// What travels on the communicator of notes: a fixed head, then up to `eager_bytes`. All ranks run the same build on
-// machines of one kind, which group creation checks; nothing is converted.
-
-namespace rill::inline RILL_ABI::mpi::detail {
-
-enum class note : std::uint8_t {
-    lent,             ///< a borrowed message, all of it
-    handed,           ///< a handed-over message, all of it
-    announce_lent,    ///< a message that waits at its sender: the sizes of its pieces, and the small ones
-    announce_handed,  ///< the same of a handed-over one
-    ask,              ///< for message `id`, to be sent with MPI tag `tag` in `context` parts
-    withdraw,         ///< message `id` will not be sent
-    drop,             ///< message `id` will not be asked for
-    credit,           ///< `id` handed-over bytes have been taken
-    want,             ///< the sender waits for credit
-    report,           ///< to rank 0: an abort, which may be the first
-    verdict,          ///< the notice that ended a context
-    question,         ///< has `context` entered call `id`? Answered when it has
-    answer,           ///< what was entered
-    leave,            ///< to rank 0: this rank has ended; it has failed if `id` is not 0
-    all_left          ///< all have; one has failed if `id` is not 0
-};
-
-struct envelope {
-    std::uint64_t context = 0;
-    std::uint64_t id = 0;
-    std::uint32_t incarnation = 0;
-    std::uint32_t tag = 0;
-    std::uint32_t size = 0;  ///< bytes that follow
-    note kind = note::lent;
-    std::uint8_t pieces = 0;
-    std::uint16_t unused = 0;
-};
-static_assert(sizeof(envelope) == 32);
-
-/// The smallest `eager_bytes`: notices and calls must fit.
-inline constexpr std::size_t least_eager_bytes = 1024;
-
-/// An abort notice as bytes.
-struct packed_notice {
-    static constexpr std::size_t most_text = 900;
-    struct fixed_part {
-        std::uint64_t context, operation;
-        std::int32_t culprit, other;
-        std::uint32_t length;
-        failure kind;
-    };
-    std::byte bytes[sizeof(fixed_part) + most_text];
-    std::size_t size = 0;
-
-    explicit packed_notice(const abort_notice& notice) {
-        const fixed_part fixed{.context = notice.context,
-                               .operation = notice.operation,
-                               .culprit = notice.culprit,
-                               .other = notice.other,
-                               .length = static_cast<std::uint32_t>(std::min(notice.reason.size(), most_text)),
-                               .kind = notice.kind};
-        std::memcpy(bytes, &fixed, sizeof fixed);
-        std::memcpy(bytes + sizeof fixed, notice.reason.data(), fixed.length);
-        size = sizeof fixed + fixed.length;
-    }
-
-    byte_view view() const { return {bytes, size}; }
-
-    static bool is_whole(byte_view from) {
-        return from.size() >= sizeof(fixed_part) && from.size() == sizeof(fixed_part) + read(from).length;
-    }
-    static abort_notice unpack(byte_view from) {
-        const fixed_part fixed = read(from);
-        return {.context = fixed.context,
-                .operation = fixed.operation,
-                .kind = fixed.kind,
-                .culprit = fixed.culprit,
-                .other = fixed.other,
-                .reason = {reinterpret_cast<const char*>(from.data() + sizeof fixed), fixed.length}};
-    }
-
-  private:
-    static fixed_part read(byte_view from) {
-        fixed_part fixed;
-        std::memcpy(&fixed, from.data(), sizeof fixed);
-        return fixed;
-    }
-};
-static_assert(sizeof(packed_notice::bytes) <= least_eager_bytes && sizeof(call_signature) <= least_eager_bytes);
-
-/// What an announcement carries: the sizes of the message's pieces, then the content of the small ones. The others are
-/// the message's large pieces.
-struct announcement {
-    static constexpr std::size_t table = byte_pieces::most * sizeof(std::uint64_t);
-
-    static std::size_t aligned(std::size_t size) { return (size + 7) / 8 * 8; }
-    static std::size_t size_bytes(const byte_pieces& pieces, std::size_t small) {
-        std::size_t size = table;
-        for (const byte_view piece : pieces) size += piece.size() <= small ? aligned(piece.size()) : 0;
-        return size;
-    }
-    static void write(const byte_pieces& pieces, std::size_t small, std::byte* at) {
-        std::byte* content = at + table;
-        for (const byte_view piece : pieces) {
-            const std::uint64_t size = piece.size();
-            std::memcpy(at, &size, sizeof size);
-            at += sizeof size;
-            if (piece.size() > small || piece.empty()) continue;
-            std::memcpy(content, piece.data(), piece.size());
-            content += aligned(piece.size());
-        }
-    }
-    static std::uint64_t size_of_piece(const std::byte* at, std::size_t i) {
-        std::uint64_t size = 0;
-        std::memcpy(&size, at + i * sizeof size, sizeof size);
-        return size;
-    }
-    static bool is_whole(byte_view from, std::size_t pieces, std::size_t small) {
-        if (pieces > byte_pieces::most || from.size() < table) return false;
-        std::size_t size = table;
-        for (std::size_t i = 0; i < pieces; ++i) {
-            const std::uint64_t piece = size_of_piece(from.data(), i);
-            size += piece <= small ? aligned(piece) : 0;
-        }
-        return from.size() == size;
-    }
-};
-
-/// Whether a note holds what its kind says. `small`: pieces up to this size travel with an announcement.
-inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t small) {
-    const byte_view content(payload, head.size);
-    switch (head.kind) {
-        case note::lent:
-        case note::handed: return true;
-        case note::announce_lent:
-        case note::announce_handed: return announcement::is_whole(content, head.pieces, small);
-        case note::report:
-        case note::verdict: return packed_notice::is_whole(content);
-        case note::answer: return content.size() == sizeof(call_signature);
-        default: return head.kind <= note::all_left && content.empty();
-    }
-}
-
-/// The reason as every rank will know it: cut to what travels.
-inline abort_notice travelling(abort_notice notice) {
-    if (notice.reason.size() > packed_notice::most_text) notice.reason.resize(packed_notice::most_text);
-    return notice;
-}
-
-}  // namespace rill::inline RILL_ABI::mpi::detail
-
-// ===== rill/transport/detail/mpi_expectations.hpp
-
-namespace rill::inline RILL_ABI::mpi::detail {
-
-/// A message that this rank will receive, and where it may be put.
-struct expectation {
-    rank_t peer = no_rank;
-    channel on{};
-    byte_span targets[byte_pieces::most]{};
-    std::size_t count = 0;
-
-    expectation(rank_t from, channel which, std::span<const byte_span> places)
-        : peer(from), on(which), count(places.size() <= byte_pieces::most ? places.size() : 0) {
-        std::copy_n(places.begin(), count, targets);
-    }
-
-    std::span<const byte_span> places() const { return {targets, count}; }
-    bool has_room_for(std::size_t size) const {
-        std::size_t room = 0;
-        for (const byte_span place : places()) room += place.size();
-        return count != 0 && room == size;
-    }
-};
-
-/// Those whose messages have not been heard of, in order.
-class expectations {
-  public:
-    void add(const expectation& next) { waiting_.push_back(next); }
-
-    std::optional<expectation> take(rank_t peer, channel on) {
-        const auto is_it = [&](const expectation& e) { return e.peer == peer && e.on == on; };
-        const auto found = std::find_if(waiting_.begin(), waiting_.end(), is_it);
-        if (found == waiting_.end()) return std::nullopt;
-        const expectation taken = *found;
-        waiting_.erase(found);
-        return taken;
-    }
-
-    template <class Which>
-    void remove(Which which) noexcept {
-        std::erase_if(waiting_, which);
-    }
-
-  private:
-    std::vector<expectation> waiting_;
-};
-
-}  // namespace rill::inline RILL_ABI::mpi::detail
-
-// ===== rill/transport/detail/mpi_storage.hpp
-
-namespace rill::inline RILL_ABI::mpi::detail {
-
-/// Uninitialised bytes on cache lines.
-class storage {
-  public:
-    static constexpr std::size_t alignment = 64;
-
-    storage() = default;
-    explicit storage(std::size_t size)
-        : data_(static_cast<std::byte*>(::operator new(size, std::align_val_t(alignment)))), size_(size) {}
-    storage(storage&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-    storage& operator=(storage&& other) noexcept {
-        storage moved(std::move(other));
-        std::swap(data_, moved.data_);
-        std::swap(size_, moved.size_);
-        return *this;
-    }
-    ~storage() {
-        if (data_ != nullptr) ::operator delete(data_, std::align_val_t(alignment));
-    }
-
-    std::byte* data() const { return data_; }
-    std::size_t size() const { return size_; }
-    explicit operator bool() const { return data_ != nullptr; }
-
-    /// For memory that MPI may still write to when nobody is left to wait for it.
-    void leak() noexcept { data_ = nullptr; }
-
-  private:
-    std::byte* data_ = nullptr;
-    std::size_t size_ = 0;
-};
-
-/// Memory of messages, kept for the next ones: a steady state allocates nothing.
-class storage_pool {
-  public:
-    /// At least `size` bytes, and not much more of them than four times as many.
-    storage take(std::size_t size) {
-        std::size_t best = spare_.size();
-        for (std::size_t i = 0; i < spare_.size(); ++i)
-            if (fits(spare_[i].size(), size) && (best == spare_.size() || spare_[i].size() < spare_[best].size()))
-                best = i;
-        if (best == spare_.size()) return storage(size);
-        std::swap(spare_[best], spare_.back());
-        storage taken = std::move(spare_.back());
-        spare_.pop_back();
-        return taken;
-    }
-
-    void put(storage&& unused) noexcept {
-        if (!unused) return;
-        if (spare_.capacity() < most) spare_.reserve(most);
-        if (spare_.size() == most) spare_.erase(spare_.begin());
-        spare_.push_back(std::move(unused));
-    }
-
-  private:
-    static constexpr std::size_t most = 32;
-    static bool fits(std::size_t has, std::size_t wanted) { return has >= wanted && has / 4 <= wanted + 4096; }
-
-    std::vector<storage> spare_;
-};
-
-}  // namespace rill::inline RILL_ABI::mpi::detail
-
-// ===== rill/transport/detail/mpi_inbox.hpp
-
-namespace rill::inline RILL_ABI::mpi::detail {
-
-/// A message between its arrival, or that of its announcement, and its release by the receiver.
-struct node {
-    enum class state : std::uint8_t { complete, announced, asked };
-    static constexpr std::size_t inside = 448;
-
-    alignas(storage::alignment) std::byte small[inside];  ///< what came with the note, where it fits
-    storage note{};                                       ///< … and where it does not
-    storage body{};                                       ///< the large pieces
-    rank_t source = no_rank;
-    channel on{};
-    std::uint64_t arrival = 0;
-    std::uint64_t id = 0;
-    state is = state::complete;
-    bool handed = false;
-    bool withdrawn = false;
-    bool claimed = false;   ///< in no list: one receiver waits for it
-    bool straight = false;  ///< it arrives where that receiver wants it
-    bool expected = false;  ///< it may come before anybody waits for it
-    bool placed = false;    ///< it comes to memory of those who expect it
-    bool doomed = false;    ///< nobody will take it: recycled when it has arrived
-    std::uint8_t count = 0;
-    byte_pieces pieces{};
-    std::size_t sizes[byte_pieces::most]{};
-    std::size_t size = 0;
-    std::vector<byte_span> parts{};  ///< where each part of the large pieces goes
-    std::vector<MPI_Request> requests{};
-    std::uint32_t data_tag = 0;
-    node* next = nullptr;
-    node* previous = nullptr;
-
-    const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
-};
-
-/// Messages that have arrived or been announced, in order, one list per sender.
-class inbox {
-  public:
-    explicit inbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
-
-    /// Amortised: allocates only while more nodes are in use than ever before.
-    node& append(rank_t source, channel on) {
-        node& added = unused();
-        added.source = source;
-        added.on = on;
-        added.arrival = ++arrivals_;
-        list& from = of(source);
-        added.next = nullptr;
-        added.previous = from.last;
-        (from.last == nullptr ? from.first : from.last->next) = &added;
-        from.last = &added;
-        return added;
-    }
-
-    /// Back to where it was: before everything of its channel.
-    void put_back(node& first) {
-        list& from = of(first.source);
-        first.previous = nullptr;
-        first.next = from.first;
-        (from.first == nullptr ? from.last : from.first->previous) = &first;
-        from.first = &first;
-    }
-
-    node* first(rank_t source, channel on) {
-        node* n = of(source).first;
-        while (n != nullptr && n->on != on) n = n->next;
-        return n;
-    }
-    node* next(node& after) {
-        node* n = after.next;
-        while (n != nullptr && n->on != after.on) n = n->next;
-        return n;
-    }
-    node* first_unexpected(rank_t source, channel on) {
-        node* n = first(source, on);
-        while (n != nullptr && n->expected) n = next(*n);
-        return n;
-    }
-
-    void unlink(node& n) {
-        list& from = of(n.source);
-        (n.previous == nullptr ? from.first : n.previous->next) = n.next;
-        (n.next == nullptr ? from.last : n.next->previous) = n.previous;
-    }
-
-    /// Visits what `which(node)` selects; the visitor may unlink what it gets.
-    template <class Which, class Visit>
-    void for_each(Which which, Visit visit) {
-        for (std::size_t source = 0; source < lists_.size(); ++source)
-            for_each_of(static_cast<rank_t>(source), which, visit);
-    }
-    template <class Which, class Visit>
-    void for_each_of(rank_t source, Which which, Visit visit) {
-        for (node* n = of(source).first; n != nullptr;)
-            if (node* const seen = std::exchange(n, n->next); which(*seen)) visit(*seen);
-    }
-
-    void recycle(node& n) noexcept { n.next = std::exchange(free_, &n); }
-
-  private:
-    struct list {
-        node* first = nullptr;
-        node* last = nullptr;
-    };
-    static constexpr std::size_t nodes_per_block = 16;
-
-    list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
-
-    node& unused() {
-        if (free_ == nullptr) {
-            blocks_.push_back(std::make_unique<node[]>(nodes_per_block));
-            for (std::size_t i = 0; i < nodes_per_block; ++i) recycle(blocks_.back()[i]);
-        }
-        node& taken = *std::exchange(free_, free_->next);
-        taken.handed = taken.withdrawn = taken.claimed = taken.straight = false;
-        taken.expected = taken.placed = taken.doomed = false;
-        taken.is = node::state::complete;
-        return taken;
-    }
-
-    std::vector<list> lists_;
-    std::vector<std::unique_ptr<node[]>> blocks_;
-    node* free_ = nullptr;
-    std::uint64_t arrivals_ = 0;
-};
-
-}  // namespace rill::inline RILL_ABI::mpi::detail
-
-// ===== rill/transport/detail/mpi_options.hpp
-
-namespace rill::inline RILL_ABI::mpi {
-
-/// How an endpoint uses the library. `eager_bytes` and `chunk_bytes` must be the same on all ranks.
-struct options {
-    /// Bound of the bytes that one rank has handed over to another and that have not been taken.
-    std::size_t mailbox_bytes = std::size_t{64} << 20;
-    /// Up to this size a message is copied when it is posted and travels at once; a larger one waits at its sender
-    /// until somebody receives it. At least 1024. (What Open MPI sends at once over TCP is 64 KiB with its own head.)
-    std::size_t eager_bytes = (std::size_t{64} << 10) - 512;
-    /// Dense collectives send nothing larger, but cut it into chunks, so that one is on the wire while another is
-    /// folded. 0: where all ranks share memory nothing is cut; else such that a chunk is not larger than `eager_bytes`.
-    std::size_t chunk_bytes = 0;
-    /// Receives by MPI_Improbe and MPI_Mrecv; otherwise, and where the library lacks them, by MPI_Iprobe and MPI_Recv.
-    bool matched_probes = detail::has_matched_probes;
-    /// A wait looks this often if there are at least as many cores as ranks, then gives its core away between looks;
-    /// the waits of activities that are threads sleep for `nap` instead after as many times again.
-    int spins = 2000;
-    duration nap = microseconds(20);
-    /// A wait whose deadline is farther away than this may block in the library, and then notices the deadline only
-    /// when something arrives. Only where no activity and no transfer is under way.
-    duration blocks_beyond = detail::is_simulation ? seconds(1) : duration(detail::forever_ns);
-    /// How long `abort` waits for rank 0 to say whose notice was first, before it tells all ranks itself.
-    duration abort_patience = seconds(2);
-    /// Of the stack of an activity that shares its rank's thread.
-    std::size_t stack_bytes = std::size_t{256} << 10;
-
-    friend bool operator==(const options&, const options&) = default;
-};
-
-}  // namespace rill::inline RILL_ABI::mpi
-
-// ===== rill/transport/detail/mpi_port.hpp
-
-namespace rill::inline RILL_ABI::mpi::detail {
-
-/// Two communicators of our own over the processes of another one: on the first travel notes, on the second the parts
-/// of large messages, each of which has a receive that waits for it. Making one is collective.
-class port {
-  public:
-    explicit port(MPI_Comm of) {
-        check(MPI_Comm_dup(of, &notes_), "MPI_Comm_dup");
-        check(MPI_Comm_dup(of, &data_), "MPI_Comm_dup");
-        check(MPI_Comm_set_errhandler(notes_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-        check(MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-        check(MPI_Comm_rank(notes_, &rank_), "MPI_Comm_rank");
-        check(MPI_Comm_size(notes_, &size_), "MPI_Comm_size");
-        // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): asks on the communicator made above
-        shares_memory_ = find_out_whether_all_share_memory();
-    }
-    port(const port&) = delete;
-    port& operator=(const port&) = delete;
-
-    rank_t rank() const { return rank_; }
-    int size() const { return size_; }
-    /// All ranks with all others.
-    bool shares_memory() const { return shares_memory_; }
-
-    /// Collective; every rank gets the bitwise and of what all have given.
-    template <std::size_t count>
-    void agree(std::uint64_t (&bits)[count]) const {
-        std::uint64_t all[count];
-        check(MPI_Allreduce(bits, all, static_cast<int>(count), MPI_UINT64_T, MPI_BAND, notes_), "MPI_Allreduce");
-        for (std::size_t i = 0; i < count; ++i) bits[i] = all[i];
-    }
-
-    /// Collective.
-    void free() {
-        MPI_Comm_free(&notes_);
-        MPI_Comm_free(&data_);
-    }
-
-    MPI_Request send_note(const std::byte* bytes, std::size_t size, rank_t peer) const {
-        MPI_Request request = MPI_REQUEST_NULL;
-        check(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, note_tag, notes_, &request), "MPI_Isend");
-        return request;
-    }
-
-    struct arrival {
-        rank_t source = no_rank;
-        std::size_t size = 0;
-    };
-
-    /// Receives a note if there is one; from `no_rank` if there is none. The caller lets no other thread in.
-    arrival receive_note(std::byte* into, std::size_t capacity, bool matched) const {
-        int found = 0;
-        MPI_Status status;
-        const int count = static_cast<int>(capacity);
-#if RILL_DETAIL_MPI_MATCHED_PROBES
-        if (matched) {
-            MPI_Message message = MPI_MESSAGE_NULL;
-            check(MPI_Improbe(MPI_ANY_SOURCE, note_tag, notes_, &found, &message, &status), "MPI_Improbe");
-            if (found == 0) return {};
-            check(MPI_Mrecv(into, count, MPI_BYTE, &message, &status), "MPI_Mrecv");
-            return arrived(status);
-        }
-#else
-        static_cast<void>(matched);
-#endif
-        check(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, notes_, &found, &status), "MPI_Iprobe");
-        if (found == 0) return {};
-        check(MPI_Recv(into, count, MPI_BYTE, status.MPI_SOURCE, note_tag, notes_, &status), "MPI_Recv");
-        return arrived(status);
-    }
-
-    /// Blocks until there is a note.
-    void await_note() const {
-        MPI_Status status;
-        check(MPI_Probe(MPI_ANY_SOURCE, note_tag, notes_, &status), "MPI_Probe");
-    }
-
-    MPI_Request send_part(const std::byte* bytes, std::size_t size, rank_t peer, std::uint32_t tag) const {
-        MPI_Request request = MPI_REQUEST_NULL;
-        check(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &request),
-              "MPI_Isend");
-        return request;
-    }
-    MPI_Request receive_part(std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag) const {
-        MPI_Request request = MPI_REQUEST_NULL;
-        check(MPI_Irecv(into, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &request),
-              "MPI_Irecv");
-        return request;
-    }
-
-  private:
-    static constexpr int note_tag = 1;
-
-    static arrival arrived(const MPI_Status& status) {
-        int size = 0;
-        check(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
-        return {.source = status.MPI_SOURCE, .size = static_cast<std::size_t>(size)};
-    }
-
-    /// Collective.
-    bool find_out_whether_all_share_memory() const {
-        if (is_simulation) return false;
-        MPI_Comm neighbours = MPI_COMM_NULL;
-        int count = 0;
-        check(MPI_Comm_split_type(notes_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours), "MPI_Comm_split_type");
-        check(MPI_Comm_size(neighbours, &count), "MPI_Comm_size");
-        check(MPI_Comm_free(&neighbours), "MPI_Comm_free");
-        return count == size_;
-    }
-
-    MPI_Comm notes_ = MPI_COMM_NULL;
-    MPI_Comm data_ = MPI_COMM_NULL;
-    rank_t rank_ = no_rank;
-    int size_ = 0;
-    bool shares_memory_ = false;
-};
-
-inline bool is_complete(MPI_Request& request) {
-    int flag = 0;
-    check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
-    return flag != 0;
-}
-
-}  // namespace rill::inline RILL_ABI::mpi::detail
-
-// ===== rill/transport/detail/mpi_outbox.hpp
-
-namespace rill::inline RILL_ABI::mpi::detail {
-
-/// Where a note is composed, and stays until MPI is done with it.
-struct parcel {
-    explicit parcel(std::size_t payload) : bytes(lead + sizeof(envelope) + payload) {}
-
-    std::byte* head() const { return bytes.data() + lead; }
-    std::byte* payload() const { return head() + sizeof(envelope); }
-
-    static constexpr std::size_t lead = storage::alignment - sizeof(envelope);  ///< so that payloads are aligned
-    storage bytes;
-    MPI_Request request = MPI_REQUEST_NULL;
-};
-
-/// Notes on their way. They are owned here, not by an endpoint: MPI may need them longer than that lives.
-class parcels {
-  public:
-    explicit parcels(const port& through) : through_(through) {}
-
-    /// The largest payload from now on.
-    void set_capacity(std::size_t payload) {
-        if (payload == capacity_) return;
-        capacity_ = payload;
-        large_.clear();
-    }
-
-    parcel& compose(std::size_t payload) {
-        auto& spare = payload <= small ? small_ : large_;
-        if (spare.empty()) spare.push_back(std::make_unique<parcel>(payload <= small ? small : capacity_));
-        return *spare.back();
-    }
-
-    /// Sends what `compose(head.size)` returned last.
-    void send(const envelope& head, rank_t peer) {
-        auto& spare = head.size <= small ? small_ : large_;
-        parcel& sent = *spare.back();
-        std::memcpy(sent.head(), &head, sizeof head);
-        sent.request = through_.send_note(sent.head(), sizeof head + head.size, peer);
-        if (is_complete(sent.request)) return;
-        flying_.push_back(std::move(spare.back()));
-        spare.pop_back();
-    }
-
-    bool any_flying() const { return !flying_.empty(); }
-
-    /// True when one has landed.
-    bool progress() {
-        const std::size_t before = flying_.size();
-        for (std::size_t i = 0; i < flying_.size();) {
-            if (!is_complete(flying_[i]->request)) {
-                ++i;
-                continue;
-            }
-            std::swap(flying_[i], flying_.back());
-            (flying_.back()->bytes.size() <= small_size ? small_ : large_).push_back(std::move(flying_.back()));
-            flying_.pop_back();
-        }
-        return flying_.size() != before;
-    }
-
-    /// MPI ends: what it still holds stays where it is.
-    void abandon() noexcept {
-        for (auto& each : flying_) {
-            int flag = 0;
-            MPI_Test(&each->request, &flag, MPI_STATUS_IGNORE);
-            if (flag == 0) each->bytes.leak();
-        }
-        flying_.clear();
-    }
-
-  private:
-    static constexpr std::size_t small = 448;
-    static constexpr std::size_t small_size = parcel::lead + sizeof(envelope) + small;
-
-    const port& through_;
-    std::size_t capacity_ = 0;
-    std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
-};
-
-/// A large message that waits at its sender, or is under way. Known by its id, which no later one has.
-struct outgoing {
-    std::uint64_t id = 0;
-    rank_t peer = no_rank;
-    byte_pieces pieces{};
-    buffer owned{};
-    bool is_open = false;
-    bool is_moving = false;
-    std::vector<MPI_Request> requests{};
-};
-
-class outbox {
-  public:
-    outgoing& open(rank_t peer) {
-        if (free_.empty()) {
-            free_.push_back(records_.size());
-            records_.push_back(std::make_unique<outgoing>());
-            records_.back()->id = records_.size() - 1;
-            free_.reserve(records_.size());
-        }
-        outgoing& opened = *records_[free_.back()];
-        free_.pop_back();
-        opened.id += std::uint64_t{1} << 32;
-        opened.peer = peer;
-        opened.is_open = true;
-        opened.is_moving = false;
-        return opened;
-    }
-
-    /// Null once it is done, withdrawn or dropped.
-    outgoing* find(std::uint64_t id) const {
-        const std::size_t index = id & 0xFFFF'FFFFU;
-        if (index >= records_.size() || records_[index]->id != id || !records_[index]->is_open) return nullptr;
-        return records_[index].get();
-    }
-
-    void close(outgoing& done) noexcept {
-        done.is_open = false;
-        done.requests.clear();
-        buffer().swap(done.owned);
-        free_.push_back(done.id & 0xFFFF'FFFFU);
-    }
-
-    template <class Visit>
-    void for_each_open(Visit visit) {
-        for (auto& each : records_)
-            if (each->is_open) visit(*each);
-    }
-
-  private:
-    std::vector<std::unique_ptr<outgoing>> records_;
-    std::vector<std::size_t> free_;
-};
-
-}  // namespace rill::inline RILL_ABI::mpi::detail
-
-// ===== rill/transport/detail/mpi_transfers.hpp
-
-namespace rill::inline RILL_ABI::mpi::detail {
-
-/// The large messages under way. Nothing of them moves before the receiver has asked, with its receives posted; every
-/// ask is answered in as many parts as were asked for: with the bytes, or empty, when the message has been withdrawn.
-class transfers {
-  public:
-    transfers(const port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
-
-    void set_small(std::size_t piece) { small_ = piece; }
-    bool is_small(std::size_t piece) const { return piece <= small_; }
-    std::size_t small() const { return small_; }
-    bool any() const { return !arriving_.empty() || !leaving_.empty(); }
-
-    /// Cuts the large pieces into parts: straight into `targets` where none straddles two of them, else into memory of
-    /// the pool. True when straight.
-    bool place(node& n, std::span<const byte_span> targets) {
-        n.parts.clear();
-        const bool straight = !targets.empty() && place_straight(n, targets);
-        if (!straight) place_in_pool(n);
-        return straight;
-    }
-
-    /// Posts the receives for the parts; returns the tag with which to ask.
-    std::uint32_t expect(node& n) {
-        n.data_tag = unused_tag(n.source);
-        n.is = node::state::asked;
-        n.requests.clear();
-        for (const byte_span part : n.parts)
-            n.requests.push_back(through_.receive_part(part.data(), part.size(), n.source, n.data_tag));
-        arriving_.push_back(&n);
-        return n.data_tag;
-    }
-
-    /// From this rank to itself: copies. False when the message has been withdrawn.
-    bool copy(node& n) {
-        outgoing* const from = sent_.find(n.id);
-        if (from == nullptr) return false;
-        std::size_t i = 0;
-        for_each_part(from->pieces,
-                      [&](byte_view part) { std::memcpy(n.parts[i++].data(), part.data(), part.size()); });
-        n.is = node::state::complete;
-        sent_.close(*from);
-        return true;
-    }
-
-    void answer(rank_t peer, std::uint64_t id, std::uint32_t tag, std::uint64_t parts) {
-        outgoing* found = sent_.find(id);
-        if (found == nullptr || found->is_moving) return answer_empty(peer, tag, parts);
-        found->is_moving = true;
-        for_each_part(found->pieces, [&](byte_view part) {
-            found->requests.push_back(through_.send_part(part.data(), part.size(), peer, tag));
-        });
-        leaving_.push_back(found);
-    }
-
-    /// Calls `arrived(node, withdrawn)` for what has come in; true when something has ended.
-    template <class Arrived>
-    bool progress(Arrived&& arrived) {
-        bool any_ended = false;
-        for (std::size_t i = 0; i < leaving_.size();) {
-            if (!all_complete(leaving_[i]->requests)) {
-                ++i;
-                continue;
-            }
-            if (leaving_[i]->is_open) sent_.close(*leaving_[i]);
-            leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(i));
-            any_ended = true;
-        }
-        for (std::size_t i = 0; i < arriving_.size();) {
-            node& n = *arriving_[i];
-            if (!has_arrived(n)) {
-                ++i;
-                continue;
-            }
-            arriving_.erase(arriving_.begin() + static_cast<std::ptrdiff_t>(i));
-            n.is = node::state::complete;
-            arrived(n, n.withdrawn);
-            any_ended = true;
-        }
-        return any_ended;
-    }
-
-    /// Takes a message that arrives straight in a user's memory out of there, into memory of the pool. Waits only for
-    /// parts that are being written.
-    void redirect(node& n) {
-        const std::vector<byte_span> before = n.parts;
-        for (std::size_t i = n.parts.size(); i-- > 0;)  // the last first: what comes meanwhile is for an earlier one
-            if (n.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&n.requests[i]);
-        n.parts.clear();
-        place_in_pool(n);
-        for (std::size_t i = 0; i < n.parts.size(); ++i) redirect_part(n, i, before[i]);
-    }
-
-    storage_pool& pool() { return pool_; }
-
-    /// MPI ends: what it still holds stays where it is.
-    void abandon() noexcept {
-        for (node* n : arriving_) {
-            for (MPI_Request& each : n->requests)
-                if (each != MPI_REQUEST_NULL) {
-                    MPI_Cancel(&each);
-                    MPI_Request_free(&each);
-                }
-            n->body.leak();
-        }
-        arriving_.clear();
-        for (outgoing* sent : leaving_)
-            if (!sent->owned.empty())
-                new (std::nothrow) buffer(std::move(sent->owned));  // leaked: MPI may still read it
-        leaving_.clear();
-    }
-
-  private:
-    static constexpr std::size_t most_part_bytes = std::size_t{1} << 30;  // MPI counts in int
-    static constexpr std::uint32_t tag_count = 32'000;                    // every MPI has tags up to 32767
-
-    static std::size_t ranks(const port& through) { return static_cast<std::size_t>(through.size()); }
-    static std::size_t rounded(std::size_t size) {
-        return (size + storage::alignment - 1) / storage::alignment * storage::alignment;
-    }
-
-    template <class Span, class Visit>
-    static void cut(Span piece, Visit&& visit) {
-        for (; !piece.empty(); piece = piece.subspan(std::min(piece.size(), most_part_bytes)))
-            visit(piece.first(std::min(piece.size(), most_part_bytes)));
-    }
-    template <class Visit>
-    void for_each_part(const byte_pieces& pieces, Visit&& visit) const {
-        for (const byte_view piece : pieces)
-            if (!is_small(piece.size())) cut(piece, visit);
-    }
-
-    bool place_straight(node& n, std::span<const byte_span> targets) const {
-        std::size_t at = 0, begin = 0, target = 0;  // targets[target] begins at byte `begin` of the message
-        for (std::size_t i = 0; i < n.count; at += n.sizes[i++]) {
-            if (is_small(n.sizes[i])) continue;
-            while (at >= begin + targets[target].size()) begin += targets[target++].size();
-            if (at + n.sizes[i] > begin + targets[target].size()) {
-                n.parts.clear();
-                return false;
-            }
-            cut(targets[target].subspan(at - begin, n.sizes[i]), [&](byte_span part) { n.parts.push_back(part); });
-        }
-        return true;
-    }
-
-    void place_in_pool(node& n) {
-        std::size_t size = 0;
-        for (std::size_t i = 0; i < n.count; ++i) size += is_small(n.sizes[i]) ? 0 : rounded(n.sizes[i]);
-        n.body = pool_.take(size);
-        std::byte* at = n.body.data();
-        for (std::size_t i = 0; i < n.count; ++i) {
-            if (is_small(n.sizes[i])) continue;
-            cut(byte_span(at, n.sizes[i]), [&](byte_span part) { n.parts.push_back(part); });
-            at += rounded(n.sizes[i]);
-        }
-    }
-
-    void redirect_part(node& n, std::size_t i, byte_span before) {
-        if (n.requests[i] == MPI_REQUEST_NULL) {
-            std::memcpy(n.parts[i].data(), before.data(), before.size());
-            return;
-        }
-        MPI_Status status;
-        int cancelled = 0;
-        check(MPI_Wait(&n.requests[i], &status), "MPI_Wait");
-        check(MPI_Test_cancelled(&status, &cancelled), "MPI_Test_cancelled");
-        if (cancelled != 0) {
-            n.requests[i] = through_.receive_part(n.parts[i].data(), n.parts[i].size(), n.source, n.data_tag);
-            return;
-        }
-        note_first(n, i, status);
-        std::memcpy(n.parts[i].data(), before.data(), before.size());
-    }
-
-    /// Tags separate transfers between two ranks; one may still wait for a sender that has gone.
-    std::uint32_t unused_tag(rank_t source) {
-        std::uint32_t& last = tags_[static_cast<std::size_t>(source)];
-        const auto in_use = [&](const node* n) { return n->source == source && n->data_tag == last; };
-        do last = last % tag_count + 1;
-        while (std::any_of(arriving_.begin(), arriving_.end(), in_use));
-        return last;
-    }
-
-    void answer_empty(rank_t peer, std::uint32_t tag, std::uint64_t parts) {
-        for (std::uint64_t i = 0; i < parts; ++i) empties_.push_back(through_.send_part(nullptr, 0, peer, tag));
-        if (all_complete(empties_)) empties_.clear();
-    }
-
-    static bool all_complete(std::vector<MPI_Request>& requests) {
-        int flag = 0;
-        check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE),
-              "MPI_Testall");
-        return flag != 0;
-    }
-
-    /// An empty answer says that the message was withdrawn.
-    static void note_first(node& n, std::size_t part, const MPI_Status& status) {
-        int count = 0;
-        check(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count");
-        if (part == 0) n.withdrawn = count == 0;
-    }
-
-    static bool has_arrived(node& n) {
-        for (std::size_t i = 0; i < n.requests.size(); ++i) {
-            if (n.requests[i] == MPI_REQUEST_NULL) continue;
-            int flag = 0;
-            MPI_Status status;
-            check(MPI_Test(&n.requests[i], &flag, &status), "MPI_Test");
-            if (flag == 0) return false;
-            note_first(n, i, status);
-        }
-        return true;
-    }
-
-    const port& through_;
-    outbox& sent_;
-    std::size_t small_ = 0;
-    storage_pool pool_;
-    std::vector<std::uint32_t> tags_;
-    std::vector<node*> arriving_;
-    std::vector<outgoing*> leaving_;
-    std::vector<MPI_Request> empties_;
-};
-
-}  // namespace rill::inline RILL_ABI::mpi::detail
-
-// ===== rill/transport/detail/mpi_post_office.hpp
-
-namespace rill::inline RILL_ABI::mpi::detail {
-
-/// One rank's messages and notes: what is sent, what has come, what a note makes happen. It never waits, and it lives
-/// as long as its communicators: what an endpoint leaves behind, the next one on the same processes finishes.
-class post_office {
-  public:
-    explicit post_office(MPI_Comm of) : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()) {}
-
-    const port& through() const { return port_; }
-    void free() { port_.free(); }
-    const options& chosen() const { return chosen_; }
-    rank_t rank() const { return port_.rank(); }
-    int size() const { return port_.size(); }
-    control& knowledge() { return control_; }
-    traffic& counted() { return counted_; }
-
-    /// For an endpoint, which has the same number on all ranks; older ones' notes are ignored.
-    void open(const options& chosen, std::uint32_t incarnation) {
-        chosen_ = chosen;
-        incarnation_ = incarnation;
-        parcels_.set_capacity(chosen.eager_bytes);
-        transfers_.set_small(chosen.eager_bytes / 8);
-        if (landing_.size() < landing_size()) landing_ = storage(landing_size());
-        peers_.assign(static_cast<std::size_t>(size()), {});
-        expectations_ = {};
-        control_ = {};
-        counted_ = {};
-        known_open_ = every_context;
-    }
-
-    /// The endpoint ends. Waits for nobody: what is moving goes on, the rest is dropped.
-    void close() noexcept {
-        outbox_.for_each_open([&](outgoing& sent) {
-            if (!sent.is_moving) outbox_.close(sent);
-        });
-        inbox_.for_each([](const node&) { return true; }, [&](node& left) { discard(left); });
-    }
-
-    /// MPI ends.
-    void abandon() noexcept {
-        parcels_.abandon();
-        transfers_.abandon();
-    }
-
-    /// Sends; the id is 0 when the message has been copied.
-    std::uint64_t post(rank_t peer, channel on, const byte_pieces& pieces) {
-        const std::size_t size = pieces.size_bytes();
-        count_sent(size);
-        if (size <= chosen_.eager_bytes) return send_whole(note::lent, peer, on, pieces, size), 0;
-        outgoing& sent = outbox_.open(peer);
-        sent.pieces = pieces;
-        return announce(note::announce_lent, sent, on);
-    }
-
-    /// False when there is no room.
-    bool post(rank_t peer, channel on, buffer& bytes) {
-        peer_state& to = peers_[static_cast<std::size_t>(peer)];
-        const std::size_t size = bytes.size();
-        if (to.outstanding != 0 &&
-            (to.outstanding > chosen_.mailbox_bytes || size > chosen_.mailbox_bytes - to.outstanding)) {
-            if (!std::exchange(to.want_sent, true)) tell(peer, {.kind = note::want});
-            return false;
-        }
-        to.outstanding += size;
-        count_sent(size);
-        if (size <= chosen_.eager_bytes) {
-            send_whole(note::handed, peer, on, byte_view(bytes), size);
-            buffer().swap(bytes);
-            return true;
-        }
-        outgoing& sent = outbox_.open(peer);
-        sent.owned = std::move(bytes);
-        sent.pieces = byte_view(sent.owned);
-        announce(note::announce_handed, sent, on);
-        return true;
-    }
-
-    bool is_done(std::uint64_t id) const { return outbox_.find(id) == nullptr; }
-    /// False when it is moving.
-    bool withdraw(std::uint64_t id) {
-        outgoing* const sent = outbox_.find(id);
-        if (sent == nullptr) return true;
-        if (sent->is_moving) return false;
-        const rank_t peer = sent->peer;
-        outbox_.close(*sent);
-        tell(peer, {.id = id, .kind = note::withdraw});
-        return true;
-    }
-
-    /// The earliest message from any of the peers that is here, taken; else null, and those announced are asked for.
-    node* take(std::span<const rank_t> peers, channel on) {
-        node* best = nullptr;
-        for (const rank_t peer : peers)
-            if (node* n = inbox_.first(peer, on);
-                n != nullptr && n->is == node::state::complete && (best == nullptr || n->arrival < best->arrival))
-                best = n;
-        if (best == nullptr) best = ask_first(peers, on);
-        if (best != nullptr) taken(*best);
-        return best;
-    }
-
-    /// The latest of what is here and what is announced; all others are dropped.
-    node* take_latest(std::span<const rank_t> peers, channel on) {
-        node* latest = nullptr;
-        for (const rank_t peer : peers)
-            for (node* n = inbox_.first(peer, on); n != nullptr;) {
-                node* const seen = std::exchange(n, inbox_.next(*n));
-                node* const older =
-                    latest == nullptr || latest->arrival < seen->arrival ? std::exchange(latest, seen) : seen;
-                if (older != nullptr) drop(*older);
-            }
-        if (latest != nullptr && latest->is == node::state::announced) ask(*latest);
-        if (latest == nullptr || latest->is != node::state::complete) return nullptr;
-        taken(*latest);
-        return latest;
-    }
-
-    /// The first message from `peer`, taken for `receive_into`; it may still have to arrive, straight in `targets` if
-    /// it can: `node::straight` says so.
-    node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room) {
-        node* const n = inbox_.first(peer, on);
-        if (n == nullptr) return nullptr;
-        if (n->is == node::state::announced && n->size == room && n->source != rank()) {
-            inbox_.unlink(*n);
-            n->claimed = true;
-            ask(*n, targets);
-            return n;
-        }
-        if (n->is == node::state::announced) ask(*n);
-        if (n->is != node::state::complete) return nullptr;
-        inbox_.unlink(*n);
-        return n;
-    }
-    /// Gives back what was claimed, wherever it has got to.
-    void unclaim(node& n) {
-        if (n.withdrawn) return release(n);
-        if (n.straight) transfers_.redirect(n);
-        if (n.straight && n.is == node::state::complete) assemble(n);
-        n.straight = n.claimed = false;
-        inbox_.put_back(n);
-    }
-    /// Of a message that has been claimed, when it is here.
-    void accept(node& n) {
-        repay(n);
-        count_received(n);
-    }
-
-    /// The next message of the channel that is not expected is asked for as soon as it is announced.
-    void expect(const expectation& next) {
-        if (node* const n = inbox_.first_unexpected(next.peer, next.on))
-            fulfil(*n, next);
-        else
-            expectations_.add(next);
-    }
-    /// Drops what is on its way to memory of those who expected it, and what has come there.
-    void forget(channel on) {
-        expectations_.remove([=](const expectation& e) { return e.on == on; });
-        inbox_.for_each([=](const node& n) { return n.placed && n.on == on; },
-                        [&](node& n) {
-                            transfers_.redirect(n);
-                            drop(n);
-                        });
-    }
-
-    /// By the receiver, who will not read the message again.
-    void release(node& n) noexcept {
-        landings_.put(std::move(n.note));
-        transfers_.pool().put(std::move(n.body));
-        inbox_.recycle(n);
-    }
-
-    void close_context(std::uint64_t context) {
-        expectations_.remove([=](const expectation& e) { return e.on.context == context; });
-        control_.calls.close(context);
-        control_.forget(context);
-        known_open_ = every_context;
-        inbox_.for_each([=](const node& n) { return n.on.context == context; }, [&](node& n) { drop(n); });
-    }
-
-    void tell(rank_t peer, envelope head, byte_view payload = {}) {
-        head.incarnation = incarnation_;
-        head.size = static_cast<std::uint32_t>(payload.size());
-        if (peer == rank()) return handle(peer, head, payload.data());
-        parcel& sent = parcels_.compose(payload.size());
-        if (!payload.empty()) std::memcpy(sent.payload(), payload.data(), payload.size());
-        parcels_.send(head, peer);
-    }
-    void tell_others(const envelope& head, byte_view payload = {}) {
-        for (rank_t peer = 0; peer < size(); ++peer)
-            if (peer != rank()) tell(peer, head, payload);
-    }
-
-    /// Takes one step; false when nothing has happened.
-    bool progress() {
-        bool moved = parcels_.any_flying() && parcels_.progress();
-        if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
-        std::byte* const at = landing_.data() + parcel::lead;
-        const port::arrival note = port_.receive_note(at, landing_.size() - parcel::lead, chosen_.matched_probes);
-        if (note.source == no_rank) return moved;
-        envelope head;
-        if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
-        if (note.size != sizeof head + head.size) refuse(note.source, head, note.size);
-        handle(note.source, head, landing_.data() + storage::alignment);
-        return true;
-    }
-
-    /// Nothing but a note can make anything happen.
-    bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any(); }
-
-    void decide(const abort_notice& notice) {
-        control_.notices.emplace(notice.context, notice);
-        tell_others({.kind = note::verdict}, packed_notice(notice).view());
-    }
-    void answer_questions(std::uint64_t context);
-
-  private:
-    struct peer_state {
-        std::size_t outstanding = 0;  ///< handed over by this rank, not known to be taken
-        std::size_t owed = 0;         ///< taken by this rank, the peer not told
-        bool want_sent = false;
-        bool wanted = false;
-    };
-
-    std::size_t landing_size() const { return storage::alignment + chosen_.eager_bytes; }
-
-    void count_sent(std::size_t size) {
-        ++counted_.messages_sent;
-        counted_.bytes_sent += size;
-    }
-    void count_received(const node& n) {
-        ++counted_.messages_received;
-        counted_.bytes_received += n.size;
-    }
-
-    void send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size);
-    std::uint64_t announce(note kind, outgoing& sent, channel on);
-    void ask(node& n, std::span<const byte_span> targets = {});
-    void fulfil(node& n, const expectation& by);
-    node* ask_first(std::span<const rank_t> peers, channel on);
-    void ended(node& n, bool withdrawn);
-    void assemble(node& n);
-    void taken(node& n);
-    void drop(node& n);
-    void discard(node& n) noexcept;
-    void repay(const node& n);
-    void pay(rank_t peer);
-
-    void handle(rank_t source, const envelope& head, const std::byte* payload);
-    [[noreturn]] void refuse(rank_t source, const envelope& head, std::size_t size) const;
-    void handle_control(rank_t source, const envelope& head, const std::byte* payload);
-    void deliver(rank_t source, const envelope& head, const std::byte* payload);
-    void keep_payload(node& n, const std::byte* payload, std::size_t size);
-    void judge(rank_t source, const abort_notice& notice);
-    void learn(const abort_notice& notice);
-
-    options chosen_{};
-    std::uint32_t incarnation_ = 0;
-    std::uint64_t known_open_ = every_context;
-    port port_;
-    parcels parcels_;
-    outbox outbox_;
-    transfers transfers_;
-    inbox inbox_;
-    expectations expectations_;
-    storage landing_;
-    storage_pool landings_;
-    std::vector<peer_state> peers_;
-    control control_;
-    traffic counted_;
-};
-
-}  // namespace rill::inline RILL_ABI::mpi::detail
-
 // ===== rill/transport/detail/mpi_mail_rules.hpp
 
 // What the notes of a post office make happen.
 
 namespace rill::inline RILL_ABI::mpi::detail {
 
-inline void post_office::send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size) {
-    const envelope head{.context = on.context,
-                        .incarnation = incarnation_,
-                        .tag = on.tag,
-                        .size = static_cast<std::uint32_t>(size),
-                        .kind = kind};
-    parcel& sent = parcels_.compose(size);
-    std::byte* at = sent.payload();
-    for (const byte_view piece : pieces) {
-        if (!piece.empty()) std::memcpy(at, piece.data(), piece.size());
-        at += piece.size();
+inline void post_office::handle(rank_t source, const envelope& head, const std::byte* payload) {
+    if (head.incarnation != incarnation_ && head.kind != note::ask) return;
+    if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head.kind)) refuse(source, head);
+    peer_state& peer = peers_[static_cast<std::size_t>(source)];
+    switch (head.kind) {
+        case note::lent:
+        case note::handed:
+        case note::announce_lent:
+        case note::announce_handed: return deliver(source, head, payload);
+        case note::ask:
+            if (!transfers_.answer(source, head.id, head.tag, head.context)) refuse(source, head);
+            return;
+        case note::withdraw:
+            return inbox_.for_each_of(
+                source, [&](const node& n) { return n.id == head.id && n.is == node::state::announced; },
+                [&](node& n) { discard(n); });
+        case note::drop:
+            if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving) outbox_.close(*sent);
+            return;
+        case note::credit:
+            if (head.id > peer.outstanding) refuse(source, head);
+            peer.outstanding -= head.id;
+            peer.want_sent = false;
+            return;
+        case note::want: peer.wanted = true; return pay(source);
+        default: return handle_control(source, head, payload);
     }
-    if (peer == rank())
-        deliver(peer, head, sent.payload());
-    else
-        parcels_.send(head, peer);
 }
 
-inline std::uint64_t post_office::announce(note kind, outgoing& sent, channel on) {
-    const std::size_t size = announcement::size_bytes(sent.pieces, transfers_.small());
-    const envelope head{.context = on.context,
-                        .id = sent.id,
-                        .incarnation = incarnation_,
-                        .tag = on.tag,
-                        .size = static_cast<std::uint32_t>(size),
-                        .kind = kind,
-                        .pieces = static_cast<std::uint8_t>(sent.pieces.count())};
-    parcel& told = parcels_.compose(size);
-    announcement::write(sent.pieces, transfers_.small(), told.payload());
-    if (sent.peer == rank())
-        deliver(sent.peer, head, told.payload());
-    else
-        parcels_.send(head, sent.peer);
-    return head.id;
+inline void post_office::refuse(rank_t source, const envelope& head) const {
+    throw protocol_error(abort_notice{
+        .context = every_context,
+        .kind = failure::protocol,
+        .culprit = source,
+        .reason = "rank " + std::to_string(source) + " sent rank " + std::to_string(rank()) + " a note of kind " +
+                  std::to_string(static_cast<int>(head.kind)) + ", with " + std::to_string(head.size) +
+                  " bytes, which is none of this build: all ranks must run the same program"});
 }
 
-inline void post_office::ask(node& n, std::span<const byte_span> targets) {
+inline void post_office::deliver(rank_t source, const envelope& head, const std::byte* payload) {
+    const channel on{.context = head.context, .tag = head.tag};
+    node& n = inbox_.append(source, on);
+    keep_payload(n, payload, head.size);
+    n.handed = head.kind == note::handed || head.kind == note::announce_handed;
+    n.id = head.id;
+    n.count = head.pieces;
+    if (head.kind == note::lent || head.kind == note::handed) {
+        n.size = head.size;
+        n.pieces = byte_view(n.payload(), n.size);
+    } else {
+        n.is = node::state::announced;
+        n.size = 0;
+        for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(n.payload(), i);
+    }
+    if (head.context != known_open_) {
+        if (control_.calls.is_closed(head.context)) return drop(n);
+        known_open_ = head.context;
+    }
+    if (const auto expected = expectations_.take(source, on)) fulfil(n, *expected);
+}
+
+inline void post_office::keep_payload(node& n, const std::byte* payload, std::size_t size) {
+    if (size <= node::inside) {
+        if (size != 0) std::memcpy(n.small, payload, size);
+        return;
+    }
+    if (payload == landing_.data() + storage::alignment) {
+        n.note = std::exchange(landing_, landings_.take(landing_size()));
+        return;
+    }
+    n.note = landings_.take(landing_size());
+    std::memcpy(n.note.data() + storage::alignment, payload, size);
+}
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_receiving.hpp
+
+// What a receiver does with messages of a post office.
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+inline node* post_office::take(std::span<const rank_t> peers, channel on) {
+    node* best = nullptr;
+    for (const rank_t peer : peers)
+        if (node* n = inbox_.first(peer, on);
+            n != nullptr && n->is == node::state::complete && (best == nullptr || n->arrival < best->arrival))
+            best = n;
+    if (best == nullptr) best = ask_first(peers, on);
+    if (best != nullptr) taken(*best);
+    return best;
+}
+
+inline node* post_office::take_latest(std::span<const rank_t> peers, channel on) {
+    node *newest = nullptr, *chosen = nullptr;
+    const auto is_later = [](const node& n, const node* than) { return than == nullptr || n.arrival > than->arrival; };
+    for (const rank_t peer : peers)
+        for (node* n = inbox_.first(peer, on); n != nullptr; n = inbox_.next(*n)) {
+            if (is_later(*n, newest)) newest = n;
+            if (n->latest && is_later(*n, chosen)) chosen = n;
+        }
+    if (newest == nullptr) return nullptr;
+    if (chosen == nullptr || newest->is == node::state::complete) chosen = newest;
+    for (const rank_t peer : peers)
+        for (node* n = inbox_.first(peer, on); n != nullptr;)
+            if (node* const seen = std::exchange(n, inbox_.next(*n)); seen != newest && seen != chosen) drop(*seen);
+    chosen->latest = true;
+    if (chosen->is == node::state::announced && !ask(*chosen)) return nullptr;
+    if (chosen->is != node::state::complete) return nullptr;
+    taken(*chosen);
+    return chosen;
+}
+
+inline node* post_office::claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room) {
+    node* const n = inbox_.first(peer, on);
+    if (n == nullptr) return nullptr;
+    if (n->is == node::state::announced && n->size == room && n->source != rank()) {
+        inbox_.unlink(*n);
+        n->claimed = true;
+        ask(*n, targets);
+        return n;
+    }
+    if (n->is == node::state::announced && !ask(*n)) return nullptr;
+    if (n->is != node::state::complete) return nullptr;
+    inbox_.unlink(*n);
+    return n;
+}
+
+inline void post_office::unclaim(node& n) {
+    if (n.is_gone()) return release(n);
+    if (n.straight && n.is == node::state::complete) assemble(n);
+    n.straight = n.claimed = false;
+    inbox_.put_back(n);
+}
+
+inline void post_office::expect(const expectation& next) {
+    if (node* const n = inbox_.first_unexpected(next.peer, next.on))
+        fulfil(*n, next);
+    else
+        expectations_.add(next);
+}
+
+inline node* post_office::take_placed(channel on) {
+    node* const found = inbox_.find([=](const node& n) { return n.placed && n.on == on; });
+    if (found != nullptr) {
+        inbox_.unlink(*found);
+        repay(*found);
+    }
+    return found;
+}
+
+/// False when it had been withdrawn, and is gone.
+inline bool post_office::ask(node& n, std::span<const byte_span> targets) {
     n.straight = transfers_.place(n, targets);
     if (n.source == rank()) {
-        transfers_.copy(n);
-        return assemble(n);
+        n.withdrawn = !transfers_.copy(n);
+        return ended(n, n.withdrawn), !n.withdrawn;
     }
     const std::uint32_t tag = transfers_.expect(n);
     tell(n.source, {.context = n.parts.size(), .id = n.id, .tag = tag, .kind = note::ask});
-    if (!n.straight) return;
+    if (!n.straight) return true;
     assemble(n);  // the small pieces are here; the large ones will be
     for (std::size_t i = 0, at = 0; i < n.count; at += n.sizes[i++])
         if (transfers_.is_small(n.sizes[i])) rill::detail::copy_across(n.pieces[i], targets, at);
+    return true;
 }
 
 /// A message that is expected comes before anybody waits for it.
 inline void post_office::fulfil(node& n, const expectation& by) {
     n.expected = true;
     if (n.is != node::state::announced) return;
-    ask(n, by.has_room_for(n.size) && n.source != rank() ? by.places() : std::span<const byte_span>{});
-    n.placed = std::exchange(n.straight, false);
+    const bool fits = by.has_room_for(n.size) && n.source != rank();
+    if (ask(n, fits ? by.places() : std::span<const byte_span>{})) n.placed = std::exchange(n.straight, false);
 }
 
 /// Nothing that comes first is here: asks for what is announced. Only what comes from this rank is here at once.
@@ -1999,8 +2243,7 @@ inline node* post_office::ask_first(std::span<const rank_t> peers, channel on) {
     for (const rank_t peer : peers) {
         node* const n = inbox_.first(peer, on);
         if (n == nullptr || n->is != node::state::announced) continue;
-        ask(*n);
-        if (n->is == node::state::complete) here = n;
+        if (ask(*n) && n->is == node::state::complete) here = n;
     }
     return here;
 }
@@ -2043,6 +2286,10 @@ inline void post_office::drop(node& n) {
 
 inline void post_office::discard(node& n) noexcept {
     inbox_.unlink(n);
+    dispose(n);
+}
+
+inline void post_office::dispose(node& n) noexcept {
     if (n.is == node::state::asked)
         n.doomed = true;
     else
@@ -2068,121 +2315,89 @@ inline void post_office::pay(rank_t peer) {
     tell(peer, {.id = std::exchange(to.owed, 0), .kind = note::credit});
 }
 
-inline void post_office::handle(rank_t source, const envelope& head, const std::byte* payload) {
-    if (head.kind == note::ask) return transfers_.answer(source, head.id, head.tag, head.context);
-    if (head.incarnation != incarnation_) return;
-    if (!is_whole(head, payload, transfers_.small())) refuse(source, head, sizeof head + head.size);
-    peer_state& peer = peers_[static_cast<std::size_t>(source)];
-    switch (head.kind) {
-        case note::lent:
-        case note::handed:
-        case note::announce_lent:
-        case note::announce_handed: return deliver(source, head, payload);
-        case note::withdraw:
-            return inbox_.for_each_of(
-                source, [&](const node& n) { return n.id == head.id && n.is == node::state::announced; },
-                [&](node& n) { discard(n); });
-        case note::drop:
-            if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving) outbox_.close(*sent);
-            return;
-        case note::credit:
-            peer.outstanding -= head.id;
-            peer.want_sent = false;
-            return;
-        case note::want: peer.wanted = true; return pay(source);
-        default: return handle_control(source, head, payload);
-    }
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_sending.hpp
+
+// What a sender does with messages of a post office.
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+inline std::uint64_t post_office::post(rank_t peer, channel on, const byte_pieces& pieces) {
+    const std::size_t size = pieces.size_bytes();
+    count_sent(size);
+    if (size <= chosen_.eager_bytes) return send_whole(note::lent, peer, on, pieces, size), 0;
+    outgoing& sent = outbox_.open(peer);
+    sent.pieces = pieces;
+    return announce(note::announce_lent, sent, on);
 }
 
-inline void post_office::refuse(rank_t source, const envelope& head, std::size_t size) const {
-    throw protocol_error(abort_notice{
-        .kind = failure::protocol,
-        .culprit = source,
-        .reason = "rank " + std::to_string(source) + " sent rank " + std::to_string(rank()) + " a note of kind " +
-                  std::to_string(static_cast<int>(head.kind)) + " in " + std::to_string(size) +
-                  " bytes, which is none of this build: all ranks must run the same program"});
+inline bool post_office::post(rank_t peer, channel on, buffer& bytes) {
+    peer_state& to = peers_[static_cast<std::size_t>(peer)];
+    const std::size_t size = bytes.size();
+    if (to.outstanding != 0 &&
+        (to.outstanding > chosen_.mailbox_bytes || size > chosen_.mailbox_bytes - to.outstanding)) {
+        if (!std::exchange(to.want_sent, true)) tell(peer, {.kind = note::want});
+        return false;
+    }
+    to.outstanding += size;
+    count_sent(size);
+    if (size <= chosen_.eager_bytes) {
+        send_whole(note::handed, peer, on, byte_view(bytes), size);
+        buffer().swap(bytes);
+        return true;
+    }
+    outgoing& sent = outbox_.open(peer);
+    sent.owned = std::move(bytes);
+    sent.pieces = byte_view(sent.owned);
+    announce(note::announce_handed, sent, on);
+    return true;
 }
 
-inline void post_office::deliver(rank_t source, const envelope& head, const std::byte* payload) {
-    const channel on{.context = head.context, .tag = head.tag};
-    node& n = inbox_.append(source, on);
-    keep_payload(n, payload, head.size);
-    n.handed = head.kind == note::handed || head.kind == note::announce_handed;
-    n.id = head.id;
-    n.count = head.pieces;
-    if (head.kind == note::lent || head.kind == note::handed) {
-        n.size = head.size;
-        n.pieces = byte_view(n.payload(), n.size);
-    } else {
-        n.is = node::state::announced;
-        n.size = 0;
-        for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(n.payload(), i);
-    }
-    if (head.context != known_open_) {
-        if (control_.calls.is_closed(head.context)) return drop(n);
-        known_open_ = head.context;
-    }
-    if (const auto expected = expectations_.take(source, on)) fulfil(n, *expected);
+inline bool post_office::withdraw(std::uint64_t id) {
+    outgoing* const sent = outbox_.find(id);
+    if (sent == nullptr) return true;
+    if (sent->is_moving) return false;
+    const rank_t peer = sent->peer;
+    outbox_.close(*sent);
+    tell(peer, {.id = id, .kind = note::withdraw});
+    return true;
 }
 
-inline void post_office::keep_payload(node& n, const std::byte* payload, std::size_t size) {
-    if (size <= node::inside) {
-        if (size != 0) std::memcpy(n.small, payload, size);
-        return;
+inline void post_office::send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size) {
+    const envelope head{.context = on.context,
+                        .incarnation = incarnation_,
+                        .tag = on.tag,
+                        .size = static_cast<std::uint32_t>(size),
+                        .kind = kind};
+    parcel& sent = parcels_.compose(size);
+    std::byte* at = sent.payload();
+    for (const byte_view piece : pieces) {
+        if (!piece.empty()) std::memcpy(at, piece.data(), piece.size());
+        at += piece.size();
     }
-    if (payload == landing_.data() + storage::alignment) {
-        n.note = std::exchange(landing_, landings_.take(landing_size()));
-        return;
-    }
-    n.note = landings_.take(landing_size());
-    std::memcpy(n.note.data() + storage::alignment, payload, size);
-}
-
-inline void post_office::handle_control(rank_t source, const envelope& head, const std::byte* payload) {
-    switch (head.kind) {
-        case note::report: return judge(source, packed_notice::unpack({payload, head.size}));
-        case note::verdict: return learn(packed_notice::unpack({payload, head.size}));
-        case note::question:
-            control_.remember({.peer = source, .context = head.context, .number = head.id});
-            return answer_questions(head.context);
-        case note::answer: {
-            call_signature call;
-            std::memcpy(&call, payload, sizeof call);
-            return control_.learn(source, head.context, call);
-        }
-        case note::leave:
-            control_.any_failed |= head.id != 0;
-            if (++control_.ranks_left < size()) return;
-            tell_others({.id = control_.any_failed ? 1U : 0U, .kind = note::all_left});
-            control_.all_left = true;
-            return;
-        default: control_.any_failed = head.id != 0; control_.all_left = true;
-    }
-}
-
-inline void post_office::learn(const abort_notice& notice) {
-    if (control_.find_notice(notice.context) == nullptr) control_.notices.emplace(notice.context, notice);
-}
-
-/// On rank 0, whose word is the order of notices.
-inline void post_office::judge(rank_t source, const abort_notice& notice) {
-    if (const abort_notice* const first = control_.find_notice(notice.context))
-        tell(source, {.kind = note::verdict}, packed_notice(*first).view());
+    if (peer == rank())
+        deliver(peer, head, sent.payload());
     else
-        decide(notice);
+        parcels_.send(head, peer);
 }
 
-/// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile.
-inline void post_office::answer_questions(std::uint64_t context) {
-    const auto answered = [&](const control::question& asked) {
-        if (asked.context != context) return false;
-        const auto entered = control_.calls.entered_or_later(context, asked.number);
-        if (!entered) return false;
-        tell(asked.peer, {.context = context, .kind = note::answer},
-             {reinterpret_cast<const std::byte*>(&*entered), sizeof(call_signature)});
-        return entered->number == asked.number;
-    };
-    std::erase_if(control_.questions, answered);
+inline std::uint64_t post_office::announce(note kind, outgoing& sent, channel on) {
+    const std::size_t size = announcement::size_bytes(sent.pieces, transfers_.small());
+    const envelope head{.context = on.context,
+                        .id = sent.id,
+                        .incarnation = incarnation_,
+                        .tag = on.tag,
+                        .size = static_cast<std::uint32_t>(size),
+                        .kind = kind,
+                        .pieces = static_cast<std::uint8_t>(sent.pieces.count())};
+    parcel& told = parcels_.compose(size);
+    announcement::write(sent.pieces, transfers_.small(), told.payload());
+    if (sent.peer == rank())
+        deliver(sent.peer, head, told.payload());
+    else
+        parcels_.send(head, sent.peer);
+    return head.id;
 }
 
 }  // namespace rill::inline RILL_ABI::mpi::detail
@@ -2192,7 +2407,7 @@ inline void post_office::answer_questions(std::uint64_t context) {
 namespace rill::inline RILL_ABI::mpi::detail {
 
 /// Set while this thread runs an activity.
-inline thread_local const task* own_task = nullptr;
+inline thread_local const activity_state* own_activity = nullptr;
 
 /// A mutex where several threads may come, nothing where they may not.
 class optional_mutex {
@@ -2214,10 +2429,11 @@ class optional_mutex {
 /// What a wait does between two looks: it polls for a while, then gives its core away.
 class turns {
   public:
-    void configure(const options& chosen, int ranks) {
+    /// `neighbours`: the ranks that share this one's cores, and this one.
+    void configure(const options& chosen, int neighbours) {
         spins_ = chosen.spins;
         nap_ = chosen.nap;
-        ranks_ = ranks;
+        neighbours_ = neighbours;
     }
     /// Activities that are threads: each rank is thought to run as many as this one.
     void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
@@ -2225,7 +2441,7 @@ class turns {
     void pass(std::int64_t looks, bool sleeps) const {
         const std::int64_t spins = is_crowded() ? 0 : spins_;
         if (looks < spins) return;
-        const bool naps = sleeps || (own_task != nullptr && looks > spins + spins_);
+        const bool naps = sleeps || (own_activity != nullptr && looks > spins + spins_);
         if (naps && nap_.ns > 0 && !is_simulation)
             std::this_thread::sleep_for(std::chrono::nanoseconds(nap_.ns));
         else
@@ -2233,13 +2449,234 @@ class turns {
     }
 
   private:
-    bool is_crowded() const { return ranks_ * (1 + threads_.load(std::memory_order_relaxed)) > cores_; }
+    bool is_crowded() const { return neighbours_ * (1 + threads_.load(std::memory_order_relaxed)) > cores_; }
 
     int spins_ = 0;
     duration nap_{};
-    int ranks_ = 1;
+    int neighbours_ = 1;
     std::atomic<int> threads_{0};
     int cores_ = static_cast<int>(std::thread::hardware_concurrency());
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_waiting.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// One rank's post office and those who wait at it: whoever waits makes progress for all.
+class waiting {
+  public:
+    rank_t rank() const { return office_.rank(); }
+    int size() const { return office_.size(); }
+    const port& through() const { return office_.through(); }
+    const options& chosen() const { return office_.chosen(); }
+    bool is_concurrent() const { return mutex_.is_enabled(); }
+    fiber_team& fibers() { return fibers_; }
+    turns& patience() { return turns_; }
+
+    time_point now() const {
+        require_alive();
+        return wall_clock();
+    }
+
+    /// Calls `ready()`, which may take what it waits for, until it is true; false when `until` has passed. Throws when
+    /// the context has ended.
+    template <class Ready>
+    bool wait(std::uint64_t context, deadline until, Ready&& ready, bool sleeps = false) {
+        guard lock(mutex_);
+        if (++waits_begun_ % 16 == 0 && alive_) step();  // who never has to wait must not keep the others waiting
+        for (std::int64_t looks = 0;;) {
+            throw_if_ended(context);
+            if (ready()) return true;
+            const bool moved = step();
+            if (moved && looks++ % 64 != 63) continue;
+            if (has_passed(until, looks)) return false;
+            idle(lock, until, looks++, sleeps, !moved);
+        }
+    }
+
+    /// Returns when a fiber has finished.
+    void see_off(const fiber_team::member& leaving) noexcept {
+        guard lock(mutex_);
+        for (std::int64_t looks = 0; !leaving.finished; ++looks) {
+            try {
+                if (alive_ && step()) continue;
+            } catch (...) {  // its own waits throw the same, and end it
+            }
+            if (fibers_.is_inside()) {
+                fibers_.pass();
+                continue;
+            }
+            fibers_.take_turns();
+            turns_.pass(looks, false);
+        }
+    }
+
+  protected:
+    using guard = std::unique_lock<optional_mutex>;
+
+    explicit waiting(MPI_Comm of) : office_(of) {}
+    ~waiting() = default;
+
+    /// The same, whatever has ended: true, too, when MPI has.
+    template <class Ready>
+    bool wait_regardless(guard& lock, deadline until, Ready&& ready) {
+        for (std::int64_t looks = 0; alive_ && !ready();) {
+            const bool moved = step();
+            if (moved && looks++ % 64 != 63) continue;
+            if (has_passed(until, looks)) return false;
+            idle(lock, until, looks++, false, !moved);
+        }
+        return true;
+    }
+    /// The same, whatever other notes bring; true, too, when MPI has failed, and nothing can be waited for.
+    template <class Ready>
+    bool outlast(guard& lock, deadline until, Ready&& ready) noexcept {
+        for (;;) {
+            try {
+                return wait_regardless(lock, until, ready);
+            } catch (const library_error&) {
+                return true;
+            } catch (...) {
+            }
+        }
+    }
+
+    bool step() { return office_.progress(); }
+
+    void require_alive() const {
+        if (!alive_) [[unlikely]]
+            throw library_error(rank(), "the endpoint has outlived MPI, which has been finalised, or its communicator");
+    }
+
+    post_office office_;
+    optional_mutex mutex_;
+    fiber_team fibers_;
+    turns turns_;
+    bool alive_ = true;
+
+  private:
+    void throw_if_ended(std::uint64_t context) {
+        require_alive();
+        if (const abort_notice* const notice = office_.knowledge().find_notice(context)) throw_error(*notice);
+        if (fibers_.must_stop() || (own_activity != nullptr && own_activity->stop.load(std::memory_order_acquire)))
+            throw_error(
+                {.context = context,
+                 .culprit = rank(),
+                 .reason = "rank " + std::to_string(rank()) + " left an activity behind: an exception passed it"});
+    }
+
+    /// Who does not want to wait still gives the fibers one turn.
+    bool has_passed(deadline until, std::int64_t looks) const {
+        if (until.is_immediate()) return looks > 0 || !fibers_.any();
+        return !until.is_never() && looks % 8 == 0 && wall_clock() >= until.at;
+    }
+
+    /// `blocks`: nothing has come since it was last seen that what is waited for is not here.
+    void idle(guard& lock, deadline until, std::int64_t looks, bool sleeps, bool blocks) {
+        if (fibers_.is_inside()) return fibers_.pass();
+        if (fibers_.any())
+            fibers_.take_turns();
+        else if (blocks && may_block(until))
+            return office_.through().await_note();
+        if (until.is_immediate()) return;
+        lock.unlock();
+        turns_.pass(looks, sleeps);
+        lock.lock();
+    }
+    bool may_block(deadline until) const {
+        const duration beyond = office_.chosen().blocks_beyond;
+        return beyond.ns != forever_ns && !is_concurrent() && office_.only_waits_for_notes() &&
+               until.at - wall_clock() > beyond;
+    }
+
+    unsigned waits_begun_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
+
+// ===== rill/transport/detail/mpi_endings.hpp
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// How operations and runs end, well or not, on all ranks alike.
+class endings : public waiting {
+  public:
+    /// Rank 0 says which notice was the first. Where it is deaf, all others are asked to listen after half of the
+    /// patience, and after all of it this rank decides: for the lowest culprit of whom it has heard. Among ranks that
+    /// listen no two decide otherwise: who failed later hears of the decision before its own patience ends.
+    abort_notice abort(const abort_notice& given) {
+        const abort_notice notice = travelling(given);
+        guard lock(mutex_);
+        try {
+            if (alive_) agree_on(lock, notice);
+        } catch (const error&) {  // MPI has failed: the others may hear why, or not
+        }
+        const abort_notice* const first = find_notice(notice.context);
+        return first != nullptr ? *first : notice;
+    }
+    std::optional<abort_notice> aborted(std::uint64_t context) {
+        const guard lock(mutex_);
+        const abort_notice* const first = find_notice(context);
+        return first == nullptr ? std::nullopt : std::optional(*first);
+    }
+    std::optional<abort_notice> origin_of(const abort_notice& told) {
+        const guard lock(mutex_);
+        return office_.knowledge().origin_of(told);
+    }
+
+    /// Says that this rank has ended.
+    void leave(bool failed) {
+        const guard lock(mutex_);
+        require_alive();
+        office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
+    }
+    /// Returns when all ranks have left: what has ended the run of one that failed. When the run has failed and some
+    /// rank does not leave: after a while.
+    std::optional<abort_notice> await_all_left() {
+        guard lock(mutex_);
+        const control& known = office_.knowledge();
+        const auto failed = [&] { return find_notice(every_context) != nullptr; };
+        const auto all_left = [&] { return known.all_left && (!known.any_failed || failed()); };
+        wait_regardless(lock, deadline::never, [&] { return failed() || all_left(); });
+        wait_regardless(lock, wall_clock() + chosen().failure_patience, all_left);
+        if (!failed() || (known.all_left && !known.any_failed)) return std::nullopt;
+        return *find_notice(every_context);
+    }
+
+  protected:
+    using waiting::waiting;
+    ~endings() = default;
+
+    /// Waits until `done()`: MPI has given back memory that is the user's, which `peer` writes to or reads. If that
+    /// takes too long, ends the job: the memory can be neither given back nor kept.
+    template <class Done>
+    void settle(guard& lock, rank_t peer, std::uint64_t context, Done&& done) noexcept {
+        if (outlast(lock, wall_clock() + chosen().failure_patience, done)) return;
+        const abort_notice* const failed = find_notice(context);
+        std::fprintf(stderr,
+                     "rill: rank %d ends the job: MPI moves a message between its memory and rank %d, which does not "
+                     "go on with it for %g s%s%s\n",
+                     rank(), peer, chosen().failure_patience.seconds(), failed == nullptr ? "" : " after ",
+                     failed == nullptr ? "" : failed->reason.c_str());
+        through().end_job();
+    }
+
+  private:
+    const abort_notice* find_notice(std::uint64_t context) { return office_.knowledge().find_notice(context); }
+
+    void agree_on(guard& lock, const abort_notice& notice) {
+        const packed_notice report(notice);
+        const auto is_known = [&] { return find_notice(notice.context) != nullptr; };
+        const duration half{chosen().abort_patience.ns / 2};
+        if (is_known()) return;
+        office_.tell(0, {.kind = note::report}, report.view());
+        if (outlast(lock, wall_clock() + half, is_known)) return;
+        for (rank_t peer = 1; peer < size(); ++peer) office_.tell(peer, {.kind = note::report}, report.view());
+        if (outlast(lock, wall_clock() + half, is_known)) return;
+        office_.decide(notice.context);
+    }
 };
 
 }  // namespace rill::inline RILL_ABI::mpi::detail
@@ -2248,22 +2685,14 @@ class turns {
 
 namespace rill::inline RILL_ABI::mpi::detail {
 
-/// One rank's post office and those who wait at it: whoever waits makes progress for all. Used by one endpoint after
-/// the other.
-class engine {
+/// All that endpoints of one rank do on one pair of communicators, one endpoint after the other. It lives as long as
+/// those, and as anything that its endpoints have handed out.
+class engine : public endings, public std::enable_shared_from_this<engine> {
   public:
-    explicit engine(MPI_Comm of) : office_(of) {}
+    explicit engine(MPI_Comm of) : endings(of) {}
 
-    rank_t rank() const { return office_.rank(); }
-    int size() const { return office_.size(); }
-    const port& through() const { return office_.through(); }
     thread_level level() const { return level_; }
-    bool is_concurrent() const { return mutex_.is_enabled(); }
-    bool is_alive() const { return alive_; }
     bool is_in_use() const { return in_use_; }
-    crew& fibers() { return crew_; }
-    turns& patience() { return turns_; }
-    const options& chosen() const { return office_.chosen(); }
     /// Of a dense collective; the same on all ranks.
     std::size_t chunk_bytes() const {
         constexpr std::size_t frame_head = 512;  // with room for more than it takes
@@ -2276,7 +2705,7 @@ class engine {
     void open(const options& chosen) {
         level_ = granted_level();
         mutex_.enable(level_ == thread_level::multiple);
-        turns_.configure(chosen, size());
+        turns_.configure(chosen, through().neighbours());
         office_.open(chosen, ++incarnation_);
         in_use_ = true;
     }
@@ -2294,28 +2723,6 @@ class engine {
     /// Collective, after `end`.
     void free() { office_.free(); }
 
-    /// Calls `ready()`, which may take what it waits for, until it is true; false when `until` has passed. Throws when
-    /// the context has ended.
-    template <class Ready>
-    bool wait(std::uint64_t context, deadline until, Ready&& ready, bool sleeps = false) {
-        guard lock(mutex_);
-        if (++found_at_once_ % 16 == 0 && alive_) step();  // who never has to wait must not keep the others waiting
-        for (std::int64_t looks = 0;;) {
-            throw_if_ended(context);
-            if (ready()) return true;
-            const bool moved = step();
-            if (moved && looks++ % 64 != 63) continue;
-            if (has_passed(until, looks)) return false;
-            idle(lock, until, looks++, sleeps, !moved);
-        }
-    }
-    /// The same, whatever has ended; returns, too, when MPI has.
-    template <class Ready>
-    void wait_regardless(deadline until, Ready&& ready) {
-        guard lock(mutex_);
-        wait_locked(lock, until, ready);
-    }
-
     std::uint64_t post(rank_t peer, channel on, const byte_pieces& pieces) {
         const guard lock(mutex_);
         require_alive();
@@ -2331,17 +2738,19 @@ class engine {
     }
     bool is_done(std::uint64_t id) {
         const guard lock(mutex_);
-        if (!office_.is_done(id) && alive_) step();
+        if (office_.is_done(id)) return true;
+        require_alive();
+        step();
         return office_.is_done(id);
     }
     bool await(std::uint64_t id, std::uint64_t context, deadline until) {
         return wait(context, until, [&] { return office_.is_done(id); });
     }
-    void await_regardless(std::uint64_t id) noexcept {
-        try {
-            wait_regardless(deadline::never, [&] { return office_.is_done(id); });
-        } catch (...) {  // MPI has failed: nothing can be waited for
-        }
+    /// Withdraws what nobody has asked for, and waits for what moves.
+    void settle_sent(std::uint64_t id, std::uint64_t context) noexcept {
+        if (withdraw(id)) return;
+        guard lock(mutex_);
+        settle(lock, office_.receiver_of(id), context, [&] { return office_.is_done(id); });
     }
     /// True when it is no longer under way.
     bool withdraw(std::uint64_t id) noexcept {
@@ -2372,9 +2781,14 @@ class engine {
         office_.expect({peer, on, targets});
     }
     void forget(channel on) noexcept {
-        const guard lock(mutex_);
+        guard lock(mutex_);
         try {
-            if (alive_) office_.forget(on);
+            if (!alive_) return;
+            office_.forget(on);
+            while (node* const placed = office_.take_placed(on)) {
+                redirect(lock, *placed);
+                office_.dispose(*placed);
+            }
         } catch (...) {  // MPI has failed: nothing comes any more
         }
     }
@@ -2386,20 +2800,11 @@ class engine {
 
     void announce(std::uint64_t context, const call_signature& call) {
         const guard lock(mutex_);
+        require_alive();
         office_.knowledge().calls.announce(context, call);
         if (!office_.knowledge().questions.empty()) office_.answer_questions(context);
     }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until);
-    abort_notice abort(const abort_notice& given);
-    std::optional<abort_notice> aborted(std::uint64_t context) {
-        const guard lock(mutex_);
-        const abort_notice* const first = office_.knowledge().find_notice(context);
-        return first == nullptr ? std::nullopt : std::optional(*first);
-    }
-    std::optional<abort_notice> origin_of(const abort_notice& told) {
-        const guard lock(mutex_);
-        return office_.knowledge().origin_of(told);
-    }
     std::uint64_t next_context(std::uint64_t key) {
         const guard lock(mutex_);
         return office_.knowledge().calls.next_context(key);
@@ -2412,103 +2817,15 @@ class engine {
         const guard lock(mutex_);
         return office_.counted();
     }
-    /// Says that this rank has ended.
-    void leave(bool failed) {
-        const guard lock(mutex_);
-        require_alive();
-        office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
-    }
-    /// Returns when all ranks have left: what has ended the run of one that failed.
-    std::optional<abort_notice> await_all_left() {
-        const control& known = office_.knowledge();
-        wait_regardless(deadline::never, [&] {
-            return known.all_left && (!known.any_failed || known.find_notice(every_context) != nullptr);
-        });
-        return known.any_failed ? aborted(every_context) : std::nullopt;
-    }
-
-    /// Returns when a fiber has finished.
-    void see_off(const crew::member& leaving) noexcept {
-        guard lock(mutex_);
-        for (std::int64_t looks = 0; !leaving.finished; ++looks) {
-            try {
-                if (alive_ && step()) continue;
-            } catch (...) {  // its own waits throw the same, and end it
-            }
-            if (crew_.is_inside()) {
-                crew_.pass();
-                continue;
-            }
-            crew_.take_turns();
-            turns_.pass(looks, false);
-        }
-    }
-
-    time_point now() const {
-        require_alive();
-        return wall_clock();
-    }
 
   private:
-    using guard = std::unique_lock<optional_mutex>;
-
-    template <class Ready>
-    void wait_locked(guard& lock, deadline until, Ready&& ready) {
-        for (std::int64_t looks = 0; alive_ && !ready();) {
-            if (step()) continue;
-            if (has_passed(until, looks)) return;
-            idle(lock, until, looks++, false, true);
-        }
+    void redirect(guard& lock, node& n) {
+        redirection under_way = office_.redirect(n);
+        settle(lock, n.source, n.on.context, [&] { return under_way.look(); });
     }
 
-    bool step() { return office_.progress(); }
-
-    void require_alive() const {
-        if (!alive_) [[unlikely]]
-            throw library_error(rank(), "the endpoint has outlived MPI, which has been finalised, or its communicator");
-    }
-    void throw_if_ended(std::uint64_t context) {
-        require_alive();
-        if (const abort_notice* const notice = office_.knowledge().find_notice(context)) throw_error(*notice);
-        if (crew_.must_stop() || (own_task != nullptr && own_task->stop.load(std::memory_order_acquire)))
-            throw_error(
-                {.context = context,
-                 .culprit = rank(),
-                 .reason = "rank " + std::to_string(rank()) + " left an activity behind: an exception passed it"});
-    }
-
-    /// Who does not want to wait still gives the fibers one turn.
-    bool has_passed(deadline until, std::int64_t looks) const {
-        if (until.is_immediate()) return looks > 0 || !crew_.any();
-        return !until.is_never() && looks % 8 == 0 && wall_clock() >= until.at;
-    }
-
-    /// `blocks`: nothing has come since it was last seen that what is waited for is not here.
-    void idle(guard& lock, deadline until, std::int64_t looks, bool sleeps, bool blocks) {
-        if (crew_.is_inside()) return crew_.pass();
-        if (crew_.any())
-            crew_.take_turns();
-        else if (blocks && may_block(until))
-            return office_.through().await_note();
-        if (until.is_immediate()) return;
-        lock.unlock();
-        turns_.pass(looks, sleeps);
-        lock.lock();
-    }
-    bool may_block(deadline until) const {
-        const duration beyond = office_.chosen().blocks_beyond;
-        return beyond.ns != forever_ns && !is_concurrent() && office_.only_waits_for_notes() &&
-               until.at - wall_clock() > beyond;
-    }
-
-    post_office office_;
-    optional_mutex mutex_;
-    crew crew_;
-    turns turns_;
     thread_level level_ = thread_level::single;
     std::uint32_t incarnation_ = 0;
-    unsigned found_at_once_ = 0;
-    bool alive_ = true;
     bool in_use_ = false;
 };
 
@@ -2518,13 +2835,15 @@ inline node* engine::receive_into(rank_t peer, channel on, std::span<const byte_
     for (const byte_span target : targets) room += target.size();
     node* claimed = nullptr;
     const auto arrives = [&] {
-        if (claimed != nullptr && claimed->withdrawn) office_.release(*std::exchange(claimed, nullptr));
+        if (claimed != nullptr && claimed->is_gone()) office_.release(*std::exchange(claimed, nullptr));
         if (claimed == nullptr) claimed = office_.claim(peer, on, targets, room);
         return claimed != nullptr && claimed->is == node::state::complete;
     };
     const auto give_back = [&] {
-        const guard lock(mutex_);
-        if (claimed != nullptr && alive_) office_.unclaim(*claimed);
+        guard lock(mutex_);
+        if (claimed == nullptr || !alive_) return;
+        if (claimed->straight && !claimed->is_gone()) redirect(lock, *claimed);
+        if (alive_) office_.unclaim(*claimed);
     };
     try {
         if (!wait(on.context, until, arrives)) return give_back(), nullptr;
@@ -2558,20 +2877,6 @@ inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t 
     return told != nullptr ? told->entered_or_later(number) : std::nullopt;
 }
 
-/// Rank 0 says which notice was the first. If it does not in time, this rank tells all ranks itself.
-inline abort_notice engine::abort(const abort_notice& given) {
-    const abort_notice notice = travelling(given);
-    guard lock(mutex_);
-    const auto first = [&] { return office_.knowledge().find_notice(notice.context); };
-    if (first() != nullptr) return *first();
-    if (alive_ && rank() != 0) {
-        office_.tell(0, {.kind = note::report}, packed_notice(notice).view());
-        wait_locked(lock, wall_clock() + chosen().abort_patience, [&] { return first() != nullptr; });
-    }
-    if (first() == nullptr && alive_) office_.decide(notice);
-    return first() != nullptr ? *first() : notice;
-}
-
 }  // namespace rill::inline RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_activity.hpp
@@ -2603,7 +2908,7 @@ class activity {
   private:
     friend class endpoint;
     struct thread_state {
-        detail::task state{};
+        detail::activity_state state{};
         std::thread thread{};
     };
 
@@ -2613,7 +2918,7 @@ class activity {
             start_thread(engine, body);
         else
             start_fiber(engine, body);
-        engine_ = &engine;
+        engine_ = engine.shared_from_this();
     }
 
     template <class Body>
@@ -2621,7 +2926,7 @@ class activity {
         own_ = std::make_unique<thread_state>();
         own_->thread = std::thread([&engine, state = &own_->state, body = std::move(body)]() mutable {
             engine.patience().threads_changed(1);
-            detail::own_task = state;
+            detail::own_activity = state;
             try {
                 body();
             } catch (...) {
@@ -2641,17 +2946,17 @@ class activity {
         member_ = &engine.fibers().start(run, &body, engine.chosen().stack_bytes);
     }
 
-    detail::task& state() { return own_ ? own_->state : member_->state; }
+    detail::activity_state& state() { return own_ ? own_->state : member_->state; }
 
     std::exception_ptr finish() noexcept {
-        detail::engine& engine = *std::exchange(engine_, nullptr);
+        const std::shared_ptr<detail::engine> engine = std::exchange(engine_, nullptr);
         if (own_) {
             own_->thread.join();
             return std::exchange(own_->state.thrown, nullptr);
         }
-        engine.see_off(*member_);
+        engine->see_off(*member_);
         std::exception_ptr thrown = std::exchange(member_->state.thrown, nullptr);
-        engine.fibers().dismiss(*std::exchange(member_, nullptr));
+        engine->fibers().dismiss(*std::exchange(member_, nullptr));
         return thrown;
     }
 
@@ -2662,9 +2967,9 @@ class activity {
         std::swap(unwinding_, other.unwinding_);
     }
 
-    detail::engine* engine_ = nullptr;  // null: joined
+    std::shared_ptr<detail::engine> engine_;  // null: joined
     std::unique_ptr<thread_state> own_;
-    detail::crew::member* member_ = nullptr;
+    detail::fiber_team::member* member_ = nullptr;
     int unwinding_ = std::uncaught_exceptions();
 };
 
@@ -2773,11 +3078,11 @@ class meeting_place {
     }
     /// Activities that share this thread look now: one that is given work sends its first messages at once.
     void ring() {
-        if (crew& sharing = engine_->fibers(); !sharing.is_inside()) sharing.take_turns();
+        if (fiber_team& sharing = engine_->fibers(); !sharing.is_inside()) sharing.take_turns();
     }
 
   private:
-    engine* engine_;
+    std::shared_ptr<engine> engine_;
 };
 
 }  // namespace detail
@@ -2798,7 +3103,7 @@ namespace rill::inline RILL_ABI::mpi {
 /// in the pieces that were sent.
 class message {
   public:
-    message(message&& other) noexcept : engine_(other.engine_), node_(std::exchange(other.node_, nullptr)) {}
+    message(message&& other) noexcept : engine_(std::move(other.engine_)), node_(std::exchange(other.node_, nullptr)) {}
     message& operator=(message&& other) noexcept {
         message moved(std::move(other));
         std::swap(engine_, moved.engine_);
@@ -2814,9 +3119,9 @@ class message {
 
   private:
     friend class endpoint;
-    message(detail::engine& engine, detail::node& taken) : engine_(&engine), node_(&taken) {}
+    message(std::shared_ptr<detail::engine> engine, detail::node& taken) : engine_(std::move(engine)), node_(&taken) {}
 
-    detail::engine* engine_;
+    std::shared_ptr<detail::engine> engine_;
     detail::node* node_;
 };
 
@@ -2826,7 +3131,7 @@ class sending {
   public:
     sending() = default;
     sending(sending&& other) noexcept
-        : engine_(other.engine_), id_(std::exchange(other.id_, 0)), context_(other.context_) {}
+        : engine_(std::move(other.engine_)), id_(std::exchange(other.id_, 0)), context_(other.context_) {}
     sending& operator=(sending&& other) noexcept {
         sending moved(std::move(other));
         std::swap(engine_, moved.engine_);
@@ -2838,6 +3143,7 @@ class sending {
         if (id_ != 0) engine_->withdraw(id_);
     }
 
+    /// Throws what ended the endpoint's communicator or MPI.
     bool done() {
         if (id_ != 0 && engine_->is_done(id_)) id_ = 0;
         return id_ == 0;
@@ -2849,19 +3155,18 @@ class sending {
         return id_ == 0;
     }
 
-    /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it.
+    /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it: see
+    /// `options::failure_patience`.
     void settle() noexcept {
-        if (id_ == 0) return;
-        if (!engine_->withdraw(id_)) engine_->await_regardless(id_);
-        id_ = 0;
+        if (id_ != 0) engine_->settle_sent(std::exchange(id_, 0), context_);
     }
 
   private:
     friend class endpoint;
-    sending(detail::engine& engine, std::uint64_t id, std::uint64_t context)
-        : engine_(&engine), id_(id), context_(context) {}
+    sending(std::shared_ptr<detail::engine> engine, std::uint64_t id, std::uint64_t context)
+        : engine_(std::move(engine)), id_(id), context_(context) {}
 
-    detail::engine* engine_ = nullptr;
+    std::shared_ptr<detail::engine> engine_;
     std::uint64_t id_ = 0;  // 0: done
     std::uint64_t context_ = 0;
 };
@@ -2877,24 +3182,26 @@ namespace rill::inline RILL_ABI::mpi::detail {
 /// MPI.
 class registry {
   public:
+    /// It is never destroyed: an `environment` of static storage duration may end MPI after all other objects.
     static registry& instance() {
-        static registry only;
+        static registry& only = *new registry;
         return only;
     }
 
     /// An engine that no rank uses. Collective; opened endpoints are made and destroyed in the same order on all ranks.
     std::shared_ptr<engine> open(MPI_Comm of, const options& chosen) {
         engines& known = of_communicator(of);
-        std::uint64_t free = 0;
-        if (!known.empty()) free = agree_on(*known.front(), known, chosen);
-        std::size_t first = 0;
-        while (first < known.size() && (first >= 64 || (free >> first & 1U) == 0)) ++first;
-        if (first == known.size()) {
+        if (known.empty()) {
             known.push_back(std::make_shared<engine>(of));
-            if (known.size() == 1) agree_on(*known.front(), known, chosen);
+            agree_on(*known.front(), {}, chosen);
+        } else if (const auto free = agree_on(*known.front(), known, chosen)) {
+            known[*free]->open(chosen);
+            return known[*free];
+        } else {
+            known.push_back(std::make_shared<engine>(of));
         }
-        known[first]->open(chosen);
-        return known[first];
+        known.back()->open(chosen);
+        return known.back();
     }
 
   private:
@@ -2902,18 +3209,25 @@ class registry {
 
     registry() = default;
 
-    /// Which engines are free everywhere. Nobody returns before all have called.
-    static std::uint64_t agree_on(const engine& speaker, const engines& known, const options& chosen) {
-        const std::uint64_t common = mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR, chosen.eager_bytes);
-        std::uint64_t bits[] = {0, common, ~common};
-        for (std::size_t i = 0; i < known.size() && i < 64; ++i)
-            if (!known[i]->is_in_use()) bits[0] |= std::uint64_t{1} << i;
+    /// The first engine that is free everywhere. Nobody returns before all have called.
+    static std::optional<std::size_t> agree_on(const engine& speaker, const engines& known, const options& chosen) {
+        const std::uint64_t common[] = {mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR), chosen.eager_bytes,
+                                        chosen.chunk_bytes};
+        constexpr const char* names[] = {"of other versions of rill", "with other values of eager_bytes",
+                                         "with other values of chunk_bytes"};
+        constexpr std::size_t values = std::size(common);
+        std::vector<std::uint64_t> bits(2 * values + (known.size() + 63) / 64);
+        for (std::size_t i = 0; i < values; ++i) bits[values + i] = ~(bits[i] = common[i]);
+        for (std::size_t i = 0; i < known.size(); ++i)
+            if (!known[i]->is_in_use()) bits[2 * values + i / 64] |= std::uint64_t{1} << i % 64;
         speaker.through().agree(bits);
-        if (bits[1] != common || bits[2] != ~common)
-            throw mismatch(abort_notice{.kind = failure::mismatch,
-                                        .reason = "the ranks make mpi endpoints with other values of eager_bytes, or "
-                                                  "with other versions of rill"});
-        return bits[0];
+        for (std::size_t i = 0; i < values; ++i)
+            if (bits[i] != common[i] || bits[values + i] != ~common[i])
+                throw mismatch(abort_notice{.kind = failure::mismatch,
+                                            .reason = std::string("the ranks make mpi endpoints ") + names[i]});
+        for (std::size_t i = 0; i < known.size(); ++i)
+            if ((bits[2 * values + i / 64] >> i % 64 & 1U) != 0) return i;
+        return std::nullopt;
     }
 
     engines& of_communicator(MPI_Comm of) {
@@ -2939,8 +3253,9 @@ class registry {
         check(MPI_Comm_set_attr(MPI_COMM_SELF, self_key, this), "MPI_Comm_set_attr");
     }
 
-    static int communicator_ends(MPI_Comm, int, void* value, void*) {
-        for (const auto& each : *static_cast<engines*>(value))
+    static int communicator_ends(MPI_Comm, int, void* value, void* self) {
+        const auto ended = static_cast<registry*>(self)->take(static_cast<engines*>(value));
+        for (const auto& each : *ended)
             if (each->end()) each->free();
         return MPI_SUCCESS;
     }
@@ -2948,6 +3263,15 @@ class registry {
         for (const auto& engines_of_one : static_cast<registry*>(value)->all_)
             for (const auto& each : *engines_of_one) each->end();
         return MPI_SUCCESS;
+    }
+
+    std::unique_ptr<engines> take(const engines* ended) {
+        const std::lock_guard lock(mutex_);
+        const auto is_it = [=](const auto& each) { return each.get() == ended; };
+        const auto found = std::find_if(all_.begin(), all_.end(), is_it);
+        std::unique_ptr<engines> taken = std::move(*found);
+        all_.erase(found);
+        return taken;
     }
 
     std::mutex mutex_;
@@ -3023,7 +3347,8 @@ namespace rill::inline RILL_ABI::mpi {
 ///
 /// An exception that leaves a body aborts every context, with its rank as the culprit and what it says as the reason,
 /// so that the waits of all other ranks throw. `run` then throws on every rank: what the rank's own body has thrown, or
-/// the error of the abort.
+/// the error of the abort; it does not wait for ever for a rank that goes on without looking: see
+/// `options::failure_patience`.
 template <class Body>
 void run(MPI_Comm processes, Body&& body, const options& chosen = {});
 
@@ -3040,8 +3365,9 @@ void run(MPI_Comm processes, Body&& body, const options& chosen = {});
 ///
 /// Errors of the library are thrown as `library_error`, also by every wait on an endpoint that has outlived
 /// MPI_Finalize or its communicator. A message of up to `eager_bytes` costs one MPI send; a larger one two more of 32
-/// bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: for each peer about 100 bytes, and what has
-/// arrived.
+/// bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: for each peer about 100 bytes, what has
+/// arrived, and up to 256 MiB of earlier messages for the next ones; between endpoints, until the communicator ends, a
+/// few times `eager_bytes`. What endpoints have handed out may outlive them, and the communicator.
 ///
 /// Under SimGrid's SMPI, processes are to be simulated as threads (`--cfg=contexts/factory:thread`): its other contexts
 /// share among all ranks the state of the exceptions that they handle.
@@ -3081,7 +3407,8 @@ class endpoint {
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         check(peer);
-        return {*engine_, engine_->post(peer, on, pieces), on.context};
+        const std::uint64_t id = engine_->post(peer, on, pieces);
+        return id == 0 ? sending() : sending(engine_, id, on.context);
     }
     bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
         check(peer);
@@ -3105,7 +3432,7 @@ class endpoint {
         detail::node* const found = engine_->receive_into(peer, on, targets, until);
         if (found == nullptr) return false;
         const bool arrived_there = found->straight;
-        const message received(*engine_, *found);
+        const message received(engine_, *found);
         if (!arrived_there) rill::detail::copy_message(rank(), received, on, targets);
         return true;
     }
@@ -3149,13 +3476,13 @@ class endpoint {
 
     std::optional<message> wrap(detail::node* taken) {
         if (taken == nullptr) return std::nullopt;
-        return message(*engine_, *taken);
+        return message(engine_, *taken);
     }
 
     std::shared_ptr<detail::engine> engine_;
 };
 
-inline detail::meeting_place::meeting_place(endpoint& net) : engine_(net.engine_.get()) {}
+inline detail::meeting_place::meeting_place(endpoint& net) : engine_(net.engine_) {}
 
 static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint>);
 

@@ -2,8 +2,8 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
-#include <rill/transport/detail/mpi_crew.hpp>
 #include <rill/transport/detail/mpi_engine.hpp>
+#include <rill/transport/detail/mpi_fiber_team.hpp>
 #include <rill/transport/detail/mpi_turns.hpp>
 
 #include <exception>
@@ -38,7 +38,7 @@ class activity {
   private:
     friend class endpoint;
     struct thread_state {
-        detail::task state{};
+        detail::activity_state state{};
         std::thread thread{};
     };
 
@@ -48,7 +48,7 @@ class activity {
             start_thread(engine, body);
         else
             start_fiber(engine, body);
-        engine_ = &engine;
+        engine_ = engine.shared_from_this();
     }
 
     template <class Body>
@@ -56,7 +56,7 @@ class activity {
         own_ = std::make_unique<thread_state>();
         own_->thread = std::thread([&engine, state = &own_->state, body = std::move(body)]() mutable {
             engine.patience().threads_changed(1);
-            detail::own_task = state;
+            detail::own_activity = state;
             try {
                 body();
             } catch (...) {
@@ -76,17 +76,17 @@ class activity {
         member_ = &engine.fibers().start(run, &body, engine.chosen().stack_bytes);
     }
 
-    detail::task& state() { return own_ ? own_->state : member_->state; }
+    detail::activity_state& state() { return own_ ? own_->state : member_->state; }
 
     std::exception_ptr finish() noexcept {
-        detail::engine& engine = *std::exchange(engine_, nullptr);
+        const std::shared_ptr<detail::engine> engine = std::exchange(engine_, nullptr);
         if (own_) {
             own_->thread.join();
             return std::exchange(own_->state.thrown, nullptr);
         }
-        engine.see_off(*member_);
+        engine->see_off(*member_);
         std::exception_ptr thrown = std::exchange(member_->state.thrown, nullptr);
-        engine.fibers().dismiss(*std::exchange(member_, nullptr));
+        engine->fibers().dismiss(*std::exchange(member_, nullptr));
         return thrown;
     }
 
@@ -97,9 +97,9 @@ class activity {
         std::swap(unwinding_, other.unwinding_);
     }
 
-    detail::engine* engine_ = nullptr;  // null: joined
+    std::shared_ptr<detail::engine> engine_;  // null: joined
     std::unique_ptr<thread_state> own_;
-    detail::crew::member* member_ = nullptr;
+    detail::fiber_team::member* member_ = nullptr;
     int unwinding_ = std::uncaught_exceptions();
 };
 

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace rill::inline RILL_ABI::mpi::detail {
@@ -32,8 +33,16 @@ struct control {
         rill::detail::call_history calls;
     };
 
+    struct report {
+        rank_t source;
+        abort_notice notice;
+
+        auto order() const { return std::pair(notice.culprit, source); }
+    };
+
     rill::detail::call_table calls{};
     std::unordered_map<std::uint64_t, abort_notice> notices{};
+    std::vector<report> reports{};      ///< aborts, none of which is known to be the first
     std::vector<question> questions{};  ///< of others, not yet answered
     std::vector<answer> answers{};      ///< from each peer and context
     int ranks_left = 0;                 ///< on rank 0
@@ -52,6 +61,20 @@ struct control {
         for (const auto& [context, notice] : notices)
             if (rill::detail::same_failure(notice, told)) return notice;
         return std::nullopt;
+    }
+
+    /// The first notice of a context stays.
+    void learn(const abort_notice& notice) {
+        if (find_notice(notice.context) == nullptr) notices.emplace(notice.context, notice);
+        std::erase_if(reports, [&](const report& r) { return find_notice(r.notice.context) != nullptr; });
+    }
+    /// Of those for one context, of which there is one, that of the lowest culprit: who knows the same ones chooses the
+    /// same.
+    const abort_notice& foremost_report(std::uint64_t context) const {
+        const report* foremost = nullptr;
+        for (const report& r : reports)
+            if (r.notice.context == context && (foremost == nullptr || r.order() < foremost->order())) foremost = &r;
+        return foremost->notice;
     }
 
     void learn(rank_t peer, std::uint64_t context, const call_signature& call) {

@@ -48,6 +48,13 @@ static_assert(sizeof(envelope) == 32);
 
 /// The smallest `eager_bytes`: notices and calls must fit.
 inline constexpr std::size_t least_eager_bytes = 1024;
+/// Large pieces are cut: MPI counts in int.
+inline constexpr std::size_t most_part_bytes = std::size_t{1} << 30;
+/// More than any address space has, and little enough for sums not to overflow.
+inline constexpr std::uint64_t most_piece_bytes = std::uint64_t{1} << 48;
+inline constexpr std::uint64_t most_parts = byte_pieces::most * (most_piece_bytes / most_part_bytes);
+/// Every MPI has tags up to 32767.
+inline constexpr std::uint32_t most_data_tag = 32'000;
 
 /// An abort notice as bytes.
 struct packed_notice {
@@ -76,7 +83,10 @@ struct packed_notice {
     byte_view view() const { return {bytes, size}; }
 
     static bool is_whole(byte_view from) {
-        return from.size() >= sizeof(fixed_part) && from.size() == sizeof(fixed_part) + read(from).length;
+        if (from.size() < sizeof(fixed_part)) return false;
+        const fixed_part fixed = read(from);
+        return from.size() == sizeof(fixed_part) + fixed.length && fixed.length <= most_text &&
+               fixed.kind <= failure::deadlock && fixed.culprit >= no_rank && fixed.other >= no_rank;
     }
     static abort_notice unpack(byte_view from) {
         const fixed_part fixed = read(from);
@@ -127,11 +137,16 @@ struct announcement {
     static bool is_whole(byte_view from, std::size_t pieces, std::size_t small) {
         if (pieces > byte_pieces::most || from.size() < table) return false;
         std::size_t size = table;
+        bool any_large = false;  // otherwise there would be nothing to ask for
         for (std::size_t i = 0; i < pieces; ++i) {
             const std::uint64_t piece = size_of_piece(from.data(), i);
-            size += piece <= small ? aligned(piece) : 0;
+            if (piece > most_piece_bytes) return false;
+            if (piece > small)
+                any_large = true;
+            else
+                size += aligned(piece);
         }
-        return from.size() == size;
+        return any_large && from.size() == size;
     }
 };
 
@@ -140,12 +155,15 @@ inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t
     const byte_view content(payload, head.size);
     switch (head.kind) {
         case note::lent:
-        case note::handed: return true;
+        case note::handed: return head.pieces == 0;
         case note::announce_lent:
         case note::announce_handed: return announcement::is_whole(content, head.pieces, small);
         case note::report:
         case note::verdict: return packed_notice::is_whole(content);
         case note::answer: return content.size() == sizeof(call_signature);
+        case note::ask:
+            return content.empty() && 0 < head.tag && head.tag <= most_data_tag && 0 < head.context &&
+                   head.context <= most_parts;
         default: return head.kind <= note::all_left && content.empty();
     }
 }

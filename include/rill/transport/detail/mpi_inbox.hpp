@@ -35,6 +35,8 @@ struct node {
     bool expected = false;  ///< it may come before anybody waits for it
     bool placed = false;    ///< it comes to memory of those who expect it
     bool doomed = false;    ///< nobody will take it: recycled when it has arrived
+    bool leaves = false;    ///< it is being taken out of the memory to which it comes
+    bool latest = false;    ///< chosen by who wants the latest: what is announced later does not displace it
     std::uint8_t count = 0;
     byte_pieces pieces{};
     std::size_t sizes[byte_pieces::most]{};
@@ -45,6 +47,8 @@ struct node {
     node* next = nullptr;
     node* previous = nullptr;
 
+    /// Its sender had withdrawn it when it was asked for.
+    bool is_gone() const { return withdrawn && is == state::complete; }
     const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
 };
 
@@ -92,6 +96,15 @@ class inbox {
         return n;
     }
 
+    /// Some message that `which(node)` selects, or null.
+    template <class Which>
+    node* find(Which which) const {
+        for (const list& from : lists_)
+            for (node* n = from.first; n != nullptr; n = n->next)
+                if (which(*n)) return n;
+        return nullptr;
+    }
+
     void unlink(node& n) {
         list& from = of(n.source);
         (n.previous == nullptr ? from.first : n.previous->next) = n.next;
@@ -128,7 +141,7 @@ class inbox {
         }
         node& taken = *std::exchange(free_, free_->next);
         taken.handed = taken.withdrawn = taken.claimed = taken.straight = false;
-        taken.expected = taken.placed = taken.doomed = false;
+        taken.expected = taken.placed = taken.doomed = taken.leaves = taken.latest = false;
         taken.is = node::state::complete;
         return taken;
     }

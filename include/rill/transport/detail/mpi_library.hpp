@@ -15,6 +15,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -29,7 +30,7 @@
 namespace rill::inline RILL_ABI::mpi {
 
 /// The MPI library refused a call (`what()` has its own text), or was finalised under a living endpoint. The culprit is
-/// the rank that reports it.
+/// the rank that reports it, as its endpoint numbers it; none before there is an endpoint.
 class library_error : public error {
   public:
     library_error(rank_t rank, std::string reason)
@@ -61,23 +62,17 @@ inline bool is_finalised() {
 }
 inline bool is_running() { return is_initialised() && !is_finalised(); }
 
-inline rank_t world_rank() {
-    int rank = no_rank;
-    if (is_running()) MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank;
-}
-
-[[noreturn]] inline void fail(int code, const char* call) {
+[[noreturn]] inline void fail(int code, const char* call, rank_t rank) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    throw library_error(world_rank(), std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
+    throw library_error(rank, std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
 }
 
-/// Throws when an MPI call has failed.
-inline void check(int code, const char* call) {
+/// Throws when an MPI call has failed on `rank`.
+inline void check(int code, const char* call, rank_t rank = no_rank) {
     if (code != MPI_SUCCESS) [[unlikely]]
-        fail(code, call);
+        fail(code, call, rank);
 }
 
 inline time_point wall_clock() { return {static_cast<std::int64_t>(MPI_Wtime() * 1e9)}; }

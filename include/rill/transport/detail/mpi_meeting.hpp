@@ -4,9 +4,10 @@
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/transport/detail/meeting.hpp>
-#include <rill/transport/detail/mpi_crew.hpp>
 #include <rill/transport/detail/mpi_engine.hpp>
+#include <rill/transport/detail/mpi_fiber_team.hpp>
 
+#include <memory>
 #include <utility>
 
 namespace rill::inline RILL_ABI::mpi {
@@ -26,11 +27,11 @@ class meeting_place {
     }
     /// Activities that share this thread look now: one that is given work sends its first messages at once.
     void ring() {
-        if (crew& sharing = engine_->fibers(); !sharing.is_inside()) sharing.take_turns();
+        if (fiber_team& sharing = engine_->fibers(); !sharing.is_inside()) sharing.take_turns();
     }
 
   private:
-    engine* engine_;
+    std::shared_ptr<engine> engine_;
 };
 
 }  // namespace detail

@@ -8,6 +8,7 @@
 #include <rill/transport/detail/mpi_inbox.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace rill::inline RILL_ABI::mpi {
@@ -16,7 +17,7 @@ namespace rill::inline RILL_ABI::mpi {
 /// in the pieces that were sent.
 class message {
   public:
-    message(message&& other) noexcept : engine_(other.engine_), node_(std::exchange(other.node_, nullptr)) {}
+    message(message&& other) noexcept : engine_(std::move(other.engine_)), node_(std::exchange(other.node_, nullptr)) {}
     message& operator=(message&& other) noexcept {
         message moved(std::move(other));
         std::swap(engine_, moved.engine_);
@@ -32,9 +33,9 @@ class message {
 
   private:
     friend class endpoint;
-    message(detail::engine& engine, detail::node& taken) : engine_(&engine), node_(&taken) {}
+    message(std::shared_ptr<detail::engine> engine, detail::node& taken) : engine_(std::move(engine)), node_(&taken) {}
 
-    detail::engine* engine_;
+    std::shared_ptr<detail::engine> engine_;
     detail::node* node_;
 };
 
@@ -44,7 +45,7 @@ class sending {
   public:
     sending() = default;
     sending(sending&& other) noexcept
-        : engine_(other.engine_), id_(std::exchange(other.id_, 0)), context_(other.context_) {}
+        : engine_(std::move(other.engine_)), id_(std::exchange(other.id_, 0)), context_(other.context_) {}
     sending& operator=(sending&& other) noexcept {
         sending moved(std::move(other));
         std::swap(engine_, moved.engine_);
@@ -56,6 +57,7 @@ class sending {
         if (id_ != 0) engine_->withdraw(id_);
     }
 
+    /// Throws what ended the endpoint's communicator or MPI.
     bool done() {
         if (id_ != 0 && engine_->is_done(id_)) id_ = 0;
         return id_ == 0;
@@ -67,19 +69,18 @@ class sending {
         return id_ == 0;
     }
 
-    /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it.
+    /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it: see
+    /// `options::failure_patience`.
     void settle() noexcept {
-        if (id_ == 0) return;
-        if (!engine_->withdraw(id_)) engine_->await_regardless(id_);
-        id_ = 0;
+        if (id_ != 0) engine_->settle_sent(std::exchange(id_, 0), context_);
     }
 
   private:
     friend class endpoint;
-    sending(detail::engine& engine, std::uint64_t id, std::uint64_t context)
-        : engine_(&engine), id_(id), context_(context) {}
+    sending(std::shared_ptr<detail::engine> engine, std::uint64_t id, std::uint64_t context)
+        : engine_(std::move(engine)), id_(id), context_(context) {}
 
-    detail::engine* engine_ = nullptr;
+    std::shared_ptr<detail::engine> engine_;
     std::uint64_t id_ = 0;  // 0: done
     std::uint64_t context_ = 0;
 };

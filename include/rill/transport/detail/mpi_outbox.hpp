@@ -23,6 +23,7 @@ struct parcel {
 
     std::byte* head() const { return bytes.data() + lead; }
     std::byte* payload() const { return head() + sizeof(envelope); }
+    std::size_t capacity() const { return bytes.size() - lead - sizeof(envelope); }
 
     static constexpr std::size_t lead = storage::alignment - sizeof(envelope);  ///< so that payloads are aligned
     storage bytes;
@@ -34,7 +35,7 @@ class parcels {
   public:
     explicit parcels(const port& through) : through_(through) {}
 
-    /// The largest payload from now on.
+    /// The largest payload from now on. What an earlier endpoint sends may still be on its way.
     void set_capacity(std::size_t payload) {
         if (payload == capacity_) return;
         capacity_ = payload;
@@ -53,7 +54,7 @@ class parcels {
         parcel& sent = *spare.back();
         std::memcpy(sent.head(), &head, sizeof head);
         sent.request = through_.send_note(sent.head(), sizeof head + head.size, peer);
-        if (is_complete(sent.request)) return;
+        if (through_.is_complete(sent.request)) return;
         flying_.push_back(std::move(spare.back()));
         spare.pop_back();
     }
@@ -64,12 +65,12 @@ class parcels {
     bool progress() {
         const std::size_t before = flying_.size();
         for (std::size_t i = 0; i < flying_.size();) {
-            if (!is_complete(flying_[i]->request)) {
+            if (!through_.is_complete(flying_[i]->request)) {
                 ++i;
                 continue;
             }
             std::swap(flying_[i], flying_.back());
-            (flying_.back()->bytes.size() <= small_size ? small_ : large_).push_back(std::move(flying_.back()));
+            keep(std::move(flying_.back()));
             flying_.pop_back();
         }
         return flying_.size() != before;
@@ -80,14 +81,23 @@ class parcels {
         for (auto& each : flying_) {
             int flag = 0;
             MPI_Test(&each->request, &flag, MPI_STATUS_IGNORE);
-            if (flag == 0) each->bytes.leak();
+            if (flag != 0) continue;
+            MPI_Request_free(&each->request);
+            each->bytes.leak();
         }
         flying_.clear();
     }
 
   private:
     static constexpr std::size_t small = 448;
-    static constexpr std::size_t small_size = parcel::lead + sizeof(envelope) + small;
+
+    void keep(std::unique_ptr<parcel> landed) {
+        const std::size_t capacity = landed->capacity();
+        if (capacity == small)
+            small_.push_back(std::move(landed));
+        else if (capacity == capacity_)
+            large_.push_back(std::move(landed));
+    }
 
     const port& through_;
     std::size_t capacity_ = 0;

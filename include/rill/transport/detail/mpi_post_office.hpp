@@ -13,15 +13,15 @@
 #include <rill/transport/detail/mpi_options.hpp>
 #include <rill/transport/detail/mpi_outbox.hpp>
 #include <rill/transport/detail/mpi_port.hpp>
+#include <rill/transport/detail/mpi_redirection.hpp>
 #include <rill/transport/detail/mpi_storage.hpp>
 #include <rill/transport/detail/mpi_transfers.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,6 +47,7 @@ class post_office {
         incarnation_ = incarnation;
         parcels_.set_capacity(chosen.eager_bytes);
         transfers_.set_small(chosen.eager_bytes / 8);
+        most_eager_bytes_ = std::max(most_eager_bytes_, chosen.eager_bytes);
         if (landing_.size() < landing_size()) landing_ = storage(landing_size());
         peers_.assign(static_cast<std::size_t>(size()), {});
         expectations_ = {};
@@ -61,6 +62,8 @@ class post_office {
             if (!sent.is_moving) outbox_.close(sent);
         });
         inbox_.for_each([](const node&) { return true; }, [&](node& left) { discard(left); });
+        landings_.clear();
+        transfers_.pool().clear();
     }
 
     /// MPI ends.
@@ -70,124 +73,44 @@ class post_office {
     }
 
     /// Sends; the id is 0 when the message has been copied.
-    std::uint64_t post(rank_t peer, channel on, const byte_pieces& pieces) {
-        const std::size_t size = pieces.size_bytes();
-        count_sent(size);
-        if (size <= chosen_.eager_bytes) return send_whole(note::lent, peer, on, pieces, size), 0;
-        outgoing& sent = outbox_.open(peer);
-        sent.pieces = pieces;
-        return announce(note::announce_lent, sent, on);
-    }
-
+    std::uint64_t post(rank_t peer, channel on, const byte_pieces& pieces);
     /// False when there is no room.
-    bool post(rank_t peer, channel on, buffer& bytes) {
-        peer_state& to = peers_[static_cast<std::size_t>(peer)];
-        const std::size_t size = bytes.size();
-        if (to.outstanding != 0 &&
-            (to.outstanding > chosen_.mailbox_bytes || size > chosen_.mailbox_bytes - to.outstanding)) {
-            if (!std::exchange(to.want_sent, true)) tell(peer, {.kind = note::want});
-            return false;
-        }
-        to.outstanding += size;
-        count_sent(size);
-        if (size <= chosen_.eager_bytes) {
-            send_whole(note::handed, peer, on, byte_view(bytes), size);
-            buffer().swap(bytes);
-            return true;
-        }
-        outgoing& sent = outbox_.open(peer);
-        sent.owned = std::move(bytes);
-        sent.pieces = byte_view(sent.owned);
-        announce(note::announce_handed, sent, on);
-        return true;
-    }
-
+    bool post(rank_t peer, channel on, buffer& bytes);
     bool is_done(std::uint64_t id) const { return outbox_.find(id) == nullptr; }
-    /// False when it is moving.
-    bool withdraw(std::uint64_t id) {
-        outgoing* const sent = outbox_.find(id);
-        if (sent == nullptr) return true;
-        if (sent->is_moving) return false;
-        const rank_t peer = sent->peer;
-        outbox_.close(*sent);
-        tell(peer, {.id = id, .kind = note::withdraw});
-        return true;
+    rank_t receiver_of(std::uint64_t id) const {
+        const outgoing* const sent = outbox_.find(id);
+        return sent == nullptr ? no_rank : sent->peer;
     }
+    /// False when it is moving.
+    bool withdraw(std::uint64_t id);
 
     /// The earliest message from any of the peers that is here, taken; else null, and those announced are asked for.
-    node* take(std::span<const rank_t> peers, channel on) {
-        node* best = nullptr;
-        for (const rank_t peer : peers)
-            if (node* n = inbox_.first(peer, on);
-                n != nullptr && n->is == node::state::complete && (best == nullptr || n->arrival < best->arrival))
-                best = n;
-        if (best == nullptr) best = ask_first(peers, on);
-        if (best != nullptr) taken(*best);
-        return best;
-    }
-
-    /// The latest of what is here and what is announced; all others are dropped.
-    node* take_latest(std::span<const rank_t> peers, channel on) {
-        node* latest = nullptr;
-        for (const rank_t peer : peers)
-            for (node* n = inbox_.first(peer, on); n != nullptr;) {
-                node* const seen = std::exchange(n, inbox_.next(*n));
-                node* const older =
-                    latest == nullptr || latest->arrival < seen->arrival ? std::exchange(latest, seen) : seen;
-                if (older != nullptr) drop(*older);
-            }
-        if (latest != nullptr && latest->is == node::state::announced) ask(*latest);
-        if (latest == nullptr || latest->is != node::state::complete) return nullptr;
-        taken(*latest);
-        return latest;
-    }
-
+    node* take(std::span<const rank_t> peers, channel on);
+    /// The latest of what is here and what is announced; all older ones are dropped. What has once been asked for is
+    /// not given up for what is announced meanwhile: who looks again and again gets one in the end.
+    node* take_latest(std::span<const rank_t> peers, channel on);
     /// The first message from `peer`, taken for `receive_into`; it may still have to arrive, straight in `targets` if
     /// it can: `node::straight` says so.
-    node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room) {
-        node* const n = inbox_.first(peer, on);
-        if (n == nullptr) return nullptr;
-        if (n->is == node::state::announced && n->size == room && n->source != rank()) {
-            inbox_.unlink(*n);
-            n->claimed = true;
-            ask(*n, targets);
-            return n;
-        }
-        if (n->is == node::state::announced) ask(*n);
-        if (n->is != node::state::complete) return nullptr;
-        inbox_.unlink(*n);
-        return n;
-    }
-    /// Gives back what was claimed, wherever it has got to.
-    void unclaim(node& n) {
-        if (n.withdrawn) return release(n);
-        if (n.straight) transfers_.redirect(n);
-        if (n.straight && n.is == node::state::complete) assemble(n);
-        n.straight = n.claimed = false;
-        inbox_.put_back(n);
-    }
+    node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room);
+    /// Gives back what was claimed, wherever it has got to; what arrives straight has been redirected.
+    void unclaim(node& n);
     /// Of a message that has been claimed, when it is here.
     void accept(node& n) {
         repay(n);
         count_received(n);
     }
+    redirection redirect(node& n) { return {transfers_, n}; }
 
     /// The next message of the channel that is not expected is asked for as soon as it is announced.
-    void expect(const expectation& next) {
-        if (node* const n = inbox_.first_unexpected(next.peer, next.on))
-            fulfil(*n, next);
-        else
-            expectations_.add(next);
-    }
-    /// Drops what is on its way to memory of those who expected it, and what has come there.
+    void expect(const expectation& next);
+    /// Nothing of the channel is expected any more, but for what has begun to come.
     void forget(channel on) {
         expectations_.remove([=](const expectation& e) { return e.on == on; });
-        inbox_.for_each([=](const node& n) { return n.placed && n.on == on; },
-                        [&](node& n) {
-                            transfers_.redirect(n);
-                            drop(n);
-                        });
     }
+    /// One that comes, or has come, to memory of those who expected it, taken out of its list; null: there is none.
+    node* take_placed(channel on);
+    /// Of what is in no list: nobody will take it.
+    void dispose(node& n) noexcept;
 
     /// By the receiver, who will not read the message again.
     void release(node& n) noexcept {
@@ -222,11 +145,11 @@ class post_office {
         bool moved = parcels_.any_flying() && parcels_.progress();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
-        const port::arrival note = port_.receive_note(at, landing_.size() - parcel::lead, chosen_.matched_probes);
-        if (note.source == no_rank) return moved;
+        const port::received_note note = port_.receive_note(at, landing_.size() - parcel::lead, chosen_.matched_probes);
+        if (note.source == no_rank) return judge() || moved;
         envelope head;
         if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
-        if (note.size != sizeof head + head.size) refuse(note.source, head, note.size);
+        if (note.size != sizeof head + head.size) refuse(note.source, head);
         handle(note.source, head, landing_.data() + storage::alignment);
         return true;
     }
@@ -234,10 +157,8 @@ class post_office {
     /// Nothing but a note can make anything happen.
     bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any(); }
 
-    void decide(const abort_notice& notice) {
-        control_.notices.emplace(notice.context, notice);
-        tell_others({.kind = note::verdict}, packed_notice(notice).view());
-    }
+    /// Takes one of the reports of a context, of which there are some, as what has ended it, and tells all.
+    void decide(std::uint64_t context);
     void answer_questions(std::uint64_t context);
 
   private:
@@ -248,7 +169,8 @@ class post_office {
         bool wanted = false;
     };
 
-    std::size_t landing_size() const { return storage::alignment + chosen_.eager_bytes; }
+    /// An earlier endpoint's notes may still come.
+    std::size_t landing_size() const { return storage::alignment + most_eager_bytes_; }
 
     void count_sent(std::size_t size) {
         ++counted_.messages_sent;
@@ -261,7 +183,7 @@ class post_office {
 
     void send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size);
     std::uint64_t announce(note kind, outgoing& sent, channel on);
-    void ask(node& n, std::span<const byte_span> targets = {});
+    bool ask(node& n, std::span<const byte_span> targets = {});
     void fulfil(node& n, const expectation& by);
     node* ask_first(std::span<const rank_t> peers, channel on);
     void ended(node& n, bool withdrawn);
@@ -273,15 +195,17 @@ class post_office {
     void pay(rank_t peer);
 
     void handle(rank_t source, const envelope& head, const std::byte* payload);
-    [[noreturn]] void refuse(rank_t source, const envelope& head, std::size_t size) const;
+    [[noreturn]] void refuse(rank_t source, const envelope& head) const;
     void handle_control(rank_t source, const envelope& head, const std::byte* payload);
+    bool may_say(rank_t source, note kind) const;
     void deliver(rank_t source, const envelope& head, const std::byte* payload);
     void keep_payload(node& n, const std::byte* payload, std::size_t size);
-    void judge(rank_t source, const abort_notice& notice);
-    void learn(const abort_notice& notice);
+    void hear(rank_t source, const abort_notice& report);
+    bool judge();
 
     options chosen_{};
     std::uint32_t incarnation_ = 0;
+    std::size_t most_eager_bytes_ = 0;  ///< that any endpoint has chosen
     std::uint64_t known_open_ = every_context;
     port port_;
     parcels parcels_;

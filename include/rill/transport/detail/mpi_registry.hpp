@@ -9,10 +9,15 @@
 #include <rill/transport/detail/mpi_library.hpp>
 #include <rill/transport/detail/mpi_options.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace rill::inline RILL_ABI::mpi::detail {
@@ -22,24 +27,26 @@ namespace rill::inline RILL_ABI::mpi::detail {
 /// MPI.
 class registry {
   public:
+    /// It is never destroyed: an `environment` of static storage duration may end MPI after all other objects.
     static registry& instance() {
-        static registry only;
+        static registry& only = *new registry;
         return only;
     }
 
     /// An engine that no rank uses. Collective; opened endpoints are made and destroyed in the same order on all ranks.
     std::shared_ptr<engine> open(MPI_Comm of, const options& chosen) {
         engines& known = of_communicator(of);
-        std::uint64_t free = 0;
-        if (!known.empty()) free = agree_on(*known.front(), known, chosen);
-        std::size_t first = 0;
-        while (first < known.size() && (first >= 64 || (free >> first & 1U) == 0)) ++first;
-        if (first == known.size()) {
+        if (known.empty()) {
             known.push_back(std::make_shared<engine>(of));
-            if (known.size() == 1) agree_on(*known.front(), known, chosen);
+            agree_on(*known.front(), {}, chosen);
+        } else if (const auto free = agree_on(*known.front(), known, chosen)) {
+            known[*free]->open(chosen);
+            return known[*free];
+        } else {
+            known.push_back(std::make_shared<engine>(of));
         }
-        known[first]->open(chosen);
-        return known[first];
+        known.back()->open(chosen);
+        return known.back();
     }
 
   private:
@@ -47,18 +54,25 @@ class registry {
 
     registry() = default;
 
-    /// Which engines are free everywhere. Nobody returns before all have called.
-    static std::uint64_t agree_on(const engine& speaker, const engines& known, const options& chosen) {
-        const std::uint64_t common = mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR, chosen.eager_bytes);
-        std::uint64_t bits[] = {0, common, ~common};
-        for (std::size_t i = 0; i < known.size() && i < 64; ++i)
-            if (!known[i]->is_in_use()) bits[0] |= std::uint64_t{1} << i;
+    /// The first engine that is free everywhere. Nobody returns before all have called.
+    static std::optional<std::size_t> agree_on(const engine& speaker, const engines& known, const options& chosen) {
+        const std::uint64_t common[] = {mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR), chosen.eager_bytes,
+                                        chosen.chunk_bytes};
+        constexpr const char* names[] = {"of other versions of rill", "with other values of eager_bytes",
+                                         "with other values of chunk_bytes"};
+        constexpr std::size_t values = std::size(common);
+        std::vector<std::uint64_t> bits(2 * values + (known.size() + 63) / 64);
+        for (std::size_t i = 0; i < values; ++i) bits[values + i] = ~(bits[i] = common[i]);
+        for (std::size_t i = 0; i < known.size(); ++i)
+            if (!known[i]->is_in_use()) bits[2 * values + i / 64] |= std::uint64_t{1} << i % 64;
         speaker.through().agree(bits);
-        if (bits[1] != common || bits[2] != ~common)
-            throw mismatch(abort_notice{.kind = failure::mismatch,
-                                        .reason = "the ranks make mpi endpoints with other values of eager_bytes, or "
-                                                  "with other versions of rill"});
-        return bits[0];
+        for (std::size_t i = 0; i < values; ++i)
+            if (bits[i] != common[i] || bits[values + i] != ~common[i])
+                throw mismatch(abort_notice{.kind = failure::mismatch,
+                                            .reason = std::string("the ranks make mpi endpoints ") + names[i]});
+        for (std::size_t i = 0; i < known.size(); ++i)
+            if ((bits[2 * values + i / 64] >> i % 64 & 1U) != 0) return i;
+        return std::nullopt;
     }
 
     engines& of_communicator(MPI_Comm of) {
@@ -84,8 +98,9 @@ class registry {
         check(MPI_Comm_set_attr(MPI_COMM_SELF, self_key, this), "MPI_Comm_set_attr");
     }
 
-    static int communicator_ends(MPI_Comm, int, void* value, void*) {
-        for (const auto& each : *static_cast<engines*>(value))
+    static int communicator_ends(MPI_Comm, int, void* value, void* self) {
+        const auto ended = static_cast<registry*>(self)->take(static_cast<engines*>(value));
+        for (const auto& each : *ended)
             if (each->end()) each->free();
         return MPI_SUCCESS;
     }
@@ -93,6 +108,15 @@ class registry {
         for (const auto& engines_of_one : static_cast<registry*>(value)->all_)
             for (const auto& each : *engines_of_one) each->end();
         return MPI_SUCCESS;
+    }
+
+    std::unique_ptr<engines> take(const engines* ended) {
+        const std::lock_guard lock(mutex_);
+        const auto is_it = [=](const auto& each) { return each.get() == ended; };
+        const auto found = std::find_if(all_.begin(), all_.end(), is_it);
+        std::unique_ptr<engines> taken = std::move(*found);
+        all_.erase(found);
+        return taken;
     }
 
     std::mutex mutex_;

@@ -54,21 +54,36 @@ class storage_pool {
         std::swap(spare_[best], spare_.back());
         storage taken = std::move(spare_.back());
         spare_.pop_back();
+        bytes_ -= taken.size();
         return taken;
     }
 
     void put(storage&& unused) noexcept {
-        if (!unused) return;
+        storage given = std::move(unused);
+        if (!given || given.size() > most_bytes) return;
+        while (spare_.size() == most || bytes_ + given.size() > most_bytes) drop_oldest();
         if (spare_.capacity() < most) spare_.reserve(most);
-        if (spare_.size() == most) spare_.erase(spare_.begin());
-        spare_.push_back(std::move(unused));
+        bytes_ += given.size();
+        spare_.push_back(std::move(given));
+    }
+
+    void clear() noexcept {
+        spare_.clear();
+        bytes_ = 0;
     }
 
   private:
     static constexpr std::size_t most = 32;
+    static constexpr std::size_t most_bytes = std::size_t{256} << 20;
     static bool fits(std::size_t has, std::size_t wanted) { return has >= wanted && has / 4 <= wanted + 4096; }
 
+    void drop_oldest() noexcept {
+        bytes_ -= spare_.front().size();
+        spare_.erase(spare_.begin());
+    }
+
     std::vector<storage> spare_;
+    std::size_t bytes_ = 0;
 };
 
 }  // namespace rill::inline RILL_ABI::mpi::detail

@@ -63,14 +63,19 @@ class transfers {
         return true;
     }
 
-    void answer(rank_t peer, std::uint64_t id, std::uint32_t tag, std::uint64_t parts) {
-        outgoing* found = sent_.find(id);
-        if (found == nullptr || found->is_moving) return answer_empty(peer, tag, parts);
+    /// False when the message has another number of parts.
+    bool answer(rank_t peer, std::uint64_t id, std::uint32_t tag, std::uint64_t parts) {
+        outgoing* const found = sent_.find(id);
+        if (found == nullptr || found->is_moving) return answer_empty(peer, tag, parts), true;
+        std::uint64_t has = 0;
+        for_each_part(found->pieces, [&](byte_view) { ++has; });
+        if (has != parts || found->peer != peer) return false;
         found->is_moving = true;
         for_each_part(found->pieces, [&](byte_view part) {
             found->requests.push_back(through_.send_part(part.data(), part.size(), peer, tag));
         });
         leaving_.push_back(found);
+        return true;
     }
 
     /// Calls `arrived(node, withdrawn)` for what has come in; true when something has ended.
@@ -78,7 +83,7 @@ class transfers {
     bool progress(Arrived&& arrived) {
         bool any_ended = false;
         for (std::size_t i = 0; i < leaving_.size();) {
-            if (!all_complete(leaving_[i]->requests)) {
+            if (!through_.are_complete(leaving_[i]->requests)) {
                 ++i;
                 continue;
             }
@@ -100,17 +105,6 @@ class transfers {
         return any_ended;
     }
 
-    /// Takes a message that arrives straight in a user's memory out of there, into memory of the pool. Waits only for
-    /// parts that are being written.
-    void redirect(node& n) {
-        const std::vector<byte_span> before = n.parts;
-        for (std::size_t i = n.parts.size(); i-- > 0;)  // the last first: what comes meanwhile is for an earlier one
-            if (n.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&n.requests[i]);
-        n.parts.clear();
-        place_in_pool(n);
-        for (std::size_t i = 0; i < n.parts.size(); ++i) redirect_part(n, i, before[i]);
-    }
-
     storage_pool& pool() { return pool_; }
 
     /// MPI ends: what it still holds stays where it is.
@@ -124,15 +118,17 @@ class transfers {
             n->body.leak();
         }
         arriving_.clear();
-        for (outgoing* sent : leaving_)
+        for (outgoing* sent : leaving_) {
+            free(sent->requests);
             if (!sent->owned.empty())
                 new (std::nothrow) buffer(std::move(sent->owned));  // leaked: MPI may still read it
+        }
         leaving_.clear();
+        free(empties_);
     }
 
   private:
-    static constexpr std::size_t most_part_bytes = std::size_t{1} << 30;  // MPI counts in int
-    static constexpr std::uint32_t tag_count = 32'000;                    // every MPI has tags up to 32767
+    friend class redirection;
 
     static std::size_t ranks(const port& through) { return static_cast<std::size_t>(through.size()); }
     static std::size_t rounded(std::size_t size) {
@@ -176,57 +172,38 @@ class transfers {
         }
     }
 
-    void redirect_part(node& n, std::size_t i, byte_span before) {
-        if (n.requests[i] == MPI_REQUEST_NULL) {
-            std::memcpy(n.parts[i].data(), before.data(), before.size());
-            return;
-        }
-        MPI_Status status;
-        int cancelled = 0;
-        check(MPI_Wait(&n.requests[i], &status), "MPI_Wait");
-        check(MPI_Test_cancelled(&status, &cancelled), "MPI_Test_cancelled");
-        if (cancelled != 0) {
-            n.requests[i] = through_.receive_part(n.parts[i].data(), n.parts[i].size(), n.source, n.data_tag);
-            return;
-        }
-        note_first(n, i, status);
-        std::memcpy(n.parts[i].data(), before.data(), before.size());
-    }
-
     /// Tags separate transfers between two ranks; one may still wait for a sender that has gone.
     std::uint32_t unused_tag(rank_t source) {
         std::uint32_t& last = tags_[static_cast<std::size_t>(source)];
         const auto in_use = [&](const node* n) { return n->source == source && n->data_tag == last; };
-        do last = last % tag_count + 1;
+        do last = last % most_data_tag + 1;
         while (std::any_of(arriving_.begin(), arriving_.end(), in_use));
         return last;
     }
 
     void answer_empty(rank_t peer, std::uint32_t tag, std::uint64_t parts) {
         for (std::uint64_t i = 0; i < parts; ++i) empties_.push_back(through_.send_part(nullptr, 0, peer, tag));
-        if (all_complete(empties_)) empties_.clear();
+        if (through_.are_complete(empties_)) empties_.clear();
     }
 
-    static bool all_complete(std::vector<MPI_Request>& requests) {
-        int flag = 0;
-        check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE),
-              "MPI_Testall");
-        return flag != 0;
+    static void free(std::vector<MPI_Request>& requests) noexcept {
+        for (MPI_Request& each : requests)
+            if (each != MPI_REQUEST_NULL) MPI_Request_free(&each);
+        requests.clear();
     }
 
     /// An empty answer says that the message was withdrawn.
-    static void note_first(node& n, std::size_t part, const MPI_Status& status) {
-        int count = 0;
-        check(MPI_Get_count(&status, MPI_BYTE, &count), "MPI_Get_count");
-        if (part == 0) n.withdrawn = count == 0;
+    void note_first(node& n, std::size_t part, const MPI_Status& status) const {
+        if (part == 0) n.withdrawn = through_.bytes_of(status) == 0;
     }
 
-    static bool has_arrived(node& n) {
+    bool has_arrived(node& n) const {
+        if (n.leaves) return false;
         for (std::size_t i = 0; i < n.requests.size(); ++i) {
             if (n.requests[i] == MPI_REQUEST_NULL) continue;
             int flag = 0;
             MPI_Status status;
-            check(MPI_Test(&n.requests[i], &flag, &status), "MPI_Test");
+            through_.require(MPI_Test(&n.requests[i], &flag, &status), "MPI_Test");
             if (flag == 0) return false;
             note_first(n, i, status);
         }

@@ -2,7 +2,7 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
-#include <rill/transport/detail/mpi_crew.hpp>
+#include <rill/transport/detail/mpi_fiber_team.hpp>
 #include <rill/transport/detail/mpi_options.hpp>
 
 #include <atomic>
@@ -14,7 +14,7 @@
 namespace rill::inline RILL_ABI::mpi::detail {
 
 /// Set while this thread runs an activity.
-inline thread_local const task* own_task = nullptr;
+inline thread_local const activity_state* own_activity = nullptr;
 
 /// A mutex where several threads may come, nothing where they may not.
 class optional_mutex {
@@ -36,10 +36,11 @@ class optional_mutex {
 /// What a wait does between two looks: it polls for a while, then gives its core away.
 class turns {
   public:
-    void configure(const options& chosen, int ranks) {
+    /// `neighbours`: the ranks that share this one's cores, and this one.
+    void configure(const options& chosen, int neighbours) {
         spins_ = chosen.spins;
         nap_ = chosen.nap;
-        ranks_ = ranks;
+        neighbours_ = neighbours;
     }
     /// Activities that are threads: each rank is thought to run as many as this one.
     void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
@@ -47,7 +48,7 @@ class turns {
     void pass(std::int64_t looks, bool sleeps) const {
         const std::int64_t spins = is_crowded() ? 0 : spins_;
         if (looks < spins) return;
-        const bool naps = sleeps || (own_task != nullptr && looks > spins + spins_);
+        const bool naps = sleeps || (own_activity != nullptr && looks > spins + spins_);
         if (naps && nap_.ns > 0 && !is_simulation)
             std::this_thread::sleep_for(std::chrono::nanoseconds(nap_.ns));
         else
@@ -55,11 +56,11 @@ class turns {
     }
 
   private:
-    bool is_crowded() const { return ranks_ * (1 + threads_.load(std::memory_order_relaxed)) > cores_; }
+    bool is_crowded() const { return neighbours_ * (1 + threads_.load(std::memory_order_relaxed)) > cores_; }
 
     int spins_ = 0;
     duration nap_{};
-    int ranks_ = 1;
+    int neighbours_ = 1;
     std::atomic<int> threads_{0};
     int cores_ = static_cast<int>(std::thread::hardware_concurrency());
 };

@@ -15,23 +15,24 @@
 namespace rill::inline RILL_ABI::mpi::detail {
 
 /// An activity's state: that of a thread or of a fiber.
-struct task {
+struct activity_state {
     std::atomic<bool> stop{false};  ///< its waits shall throw
     std::exception_ptr thrown{};
 };
 
 /// The activities that take turns on one thread. Whoever waits gives the turn on: a fiber to who resumed it, the thread
 /// itself to all fibers, one after the other.
-class crew {
+class fiber_team {
   public:
     /// A fiber that runs one job after the other, so that its stack is used again.
     struct member {
-        explicit member(crew& of, std::size_t stack_bytes) : owner(of), strand(stack_bytes, &member::run_jobs, this) {}
+        explicit member(fiber_team& of, std::size_t stack_bytes)
+            : owner(of), strand(stack_bytes, &member::run_jobs, this) {}
 
-        crew& owner;
+        fiber_team& owner;
         void (*job)(void*) = nullptr;
         void* argument = nullptr;
-        task state{};
+        activity_state state{};
         bool finished = true;
         fiber strand;
 
@@ -48,10 +49,10 @@ class crew {
         }
     };
 
-    crew() = default;
-    crew(const crew&) = delete;
-    crew& operator=(const crew&) = delete;
-    ~crew() {
+    fiber_team() = default;
+    fiber_team(const fiber_team&) = delete;
+    fiber_team& operator=(const fiber_team&) = delete;
+    ~fiber_team() {
         for (auto& each : idle_) {
             each->job = nullptr;
             each->strand.resume();

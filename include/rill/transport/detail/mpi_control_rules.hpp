@@ -1,0 +1,80 @@
+// What the notes of the control channel make happen.
+#pragma once
+
+#include <rill/core/call.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/mpi_post_office.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+inline void post_office::handle_control(rank_t source, const envelope& head, const std::byte* payload) {
+    switch (head.kind) {
+        case note::report: return hear(source, packed_notice::unpack({payload, head.size}));
+        case note::verdict: return control_.learn(packed_notice::unpack({payload, head.size}));
+        case note::question:
+            control_.remember({.peer = source, .context = head.context, .number = head.id});
+            return answer_questions(head.context);
+        case note::answer: {
+            call_signature call;
+            std::memcpy(&call, payload, sizeof call);
+            return control_.learn(source, head.context, call);
+        }
+        case note::leave:
+            control_.any_failed |= head.id != 0;
+            if (++control_.ranks_left < size()) return;
+            tell_others({.id = control_.any_failed ? 1U : 0U, .kind = note::all_left});
+            control_.all_left = true;
+            return;
+        default: control_.any_failed = head.id != 0; control_.all_left = true;
+    }
+}
+
+/// What only one rank says, or is told.
+inline bool post_office::may_say(rank_t source, note kind) const {
+    return kind == note::leave ? rank() == 0 : kind != note::all_left || source == 0;
+}
+
+/// Rank 0 answers who comes too late.
+inline void post_office::hear(rank_t source, const abort_notice& report) {
+    const abort_notice* const first = control_.find_notice(report.context);
+    if (first == nullptr)
+        control_.reports.push_back({source, report});
+    else if (rank() == 0)
+        tell(source, {.kind = note::verdict}, packed_notice(*first).view());
+}
+
+/// On rank 0, when it has seen all notes that have come: where it was deaf for long, others have decided meanwhile, and
+/// their verdict is among them. True when there was something to judge.
+inline bool post_office::judge() {
+    if (rank() != 0 || control_.reports.empty()) return false;
+    while (!control_.reports.empty()) decide(control_.reports.front().notice.context);
+    return true;
+}
+
+inline void post_office::decide(std::uint64_t context) {
+    const abort_notice first = control_.foremost_report(context);
+    control_.learn(first);
+    tell_others({.kind = note::verdict}, packed_notice(first).view());
+}
+
+/// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile.
+inline void post_office::answer_questions(std::uint64_t context) {
+    const auto answered = [&](const control::question& asked) {
+        if (asked.context != context) return false;
+        const auto entered = control_.calls.entered_or_later(context, asked.number);
+        if (!entered) return false;
+        tell(asked.peer, {.context = context, .kind = note::answer},
+             {reinterpret_cast<const std::byte*>(&*entered), sizeof(call_signature)});
+        return entered->number == asked.number;
+    };
+    std::erase_if(control_.questions, answered);
+}
+
+}  // namespace rill::inline RILL_ABI::mpi::detail

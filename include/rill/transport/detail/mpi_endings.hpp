@@ -1,0 +1,95 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/mpi_waiting.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// How operations and runs end, well or not, on all ranks alike.
+class endings : public waiting {
+  public:
+    /// Rank 0 says which notice was the first. Where it is deaf, all others are asked to listen after half of the
+    /// patience, and after all of it this rank decides: for the lowest culprit of whom it has heard. Among ranks that
+    /// listen no two decide otherwise: who failed later hears of the decision before its own patience ends.
+    abort_notice abort(const abort_notice& given) {
+        const abort_notice notice = travelling(given);
+        guard lock(mutex_);
+        try {
+            if (alive_) agree_on(lock, notice);
+        } catch (const error&) {  // MPI has failed: the others may hear why, or not
+        }
+        const abort_notice* const first = find_notice(notice.context);
+        return first != nullptr ? *first : notice;
+    }
+    std::optional<abort_notice> aborted(std::uint64_t context) {
+        const guard lock(mutex_);
+        const abort_notice* const first = find_notice(context);
+        return first == nullptr ? std::nullopt : std::optional(*first);
+    }
+    std::optional<abort_notice> origin_of(const abort_notice& told) {
+        const guard lock(mutex_);
+        return office_.knowledge().origin_of(told);
+    }
+
+    /// Says that this rank has ended.
+    void leave(bool failed) {
+        const guard lock(mutex_);
+        require_alive();
+        office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
+    }
+    /// Returns when all ranks have left: what has ended the run of one that failed. When the run has failed and some
+    /// rank does not leave: after a while.
+    std::optional<abort_notice> await_all_left() {
+        guard lock(mutex_);
+        const control& known = office_.knowledge();
+        const auto failed = [&] { return find_notice(every_context) != nullptr; };
+        const auto all_left = [&] { return known.all_left && (!known.any_failed || failed()); };
+        wait_regardless(lock, deadline::never, [&] { return failed() || all_left(); });
+        wait_regardless(lock, wall_clock() + chosen().failure_patience, all_left);
+        if (!failed() || (known.all_left && !known.any_failed)) return std::nullopt;
+        return *find_notice(every_context);
+    }
+
+  protected:
+    using waiting::waiting;
+    ~endings() = default;
+
+    /// Waits until `done()`: MPI has given back memory that is the user's, which `peer` writes to or reads. If that
+    /// takes too long, ends the job: the memory can be neither given back nor kept.
+    template <class Done>
+    void settle(guard& lock, rank_t peer, std::uint64_t context, Done&& done) noexcept {
+        if (outlast(lock, wall_clock() + chosen().failure_patience, done)) return;
+        const abort_notice* const failed = find_notice(context);
+        std::fprintf(stderr,
+                     "rill: rank %d ends the job: MPI moves a message between its memory and rank %d, which does not "
+                     "go on with it for %g s%s%s\n",
+                     rank(), peer, chosen().failure_patience.seconds(), failed == nullptr ? "" : " after ",
+                     failed == nullptr ? "" : failed->reason.c_str());
+        through().end_job();
+    }
+
+  private:
+    const abort_notice* find_notice(std::uint64_t context) { return office_.knowledge().find_notice(context); }
+
+    void agree_on(guard& lock, const abort_notice& notice) {
+        const packed_notice report(notice);
+        const auto is_known = [&] { return find_notice(notice.context) != nullptr; };
+        const duration half{chosen().abort_patience.ns / 2};
+        if (is_known()) return;
+        office_.tell(0, {.kind = note::report}, report.view());
+        if (outlast(lock, wall_clock() + half, is_known)) return;
+        for (rank_t peer = 1; peer < size(); ++peer) office_.tell(peer, {.kind = note::report}, report.view());
+        if (outlast(lock, wall_clock() + half, is_known)) return;
+        office_.decide(notice.context);
+    }
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail

@@ -1,0 +1,189 @@
+// What a receiver does with messages of a post office.
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/copy_across.hpp>
+#include <rill/transport/detail/mpi_post_office.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+inline node* post_office::take(std::span<const rank_t> peers, channel on) {
+    node* best = nullptr;
+    for (const rank_t peer : peers)
+        if (node* n = inbox_.first(peer, on);
+            n != nullptr && n->is == node::state::complete && (best == nullptr || n->arrival < best->arrival))
+            best = n;
+    if (best == nullptr) best = ask_first(peers, on);
+    if (best != nullptr) taken(*best);
+    return best;
+}
+
+inline node* post_office::take_latest(std::span<const rank_t> peers, channel on) {
+    node *newest = nullptr, *chosen = nullptr;
+    const auto is_later = [](const node& n, const node* than) { return than == nullptr || n.arrival > than->arrival; };
+    for (const rank_t peer : peers)
+        for (node* n = inbox_.first(peer, on); n != nullptr; n = inbox_.next(*n)) {
+            if (is_later(*n, newest)) newest = n;
+            if (n->latest && is_later(*n, chosen)) chosen = n;
+        }
+    if (newest == nullptr) return nullptr;
+    if (chosen == nullptr || newest->is == node::state::complete) chosen = newest;
+    for (const rank_t peer : peers)
+        for (node* n = inbox_.first(peer, on); n != nullptr;)
+            if (node* const seen = std::exchange(n, inbox_.next(*n)); seen != newest && seen != chosen) drop(*seen);
+    chosen->latest = true;
+    if (chosen->is == node::state::announced && !ask(*chosen)) return nullptr;
+    if (chosen->is != node::state::complete) return nullptr;
+    taken(*chosen);
+    return chosen;
+}
+
+inline node* post_office::claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room) {
+    node* const n = inbox_.first(peer, on);
+    if (n == nullptr) return nullptr;
+    if (n->is == node::state::announced && n->size == room && n->source != rank()) {
+        inbox_.unlink(*n);
+        n->claimed = true;
+        ask(*n, targets);
+        return n;
+    }
+    if (n->is == node::state::announced && !ask(*n)) return nullptr;
+    if (n->is != node::state::complete) return nullptr;
+    inbox_.unlink(*n);
+    return n;
+}
+
+inline void post_office::unclaim(node& n) {
+    if (n.is_gone()) return release(n);
+    if (n.straight && n.is == node::state::complete) assemble(n);
+    n.straight = n.claimed = false;
+    inbox_.put_back(n);
+}
+
+inline void post_office::expect(const expectation& next) {
+    if (node* const n = inbox_.first_unexpected(next.peer, next.on))
+        fulfil(*n, next);
+    else
+        expectations_.add(next);
+}
+
+inline node* post_office::take_placed(channel on) {
+    node* const found = inbox_.find([=](const node& n) { return n.placed && n.on == on; });
+    if (found != nullptr) {
+        inbox_.unlink(*found);
+        repay(*found);
+    }
+    return found;
+}
+
+/// False when it had been withdrawn, and is gone.
+inline bool post_office::ask(node& n, std::span<const byte_span> targets) {
+    n.straight = transfers_.place(n, targets);
+    if (n.source == rank()) {
+        n.withdrawn = !transfers_.copy(n);
+        return ended(n, n.withdrawn), !n.withdrawn;
+    }
+    const std::uint32_t tag = transfers_.expect(n);
+    tell(n.source, {.context = n.parts.size(), .id = n.id, .tag = tag, .kind = note::ask});
+    if (!n.straight) return true;
+    assemble(n);  // the small pieces are here; the large ones will be
+    for (std::size_t i = 0, at = 0; i < n.count; at += n.sizes[i++])
+        if (transfers_.is_small(n.sizes[i])) rill::detail::copy_across(n.pieces[i], targets, at);
+    return true;
+}
+
+/// A message that is expected comes before anybody waits for it.
+inline void post_office::fulfil(node& n, const expectation& by) {
+    n.expected = true;
+    if (n.is != node::state::announced) return;
+    const bool fits = by.has_room_for(n.size) && n.source != rank();
+    if (ask(n, fits ? by.places() : std::span<const byte_span>{})) n.placed = std::exchange(n.straight, false);
+}
+
+/// Nothing that comes first is here: asks for what is announced. Only what comes from this rank is here at once.
+inline node* post_office::ask_first(std::span<const rank_t> peers, channel on) {
+    node* here = nullptr;
+    for (const rank_t peer : peers) {
+        node* const n = inbox_.first(peer, on);
+        if (n == nullptr || n->is != node::state::announced) continue;
+        if (ask(*n) && n->is == node::state::complete) here = n;
+    }
+    return here;
+}
+
+inline void post_office::ended(node& n, bool withdrawn) {
+    if (n.doomed) return release(n);
+    if (!withdrawn) return assemble(n);
+    if (n.claimed) return;
+    inbox_.unlink(n);
+    release(n);
+}
+
+/// Says where the pieces of an announced message lie.
+inline void post_office::assemble(node& n) {
+    const std::byte* content = n.payload() + announcement::table;
+    n.pieces = {};
+    std::size_t part = 0;
+    for (std::size_t i = 0; i < n.count; ++i) {
+        if (transfers_.is_small(n.sizes[i])) {
+            n.pieces.push({content, n.sizes[i]});
+            content += announcement::aligned(n.sizes[i]);
+            continue;
+        }
+        n.pieces.push({n.parts[part].data(), n.sizes[i]});
+        for (std::size_t left = n.sizes[i]; left > 0; left -= n.parts[part++].size()) {
+        }
+    }
+}
+
+inline void post_office::taken(node& n) {
+    inbox_.unlink(n);
+    accept(n);
+}
+
+inline void post_office::drop(node& n) {
+    repay(n);
+    if (n.is == node::state::announced) tell(n.source, {.id = n.id, .kind = note::drop});
+    discard(n);
+}
+
+inline void post_office::discard(node& n) noexcept {
+    inbox_.unlink(n);
+    dispose(n);
+}
+
+inline void post_office::dispose(node& n) noexcept {
+    if (n.is == node::state::asked)
+        n.doomed = true;
+    else
+        release(n);
+}
+
+/// Credit goes back in lumps, or at once where the sender waits for it.
+inline void post_office::repay(const node& n) {
+    if (!n.handed) return;
+    peer_state& from = peers_[static_cast<std::size_t>(n.source)];
+    if (n.source == rank()) {
+        from.outstanding -= n.size;
+        return;
+    }
+    from.owed += n.size;
+    if (from.wanted || from.owed >= chosen_.mailbox_bytes / 4) pay(n.source);
+}
+
+inline void post_office::pay(rank_t peer) {
+    peer_state& to = peers_[static_cast<std::size_t>(peer)];
+    if (to.owed == 0) return;
+    to.wanted = false;
+    tell(peer, {.id = std::exchange(to.owed, 0), .kind = note::credit});
+}
+
+}  // namespace rill::inline RILL_ABI::mpi::detail

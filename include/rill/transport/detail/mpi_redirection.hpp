@@ -1,0 +1,62 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/transport/detail/mpi_inbox.hpp>
+#include <rill/transport/detail/mpi_library.hpp>
+#include <rill/transport/detail/mpi_transfers.hpp>
+
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// Takes a message that arrives straight in a user's memory out of there, into memory of the pool. It never waits: what
+/// is being written takes until its sender has sent it.
+class redirection {
+  public:
+    redirection(transfers& of, node& n) : of_(of), node_(n), before_(n.parts) {
+        node_.leaves = true;
+        for (std::size_t i = before_.size(); i-- > 0;)  // the last first: what comes meanwhile is for an earlier one
+            if (node_.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&node_.requests[i]);
+        node_.parts.clear();
+        of_.place_in_pool(node_);
+    }
+    redirection(const redirection&) = delete;
+    redirection& operator=(const redirection&) = delete;
+    ~redirection() { node_.leaves = false; }
+
+    /// True when the user's memory is free.
+    bool look() {
+        while (next_ < before_.size() && is_out(next_)) ++next_;
+        return next_ == before_.size();
+    }
+
+  private:
+    bool is_out(std::size_t i) {
+        MPI_Request& request = node_.requests[i];
+        const byte_span part = node_.parts[i];
+        if (request != MPI_REQUEST_NULL) {
+            MPI_Status status;
+            int flag = 0, cancelled = 0;
+            of_.through_.require(MPI_Test(&request, &flag, &status), "MPI_Test");
+            if (flag == 0) return false;
+            of_.through_.require(MPI_Test_cancelled(&status, &cancelled), "MPI_Test_cancelled");
+            if (cancelled != 0) {
+                request = of_.through_.receive_part(part.data(), part.size(), node_.source, node_.data_tag);
+                return true;
+            }
+            of_.note_first(node_, i, status);
+        }
+        std::memcpy(part.data(), before_[i].data(), part.size());
+        return true;
+    }
+
+    transfers& of_;
+    node& node_;
+    std::vector<byte_span> before_;
+    std::size_t next_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/mpi_control_rules.hpp>
+#include <rill/transport/detail/mpi_environment.hpp>
+#include <rill/transport/detail/mpi_fiber_team.hpp>
+#include <rill/transport/detail/mpi_library.hpp>
+#include <rill/transport/detail/mpi_mail_rules.hpp>
+#include <rill/transport/detail/mpi_options.hpp>
+#include <rill/transport/detail/mpi_post_office.hpp>
+#include <rill/transport/detail/mpi_receiving.hpp>
+#include <rill/transport/detail/mpi_sending.hpp>
+#include <rill/transport/detail/mpi_turns.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+namespace rill::inline RILL_ABI::mpi::detail {
+
+/// One rank's post office and those who wait at it: whoever waits makes progress for all.
+class waiting {
+  public:
+    rank_t rank() const { return office_.rank(); }
+    int size() const { return office_.size(); }
+    const port& through() const { return office_.through(); }
+    const options& chosen() const { return office_.chosen(); }
+    bool is_concurrent() const { return mutex_.is_enabled(); }
+    fiber_team& fibers() { return fibers_; }
+    turns& patience() { return turns_; }
+
+    time_point now() const {
+        require_alive();
+        return wall_clock();
+    }
+
+    /// Calls `ready()`, which may take what it waits for, until it is true; false when `until` has passed. Throws when
+    /// the context has ended.
+    template <class Ready>
+    bool wait(std::uint64_t context, deadline until, Ready&& ready, bool sleeps = false) {
+        guard lock(mutex_);
+        if (++waits_begun_ % 16 == 0 && alive_) step();  // who never has to wait must not keep the others waiting
+        for (std::int64_t looks = 0;;) {
+            throw_if_ended(context);
+            if (ready()) return true;
+            const bool moved = step();
+            if (moved && looks++ % 64 != 63) continue;
+            if (has_passed(until, looks)) return false;
+            idle(lock, until, looks++, sleeps, !moved);
+        }
+    }
+
+    /// Returns when a fiber has finished.
+    void see_off(const fiber_team::member& leaving) noexcept {
+        guard lock(mutex_);
+        for (std::int64_t looks = 0; !leaving.finished; ++looks) {
+            try {
+                if (alive_ && step()) continue;
+            } catch (...) {  // its own waits throw the same, and end it
+            }
+            if (fibers_.is_inside()) {
+                fibers_.pass();
+                continue;
+            }
+            fibers_.take_turns();
+            turns_.pass(looks, false);
+        }
+    }
+
+  protected:
+    using guard = std::unique_lock<optional_mutex>;
+
+    explicit waiting(MPI_Comm of) : office_(of) {}
+    ~waiting() = default;
+
+    /// The same, whatever has ended: true, too, when MPI has.
+    template <class Ready>
+    bool wait_regardless(guard& lock, deadline until, Ready&& ready) {
+        for (std::int64_t looks = 0; alive_ && !ready();) {
+            const bool moved = step();
+            if (moved && looks++ % 64 != 63) continue;
+            if (has_passed(until, looks)) return false;
+            idle(lock, until, looks++, false, !moved);
+        }
+        return true;
+    }
+    /// The same, whatever other notes bring; true, too, when MPI has failed, and nothing can be waited for.
+    template <class Ready>
+    bool outlast(guard& lock, deadline until, Ready&& ready) noexcept {
+        for (;;) {
+            try {
+                return wait_regardless(lock, until, ready);
+            } catch (const library_error&) {
+                return true;
+            } catch (...) {
+            }
+        }
+    }
+
+    bool step() { return office_.progress(); }
+
+    void require_alive() const {
+        if (!alive_) [[unlikely]]
+            throw library_error(rank(), "the endpoint has outlived MPI, which has been finalised, or its communicator");
+    }
+
+    post_office office_;
+    optional_mutex mutex_;
+    fiber_team fibers_;
+    turns turns_;
+    bool alive_ = true;
+
+  private:
+    void throw_if_ended(std::uint64_t context) {
+        require_alive();
+        if (const abort_notice* const notice = office_.knowledge().find_notice(context)) throw_error(*notice);
+        if (fibers_.must_stop() || (own_activity != nullptr && own_activity->stop.load(std::memory_order_acquire)))
+            throw_error(
+                {.context = context,
+                 .culprit = rank(),
+                 .reason = "rank " + std::to_string(rank()) + " left an activity behind: an exception passed it"});
+    }
+
+    /// Who does not want to wait still gives the fibers one turn.
+    bool has_passed(deadline until, std::int64_t looks) const {
+        if (until.is_immediate()) return looks > 0 || !fibers_.any();
+        return !until.is_never() && looks % 8 == 0 && wall_clock() >= until.at;
+    }
+
+    /// `blocks`: nothing has come since it was last seen that what is waited for is not here.
+    void idle(guard& lock, deadline until, std::int64_t looks, bool sleeps, bool blocks) {
+        if (fibers_.is_inside()) return fibers_.pass();
+        if (fibers_.any())
+            fibers_.take_turns();
+        else if (blocks && may_block(until))
+            return office_.through().await_note();
+        if (until.is_immediate()) return;
+        lock.unlock();
+        turns_.pass(looks, sleeps);
+        lock.lock();
+    }
+    bool may_block(deadline until) const {
+        const duration beyond = office_.chosen().blocks_beyond;
+        return beyond.ns != forever_ns && !is_concurrent() && office_.only_waits_for_notes() &&
+               until.at - wall_clock() > beyond;
+    }
+
+    unsigned waits_begun_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::mpi::detail
