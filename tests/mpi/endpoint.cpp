@@ -10,9 +10,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <malloc.h>
 
 using namespace rill;
 using rill::testing::detail::is_pattern;
@@ -184,6 +188,75 @@ TEST_CASE("a mailbox between two ranks is bounded, and taking gives room back") 
     processes::run(2, body, {.mailbox_bytes = bound});
 }
 
+TEST_CASE("ranks that fail at once name the same culprit, though rank 0 answers nobody") {
+    if (!are_enough(3)) return;
+    const auto notice = [](rank_t of) {
+        return abort_notice{.context = on.context, .culprit = of, .reason = "failed: rank " + std::to_string(of)};
+    };
+    const auto body = [&](mpi::endpoint& net) {
+        if (net.rank() == 0) {
+            hear(1);
+            hear(2);
+            CHECK_THROWS_AS(net.receive(1, on, deadline::never), peer_failure);
+        } else {
+            const rank_t other = 3 - net.rank();
+            REQUIRE(net.post(other, on, buffer(1)));
+            REQUIRE(net.receive(other, on, deadline::never));
+            CHECK(net.abort(notice(net.rank())) == notice(1));
+            tell(0);
+        }
+        CHECK(net.aborted(on.context) == notice(1));
+    };
+    processes::run(3, body, {.abort_patience = seconds(2)});
+}
+
+TEST_CASE("rank 0 that comes back late and fails itself learns what the others have decided") {
+    if (!are_enough(2)) return;
+    const abort_notice late{.context = on.context, .culprit = 0, .reason = "rank 0 is late"};
+    const abort_notice first{.context = on.context, .culprit = 1, .reason = "rank 1 has had enough"};
+    const auto body = [&](mpi::endpoint& net) {
+        if (net.rank() == 0) hear(1);
+        CHECK(net.abort(net.rank() == 0 ? late : first) == first);
+        if (net.rank() == 1) tell(0);
+    };
+    processes::run(2, body, {.abort_patience = milliseconds(20)});
+}
+
+TEST_CASE("who wants the latest gets one, however often a later one is announced while one is on its way") {
+    if (!are_enough(2)) return;
+    const channel turn{.context = 5, .tag = 2};
+    processes::run(2, [&](mpi::endpoint& net) {
+        const rank_t other = 1 - net.rank();
+        const auto take_turns = [&] {
+            for (int i = 0; i < 10; ++i) {
+                REQUIRE(net.post(other, turn, buffer(1)));
+                REQUIRE(net.receive(other, turn, deadline::never));
+            }
+        };
+        int got = 0;
+        std::size_t last = 0;
+        for (std::size_t round = 1; round <= 40; ++round) {
+            if (net.rank() == 1) REQUIRE(net.post(0, on, pattern(large, round)));
+            take_turns();  // the announcement has come, and what was asked for may come
+            if (net.rank() == 1) {
+                tell(0);
+                hear(0);
+                continue;
+            }
+            hear(1);  // nothing comes while this rank looks
+            const auto latest = net.receive_latest(std::span(&other, 1), on, deadline::immediate);
+            tell(1);
+            if (!latest) continue;
+            ++got;
+            std::size_t is = last + 1;
+            while (is <= round && !is_pattern(latest->pieces(), large, is)) ++is;
+            CHECK(is <= round);  // later than the last one
+            last = is;
+        }
+        if (net.rank() == 0) CHECK(got >= 3);
+    });
+}
+
 TEST_CASE("an endpoint does not hear the notes of an earlier one, and takes no message of the user's") {
     if (!are_enough(2)) return;
     const MPI_Comm both = processes::first(2);
@@ -231,6 +304,57 @@ TEST_CASE("what moves when an endpoint ends goes on, in memory that is its own")
     }
 }
 
+TEST_CASE("notes of one endpoint may land when the next one sends larger ones, or smaller ones") {
+    if (!are_enough(2)) return;
+    const MPI_Comm both = processes::first(2);
+    if (both == MPI_COMM_NULL) return;
+    constexpr std::size_t sizes[] = {300'000, 900'000, 1024, 600'000, 300'000};  // MPI itself holds on to them
+    const rank_t other = 1 - processes::rank();
+    for (const std::size_t size : sizes) {
+        mpi::endpoint net{both, {.eager_bytes = size}};
+        const buffer whole = pattern(size, size);
+        net.post(other, on, byte_view(whole)).wait(deadline::never);
+        CHECK(same_bytes(net.receive(other, on, deadline::never)->pieces(), whole));
+        for (int i = 0; i < 3; ++i) net.post(other, on, byte_view(whole)).wait(deadline::never);  // nobody takes these
+    }
+}
+
+TEST_CASE("communicators that come and go leave nothing behind") {
+    if (!are_enough(2)) return;
+    const MPI_Comm both = processes::first(2);
+    if (both == MPI_COMM_NULL) return;
+    const buffer lent = pattern(large, 1);
+    const auto use_and_free = [&] {
+        MPI_Comm own = MPI_COMM_NULL;
+        MPI_Comm_dup(both, &own);
+        mpi::run(own, [&](mpi::endpoint& net) {
+            auto sent = net.post(1 - net.rank(), on, byte_view(lent));
+            REQUIRE(net.receive(1 - net.rank(), on, deadline::never));
+            sent.wait(deadline::never);
+        });
+        MPI_Comm_free(&own);
+    };
+    const auto in_use = [] {
+        const auto known = ::mallinfo2();
+        return known.uordblks + known.hblkhd;
+    };
+    for (int i = 0; i < 100; ++i) use_and_free();
+    const std::size_t before = in_use();
+    for (int i = 0; i < 1000; ++i) use_and_free();
+    CHECK(in_use() < before + 1000 * std::size_t{512});
+}
+
+TEST_CASE("a communicator has as many endpoints at a time as one likes, and uses each again") {
+    const MPI_Comm alone = processes::first(1);
+    if (alone == MPI_COMM_NULL) return;
+    for (int round = 0; round < 2; ++round) {
+        const auto before = allocations();
+        std::vector<std::unique_ptr<mpi::endpoint>> open;
+        for (int i = 0; i < 70; ++i) open.push_back(std::make_unique<mpi::endpoint>(alone));
+        if (round == 1) CHECK(allocations() - before < 500);
+    }
+}
+
 TEST_CASE("two endpoints on one communicator never meet") {
     if (!are_enough(2)) return;
     const MPI_Comm both = processes::first(2);
@@ -242,10 +366,19 @@ TEST_CASE("two endpoints on one communicator never meet") {
     CHECK(first.receive(other, on, deadline::never)->pieces().size_bytes() == 1);
 }
 
-TEST_CASE("ranks that choose another eager_bytes learn it") {
-    const std::size_t eager = processes::rank() == 0 ? 2048 : 4096;
+TEST_CASE("ranks that choose other sizes learn which") {
+    const std::size_t own = processes::rank() == 0 ? 2048 : 4096;
     if (!are_enough(2)) return;
-    CHECK_THROWS_AS((mpi::endpoint{MPI_COMM_WORLD, {.eager_bytes = eager}}), mismatch);
+    const auto says = [](const mpi::options& chosen) -> std::string {
+        try {
+            const mpi::endpoint net{MPI_COMM_WORLD, chosen};
+        } catch (const mismatch& thrown) {
+            return thrown.what();
+        }
+        return "";
+    };
+    CHECK(says({.eager_bytes = own}).find("eager_bytes") != std::string::npos);
+    CHECK(says({.chunk_bytes = own}).find("chunk_bytes") != std::string::npos);
     CHECK_THROWS_AS((mpi::endpoint{MPI_COMM_WORLD, {.eager_bytes = 10}}), contract_violation);
     mpi::run([](mpi::endpoint& net) { CHECK(net.size() == processes::count()); });
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -50,6 +51,45 @@ TEST_CASE("an announcement holds the sizes of its pieces, and the small ones who
     CHECK(only_whole_is_whole(note::announce_lent, bytes, 2));
     CHECK_FALSE(is_whole_at(note::announce_handed, bytes, rill::byte_pieces::most + 1));
     CHECK_FALSE(is_whole_at(note::announce_handed, bytes, 2, 12));  // then the first piece would not be here
+}
+
+TEST_CASE("a notice of an unknown kind of failure, or of no rank there can be, is refused") {
+    const packed_notice packed({.culprit = 2, .reason = "rank 2 failed"});
+    const auto is_whole_with = [&](std::size_t at, int value) {
+        std::vector<std::byte> bytes(packed.view().begin(), packed.view().end());
+        bytes[at] = static_cast<std::byte>(value);
+        return is_whole_at(note::verdict, bytes);
+    };
+    using fixed = packed_notice::fixed_part;
+    CHECK(is_whole_with(offsetof(fixed, kind), static_cast<int>(rill::failure::deadlock)));
+    CHECK_FALSE(is_whole_with(offsetof(fixed, kind), static_cast<int>(rill::failure::deadlock) + 1));
+    CHECK_FALSE(is_whole_with(offsetof(fixed, culprit) + 3, 0x80));
+    CHECK_FALSE(is_whole_with(offsetof(fixed, other) + 3, 0x80));
+}
+
+TEST_CASE("announced sizes add up to what a size can hold, and one is large") {
+    const auto is_whole_of = [](std::uint64_t first, std::uint64_t second) {
+        std::vector<std::byte> bytes(announcement::table + (first <= 64 ? announcement::aligned(first) : 0) +
+                                     (second <= 64 ? announcement::aligned(second) : 0));
+        std::memcpy(bytes.data(), &first, sizeof first);
+        std::memcpy(bytes.data() + sizeof first, &second, sizeof second);
+        return is_whole_at(note::announce_handed, bytes, 2);
+    };
+    CHECK(is_whole_of(most_piece_bytes, most_piece_bytes));
+    CHECK_FALSE(is_whole_of(most_piece_bytes + 1, 65));
+    CHECK_FALSE(is_whole_of(65, ~std::uint64_t{0}));
+    CHECK_FALSE(is_whole_of(64, 64));
+}
+
+TEST_CASE("an ask is for a number of parts, under a tag, that there can be") {
+    const auto is_whole_ask = [](std::uint64_t parts, std::uint32_t tag) {
+        return is_whole({.context = parts, .tag = tag, .kind = note::ask}, nullptr, 64);
+    };
+    CHECK((is_whole_ask(1, 1) && is_whole_ask(most_parts, most_data_tag)));
+    CHECK_FALSE(is_whole_ask(0, 1));
+    CHECK_FALSE(is_whole_ask(most_parts + 1, 1));
+    CHECK_FALSE(is_whole_ask(1, 0));
+    CHECK_FALSE(is_whole_ask(1, most_data_tag + 1));
 }
 
 TEST_CASE("a note of an unknown kind, or with content where its kind has none, is refused") {

@@ -1,6 +1,6 @@
 // The same cases on all ranks, and one verdict. What fails is said at once, by the rank on which it fails: the others
 // may then wait for it until the time is up. RILL_TEST_THREAD_LEVEL (single, funneled, serialized, multiple) is the
-// level to ask for.
+// level to ask for, and to get: under another one the tests would be others.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -74,6 +74,11 @@ REGISTER_LISTENER("ranks", 1, says_what_fails);
 
 int main(int argc, char** argv) {
     const rill::mpi::environment library(wanted_level());
+    if (library.provided() != wanted_level()) {
+        std::fprintf(stderr, "MPI grants the thread level %s where %s was asked for\n", name(library.provided()),
+                     name(wanted_level()));
+        return 1;
+    }
     std::ostringstream said;
     doctest::Context context(argc, argv);
     context.setOption("no-colors", true);

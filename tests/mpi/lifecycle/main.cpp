@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include <unistd.h>
+
 using namespace rill;
 
 namespace {
@@ -29,6 +31,12 @@ std::string library_says(Call call) {
         return thrown.what();
     }
     return "";
+}
+
+/// At once, whatever becomes of this process.
+void say(const std::string& what) {
+    std::puts(what.c_str());
+    std::fflush(stdout);
 }
 
 bool is_finalised() {
@@ -83,13 +91,16 @@ void outlives(void (*end)(MPI_Comm&)) {
     expect(ended(library_says([&] { net->sleep_until({}); })), "sleep_until");
     expect(ended(library_says([&] { net->inquire(next, 1, 1, deadline::immediate); })), "inquire");
     expect(ended(library_says([&] { waiting.wait(deadline::never); })), "wait");
+    expect(ended(library_says([&] { waiting.done(); })), "done");
+    expect(ended(library_says([&] { net->announce(1, {.number = 1}); })), "announce");
     expect(ended(library_says([&] { net->now(); })), "now");
     const abort_notice notice{.context = 9, .culprit = 0, .reason = "late"};
     expect(net->abort(notice) == notice, "abort");
     net->close(on.context);
-    waiting.settle();
-    arrived.reset();
     net.reset();
+    expect(arrived->pieces().size_bytes() == little.size(), "a message does not outlive its endpoint");
+    arrived.reset();
+    waiting.settle();
 }
 
 void endpoints_outlive_mpi() {
@@ -135,7 +146,70 @@ void a_rank_dies() {
         }
         for (rank_t peer = 0; peer < net.size(); ++peer)
             if (peer != 1) net.receive(peer, ready, deadline::never);
+        say("all ranks have started");
         std::raise(SIGKILL);
+    });
+}
+
+/// Rank 2 computes for ever; the others fail, and must get to say so: MPI_Finalize would wait for it.
+void a_rank_goes_on_after_a_failure() {
+    const mpi::environment library;
+    const auto body = [](mpi::endpoint& net) {
+        if (net.rank() == 2)
+            for (;;) ::pause();
+        if (!net.receive(2, on, net.now() + milliseconds(100)))
+            throw_error({.kind = failure::timeout, .culprit = 2, .reason = "rank 2 has not entered"});
+    };
+    try {
+        mpi::run(MPI_COMM_WORLD, body, {.abort_patience = milliseconds(100), .failure_patience = seconds(1)});
+    } catch (const timeout& thrown) {
+        say(thrown.what());
+        std::_Exit(1);
+    }
+}
+
+/// Of two ranks one stops while a large message moves between them; `of_sender` tells which. The other one must get its
+/// memory back (MPICH can take a receive back even then), or end the job with a word about the one that stopped.
+void a_rank_stops(bool of_sender) {
+    const mpi::environment library;
+    const channel word{.context = 3, .tag = 2};
+    const auto body = [=](mpi::endpoint& net) {
+        const rank_t other = 1 - net.rank();
+        buffer whole(64'000'000);
+        const byte_span target(whole);
+        const auto stop = [] {
+            say("process " + std::to_string(::getpid()) + " stops");
+            std::raise(SIGSTOP);
+        };
+        if (net.rank() == 0) {
+            auto sent = net.post(other, on, byte_view(whole));
+            expect(net.post(other, word, buffer(1)), "a message is refused");
+            net.receive(other, word, deadline::never);  // and has asked, before it said so
+            if (of_sender) stop();
+            expect(!sent.wait(net.now() + milliseconds(300)), "all is sent to a process that has stopped");
+            sent.settle();
+        } else {
+            net.expect(other, on, {&target, 1});
+            net.receive(other, word, deadline::never);  // the large one is announced, and asked for
+            expect(net.post(other, word, buffer(1)), "a message is refused");
+            if (!of_sender) stop();
+            expect(!net.receive(other, on, net.now() + milliseconds(300)), "all comes from a process that has stopped");
+            net.forget(on);
+        }
+        say("the memory is given back");
+        std::_Exit(1);
+    };
+    mpi::run(MPI_COMM_WORLD, body, {.failure_patience = seconds(1)});
+}
+void the_sender_stops() { a_rank_stops(true); }
+void the_receiver_stops() { a_rank_stops(false); }
+
+/// MPI ends with the objects of static storage duration, and among them the first.
+void a_static_environment_ends_mpi() {
+    static const mpi::environment library;
+    mpi::run([](mpi::endpoint& net) {
+        expect(net.post((net.rank() + 1) % net.size(), on, buffer(8)), "a message is refused");
+        expect(net.receive((net.rank() + net.size() - 1) % net.size(), on, deadline::never).has_value(), "lost");
     });
 }
 
@@ -170,6 +244,10 @@ const std::map<std::string, void (*)()> cases{
     {"freed", endpoints_outlive_their_communicator},
     {"throws", an_exception_ends_all},
     {"dies", a_rank_dies},
+    {"loops", a_rank_goes_on_after_a_failure},
+    {"sender_stops", the_sender_stops},
+    {"receiver_stops", the_receiver_stops},
+    {"static", a_static_environment_ends_mpi},
     {"large", a_message_of_more_than_two_gigabytes},
 };
 

@@ -7,13 +7,11 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/copy_across.hpp>
 #include <rill/transport/detail/mpi_post_office.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 #include <string>
 #include <utility>
 
