@@ -10,8 +10,10 @@
 #include <rill/topology/tree.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/sampler.hpp>
+#include <rill/transport/detail/mpi_envelope.hpp>
 
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -365,6 +367,34 @@ void checkpoint_seeds(const folder& to, const std::filesystem::path& scratch) {
         to.write("round-trip-" + std::to_string(key), seed().byte(3).noise(120, key));
 }
 
+seed note_head(mpi::detail::note kind, unsigned pieces = 0, std::uint64_t context = 0, std::uint32_t tag = 0) {
+    return seed().number(std::uint16_t{64}).number(context).number(tag).byte(static_cast<unsigned>(kind)).byte(pieces);
+}
+
+void note_seeds(const folder& to) {
+    using mpi::detail::note;
+    to.write("lent", note_head(note::lent).noise(5, 1));
+    to.write("ask", note_head(note::ask, 0, 3, 17));
+    to.write("ask-for-nothing", note_head(note::ask));
+    to.write("credit", note_head(note::credit));
+    to.write("unknown", note_head(static_cast<note>(15)));
+    to.write("answer", note_head(note::answer).noise(sizeof(call_signature), 2));
+    for (const std::uint64_t second : {std::uint64_t{65}, std::uint64_t{1} << 31, ~std::uint64_t{0}}) {
+        const auto announced = note_head(note::announce_lent, 2).number(std::uint64_t{13}).number(second);
+        to.write("announced-" + std::to_string(second), seed(announced).noise(32, 3));
+    }
+    for (const failure kind : {failure::exception, failure::deadlock}) {
+        mpi::detail::packed_notice::fixed_part fixed;
+        std::memset(&fixed, 0, sizeof fixed);  // and what lies between its members
+        fixed.culprit = 2;
+        fixed.other = no_rank;
+        fixed.length = 10;
+        fixed.kind = kind;
+        to.write(std::string("verdict-") + std::to_string(static_cast<int>(kind)),
+                 note_head(note::verdict).bytes(std::as_bytes(std::span(&fixed, 1))).noise(10, 4));
+    }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -381,6 +411,7 @@ int main(int count, char** arguments) {
     value_seeds<double>(values, "float64");
     stream_seeds({root, "streams"});
     collective_seeds(folder(root, "collective"));
+    note_seeds({root, "notes"});
     idx_seeds({root, "idx"});
     checkpoint_seeds({root, "checkpoint"}, root / "scratch");
     return 0;
