@@ -3103,7 +3103,7 @@ namespace rill::inline RILL_ABI::mpi {
 /// in the pieces that were sent.
 class message {
   public:
-    message(message&& other) noexcept : engine_(std::move(other.engine_)), node_(std::exchange(other.node_, nullptr)) {}
+    message(message&& other) noexcept = default;
     message& operator=(message&& other) noexcept {
         message moved(std::move(other));
         std::swap(engine_, moved.engine_);
@@ -3111,7 +3111,7 @@ class message {
         return *this;
     }
     ~message() {
-        if (node_ != nullptr) engine_->release(*node_);
+        if (engine_ != nullptr) engine_->release(*node_);
     }
 
     rank_t source() const { return node_->source; }
@@ -3121,7 +3121,7 @@ class message {
     friend class endpoint;
     message(std::shared_ptr<detail::engine> engine, detail::node& taken) : engine_(std::move(engine)), node_(&taken) {}
 
-    std::shared_ptr<detail::engine> engine_;
+    std::shared_ptr<detail::engine> engine_;  // none: moved from
     detail::node* node_;
 };
 
