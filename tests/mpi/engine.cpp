@@ -42,7 +42,8 @@ void check_refused(engine& net, const bytes& sent) {
         return;
     }
     try {
-        net.wait(7, deadline::never, [] { return false; });
+        net.wait(7, net.now() + seconds(30), [] { return false; });
+        FAIL("the note is not refused");
     } catch (const protocol_error& thrown) {
         CHECK(thrown.culprit() == 1);
         CHECK(thrown.notice().context == every_context);

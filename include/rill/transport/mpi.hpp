@@ -73,6 +73,8 @@ class endpoint {
     explicit endpoint(MPI_Comm processes, const options& chosen = {}) {
         RILL_EXPECTS(chosen.eager_bytes >= detail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
                      "mpi: eager_bytes must be between 1024 and 2^30");
+        RILL_EXPECTS(chosen.abort_patience.ns >= 0 && chosen.failure_patience.ns >= 0,
+                     "mpi: abort_patience and failure_patience must not be negative");
         if (!detail::is_running())
             throw library_error(no_rank, "MPI is not running: make a rill::mpi::environment first");
         engine_ = detail::registry::instance().open(processes, chosen);

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+GRACE = 10  # seconds for a launcher that is told to end
+
 
 def end_stopped(said):
     for number in re.findall(r"^process (\d+) stops", said, re.MULTILINE):
@@ -38,7 +40,11 @@ def run(command, patience, patterns):
         if status is None:
             job.terminate()
         end_stopped(said())
-        job.wait()
+        try:
+            job.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            job.kill()
+            job.wait()
         return said(), status
 
 
