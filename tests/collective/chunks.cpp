@@ -224,12 +224,12 @@ TEST_CASE("chunks: of a round travel while others are on their way") {
         return done.elapsed;
     };
     simulated::run(4, links, [&](simulated::endpoint& net) {
-        CHECK(time_of(net).ns == ((links.latency + links.transfer(frame)) * 6).ns);
+        CHECK(time_of(net).ns == ((links.latency + rill::transfer_time(frame, links.bandwidth)) * 6).ns);
     });
     simulated::run(4, links, [&](simulated::endpoint& net) {
         choosy<simulated::endpoint> picky(net, n / 4);
         // Only the last chunk of a round waits for its bytes; those before it are on the wire meanwhile.
-        const duration chunk = links.transfer(wire::header_bytes + n / 4);
+        const duration chunk = rill::transfer_time(wire::header_bytes + n / 4, links.bandwidth);
         CHECK(time_of(picky).ns == ((links.latency + chunk) * 6 + chunk * 3).ns);
     });
 }

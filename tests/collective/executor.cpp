@@ -22,7 +22,7 @@ TEST_CASE("executor: a schedule takes the time of its rounds and no more") {
             net.sleep_until({1'000'000'000});  // all start at once
             const rill::receipt done = rill::all_reduce(workers, data, result);
             const std::size_t frame = rill::wire::header_bytes + n / static_cast<std::size_t>(ranks) * sizeof(float);
-            const rill::duration round = links.latency + links.transfer(frame);
+            const rill::duration round = links.latency + rill::transfer_time(frame, links.bandwidth);
             CHECK(done.rounds == 2 * (ranks - 1));
             CHECK(done.elapsed.ns == (round * done.rounds).ns);
         });

@@ -1,5 +1,5 @@
 #include "../support/allocations.hpp"
-#include "scratch.hpp"
+#include "../support/scratch.hpp"
 
 #include <rill/train/idx.hpp>
 

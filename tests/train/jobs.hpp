@@ -62,7 +62,7 @@ inline const rill::train::dataset& data() {
 }
 
 /// Where a gradient is spoilt, and by what.
-struct fault {
+struct spoilt_step {
     rill::rank_t rank = rill::no_rank;
     std::uint64_t step = 0;
     std::size_t coordinate = 0;
@@ -75,7 +75,7 @@ class spoilt_perceptron {
     using scalar = float;
     using batch = rill::train::batch;
 
-    spoilt_perceptron(rill::rank_t rank, std::vector<fault> faults) : rank_(rank), faults_(std::move(faults)) {}
+    spoilt_perceptron(rill::rank_t rank, std::vector<spoilt_step> faults) : rank_(rank), faults_(std::move(faults)) {}
 
     std::size_t dimension() const { return model_.dimension(); }
     std::span<const rill::layer> layers() const { return model_.layers(); }
@@ -87,7 +87,7 @@ class spoilt_perceptron {
     template <class Ready>
     double gradient(std::span<const float> parameters, const batch& samples, std::span<float> output, Ready ready) {
         const double loss = model_.gradient(parameters, samples, output, [&](std::size_t i) {
-            for (const fault& f : faults_)
+            for (const spoilt_step& f : faults_)
                 if (f.rank == rank_ && f.step == step_ && layers()[i].part.contains(f.coordinate))
                     output[f.coordinate] = f.value;
             ready(i);
@@ -99,13 +99,13 @@ class spoilt_perceptron {
   private:
     rill::train::perceptron<float> model_{{12, 9, 3}};
     rill::rank_t rank_;
-    std::vector<fault> faults_;
+    std::vector<spoilt_step> faults_;
     std::uint64_t step_ = 0;
 };
 
 /// A trainer of 8 images per rank and step. `seed` is the group's.
 template <class Net, class Plan>
-auto make_trainer(Net& net, const Plan& plan, std::vector<fault> faults = {}, std::uint64_t seed = 7) {
+auto make_trainer(Net& net, const Plan& plan, std::vector<spoilt_step> faults = {}, std::uint64_t seed = 7) {
     return rill::train::trainer{
         net, spoilt_perceptron(net.rank(), std::move(faults)),
         rill::train::minibatches{data(), {.batch = 8, .rank = net.rank(), .ranks = net.size(), .key = {2}}}, plan,

@@ -1,4 +1,4 @@
-#include "scratch.hpp"
+#include "../support/scratch.hpp"
 
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/sampler.hpp>

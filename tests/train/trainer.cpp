@@ -1,8 +1,8 @@
 #include <rill/train/trainer.hpp>
 
 #include "../support/allocations.hpp"
+#include "../support/scratch.hpp"
 #include "jobs.hpp"
-#include "scratch.hpp"
 
 #include <rill/collective/barrier.hpp>
 
@@ -22,7 +22,8 @@ using parameters_of_ranks = std::vector<std::vector<float>>;
 
 /// What every rank has after each of `steps` steps.
 template <class Plan>
-std::vector<std::vector<parameters_of_ranks>> trace(const Plan& plan, int steps, const std::vector<fault>& faults) {
+std::vector<std::vector<parameters_of_ranks>> trace(const Plan& plan, int steps,
+                                                    const std::vector<spoilt_step>& faults) {
     std::vector<std::vector<parameters_of_ranks>> runs;
     const auto body = [&](auto& net) {
         auto trainer = make_trainer(net, plan, faults);
@@ -71,10 +72,10 @@ TEST_CASE("trainer: the loss falls") {
 
 TEST_CASE("trainer: all ranks skip a step in which any gradient is not finite, and know whose it was") {
     const float infinity = std::numeric_limits<float>::infinity();
-    const std::vector<fault> faults{{.rank = 1, .step = 2, .coordinate = 50},
-                                    {.rank = 1, .step = 2, .coordinate = 7},
-                                    {.rank = 0, .step = 4, .coordinate = 0, .value = -infinity},
-                                    {.rank = 3, .step = 4, .coordinate = 146, .value = infinity}};
+    const std::vector<spoilt_step> faults{{.rank = 1, .step = 2, .coordinate = 50},
+                                          {.rank = 1, .step = 2, .coordinate = 7},
+                                          {.rank = 0, .step = 4, .coordinate = 0, .value = -infinity},
+                                          {.rank = 3, .step = 4, .coordinate = 146, .value = infinity}};
     for_each_plan([&](const auto& plan) {
         std::vector<std::vector<train::step_record>> records(ranks);
         on_transports(ranks, [&](auto& net) {
@@ -128,7 +129,7 @@ TEST_CASE("trainer: the record's bytes are those that the transport counts") {
 TEST_CASE("trainer: resumes from a checkpoint bit for bit") {
     const scratch_directory directory;
     const auto path = [&](rank_t rank) { return directory / ("rank-" + std::to_string(rank)).c_str(); };
-    const std::vector<fault> faults{{.rank = 1, .step = 9, .coordinate = 3}};
+    const std::vector<spoilt_step> faults{{.rank = 1, .step = 9, .coordinate = 3}};
     for_each_plan([&](const auto& plan) {
         parameters_of_ranks through(ranks), resumed(ranks);
         // Epochs of 7 steps end before and after the checkpoint.
@@ -198,7 +199,7 @@ TEST_CASE("trainer: refuses a checkpoint that does not fit, and stays as it was"
 TEST_CASE("trainer: files that do not belong together are refused on all ranks") {
     const scratch_directory directory;
     const auto path = [&](const char* what, rank_t rank) { return directory / (what + std::to_string(rank)).c_str(); };
-    const auto run_and_save = [&](const char* what, std::uint64_t steps, std::vector<fault> faults) {
+    const auto run_and_save = [&](const char* what, std::uint64_t steps, std::vector<spoilt_step> faults) {
         in_process::run(3, [&](auto& net) {
             auto trainer = make_trainer(net, dense_plan, faults);
             while (trainer.step_number() < steps) trainer.step();

@@ -26,7 +26,7 @@ constexpr rill::channel on{.context = 3, .tag = 1};
 constexpr std::size_t mailbox_bytes = 16384;
 constexpr std::size_t with_stamps = mailbox_bytes + 16;  // the laws fill a mailbox with two messages
 
-constexpr rill::simulated::network no_network{.latency = {}, .bandwidth = 0};
+const rill::simulated::network no_network{.latency = {}, .bandwidth = 0};
 constexpr rill::delays one_byte_per_ns{.latency = rill::nanoseconds(100), .bandwidth = 1'000'000'000};
 
 /// Runs `body(net)` on delayed transports in virtual time, where all else takes none.

@@ -15,6 +15,7 @@
 #include <rill/transport/detail/simulated_meeting.hpp>
 #include <rill/transport/detail/simulated_message.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
+#include <rill/transport/detail/simulated_report.hpp>
 #include <rill/transport/detail/simulated_world.hpp>
 
 #include <cstdint>
@@ -52,6 +53,10 @@ class endpoint {
     time_point now() const { return world_->now(); }
     traffic counted() const { return world_->counted(rank_); }
     void sleep_until(time_point instant) { world_->sleep_until(instant); }
+    /// Takes as long as `network::computing` says.
+    void compute(double work) { world_->compute(rank_, work); }
+    /// How often this rank has been killed and begun anew.
+    int restarts() const { return world_->restarts(rank_); }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         check(peer);
@@ -125,6 +130,9 @@ static_assert(ConcurrentTransport<endpoint>);
 /// Calls `body(endpoint&)` as each of `ranks` ranks, in virtual time and on the calling thread, and returns when all
 /// have ended. The same bodies with the same network go the same way, bit for bit.
 ///
+/// A rank that `network::faults` kills ends by `rank_killed`, thrown from its waits and calls; nobody is told. What it
+/// has lent and nobody has taken is withdrawn, what was on its way to it is lost; once restarted, it calls `body` anew.
+///
 /// An exception that leaves a body aborts every context, with that rank as the culprit and what it says as the reason,
 /// so that the waits of all other ranks throw; `run` then rethrows the culprit's own exception. When all wait and
 /// nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
@@ -142,12 +150,14 @@ report run(int ranks, const network& links, Body&& body) {
         try {
             endpoint net(of.shared, self.rank);
             (*of.body)(net);
+        } catch (const rank_killed&) {
+            return;
         } catch (...) {
             of.shared.fail(self.rank);
         }
+        of.shared.ended(self.rank);
     };
-    for (rank_t rank = 0; rank < ranks; ++rank) all.shared.activities().start(rank, {run_one, &all});
-    return all.shared.run();
+    return all.shared.run({run_one, &all});
 }
 
 }  // namespace rill::inline RILL_ABI::simulated

@@ -15,6 +15,8 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -249,7 +251,7 @@ namespace rill::inline RILL_ABI::simulated::detail {
 
 /// Something that happens at an instant. It is part of what it happens to.
 struct appointment {
-    enum class what : std::uint8_t { expiry, arrival };
+    enum class what : std::uint8_t { expiry, arrival, fault };
     static constexpr std::size_t nowhere = ~std::size_t{0};
 
     explicit appointment(what happens) : kind(happens) {}
@@ -342,6 +344,7 @@ struct wait_record {
     std::uint64_t amount = 0;       ///< bytes for which room is needed; number of the call
     bool ends_with_context = true;  ///< false: only what it waits for can end it
     parcel* delivered = nullptr;
+    time_point since{};
 };
 
 enum class wake : std::uint8_t { called, expired, ended };
@@ -374,6 +377,7 @@ class strand : public appointment {
     job next{};
     bool running = false;         ///< its job has not ended
     bool stopped = false;         ///< its waits throw
+    bool killed = false;          ///< with its rank: everything that it calls throws
     wait_list joining;            ///< who waits for its end
     std::exception_ptr thrown{};  ///< what ended it
 
@@ -435,6 +439,9 @@ class scheduler {
     bool ready() const { return !ready_.empty(); }
     agenda& future() { return future_; }
     std::uint64_t events() const { return events_; }
+    /// How long the activities of a rank have waited for others, in sum.
+    duration waited(rank_t rank) const { return waited_[static_cast<std::size_t>(rank)]; }
+    bool is_killed() const { return current_ != nullptr && current_->killed; }
     std::uint64_t trace() const { return trace_; }
 
     template <class... Parts>
@@ -444,11 +451,12 @@ class scheduler {
 
     /// The strand runs when it is its turn.
     strand& start(rank_t rank, strand::job job) {
+        if (const auto ranks = static_cast<std::size_t>(rank) + 1; waited_.size() < ranks) waited_.resize(ranks);
         strand& started = unused();
         started.rank = rank;
         started.next = job;
         started.running = true;
-        started.stopped = false;
+        started.stopped = started.killed = false;
         ++live_;
         ready_.push_back(started);
         return started;
@@ -473,6 +481,7 @@ class scheduler {
     /// Suspends the current strand until it is called, or `until` has passed, or its context ends.
     wake wait(wait_list& where, wait_record& what, deadline until) {
         strand& own = *current_;
+        what.since = now_;
         if (!until.is_never()) future_.add(own, until.at);
         own.waiting = &what;
         where.push_back(own);
@@ -483,6 +492,10 @@ class scheduler {
     void call(strand& waiting, wake outcome = wake::called) noexcept {
         waiting.among->remove(waiting);
         if (waiting.pending()) future_.remove(waiting);
+        if (waiting.waiting->kind != waits_for::time) {
+            duration& waited = waited_[static_cast<std::size_t>(waiting.rank)];
+            waited = waited + (now_ - waiting.waiting->since);
+        }
         waiting.waiting = nullptr;
         waiting.outcome = outcome;
         ready_.push_back(waiting);
@@ -491,8 +504,8 @@ class scheduler {
         while (!waiting.empty()) call(*waiting.first());
     }
 
-    /// Until every strand has ended. `world.arrive(appointment&)` takes what arrives, `world.nothing_left()` must make
-    /// a strand ready.
+    /// Until every strand has ended. `world.arrive(appointment&)` takes what arrives,
+    /// `world.fail_by_plan(appointment&)` what goes wrong; `world.nothing_left()` must make a strand ready.
     template <class World>
     void run(World& world) noexcept {
         while (live_ > 0) {
@@ -527,10 +540,8 @@ class scheduler {
     void happen(World& world, const agenda::entry& due) {
         now_ = due.at;
         ++events_;
-        if (due.item->kind == appointment::what::arrival) {
-            world.arrive(*due.item);
-            return;
-        }
+        if (due.item->kind == appointment::what::arrival) return world.arrive(*due.item);
+        if (due.item->kind == appointment::what::fault) return world.fail_by_plan(*due.item);
         strand& late = *static_cast<strand*>(due.item);
         record(1U, static_cast<unsigned>(late.rank));
         call(late, wake::expired);
@@ -544,11 +555,163 @@ class scheduler {
     std::size_t live_ = 0;
     std::uint64_t events_ = 0;
     std::uint64_t trace_ = 0;
+    std::vector<duration> waited_;
     std::deque<strand> strands_;
     wait_list idle_;
 };
 
 }  // namespace rill::inline RILL_ABI::simulated::detail
+
+#ifndef RILL_SINGLE_TRANSPORT_ANY_MODEL_HPP
+#define RILL_SINGLE_TRANSPORT_ANY_MODEL_HPP
+
+// ===== rill/transport/any_model.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A function of the user's choice with a signature of ours, or none: how networks and machines are described. Copies
+/// share it, so it must answer the same question alike every time; it must be callable as a constant.
+template <class Signature>
+class any_model;
+
+template <class Result, class... Arguments>
+class any_model<Result(Arguments...)> {
+  public:
+    any_model() = default;
+    template <class Function>
+        requires(!std::same_as<std::remove_cvref_t<Function>, any_model> &&
+                 std::is_invocable_r_v<Result, const Function&, Arguments...>)
+    any_model(Function function)  // NOLINT(google-explicit-constructor): a function is a model
+        : function_(std::make_shared<const Function>(std::move(function))), call_([](const void* f, Arguments... of) {
+              return static_cast<Result>((*static_cast<const Function*>(f))(of...));
+          }) {}
+
+    explicit operator bool() const { return function_ != nullptr; }
+    /// There must be one.
+    Result operator()(Arguments... of) const { return call_(function_.get(), of...); }
+
+    /// Whether they are copies of each other.
+    friend bool operator==(const any_model&, const any_model&) = default;
+
+  private:
+    std::shared_ptr<const void> function_;
+    Result (*call_)(const void*, Arguments...) = nullptr;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+#endif  // RILL_SINGLE_TRANSPORT_ANY_MODEL_HPP
+
+#ifndef RILL_SINGLE_TRANSPORT_COMPUTE_TIMES_HPP
+#define RILL_SINGLE_TRANSPORT_COMPUTE_TIMES_HPP
+
+// ===== rill/transport/compute_times.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Says how long a rank computes: `model(rank, number, work)` for its `number`-th computation, from 0, of `work` units,
+/// which are data points unless the program means something else. Any function of that shape is one; the same arguments
+/// must give the same time, so that a run can be repeated.
+template <class M>
+concept ComputeModel = requires(const M& model, rank_t rank, std::uint64_t number, double work) {
+    { model(rank, number, work) } -> std::convertible_to<duration>;
+};
+
+/// Any `ComputeModel`, or none.
+using compute_model = any_model<duration(rank_t rank, std::uint64_t number, double work)>;
+
+namespace detail {
+
+/// `seconds`, which is not negative, as a duration; stops at the end of the range.
+inline duration duration_of(double seconds) {
+    constexpr double most = 9.2e9;
+    RILL_EXPECTS(seconds >= 0, "a computation cannot take less than no time");
+    return seconds >= most ? nanoseconds(INT64_MAX) : duration(static_cast<std::int64_t>(seconds * 1e9 + 0.5));
+}
+
+/// Uniform in (0, 1], of a rank's computation.
+inline double uniform_of(std::uint64_t seed, rank_t rank, std::uint64_t number) {
+    const std::uint64_t bits = mix64(seed, static_cast<unsigned>(rank), number);
+    return static_cast<double>((bits >> 11U) + 1) * 0x1p-53;
+}
+
+}  // namespace detail
+
+/// The same time for each unit of work.
+struct constant_compute {
+    duration unit{};
+
+    duration operator()(rank_t, std::uint64_t, double work) const { return detail::duration_of(unit.seconds() * work); }
+};
+
+/// A time for each unit of work that is drawn for the whole computation, uniform between two bounds.
+struct uniform_compute {
+    duration least{};
+    duration most{};
+    std::uint64_t seed = 0;
+
+    duration operator()(rank_t rank, std::uint64_t number, double work) const {
+        const double u = detail::uniform_of(seed, rank, number);
+        return detail::duration_of((least.seconds() + (most - least).seconds() * u) * work);
+    }
+};
+
+/// A fixed time for each unit and an exponential one whose mean grows with the work: of n units
+/// shift · n + Exp(mean tail · n), the stragglers of CodedReduce, where a = shift and 1/μ = tail.
+struct shifted_exponential {
+    duration shift{};
+    duration tail{};
+    std::uint64_t seed = 0;
+
+    duration operator()(rank_t rank, std::uint64_t number, double work) const {
+        const double u = detail::uniform_of(seed, rank, number);
+        return detail::duration_of((shift.seconds() - tail.seconds() * std::log(u)) * work);
+    }
+};
+
+/// Another model's times, each rank's multiplied by its factor; ranks beyond the list have factor 1.
+struct slowed_ranks {
+    compute_model times;
+    std::vector<double> factors;
+
+    duration operator()(rank_t rank, std::uint64_t number, double work) const {
+        const auto i = static_cast<std::size_t>(rank);
+        return detail::duration_of(times(rank, number, work).seconds() * (i < factors.size() ? factors[i] : 1.0));
+    }
+};
+
+/// Measured times: a row for each rank, one after the other, from the first again after the last; the work is not
+/// looked at. Ranks beyond the rows begin with the first row again. `read_compute_trace` reads one from a file.
+class compute_trace {
+  public:
+    /// At least one row, and in each at least one time, none negative.
+    explicit compute_trace(std::vector<std::vector<duration>> rows) : rows_(std::move(rows)) {
+        RILL_EXPECTS(!rows_.empty(), "compute_trace: needs the times of a rank");
+        for ([[maybe_unused]] const auto& row : rows_)
+            RILL_EXPECTS(!row.empty(), "compute_trace: a rank has at least one time");
+    }
+
+    const std::vector<std::vector<duration>>& rows() const { return rows_; }
+
+    duration operator()(rank_t rank, std::uint64_t number, double) const {
+        const auto& row = rows_[static_cast<std::size_t>(rank) % rows_.size()];
+        return row[number % row.size()];
+    }
+
+  private:
+    std::vector<std::vector<duration>> rows_;
+};
+
+/// Says on a transport that computes in a time of its own (`simulated`, `delayed`) that this rank computes `work` units
+/// now; on others it does nothing, because there the program itself takes the time.
+template <class Net>
+void compute(Net& net, double work) {
+    if constexpr (requires { net.compute(work); }) net.compute(work);
+}
+
+}  // namespace rill::inline RILL_ABI
+
+#endif  // RILL_SINGLE_TRANSPORT_COMPUTE_TIMES_HPP
 
 #ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
 #define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
@@ -632,7 +795,27 @@ class table {
         --count_;
     }
 
+    /// Looks at all entries.
+    template <class Predicate>
+    void erase_if(Predicate&& is_meant) {
+        std::vector<slot> old(slots_.size());
+        old.swap(slots_);
+        count_ = 0;
+        for (slot& s : old)
+            if (s.used && !is_meant(s.key)) {
+                slots_[place_of(s.key)] = std::move(s);
+                ++count_;
+            }
+    }
+
     std::size_t size() const { return count_; }
+
+    /// In no particular order.
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+        for (const slot& s : slots_)
+            if (s.used) visit(s.key, s.value);
+    }
 
   private:
     struct slot {
@@ -705,6 +888,13 @@ class call_book {
         return found != nullptr && found->closed;
     }
 
+    /// Of a rank that is killed nobody learns any more what it has entered; it begins anew.
+    void forget(rank_t rank) {
+        entries_.erase_if([&](const rank_key& key) { return key.rank == rank; });
+        made_.erase_if([&](const rank_key& key) { return key.rank == rank; });
+        closed_.erase_if([&](const rank_key& key) { return key.rank == rank; });
+    }
+
     std::uint64_t next_context(rank_t rank, std::uint64_t key) {
         constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
         return mix64(family, key, ++made_[{rank, key}]);
@@ -748,46 +938,243 @@ inline bool same_failure(const abort_notice& a, const abort_notice& b) {
 
 #endif  // RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
 
+#ifndef RILL_SINGLE_TRANSPORT_FAULT_PLAN_HPP
+#define RILL_SINGLE_TRANSPORT_FAULT_PLAN_HPP
+
+// ===== rill/transport/fault_plan.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Any rank, where a fault asks for one.
+inline constexpr rank_t any_rank = -2;
+
+/// One thing that goes wrong, or right again, in a network. Faults are of the messages between ranks: abort notices and
+/// what ranks say of the calls that they have entered get through all but a killed rank.
+struct fault {
+    enum class what : std::uint8_t {
+        loss,       ///< messages from `from` to `to` are lost, each with the probability `amount`
+        duplicate,  ///< they arrive twice, each with the probability `amount`
+        delay,      ///< they take up to `amount` seconds longer, uniformly; a link still keeps their order
+        cut,        ///< the link from `from` to `to` loses everything
+        heal,       ///< it works again
+        kill,       ///< `from` ends without a word: see `rank_killed`
+        restart,    ///< `from`, once killed, begins anew, `begins` after its end
+        slow        ///< computing takes `from` `amount` times as long
+    };
+
+    what kind = what::loss;
+    rank_t from = any_rank;
+    rank_t to = any_rank;
+    double amount = 0;
+    duration begins{};          ///< not before this time since the start of the run
+    std::uint64_t skipped = 0;  ///< and not before so many messages: on the link; of `kill`, posted by the rank
+
+    /// The same at or after a time.
+    constexpr fault at(duration time) const { return with(&fault::begins, time); }
+    /// The same after so many messages of the link, or posted by the rank that is killed.
+    constexpr fault after(std::uint64_t messages) const { return with(&fault::skipped, messages); }
+    /// The same between these two ranks alone, in this direction.
+    constexpr fault on(rank_t source, rank_t receiver) const {
+        return with(&fault::from, source).with(&fault::to, receiver);
+    }
+
+    constexpr bool is_of_link(rank_t source, rank_t receiver) const {
+        return (from == any_rank || from == source) && (to == any_rank || to == receiver);
+    }
+    constexpr bool has_begun(duration now, std::uint64_t messages) const { return now >= begins && messages > skipped; }
+
+    friend bool operator==(const fault&, const fault&) = default;
+
+  private:
+    template <class T>
+    constexpr fault with(T fault::*member, T value) const {
+        fault changed = *this;
+        changed.*member = value;
+        return changed;
+    }
+};
+
+/// The faults that a plan is made of.
+namespace faults {
+
+/// Each message is lost with this probability.
+constexpr fault lose(double probability) { return {.kind = fault::what::loss, .amount = probability}; }
+/// Each message arrives twice with this probability.
+constexpr fault duplicate(double probability) { return {.kind = fault::what::duplicate, .amount = probability}; }
+/// Each message takes longer, uniformly up to this.
+constexpr fault delay_up_to(duration longest) { return {.kind = fault::what::delay, .amount = longest.seconds()}; }
+/// A directed link loses everything, until it is healed.
+constexpr fault cut(rank_t from, rank_t to) { return {.kind = fault::what::cut, .from = from, .to = to}; }
+/// A link that was cut works again.
+constexpr fault heal(rank_t from, rank_t to) { return {.kind = fault::what::heal, .from = from, .to = to}; }
+/// A rank ends without a word.
+constexpr fault kill(rank_t rank) { return {.kind = fault::what::kill, .from = rank}; }
+/// A killed rank begins anew, as long after its end as `at` says.
+constexpr fault restart(rank_t rank) { return {.kind = fault::what::restart, .from = rank}; }
+/// Computing takes a rank `factor` times as long.
+constexpr fault slow(rank_t rank, double factor) { return {.kind = fault::what::slow, .from = rank, .amount = factor}; }
+
+}  // namespace faults
+
+/// What goes wrong in a run, in the order of the list: of a cut and a heal of one link, the later one that has begun
+/// counts. A rank's first kill ends its first life, its second the life after its first restart, and so on. The same
+/// plan in the same network makes the same run.
+struct fault_plan {
+    std::vector<fault> faults;
+    std::uint64_t seed = 0;  ///< of everything that has a probability
+
+    bool empty() const { return faults.empty(); }
+    friend bool operator==(const fault_plan&, const fault_plan&) = default;
+};
+
+/// Leaves the body of a rank whose end is planned, from its next call of the transport. Not derived from anything, so
+/// that a body that handles errors does not take it for one; who catches it with `...` gets it again at the next call.
+struct rank_killed {
+    rank_t rank = no_rank;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+#endif  // RILL_SINGLE_TRANSPORT_FAULT_PLAN_HPP
+
+#ifndef RILL_SINGLE_TRANSPORT_LINKS_HPP
+#define RILL_SINGLE_TRANSPORT_LINKS_HPP
+
+// ===== rill/transport/links.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A directed link between two ranks: n bytes occupy it for n / bandwidth and arrive `latency` later.
+struct link {
+    duration latency = microseconds(10);
+    std::uint64_t bandwidth = 1'250'000'000;  ///< bytes per second; 0: without limit
+
+    friend constexpr bool operator==(const link&, const link&) = default;
+};
+
+/// Says what link leads from one rank to another. Any function of that shape is one; it is asked once for each pair of
+/// ranks that ever send, and must give the same answer each time.
+template <class M>
+concept LinkModel = requires(const M& model, rank_t rank) {
+    { model(rank, rank) } -> std::convertible_to<link>;
+};
+
+/// The same link between every two ranks.
+struct uniform_links {
+    link each{};
+
+    constexpr link operator()(rank_t, rank_t) const { return each; }
+};
+
+/// Groups of `group` consecutive ranks: one link inside a group, another between groups. Racks, or machines with
+/// several processes each.
+struct grouped_links {
+    int group = 1;
+    link inside{};
+    link between{};
+
+    constexpr link operator()(rank_t source, rank_t receiver) const {
+        RILL_EXPECTS(group >= 1, "grouped_links: a group has at least one rank");
+        return source / group == receiver / group ? inside : between;
+    }
+};
+
+/// Links row by row: `ranks` x `ranks`, those that leave a rank in its row.
+class matrix_links {
+  public:
+    /// Copies the matrix, whose diagonal is not looked at.
+    matrix_links(int ranks, std::span<const link> rows) : ranks_(ranks), rows_(rows.begin(), rows.end()) {
+        RILL_EXPECTS(ranks >= 0 && rows.size() == static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks),
+                     "matrix_links: needs ranks x ranks links");
+    }
+
+    /// Both ranks must be of the matrix.
+    link operator()(rank_t source, rank_t receiver) const {
+        RILL_EXPECTS(0 <= source && source < ranks_ && 0 <= receiver && receiver < ranks_,
+                     "matrix_links: no row or column for this rank");
+        return rows_[static_cast<std::size_t>(source) * static_cast<std::size_t>(ranks_) +
+                     static_cast<std::size_t>(receiver)];
+    }
+
+  private:
+    int ranks_;
+    std::vector<link> rows_;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+#endif  // RILL_SINGLE_TRANSPORT_LINKS_HPP
+
+#ifndef RILL_SINGLE_TRANSPORT_NETWORK_CARD_HPP
+#define RILL_SINGLE_TRANSPORT_NETWORK_CARD_HPP
+
+// ===== rill/transport/network_card.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// What a rank's network card can do at once, in bytes per second; 0: without limit, any number of messages at a time.
+/// Messages pass a limited side one after the other, whole: first come, first served.
+struct network_card {
+    std::uint64_t send = 0;
+    std::uint64_t receive = 0;
+
+    /// Sends one message and receives one message at a time, each at `bandwidth`.
+    static constexpr network_card full_duplex(std::uint64_t bandwidth) {
+        return {.send = bandwidth, .receive = bandwidth};
+    }
+    /// Takes from one sender at a time, and sends to any number: the master's card in CodedReduce (section 2).
+    static constexpr network_card single_receive(std::uint64_t bandwidth) { return {.send = 0, .receive = bandwidth}; }
+
+    friend constexpr bool operator==(const network_card&, const network_card&) = default;
+};
+
+/// Says what card a rank has. Any function of that shape is one.
+template <class M>
+concept CardModel = requires(const M& model, rank_t rank) {
+    { model(rank) } -> std::convertible_to<network_card>;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+#endif  // RILL_SINGLE_TRANSPORT_NETWORK_CARD_HPP
+
 // ===== rill/transport/detail/simulated_network.hpp
 
 namespace rill::inline RILL_ABI::simulated {
 
-/// What the ranks are connected by: a directed link between every two of them. A message of n bytes starts when its
-/// link is free, occupies it for n / bandwidth, and arrives `latency` later (the α-β model); a link keeps the order.
+/// What the ranks are connected by: a directed link between every two of them, and a card at each. A message of n bytes
+/// starts when its link and its sender's card are free, occupies them for n / bandwidth, and arrives `latency` later
+/// (the α-β model), or when the receiver's card has taken it whole; a link keeps the order.
 struct network {
     duration latency = microseconds(10);
-    std::uint64_t bandwidth = 1'250'000'000;            ///< bytes per second of each directed link; 0: without limit
+    std::uint64_t bandwidth = 1'250'000'000;  ///< bytes per second of each directed link; 0: without limit
+    /// Says otherwise for each link; any `LinkModel`. Then `latency` and `bandwidth` are not looked at.
+    any_model<link(rank_t source, rank_t receiver)> links{};
+    /// What the ranks' cards limit besides; any `CardModel`. Without it: nothing.
+    any_model<network_card(rank_t)> cards{};
+    /// How long `compute` takes; any `ComputeModel`. Without it: no time.
+    compute_model computing{};
+    fault_plan faults{};
     duration jitter{};                                  ///< adds to each message's latency, uniform in [0, jitter]
     std::uint64_t seed = 0;                             ///< of the jitter
     std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of what a rank has been handed and not received
     duration poll = nanoseconds(100);  ///< what looking in vain costs, so that a loop that only looks gets on
     std::size_t stack_bytes = std::size_t{512} << 10;  ///< of each activity, reserved but not touched
 
-    friend constexpr bool operator==(const network&, const network&) = default;
+    friend bool operator==(const network&, const network&) = default;
 
-    /// How long `bytes` occupy a link, rounded up.
-    constexpr duration transfer(std::uint64_t bytes) const { return transfer_time(bytes, bandwidth); }
-
-    /// Latency of message `number` of the link from `source` to `destination`.
-    constexpr duration delay(rank_t source, rank_t destination, std::uint64_t number) const {
-        if (jitter.ns <= 0) return latency;
-        const random_key link =
-            random_key{seed}.derive(static_cast<unsigned>(source), static_cast<unsigned>(destination));
-        random_sequence of_message(link.derive(number));
-        const std::uint64_t extra = of_message.below(static_cast<std::uint64_t>(jitter.ns) + 1);
-        return latency + duration(static_cast<std::int64_t>(extra));
+    link link_of(rank_t source, rank_t receiver) const {
+        return links ? links(source, receiver) : link{latency, bandwidth};
     }
-};
+    network_card card_of(rank_t rank) const { return cards ? cards(rank) : network_card{}; }
 
-/// What a run did. Two runs with equal reports went the same way.
-struct report {
-    duration elapsed{};            ///< virtual time at which the last rank ended
-    std::uint64_t events = 0;      ///< arrivals and expired waits
-    std::uint64_t messages = 0;    ///< posted
-    std::uint64_t bytes = 0;       ///< posted
-    std::uint64_t trace_hash = 0;  ///< of all posts and events, in order, with their times
-
-    friend constexpr bool operator==(const report&, const report&) = default;
+    /// What the jitter adds to message `number` of a link.
+    duration extra(rank_t source, rank_t receiver, std::uint64_t number) const {
+        if (jitter.ns <= 0) return {};
+        const random_key link = random_key{seed}.derive(static_cast<unsigned>(source), static_cast<unsigned>(receiver));
+        random_sequence of_message(link.derive(number));
+        return duration(static_cast<std::int64_t>(of_message.below(static_cast<std::uint64_t>(jitter.ns) + 1)));
+    }
 };
 
 }  // namespace rill::inline RILL_ABI::simulated
@@ -869,8 +1256,13 @@ class control {
         scheduler_.wait(idle_, looking, now() + poll_);
     }
 
+    void throw_if_killed() const {
+        if (scheduler_.is_killed()) throw rank_killed{scheduler_.current().rank};
+    }
+
     /// Throws what has ended the context, or the current activity.
     void throw_if_ended(std::uint64_t context) const {
+        throw_if_killed();
         if (!notices_.empty())
             if (const abort_notice* notice = find_notice(context)) throw_error(*notice);
         const strand& own = scheduler_.current();
@@ -895,6 +1287,9 @@ class control {
     /// Ends the waits of an activity, now and later.
     void stop(strand& activity) noexcept {
         activity.stopped = true;
+        end_wait(activity);
+    }
+    void end_wait(strand& activity) noexcept {
         if (activity.waiting != nullptr && activity.waiting->ends_with_context) scheduler_.call(activity, wake::ended);
     }
     void wait_for_end(strand& activity) noexcept {
@@ -902,8 +1297,9 @@ class control {
         while (activity.running) scheduler_.wait(activity.joining, what, deadline::never);
     }
 
-    /// The first notice of a context wins, and a notice of all contexts is one of each.
+    /// The first notice of a context wins, and a notice of all contexts is one of each. Nobody hears a killed rank.
     abort_notice abort(const abort_notice& notice) {
+        if (scheduler_.is_killed()) return notice;
         if (const abort_notice* first = find_notice(notice.context)) return *first;
         notices_.push_back(notice);
         for (strand& each : scheduler_.strands())
@@ -990,41 +1386,229 @@ class control {
 
 }  // namespace rill::inline RILL_ABI::simulated::detail
 
+// ===== rill/transport/detail/fault_judge.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What a plan says of a message, or of a rank, at a time. It has no memory: the same question has the same answer.
+class fault_judge {
+  public:
+    explicit fault_judge(fault_plan plan) : plan_(std::move(plan)) {}
+
+    const fault_plan& plan() const { return plan_; }
+    bool is_idle() const { return plan_.empty(); }
+
+    struct verdict {
+        bool lost = false;
+        bool twice = false;
+        duration late{};
+    };
+
+    /// Of the `number`-th message of a link, from 1.
+    verdict of_message(rank_t source, rank_t receiver, std::uint64_t number, duration now) const {
+        verdict all;
+        bool is_cut = false;
+        for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+            const fault& f = plan_.faults[i];
+            if (!f.is_of_link(source, receiver) || !f.has_begun(now, number)) continue;
+            const double u = draw(i, source, receiver, number);
+            switch (f.kind) {
+                case fault::what::loss: all.lost |= u < f.amount; break;
+                case fault::what::duplicate: all.twice |= u < f.amount; break;
+                case fault::what::delay:
+                    all.late = all.late + duration(static_cast<std::int64_t>(u * f.amount * 1e9));
+                    break;
+                case fault::what::cut: is_cut = true; break;
+                case fault::what::heal: is_cut = false; break;
+                default: break;
+            }
+        }
+        all.lost |= is_cut;
+        return all;
+    }
+
+    /// The kill that ends a rank's life, its first being 0.
+    const fault* end_of(rank_t rank, std::uint64_t life) const { return of_life(fault::what::kill, rank, life); }
+    /// What begins the life after that.
+    const fault* restart_after(rank_t rank, std::uint64_t life) const {
+        return of_life(fault::what::restart, rank, life);
+    }
+
+    double slowness(rank_t rank, duration now) const {
+        double factor = 1;
+        for (const fault& f : plan_.faults)
+            if (f.kind == fault::what::slow && (f.from == any_rank || f.from == rank) && now >= f.begins)
+                factor = f.amount;
+        return factor;
+    }
+
+  private:
+    const fault* of_life(fault::what kind, rank_t rank, std::uint64_t life) const {
+        for (const fault& f : plan_.faults)
+            if (f.kind == kind && f.from == rank && life-- == 0) return &f;
+        return nullptr;
+    }
+
+    /// In [0, 1).
+    double draw(std::size_t i, rank_t source, rank_t receiver, std::uint64_t number) const {
+        const std::uint64_t bits =
+            mix64(plan_.seed, i, static_cast<unsigned>(source), static_cast<unsigned>(receiver), number);
+        return static_cast<double>(bits >> 11U) * 0x1p-53;
+    }
+
+    fault_plan plan_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/transport/detail/simulated_report.hpp
+
+namespace rill::inline RILL_ABI::simulated {
+
+/// What went over a link.
+struct link_report {
+    rank_t source = no_rank;
+    rank_t receiver = no_rank;
+    std::uint64_t messages = 0;  ///< posted; those that were lost among them
+    std::uint64_t bytes = 0;
+    std::uint64_t lost = 0;  ///< messages, by faults
+
+    friend constexpr bool operator==(const link_report&, const link_report&) = default;
+};
+
+/// What a rank did with its time.
+struct rank_report {
+    duration computing{};  ///< in `compute`
+    duration waiting{};    ///< for others: the sum over its activities
+    duration ended{};      ///< when its body returned, since the start of the run
+    int lives = 1;         ///< one more than its restarts
+
+    friend constexpr bool operator==(const rank_report&, const rank_report&) = default;
+};
+
+/// What a run did. Two runs with equal reports went the same way.
+struct report {
+    duration elapsed{};            ///< virtual time at which the last rank ended
+    std::uint64_t events = 0;      ///< arrivals, expired waits and faults
+    std::uint64_t messages = 0;    ///< posted
+    std::uint64_t bytes = 0;       ///< posted
+    std::uint64_t trace_hash = 0;  ///< of all posts and events, in order, with their times
+    std::vector<rank_report> ranks{};
+    std::vector<link_report> links{};  ///< those that were used, ascending in source, then receiver
+
+    friend bool operator==(const report&, const report&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated
+
 // ===== rill/transport/detail/simulated_links.hpp
 
 namespace rill::inline RILL_ABI::simulated::detail {
 
-/// The directed links that have been used, and how long messages take on them.
+/// The cards of the ranks and the directed links that have been used, and when messages come through.
 class link_table {
   public:
-    explicit link_table(const network& chosen) : network_(chosen) {}
+    link_table(int ranks, const network& chosen) : network_(chosen), faults_(chosen.faults) {
+        if (!network_.cards) return;
+        for (rank_t rank = 0; rank < ranks; ++rank) cards_.push_back({.limits = network_.card_of(rank)});
+    }
 
-    /// When a message that is posted now arrives; the link is occupied from then on.
-    time_point arrival(time_point now, rank_t source, rank_t receiver, std::size_t bytes) {
-        link& used = links_[{source, receiver}];
-        const time_point start = used.free_at > now ? used.free_at : now;
-        used.free_at = start + network_.transfer(bytes);
-        const time_point due = used.free_at + network_.delay(source, receiver, used.messages++);
-        if (used.last_arrival < due) used.last_arrival = due;
-        return used.last_arrival;
+    const rill::detail::fault_judge& faults() const { return faults_; }
+
+    /// When the first and the last byte of a message reach its receiver.
+    struct flight {
+        time_point head{}, tail{};
+        bool lost = false;
+        bool twice = false;
+    };
+
+    /// Of a message that is posted now; link and card are occupied from then on.
+    flight depart(time_point now, rank_t source, rank_t receiver, std::size_t bytes) {
+        used_link& way = link_between(source, receiver);
+        const auto fate = faults_.is_idle()
+                              ? rill::detail::fault_judge::verdict{}
+                              : faults_.of_message(source, receiver, way.messages + 1, now - time_point{});
+        const duration on_link = transfer_time(bytes, way.properties.bandwidth);
+        time_point start = std::max(now, way.free_at);
+        duration length = on_link;
+        if (!cards_.empty()) {
+            card& sends = cards_[static_cast<std::size_t>(source)];
+            start = std::max(start, sends.can_send_at);
+            const duration on_card = transfer_time(bytes, sends.limits.send);
+            if (sends.limits.send != 0) sends.can_send_at = start + on_card;
+            length = std::max(length, on_card);
+        }
+        way.free_at = start + on_link;
+        const time_point head =
+            start + way.properties.latency + network_.extra(source, receiver, way.messages) + fate.late;
+        ++way.messages;
+        way.bytes += bytes;
+        if (fate.lost) return ++way.lost, flight{.lost = true};
+        way.last_head = std::max(way.last_head, head);
+        way.last_tail = std::max(way.last_tail, head + length);
+        return {.head = way.last_head, .tail = way.last_tail, .twice = fate.twice};
+    }
+
+    /// Whether messages wait at the receiver until its card has taken those before.
+    bool queues_at(rank_t receiver) const {
+        return !cards_.empty() && cards_[static_cast<std::size_t>(receiver)].limits.receive != 0;
+    }
+
+    /// When a message, whose first byte is there now, has been taken by the receiver's card.
+    time_point land(time_point now, rank_t receiver, time_point tail, std::size_t bytes) {
+        card& takes = cards_[static_cast<std::size_t>(receiver)];
+        const time_point start = std::max(now, takes.can_receive_at);
+        return takes.can_receive_at = std::max(tail, start + transfer_time(bytes, takes.limits.receive));
+    }
+
+    void lose(rank_t source, rank_t receiver) { ++link_between(source, receiver).lost; }
+
+    std::vector<link_report> report() const {
+        std::vector<link_report> all;
+        links_.for_each([&](const ends& key, const used_link& way) {
+            all.push_back({key.source, key.receiver, way.messages, way.bytes, way.lost});
+        });
+        std::sort(all.begin(), all.end(), [](const link_report& a, const link_report& b) {
+            return a.source != b.source ? a.source < b.source : a.receiver < b.receiver;
+        });
+        return all;
     }
 
   private:
-    struct link_key {
+    struct ends {
         rank_t source = no_rank;
         rank_t receiver = no_rank;
 
         std::size_t hash() const { return mix64(static_cast<unsigned>(source), static_cast<unsigned>(receiver)); }
-        friend bool operator==(const link_key&, const link_key&) = default;
+        friend bool operator==(const ends&, const ends&) = default;
     };
-    struct link {
+    struct used_link {
+        link properties{};
         time_point free_at{};
-        time_point last_arrival{};
+        time_point last_head{};
+        time_point last_tail{};
         std::uint64_t messages = 0;
+        std::uint64_t bytes = 0;
+        std::uint64_t lost = 0;
+    };
+    struct card {
+        network_card limits{};
+        time_point can_send_at{};
+        time_point can_receive_at{};
     };
 
+    used_link& link_between(rank_t source, rank_t receiver) {
+        const ends key{source, receiver};
+        if (used_link* const known = links_.find(key)) return *known;
+        used_link& made = links_[key];
+        made.properties = network_.link_of(source, receiver);
+        return made;
+    }
+
     network network_;
-    table<link_key, link> links_;
+    rill::detail::fault_judge faults_;
+    table<ends, used_link> links_;
+    std::vector<card> cards_;
 };
 
 }  // namespace rill::inline RILL_ABI::simulated::detail
@@ -1035,7 +1619,7 @@ namespace rill::inline RILL_ABI::simulated::detail {
 
 /// A message from its post until both ends have let go of it.
 struct parcel : appointment {
-    enum class stage : std::uint8_t { on_the_way, arrived, taken, done };
+    enum class stage : std::uint8_t { on_the_way, arrived, taken, done, lost };
     enum list : std::uint8_t { of_source, of_channel, of_receiver, lists };
     struct hook {
         parcel *before = nullptr, *after = nullptr;
@@ -1051,7 +1635,9 @@ struct parcel : appointment {
     bool handed_over = false;
     bool sender_holds = false;  ///< a `sending` refers to it
     stage at = stage::on_the_way;
-    wait_list reading;  ///< who waits until it has been read
+    time_point tail{};    ///< when its last byte is there
+    bool queues = false;  ///< its first byte is awaited; then it waits for the receiver's card
+    wait_list reading;    ///< who waits until it has been read
     hook hooks[lists]{};
 };
 
@@ -1097,6 +1683,7 @@ class post_office {
         p.receiver = receiver;
         p.on = on;
         p.at = parcel::stage::on_the_way;
+        p.queues = false;
         return p;
     }
     void give_back(parcel& p) noexcept {
@@ -1171,14 +1758,17 @@ class world : public control {
         : control(chosen),
           mailbox_bytes_(chosen.mailbox_bytes),
           ranks_(static_cast<std::size_t>(ranks)),
-          links_(chosen) {}
+          links_(ranks, chosen),
+          computing_(chosen.computing) {}
 
     int size() const { return static_cast<int>(ranks_.size()); }
+    int restarts(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)].lives - 1; }
     traffic counted(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)].counted; }
 
     // --- messages
 
     parcel& post(rank_t source, rank_t receiver, channel on, const byte_pieces& pieces) {
+        die_if_due(source);
         parcel& p = offices_.accept(source, receiver, on);
         p.pieces = pieces;
         p.handed_over = false;
@@ -1188,6 +1778,7 @@ class world : public control {
     }
 
     bool post(rank_t source, rank_t receiver, channel on, buffer&& bytes, deadline until) {
+        die_if_due(source);
         if (!reserve_room(receiver, on, bytes.size(), until)) return false;
         parcel& p = offices_.accept(source, receiver, on);
         p.owned = std::move(bytes);
@@ -1224,7 +1815,7 @@ class world : public control {
     /// By the sender, who forgets the message: withdraws it if nobody has taken it.
     void let_go(parcel& p) noexcept {
         p.sender_holds = false;
-        if (p.at == parcel::stage::done)
+        if (p.at == parcel::stage::done || p.at == parcel::stage::lost)
             offices_.give_back(p);
         else if (p.at != parcel::stage::taken)
             drop(p);
@@ -1246,6 +1837,7 @@ class world : public control {
     // --- control
 
     void announce(rank_t self, std::uint64_t context, const call_signature& call) {
+        throw_if_killed();
         calls_.announce(self, context, call);
         for (strand* s = at(self).inquiring.first(); s != nullptr;) {
             strand* const after = s->after;
@@ -1268,6 +1860,7 @@ class world : public control {
     std::uint64_t next_context(rank_t self, std::uint64_t key) { return calls_.next_context(self, key); }
 
     void close(rank_t self, std::uint64_t context) {
+        if (scheduler_.is_killed()) return;
         calls_.close(self, context);
         for (parcel* p = at(self).mail.first(); p != nullptr;) {
             parcel* const after = at(self).mail.after(*p);
@@ -1283,23 +1876,67 @@ class world : public control {
 
     // --- the run
 
-    report run() {
+    /// `main(self)` is called as each rank, and again when a rank begins anew.
+    report run(strand::job main) {
+        main_ = main;
+        for (rank_t rank = 0; rank < size(); ++rank) begin_life(rank);
         scheduler_.run(*this);
         rethrow();
-        return {.elapsed = now() - time_point{},
-                .events = scheduler_.events(),
-                .messages = messages_,
-                .bytes = bytes_,
-                .trace_hash = scheduler_.trace()};
+        report all{.elapsed = now() - time_point{},
+                   .events = scheduler_.events(),
+                   .messages = messages_,
+                   .bytes = bytes_,
+                   .trace_hash = scheduler_.trace(),
+                   .links = links_.report()};
+        for (rank_t rank = 0; rank < size(); ++rank)
+            all.ranks.push_back({.computing = at(rank).computing,
+                                 .waiting = scheduler_.waited(rank),
+                                 .ended = at(rank).ended - time_point{},
+                                 .lives = at(rank).lives});
+        return all;
+    }
+    void ended(rank_t rank) { at(rank).ended = now(); }
+
+    void compute(rank_t self, double work) {
+        throw_if_ended(every_context);
+        RILL_EXPECTS(work >= 0, "simulated: nobody computes less than nothing");
+        if (!computing_) return;
+        rank_state& own = at(self);
+        const double factor = links_.faults().slowness(self, now() - time_point{});
+        duration time = computing_(self, own.computations++, work);
+        if (factor != 1) time = rill::detail::duration_of(time.seconds() * factor);
+        const time_point start = now();
+        sleep_until(start + time);
+        own.computing = own.computing + (now() - start);
     }
 
     void arrive(appointment& due) {
         parcel& p = static_cast<parcel&>(due);
         scheduler_.record(2U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver));
+        if (std::exchange(p.queues, false)) {
+            const time_point taken = links_.land(now(), p.receiver, p.tail, p.pieces.size_bytes());
+            if (taken > now()) return scheduler_.future().add(p, taken);
+        }
         deliver(p);
     }
 
+    /// The end of a rank that is planned, or its new beginning.
+    void fail_by_plan(appointment& due) {
+        const rank_t rank = static_cast<turn&>(due).rank;
+        scheduler_.record(4U, static_cast<unsigned>(rank));
+        if (at(rank).is_alive) return end_life(rank);
+        if (at(rank).main->running) return scheduler_.future().add(due, now() + nanoseconds(1));
+        scheduler_.reuse(*at(rank).main);
+        ++at(rank).lives;
+        begin_life(rank);
+    }
+
   private:
+    /// Of the plan, for one rank.
+    struct turn : appointment {
+        turn() : appointment(what::fault) {}
+        rank_t rank = no_rank;
+    };
     struct rank_state {
         wait_list receiving;
         wait_list posting;  ///< to this rank, which has no room
@@ -1307,11 +1944,75 @@ class world : public control {
         parcel_list<parcel::of_receiver> mail;  ///< under way or arrived
         std::size_t handed_over = 0;            ///< bytes of that mail that this rank must store
         traffic counted{};
+        strand* main = nullptr;
+        bool is_alive = false;
+        int lives = 1;
+        std::uint64_t posted = 0;  ///< in this life
+        std::uint64_t computations = 0;
+        duration computing{};
+        time_point ended{};
+        std::unique_ptr<turn> next_fault{};
     };
 
     rank_state& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
 
+    // --- life and death of a rank
+
+    void begin_life(rank_t rank) {
+        rank_state& own = at(rank);
+        own.is_alive = true;
+        own.posted = 0;
+        own.main = &scheduler_.start(rank, main_);
+        const fault* const end = links_.faults().end_of(rank, life(rank));
+        if (end != nullptr && end->skipped == 0) schedule(rank, std::max(now(), time_point{} + end->begins));
+    }
+
+    std::uint64_t life(rank_t rank) { return static_cast<std::uint64_t>(at(rank).lives - 1); }
+
+    void schedule(rank_t rank, time_point when) {
+        auto& planned = at(rank).next_fault;
+        if (planned == nullptr) planned = std::make_unique<turn>();
+        planned->rank = rank;
+        scheduler_.future().add(*planned, when);
+    }
+
+    /// Where this rank is to end instead of posting its next message.
+    void die_if_due(rank_t self) {
+        throw_if_killed();
+        rank_state& own = at(self);
+        ++own.posted;
+        if (links_.faults().is_idle()) return;
+        const fault* const end = links_.faults().end_of(self, life(self));
+        if (end == nullptr || end->skipped == 0 || !end->has_begun(now() - time_point{}, own.posted)) return;
+        end_life(self);
+        throw_if_killed();
+    }
+
+    void end_life(rank_t rank) {
+        rank_state& own = at(rank);
+        own.is_alive = false;
+        own.ended = now();
+        calls_.forget(rank);
+        for (strand& each : scheduler_.strands())
+            if (each.running && each.rank == rank) {
+                each.killed = true;
+                end_wait(each);
+            }
+        while (parcel* const p = own.mail.first()) {
+            remove(*p);
+            lose(*p);
+        }
+        if (const fault* const again = links_.faults().restart_after(rank, life(rank)))
+            schedule(rank, now() + again->begins);
+    }
+
     // --- the way of a message
+
+    /// Nobody will get it, and its sender does not learn that.
+    void lose(parcel& p) noexcept {
+        p.at = parcel::stage::lost;
+        if (!p.sender_holds) offices_.give_back(p);
+    }
 
     void send(parcel& p) {
         const std::size_t size = p.pieces.size_bytes();
@@ -1326,7 +2027,34 @@ class world : public control {
         else if (p.source == p.receiver)
             deliver(p);
         else
-            scheduler_.future().add(p, links_.arrival(now(), p.source, p.receiver, size));
+            transmit(p, size);
+    }
+
+    void transmit(parcel& p, std::size_t size) {
+        const auto flight = links_.depart(now(), p.source, p.receiver, size);
+        const bool is_lost = flight.lost || !at(p.receiver).is_alive;
+        if (is_lost) {
+            if (!flight.lost) links_.lose(p.source, p.receiver);
+            remove(p);
+            return lose(p);
+        }
+        p.tail = flight.tail;
+        p.queues = links_.queues_at(p.receiver);
+        scheduler_.future().add(p, p.queues ? flight.head : flight.tail);
+        if (flight.twice) repeat(p);
+    }
+
+    /// Sends a copy behind a message.
+    void repeat(const parcel& p) {
+        parcel& copy = offices_.accept(p.source, p.receiver, p.on);
+        for (const byte_view piece : p.pieces) copy.owned.insert(copy.owned.end(), piece.begin(), piece.end());
+        copy.pieces = byte_view(copy.owned);
+        copy.handed_over = true;
+        copy.sender_holds = false;
+        copy.tail = p.tail;
+        at(p.receiver).handed_over += copy.owned.size();
+        at(p.receiver).mail.push_back(copy);
+        scheduler_.future().add(copy, p.tail);
     }
 
     void deliver(parcel& p) {
@@ -1406,6 +2134,8 @@ class world : public control {
     std::vector<rank_state> ranks_;
     post_office offices_;
     link_table links_;
+    compute_model computing_;
+    strand::job main_{};
     call_book calls_;
     std::uint64_t messages_ = 0;
     std::uint64_t bytes_ = 0;
@@ -1647,6 +2377,10 @@ class endpoint {
     time_point now() const { return world_->now(); }
     traffic counted() const { return world_->counted(rank_); }
     void sleep_until(time_point instant) { world_->sleep_until(instant); }
+    /// Takes as long as `network::computing` says.
+    void compute(double work) { world_->compute(rank_, work); }
+    /// How often this rank has been killed and begun anew.
+    int restarts() const { return world_->restarts(rank_); }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         check(peer);
@@ -1720,6 +2454,9 @@ static_assert(ConcurrentTransport<endpoint>);
 /// Calls `body(endpoint&)` as each of `ranks` ranks, in virtual time and on the calling thread, and returns when all
 /// have ended. The same bodies with the same network go the same way, bit for bit.
 ///
+/// A rank that `network::faults` kills ends by `rank_killed`, thrown from its waits and calls; nobody is told. What it
+/// has lent and nobody has taken is withdrawn, what was on its way to it is lost; once restarted, it calls `body` anew.
+///
 /// An exception that leaves a body aborts every context, with that rank as the culprit and what it says as the reason,
 /// so that the waits of all other ranks throw; `run` then rethrows the culprit's own exception. When all wait and
 /// nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
@@ -1737,12 +2474,14 @@ report run(int ranks, const network& links, Body&& body) {
         try {
             endpoint net(of.shared, self.rank);
             (*of.body)(net);
+        } catch (const rank_killed&) {
+            return;
         } catch (...) {
             of.shared.fail(self.rank);
         }
+        of.shared.ended(self.rank);
     };
-    for (rank_t rank = 0; rank < ranks; ++rank) all.shared.activities().start(rank, {run_one, &all});
-    return all.shared.run();
+    return all.shared.run({run_one, &all});
 }
 
 }  // namespace rill::inline RILL_ABI::simulated

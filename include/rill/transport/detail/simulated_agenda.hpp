@@ -11,7 +11,7 @@ namespace rill::inline RILL_ABI::simulated::detail {
 
 /// Something that happens at an instant. It is part of what it happens to.
 struct appointment {
-    enum class what : std::uint8_t { expiry, arrival };
+    enum class what : std::uint8_t { expiry, arrival, fault };
     static constexpr std::size_t nowhere = ~std::size_t{0};
 
     explicit appointment(what happens) : kind(happens) {}

@@ -53,6 +53,13 @@ class call_book {
         return found != nullptr && found->closed;
     }
 
+    /// Of a rank that is killed nobody learns any more what it has entered; it begins anew.
+    void forget(rank_t rank) {
+        entries_.erase_if([&](const rank_key& key) { return key.rank == rank; });
+        made_.erase_if([&](const rank_key& key) { return key.rank == rank; });
+        closed_.erase_if([&](const rank_key& key) { return key.rank == rank; });
+    }
+
     std::uint64_t next_context(rank_t rank, std::uint64_t key) {
         constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
         return mix64(family, key, ++made_[{rank, key}]);

@@ -8,6 +8,7 @@
 #include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/detail/simulated_scheduler.hpp>
 #include <rill/transport/detail/simulated_who_waits.hpp>
+#include <rill/transport/fault_plan.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -36,8 +37,13 @@ class control {
         scheduler_.wait(idle_, looking, now() + poll_);
     }
 
+    void throw_if_killed() const {
+        if (scheduler_.is_killed()) throw rank_killed{scheduler_.current().rank};
+    }
+
     /// Throws what has ended the context, or the current activity.
     void throw_if_ended(std::uint64_t context) const {
+        throw_if_killed();
         if (!notices_.empty())
             if (const abort_notice* notice = find_notice(context)) throw_error(*notice);
         const strand& own = scheduler_.current();
@@ -62,6 +68,9 @@ class control {
     /// Ends the waits of an activity, now and later.
     void stop(strand& activity) noexcept {
         activity.stopped = true;
+        end_wait(activity);
+    }
+    void end_wait(strand& activity) noexcept {
         if (activity.waiting != nullptr && activity.waiting->ends_with_context) scheduler_.call(activity, wake::ended);
     }
     void wait_for_end(strand& activity) noexcept {
@@ -69,8 +78,9 @@ class control {
         while (activity.running) scheduler_.wait(activity.joining, what, deadline::never);
     }
 
-    /// The first notice of a context wins, and a notice of all contexts is one of each.
+    /// The first notice of a context wins, and a notice of all contexts is one of each. Nobody hears a killed rank.
     abort_notice abort(const abort_notice& notice) {
+        if (scheduler_.is_killed()) return notice;
         if (const abort_notice* first = find_notice(notice.context)) return *first;
         notices_.push_back(notice);
         for (strand& each : scheduler_.strands())

@@ -4,45 +4,122 @@
 #include <rill/core/random.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/fault_judge.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
+#include <rill/transport/detail/simulated_report.hpp>
 #include <rill/transport/detail/simulated_table.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace rill::inline RILL_ABI::simulated::detail {
 
-/// The directed links that have been used, and how long messages take on them.
+/// The cards of the ranks and the directed links that have been used, and when messages come through.
 class link_table {
   public:
-    explicit link_table(const network& chosen) : network_(chosen) {}
+    link_table(int ranks, const network& chosen) : network_(chosen), faults_(chosen.faults) {
+        if (!network_.cards) return;
+        for (rank_t rank = 0; rank < ranks; ++rank) cards_.push_back({.limits = network_.card_of(rank)});
+    }
 
-    /// When a message that is posted now arrives; the link is occupied from then on.
-    time_point arrival(time_point now, rank_t source, rank_t receiver, std::size_t bytes) {
-        link& used = links_[{source, receiver}];
-        const time_point start = used.free_at > now ? used.free_at : now;
-        used.free_at = start + network_.transfer(bytes);
-        const time_point due = used.free_at + network_.delay(source, receiver, used.messages++);
-        if (used.last_arrival < due) used.last_arrival = due;
-        return used.last_arrival;
+    const rill::detail::fault_judge& faults() const { return faults_; }
+
+    /// When the first and the last byte of a message reach its receiver.
+    struct flight {
+        time_point head{}, tail{};
+        bool lost = false;
+        bool twice = false;
+    };
+
+    /// Of a message that is posted now; link and card are occupied from then on.
+    flight depart(time_point now, rank_t source, rank_t receiver, std::size_t bytes) {
+        used_link& way = link_between(source, receiver);
+        const auto fate = faults_.is_idle()
+                              ? rill::detail::fault_judge::verdict{}
+                              : faults_.of_message(source, receiver, way.messages + 1, now - time_point{});
+        const duration on_link = transfer_time(bytes, way.properties.bandwidth);
+        time_point start = std::max(now, way.free_at);
+        duration length = on_link;
+        if (!cards_.empty()) {
+            card& sends = cards_[static_cast<std::size_t>(source)];
+            start = std::max(start, sends.can_send_at);
+            const duration on_card = transfer_time(bytes, sends.limits.send);
+            if (sends.limits.send != 0) sends.can_send_at = start + on_card;
+            length = std::max(length, on_card);
+        }
+        way.free_at = start + on_link;
+        const time_point head =
+            start + way.properties.latency + network_.extra(source, receiver, way.messages) + fate.late;
+        ++way.messages;
+        way.bytes += bytes;
+        if (fate.lost) return ++way.lost, flight{.lost = true};
+        way.last_head = std::max(way.last_head, head);
+        way.last_tail = std::max(way.last_tail, head + length);
+        return {.head = way.last_head, .tail = way.last_tail, .twice = fate.twice};
+    }
+
+    /// Whether messages wait at the receiver until its card has taken those before.
+    bool queues_at(rank_t receiver) const {
+        return !cards_.empty() && cards_[static_cast<std::size_t>(receiver)].limits.receive != 0;
+    }
+
+    /// When a message, whose first byte is there now, has been taken by the receiver's card.
+    time_point land(time_point now, rank_t receiver, time_point tail, std::size_t bytes) {
+        card& takes = cards_[static_cast<std::size_t>(receiver)];
+        const time_point start = std::max(now, takes.can_receive_at);
+        return takes.can_receive_at = std::max(tail, start + transfer_time(bytes, takes.limits.receive));
+    }
+
+    void lose(rank_t source, rank_t receiver) { ++link_between(source, receiver).lost; }
+
+    std::vector<link_report> report() const {
+        std::vector<link_report> all;
+        links_.for_each([&](const ends& key, const used_link& way) {
+            all.push_back({key.source, key.receiver, way.messages, way.bytes, way.lost});
+        });
+        std::sort(all.begin(), all.end(), [](const link_report& a, const link_report& b) {
+            return a.source != b.source ? a.source < b.source : a.receiver < b.receiver;
+        });
+        return all;
     }
 
   private:
-    struct link_key {
+    struct ends {
         rank_t source = no_rank;
         rank_t receiver = no_rank;
 
         std::size_t hash() const { return mix64(static_cast<unsigned>(source), static_cast<unsigned>(receiver)); }
-        friend bool operator==(const link_key&, const link_key&) = default;
+        friend bool operator==(const ends&, const ends&) = default;
     };
-    struct link {
+    struct used_link {
+        link properties{};
         time_point free_at{};
-        time_point last_arrival{};
+        time_point last_head{};
+        time_point last_tail{};
         std::uint64_t messages = 0;
+        std::uint64_t bytes = 0;
+        std::uint64_t lost = 0;
+    };
+    struct card {
+        network_card limits{};
+        time_point can_send_at{};
+        time_point can_receive_at{};
     };
 
+    used_link& link_between(rank_t source, rank_t receiver) {
+        const ends key{source, receiver};
+        if (used_link* const known = links_.find(key)) return *known;
+        used_link& made = links_[key];
+        made.properties = network_.link_of(source, receiver);
+        return made;
+    }
+
     network network_;
-    table<link_key, link> links_;
+    rill::detail::fault_judge faults_;
+    table<ends, used_link> links_;
+    std::vector<card> cards_;
 };
 
 }  // namespace rill::inline RILL_ABI::simulated::detail

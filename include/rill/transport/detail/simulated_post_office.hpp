@@ -4,6 +4,7 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/simulated_agenda.hpp>
 #include <rill/transport/detail/simulated_scheduler.hpp>
@@ -19,7 +20,7 @@ namespace rill::inline RILL_ABI::simulated::detail {
 
 /// A message from its post until both ends have let go of it.
 struct parcel : appointment {
-    enum class stage : std::uint8_t { on_the_way, arrived, taken, done };
+    enum class stage : std::uint8_t { on_the_way, arrived, taken, done, lost };
     enum list : std::uint8_t { of_source, of_channel, of_receiver, lists };
     struct hook {
         parcel *before = nullptr, *after = nullptr;
@@ -35,7 +36,9 @@ struct parcel : appointment {
     bool handed_over = false;
     bool sender_holds = false;  ///< a `sending` refers to it
     stage at = stage::on_the_way;
-    wait_list reading;  ///< who waits until it has been read
+    time_point tail{};    ///< when its last byte is there
+    bool queues = false;  ///< its first byte is awaited; then it waits for the receiver's card
+    wait_list reading;    ///< who waits until it has been read
     hook hooks[lists]{};
 };
 
@@ -81,6 +84,7 @@ class post_office {
         p.receiver = receiver;
         p.on = on;
         p.at = parcel::stage::on_the_way;
+        p.queues = false;
         return p;
     }
     void give_back(parcel& p) noexcept {

@@ -15,6 +15,7 @@
 #include <exception>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace rill::inline RILL_ABI::simulated::detail {
 
@@ -31,6 +32,7 @@ struct wait_record {
     std::uint64_t amount = 0;       ///< bytes for which room is needed; number of the call
     bool ends_with_context = true;  ///< false: only what it waits for can end it
     parcel* delivered = nullptr;
+    time_point since{};
 };
 
 enum class wake : std::uint8_t { called, expired, ended };
@@ -63,6 +65,7 @@ class strand : public appointment {
     job next{};
     bool running = false;         ///< its job has not ended
     bool stopped = false;         ///< its waits throw
+    bool killed = false;          ///< with its rank: everything that it calls throws
     wait_list joining;            ///< who waits for its end
     std::exception_ptr thrown{};  ///< what ended it
 
@@ -124,6 +127,9 @@ class scheduler {
     bool ready() const { return !ready_.empty(); }
     agenda& future() { return future_; }
     std::uint64_t events() const { return events_; }
+    /// How long the activities of a rank have waited for others, in sum.
+    duration waited(rank_t rank) const { return waited_[static_cast<std::size_t>(rank)]; }
+    bool is_killed() const { return current_ != nullptr && current_->killed; }
     std::uint64_t trace() const { return trace_; }
 
     template <class... Parts>
@@ -133,11 +139,12 @@ class scheduler {
 
     /// The strand runs when it is its turn.
     strand& start(rank_t rank, strand::job job) {
+        if (const auto ranks = static_cast<std::size_t>(rank) + 1; waited_.size() < ranks) waited_.resize(ranks);
         strand& started = unused();
         started.rank = rank;
         started.next = job;
         started.running = true;
-        started.stopped = false;
+        started.stopped = started.killed = false;
         ++live_;
         ready_.push_back(started);
         return started;
@@ -162,6 +169,7 @@ class scheduler {
     /// Suspends the current strand until it is called, or `until` has passed, or its context ends.
     wake wait(wait_list& where, wait_record& what, deadline until) {
         strand& own = *current_;
+        what.since = now_;
         if (!until.is_never()) future_.add(own, until.at);
         own.waiting = &what;
         where.push_back(own);
@@ -172,6 +180,10 @@ class scheduler {
     void call(strand& waiting, wake outcome = wake::called) noexcept {
         waiting.among->remove(waiting);
         if (waiting.pending()) future_.remove(waiting);
+        if (waiting.waiting->kind != waits_for::time) {
+            duration& waited = waited_[static_cast<std::size_t>(waiting.rank)];
+            waited = waited + (now_ - waiting.waiting->since);
+        }
         waiting.waiting = nullptr;
         waiting.outcome = outcome;
         ready_.push_back(waiting);
@@ -180,8 +192,8 @@ class scheduler {
         while (!waiting.empty()) call(*waiting.first());
     }
 
-    /// Until every strand has ended. `world.arrive(appointment&)` takes what arrives, `world.nothing_left()` must make
-    /// a strand ready.
+    /// Until every strand has ended. `world.arrive(appointment&)` takes what arrives,
+    /// `world.fail_by_plan(appointment&)` what goes wrong; `world.nothing_left()` must make a strand ready.
     template <class World>
     void run(World& world) noexcept {
         while (live_ > 0) {
@@ -216,10 +228,8 @@ class scheduler {
     void happen(World& world, const agenda::entry& due) {
         now_ = due.at;
         ++events_;
-        if (due.item->kind == appointment::what::arrival) {
-            world.arrive(*due.item);
-            return;
-        }
+        if (due.item->kind == appointment::what::arrival) return world.arrive(*due.item);
+        if (due.item->kind == appointment::what::fault) return world.fail_by_plan(*due.item);
         strand& late = *static_cast<strand*>(due.item);
         record(1U, static_cast<unsigned>(late.rank));
         call(late, wake::expired);
@@ -233,6 +243,7 @@ class scheduler {
     std::size_t live_ = 0;
     std::uint64_t events_ = 0;
     std::uint64_t trace_ = 0;
+    std::vector<duration> waited_;
     std::deque<strand> strands_;
     wait_list idle_;
 };

@@ -45,7 +45,27 @@ class table {
         --count_;
     }
 
+    /// Looks at all entries.
+    template <class Predicate>
+    void erase_if(Predicate&& is_meant) {
+        std::vector<slot> old(slots_.size());
+        old.swap(slots_);
+        count_ = 0;
+        for (slot& s : old)
+            if (s.used && !is_meant(s.key)) {
+                slots_[place_of(s.key)] = std::move(s);
+                ++count_;
+            }
+    }
+
     std::size_t size() const { return count_; }
+
+    /// In no particular order.
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+        for (const slot& s : slots_)
+            if (s.used) visit(s.key, s.value);
+    }
 
   private:
     struct slot {

@@ -4,18 +4,24 @@
 #include <rill/core/call.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/compute_times.hpp>
 #include <rill/transport/detail/simulated_calls.hpp>
 #include <rill/transport/detail/simulated_control.hpp>
 #include <rill/transport/detail/simulated_links.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/detail/simulated_post_office.hpp>
+#include <rill/transport/detail/simulated_report.hpp>
 #include <rill/transport/detail/simulated_scheduler.hpp>
+#include <rill/transport/fault_plan.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -30,14 +36,17 @@ class world : public control {
         : control(chosen),
           mailbox_bytes_(chosen.mailbox_bytes),
           ranks_(static_cast<std::size_t>(ranks)),
-          links_(chosen) {}
+          links_(ranks, chosen),
+          computing_(chosen.computing) {}
 
     int size() const { return static_cast<int>(ranks_.size()); }
+    int restarts(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)].lives - 1; }
     traffic counted(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)].counted; }
 
     // --- messages
 
     parcel& post(rank_t source, rank_t receiver, channel on, const byte_pieces& pieces) {
+        die_if_due(source);
         parcel& p = offices_.accept(source, receiver, on);
         p.pieces = pieces;
         p.handed_over = false;
@@ -47,6 +56,7 @@ class world : public control {
     }
 
     bool post(rank_t source, rank_t receiver, channel on, buffer&& bytes, deadline until) {
+        die_if_due(source);
         if (!reserve_room(receiver, on, bytes.size(), until)) return false;
         parcel& p = offices_.accept(source, receiver, on);
         p.owned = std::move(bytes);
@@ -83,7 +93,7 @@ class world : public control {
     /// By the sender, who forgets the message: withdraws it if nobody has taken it.
     void let_go(parcel& p) noexcept {
         p.sender_holds = false;
-        if (p.at == parcel::stage::done)
+        if (p.at == parcel::stage::done || p.at == parcel::stage::lost)
             offices_.give_back(p);
         else if (p.at != parcel::stage::taken)
             drop(p);
@@ -105,6 +115,7 @@ class world : public control {
     // --- control
 
     void announce(rank_t self, std::uint64_t context, const call_signature& call) {
+        throw_if_killed();
         calls_.announce(self, context, call);
         for (strand* s = at(self).inquiring.first(); s != nullptr;) {
             strand* const after = s->after;
@@ -127,6 +138,7 @@ class world : public control {
     std::uint64_t next_context(rank_t self, std::uint64_t key) { return calls_.next_context(self, key); }
 
     void close(rank_t self, std::uint64_t context) {
+        if (scheduler_.is_killed()) return;
         calls_.close(self, context);
         for (parcel* p = at(self).mail.first(); p != nullptr;) {
             parcel* const after = at(self).mail.after(*p);
@@ -142,23 +154,67 @@ class world : public control {
 
     // --- the run
 
-    report run() {
+    /// `main(self)` is called as each rank, and again when a rank begins anew.
+    report run(strand::job main) {
+        main_ = main;
+        for (rank_t rank = 0; rank < size(); ++rank) begin_life(rank);
         scheduler_.run(*this);
         rethrow();
-        return {.elapsed = now() - time_point{},
-                .events = scheduler_.events(),
-                .messages = messages_,
-                .bytes = bytes_,
-                .trace_hash = scheduler_.trace()};
+        report all{.elapsed = now() - time_point{},
+                   .events = scheduler_.events(),
+                   .messages = messages_,
+                   .bytes = bytes_,
+                   .trace_hash = scheduler_.trace(),
+                   .links = links_.report()};
+        for (rank_t rank = 0; rank < size(); ++rank)
+            all.ranks.push_back({.computing = at(rank).computing,
+                                 .waiting = scheduler_.waited(rank),
+                                 .ended = at(rank).ended - time_point{},
+                                 .lives = at(rank).lives});
+        return all;
+    }
+    void ended(rank_t rank) { at(rank).ended = now(); }
+
+    void compute(rank_t self, double work) {
+        throw_if_ended(every_context);
+        RILL_EXPECTS(work >= 0, "simulated: nobody computes less than nothing");
+        if (!computing_) return;
+        rank_state& own = at(self);
+        const double factor = links_.faults().slowness(self, now() - time_point{});
+        duration time = computing_(self, own.computations++, work);
+        if (factor != 1) time = rill::detail::duration_of(time.seconds() * factor);
+        const time_point start = now();
+        sleep_until(start + time);
+        own.computing = own.computing + (now() - start);
     }
 
     void arrive(appointment& due) {
         parcel& p = static_cast<parcel&>(due);
         scheduler_.record(2U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver));
+        if (std::exchange(p.queues, false)) {
+            const time_point taken = links_.land(now(), p.receiver, p.tail, p.pieces.size_bytes());
+            if (taken > now()) return scheduler_.future().add(p, taken);
+        }
         deliver(p);
     }
 
+    /// The end of a rank that is planned, or its new beginning.
+    void fail_by_plan(appointment& due) {
+        const rank_t rank = static_cast<turn&>(due).rank;
+        scheduler_.record(4U, static_cast<unsigned>(rank));
+        if (at(rank).is_alive) return end_life(rank);
+        if (at(rank).main->running) return scheduler_.future().add(due, now() + nanoseconds(1));
+        scheduler_.reuse(*at(rank).main);
+        ++at(rank).lives;
+        begin_life(rank);
+    }
+
   private:
+    /// Of the plan, for one rank.
+    struct turn : appointment {
+        turn() : appointment(what::fault) {}
+        rank_t rank = no_rank;
+    };
     struct rank_state {
         wait_list receiving;
         wait_list posting;  ///< to this rank, which has no room
@@ -166,11 +222,75 @@ class world : public control {
         parcel_list<parcel::of_receiver> mail;  ///< under way or arrived
         std::size_t handed_over = 0;            ///< bytes of that mail that this rank must store
         traffic counted{};
+        strand* main = nullptr;
+        bool is_alive = false;
+        int lives = 1;
+        std::uint64_t posted = 0;  ///< in this life
+        std::uint64_t computations = 0;
+        duration computing{};
+        time_point ended{};
+        std::unique_ptr<turn> next_fault{};
     };
 
     rank_state& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
 
+    // --- life and death of a rank
+
+    void begin_life(rank_t rank) {
+        rank_state& own = at(rank);
+        own.is_alive = true;
+        own.posted = 0;
+        own.main = &scheduler_.start(rank, main_);
+        const fault* const end = links_.faults().end_of(rank, life(rank));
+        if (end != nullptr && end->skipped == 0) schedule(rank, std::max(now(), time_point{} + end->begins));
+    }
+
+    std::uint64_t life(rank_t rank) { return static_cast<std::uint64_t>(at(rank).lives - 1); }
+
+    void schedule(rank_t rank, time_point when) {
+        auto& planned = at(rank).next_fault;
+        if (planned == nullptr) planned = std::make_unique<turn>();
+        planned->rank = rank;
+        scheduler_.future().add(*planned, when);
+    }
+
+    /// Where this rank is to end instead of posting its next message.
+    void die_if_due(rank_t self) {
+        throw_if_killed();
+        rank_state& own = at(self);
+        ++own.posted;
+        if (links_.faults().is_idle()) return;
+        const fault* const end = links_.faults().end_of(self, life(self));
+        if (end == nullptr || end->skipped == 0 || !end->has_begun(now() - time_point{}, own.posted)) return;
+        end_life(self);
+        throw_if_killed();
+    }
+
+    void end_life(rank_t rank) {
+        rank_state& own = at(rank);
+        own.is_alive = false;
+        own.ended = now();
+        calls_.forget(rank);
+        for (strand& each : scheduler_.strands())
+            if (each.running && each.rank == rank) {
+                each.killed = true;
+                end_wait(each);
+            }
+        while (parcel* const p = own.mail.first()) {
+            remove(*p);
+            lose(*p);
+        }
+        if (const fault* const again = links_.faults().restart_after(rank, life(rank)))
+            schedule(rank, now() + again->begins);
+    }
+
     // --- the way of a message
+
+    /// Nobody will get it, and its sender does not learn that.
+    void lose(parcel& p) noexcept {
+        p.at = parcel::stage::lost;
+        if (!p.sender_holds) offices_.give_back(p);
+    }
 
     void send(parcel& p) {
         const std::size_t size = p.pieces.size_bytes();
@@ -185,7 +305,34 @@ class world : public control {
         else if (p.source == p.receiver)
             deliver(p);
         else
-            scheduler_.future().add(p, links_.arrival(now(), p.source, p.receiver, size));
+            transmit(p, size);
+    }
+
+    void transmit(parcel& p, std::size_t size) {
+        const auto flight = links_.depart(now(), p.source, p.receiver, size);
+        const bool is_lost = flight.lost || !at(p.receiver).is_alive;
+        if (is_lost) {
+            if (!flight.lost) links_.lose(p.source, p.receiver);
+            remove(p);
+            return lose(p);
+        }
+        p.tail = flight.tail;
+        p.queues = links_.queues_at(p.receiver);
+        scheduler_.future().add(p, p.queues ? flight.head : flight.tail);
+        if (flight.twice) repeat(p);
+    }
+
+    /// Sends a copy behind a message.
+    void repeat(const parcel& p) {
+        parcel& copy = offices_.accept(p.source, p.receiver, p.on);
+        for (const byte_view piece : p.pieces) copy.owned.insert(copy.owned.end(), piece.begin(), piece.end());
+        copy.pieces = byte_view(copy.owned);
+        copy.handed_over = true;
+        copy.sender_holds = false;
+        copy.tail = p.tail;
+        at(p.receiver).handed_over += copy.owned.size();
+        at(p.receiver).mail.push_back(copy);
+        scheduler_.future().add(copy, p.tail);
     }
 
     void deliver(parcel& p) {
@@ -265,6 +412,8 @@ class world : public control {
     std::vector<rank_state> ranks_;
     post_office offices_;
     link_table links_;
+    compute_model computing_;
+    strand::job main_{};
     call_book calls_;
     std::uint64_t messages_ = 0;
     std::uint64_t bytes_ = 0;

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <concepts>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace rill::inline RILL_ABI {
+
+/// A function of the user's choice with a signature of ours, or none: how networks and machines are described. Copies
+/// share it, so it must answer the same question alike every time; it must be callable as a constant.
+template <class Signature>
+class any_model;
+
+template <class Result, class... Arguments>
+class any_model<Result(Arguments...)> {
+  public:
+    any_model() = default;
+    template <class Function>
+        requires(!std::same_as<std::remove_cvref_t<Function>, any_model> &&
+                 std::is_invocable_r_v<Result, const Function&, Arguments...>)
+    any_model(Function function)  // NOLINT(google-explicit-constructor): a function is a model
+        : function_(std::make_shared<const Function>(std::move(function))), call_([](const void* f, Arguments... of) {
+              return static_cast<Result>((*static_cast<const Function*>(f))(of...));
+          }) {}
+
+    explicit operator bool() const { return function_ != nullptr; }
+    /// There must be one.
+    Result operator()(Arguments... of) const { return call_(function_.get(), of...); }
+
+    /// Whether they are copies of each other.
+    friend bool operator==(const any_model&, const any_model&) = default;
+
+  private:
+    std::shared_ptr<const void> function_;
+    Result (*call_)(const void*, Arguments...) = nullptr;
+};
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace rill::inline RILL_ABI::simulated {
+
+/// What went over a link.
+struct link_report {
+    rank_t source = no_rank;
+    rank_t receiver = no_rank;
+    std::uint64_t messages = 0;  ///< posted; those that were lost among them
+    std::uint64_t bytes = 0;
+    std::uint64_t lost = 0;  ///< messages, by faults
+
+    friend constexpr bool operator==(const link_report&, const link_report&) = default;
+};
+
+/// What a rank did with its time.
+struct rank_report {
+    duration computing{};  ///< in `compute`
+    duration waiting{};    ///< for others: the sum over its activities
+    duration ended{};      ///< when its body returned, since the start of the run
+    int lives = 1;         ///< one more than its restarts
+
+    friend constexpr bool operator==(const rank_report&, const rank_report&) = default;
+};
+
+/// What a run did. Two runs with equal reports went the same way.
+struct report {
+    duration elapsed{};            ///< virtual time at which the last rank ended
+    std::uint64_t events = 0;      ///< arrivals, expired waits and faults
+    std::uint64_t messages = 0;    ///< posted
+    std::uint64_t bytes = 0;       ///< posted
+    std::uint64_t trace_hash = 0;  ///< of all posts and events, in order, with their times
+    std::vector<rank_report> ranks{};
+    std::vector<link_report> links{};  ///< those that were used, ascending in source, then receiver
+
+    friend bool operator==(const report&, const report&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated

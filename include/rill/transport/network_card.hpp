@@ -1,0 +1,33 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+
+#include <concepts>
+#include <cstdint>
+
+namespace rill::inline RILL_ABI {
+
+/// What a rank's network card can do at once, in bytes per second; 0: without limit, any number of messages at a time.
+/// Messages pass a limited side one after the other, whole: first come, first served.
+struct network_card {
+    std::uint64_t send = 0;
+    std::uint64_t receive = 0;
+
+    /// Sends one message and receives one message at a time, each at `bandwidth`.
+    static constexpr network_card full_duplex(std::uint64_t bandwidth) {
+        return {.send = bandwidth, .receive = bandwidth};
+    }
+    /// Takes from one sender at a time, and sends to any number: the master's card in CodedReduce (section 2).
+    static constexpr network_card single_receive(std::uint64_t bandwidth) { return {.send = 0, .receive = bandwidth}; }
+
+    friend constexpr bool operator==(const network_card&, const network_card&) = default;
+};
+
+/// Says what card a rank has. Any function of that shape is one.
+template <class M>
+concept CardModel = requires(const M& model, rank_t rank) {
+    { model(rank) } -> std::convertible_to<network_card>;
+};
+
+}  // namespace rill::inline RILL_ABI
