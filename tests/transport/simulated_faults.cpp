@@ -1,8 +1,11 @@
+#include <rill/transport/fault_plan_text.hpp>
 #include <rill/transport/simulated.hpp>
 
 #include <doctest/doctest.h>
+#include "../support/scratch.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -47,6 +50,32 @@ TEST_CASE("a cut link loses everything until it is healed, by time or by number"
     CHECK(numbers_through({{faults::cut(1, 0)}}).size() == 10);
 }
 
+TEST_CASE("a link is cut and healed in both directions at once, or in one") {
+    const auto heard = [](const rill::fault_plan& plan) {
+        std::vector<int> by_rank(3);
+        const sim::report all = sim::run(3, {.latency = {}, .bandwidth = 0, .faults = plan}, [&](sim::endpoint& net) {
+            std::vector<rill::rank_t> others;
+            for (rill::rank_t r = 0; r < 3; ++r)
+                if (r != net.rank()) others.push_back(r);
+            for (int i = 0; i < 4; ++i) {
+                for (const rill::rank_t r : others) net.post(r, on, rill::buffer(1));
+                net.sleep_until({(i + 1) * 1000});
+            }
+            while (net.receive(others, on, deadline::immediate)) ++by_rank[static_cast<std::size_t>(net.rank())];
+        });
+        std::uint64_t lost = 0;
+        for (const sim::link_report& link : all.links) lost += link.lost;
+        by_rank.push_back(static_cast<int>(lost));
+        return by_rank;
+    };
+    CHECK(heard({{faults::cut_between(0, 1)}}) == std::vector<int>{4, 4, 8, 8});
+    CHECK(heard({{faults::cut(0, 1)}}) == std::vector<int>{8, 4, 8, 4});
+    CHECK(heard({{faults::cut_between(0, 1), faults::heal(1, 0).at(microseconds(2))}}) == std::vector<int>{6, 4, 8, 6});
+    CHECK(heard({{faults::cut_between(2, 1).after(1), faults::heal_between(1, 2).after(3)}}) ==
+          std::vector<int>{8, 6, 6, 4});
+    CHECK(heard({{faults::cut_between(rill::any_rank, 2)}}) == std::vector<int>{4, 4, 0, 16});
+}
+
 TEST_CASE("loss and duplication come with their probability, the same in each run") {
     const rill::fault_plan lossy{.faults = {faults::lose(0.25)}, .seed = 3};
     const auto once = numbers_through(lossy, 250);
@@ -56,6 +85,27 @@ TEST_CASE("loss and duplication come with their probability, the same in each ru
     CHECK(numbers_through({.faults = {faults::lose(0)}}, 20).size() == 20);
     CHECK(numbers_through({.faults = {faults::duplicate(1)}}, 2) == std::vector<int>{0, 0, 1, 1});
     CHECK(numbers_through({.faults = {faults::duplicate(1).on(1, 0)}}, 2) == std::vector<int>{0, 1});
+    sim::report seen;
+    CHECK(numbers_through({{faults::duplicate(1).after(1), faults::lose(1).at(microseconds(3))}}, 5, &seen) ==
+          std::vector<int>{0, 1, 1, 2, 2});
+    CHECK(seen.links == std::vector<sim::link_report>{
+                            {.source = 0, .receiver = 1, .messages = 5, .bytes = 5, .lost = 2, .duplicated = 2}});
+}
+
+TEST_CASE("a copy queues at the receiver's card behind what came before it") {
+    const sim::network net{.latency = {},
+                           .bandwidth = 0,
+                           .cards = [](rill::rank_t) { return rill::network_card::single_receive(1'000'000'000); },
+                           .faults = {{faults::duplicate(1)}}};
+    std::vector<int> arrived;
+    sim::run(2, net, [&](sim::endpoint& self) {
+        for (int i = 0; i < 3; ++i)
+            if (self.rank() == 0) self.post(1, on, rill::buffer(100, static_cast<std::byte>(i)));
+        while (self.rank() == 1 && arrived.size() < 6)
+            arrived.push_back(std::to_integer<int>(self.receive(0, on, deadline::never)->pieces()[0][0]));
+        if (self.rank() == 1) CHECK(self.now().ns == 600);
+    });
+    CHECK(arrived == std::vector<int>{0, 0, 1, 1, 2, 2});
 }
 
 TEST_CASE("delays put messages of different senders out of order, not those of one") {
@@ -76,6 +126,56 @@ TEST_CASE("delays put messages of different senders out of order, not those of o
         }
     });
     CHECK_FALSE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST_CASE("a message that is held back is overtaken by the next of another sender, those behind it keep their order") {
+    const auto order_of = [](const rill::fault_plan& plan, sim::report* seen = nullptr) {
+        std::vector<int> order;  // tens: the sender, ones: the number
+        const sim::report all = sim::run(4, {.latency = {}, .bandwidth = 0, .faults = plan}, [&](sim::endpoint& net) {
+            constexpr rill::rank_t senders[] = {1, 2, 3};
+            for (int i = 0; i < 2 && net.rank() > 0; ++i) {
+                net.sleep_until({1000 * (2 * net.rank() + i)});
+                net.post(0, on, rill::buffer(1, static_cast<std::byte>(10 * net.rank() + i)));
+            }
+            while (net.rank() == 0) {
+                const auto m = net.receive(senders, on, deadline{{2'000'000}});
+                if (!m) break;
+                order.push_back(std::to_integer<int>(m->pieces()[0][0]));
+            }
+        });
+        if (seen != nullptr) *seen = all;
+        return order;
+    };
+    CHECK(order_of({}) == std::vector<int>{10, 11, 20, 21, 30, 31});
+    const auto hold = faults::reorder(1, milliseconds(1));
+    sim::report seen;
+    CHECK(order_of({{hold.on(1, 0)}}, &seen) == std::vector<int>{20, 10, 11, 21, 30, 31});
+    CHECK(seen.links[0].held == 2);
+    CHECK(order_of({{hold.on(1, 0).after(1)}}) == std::vector<int>{10, 20, 11, 21, 30, 31});
+    CHECK(order_of({{hold.at(microseconds(5))}}) == std::vector<int>{10, 11, 20, 30, 21, 31});
+    CHECK(order_of({{hold}}) == std::vector<int>{20, 10, 11, 30, 21, 31});
+    CHECK(order_of({{faults::reorder(1, microseconds(1)).on(1, 0)}}) == std::vector<int>{10, 11, 20, 21, 30, 31});
+    CHECK(order_of({{hold.on(3, 0)}}) == std::vector<int>{10, 11, 20, 21, 30, 31});  // nobody comes: in time
+    const rill::fault_plan half{.faults = {faults::reorder(0.5, milliseconds(1))}, .seed = 2};
+    CHECK(order_of(half) == order_of(half));
+}
+
+TEST_CASE("a message that is held back is withdrawn with its sender's patience, and those behind it come") {
+    const rill::fault_plan plan{{faults::reorder(1, microseconds(20))}};
+    sim::run(2, {.latency = {}, .bandwidth = 0, .faults = plan}, [&](sim::endpoint& net) {
+        const rill::buffer lent(1);
+        if (net.rank() == 0) {
+            {
+                auto given_up = net.post(1, on, rill::byte_view(lent));
+                net.post(1, {.context = 0, .tag = 8}, rill::buffer(1));
+                CHECK_FALSE(given_up.wait(deadline{{5'000}}));
+            }
+        } else {
+            CHECK(net.receive(0, {.context = 0, .tag = 8}, deadline::never));
+            CHECK(net.now().ns == 20'000);
+            CHECK_FALSE(net.receive(0, on, deadline::immediate));
+        }
+    });
 }
 
 TEST_CASE("a killed rank ends where it is, says nothing, and gets nothing") {
@@ -111,6 +211,38 @@ TEST_CASE("a killed rank ends where it is, says nothing, and gets nothing") {
 
 TEST_CASE("a kill after so many messages comes in place of the next one") {
     CHECK(numbers_through({{faults::kill(0).after(4)}}) == std::vector<int>{0, 1, 2, 3});
+}
+
+TEST_CASE("what was on its way to a rank when it was killed is lost, and counted so") {
+    const rill::fault_plan plan{{faults::kill(1).at(microseconds(5))}};
+    const sim::report all = sim::run(2, {.latency = microseconds(4), .bandwidth = 0, .faults = plan}, [](auto& net) {
+        for (int i = 0; i < 8 && net.rank() == 0; ++i) {
+            net.post(1, on, rill::buffer(1));
+            net.sleep_until({(i + 1) * 1000});
+        }
+        if (net.rank() == 1) net.receive(1, on, deadline::never);
+    });
+    CHECK(all.links[0].messages == 8);
+    CHECK(all.links[0].lost == 7);  // one had arrived
+}
+
+TEST_CASE("whose body has returned is not killed, and does not begin anew") {
+    int begun = 0;
+    const rill::fault_plan plan{{faults::kill(1).at(microseconds(5)), faults::restart(1)}};
+    const sim::report all = sim::run(2, {.faults = plan}, [&](sim::endpoint& net) {
+        if (net.rank() == 1) ++begun;
+        net.sleep_until({net.rank() == 0 ? 10'000 : 3'000});
+    });
+    CHECK(begun == 1);
+    CHECK(all.ranks[1] == sim::rank_report{.ended = microseconds(3)});
+}
+
+TEST_CASE("a run goes on until the last rank that begins anew has ended") {
+    const rill::fault_plan plan{{faults::kill(0).at(microseconds(5)), faults::restart(0).at(microseconds(10))}};
+    const sim::report all =
+        sim::run(1, {.faults = plan}, [](sim::endpoint& net) { net.sleep_until(net.now() + microseconds(7)); });
+    CHECK(all.ranks[0].lives == 2);
+    CHECK(all.elapsed.ns == 22'000);
 }
 
 TEST_CASE("a killed rank computes no longer and its computing activities end with it") {
@@ -154,6 +286,32 @@ TEST_CASE("a slow rank computes longer from then on") {
     CHECK(all.ranks[1].computing == microseconds(2 + 6));
 }
 
+TEST_CASE("a rank is slow from its n-th message on") {
+    const rill::fault_plan plan{{faults::slow(1, 3).after(2), faults::slow(rill::any_rank, 1).at(microseconds(9))}};
+    const sim::report all =
+        sim::run(2, {.computing = rill::constant_compute{microseconds(1)}, .faults = plan}, [](sim::endpoint& net) {
+            for (int i = 0; i < 5; ++i) {
+                net.compute(1);
+                net.post(net.rank(), on, rill::buffer(1));
+            }
+        });
+    CHECK(all.ranks[0].computing == microseconds(5));
+    CHECK(all.ranks[1].computing == microseconds(2 + 9));
+}
+
+TEST_CASE("a plan that means nothing is refused") {
+    const auto refusal = [](const rill::fault& f) {
+        return message_of<rill::contract_violation>([&] { sim::run(2, {.faults = {{f}}}, [](auto&) {}); });
+    };
+    CHECK(has(refusal(faults::cut(0, 2)), "a fault of a rank that is not there"));
+    CHECK(has(refusal(faults::kill(rill::any_rank)), "a rank's end or beginning names the rank"));
+    CHECK(has(refusal(faults::restart(1).after(3)), "a rank begins anew after a time, not after messages"));
+    CHECK(has(refusal(faults::lose(1.5)), "a probability is between 0 and 1"));
+    CHECK(has(refusal(faults::reorder(-0.5, microseconds(1))), "a probability is between 0 and 1"));
+    CHECK(has(refusal(faults::slow(1, std::nan(""))), "a factor is finite, and not below 0"));
+    CHECK(has(refusal(faults::heal(0, 1).at(microseconds(-1))), "a time below 0"));
+}
+
 TEST_CASE("who waits for ever for what was lost is told so") {
     const rill::fault_plan plan{{faults::cut(0, 1)}};
     CHECK_THROWS_AS(sim::run(2, {.faults = plan},
@@ -170,7 +328,8 @@ TEST_CASE("the same plan makes the same run, another seed another") {
     const auto run = [](std::uint64_t seed) {
         const rill::fault_plan plan{
             .faults = {faults::lose(0.1), faults::duplicate(0.1), faults::delay_up_to(milliseconds(1)),
-                       faults::kill(2).after(3), faults::restart(2).at(milliseconds(2))},
+                       faults::reorder(0.2, milliseconds(1)), faults::kill(2).after(3),
+                       faults::restart(2).at(milliseconds(2))},
             .seed = seed};
         return sim::run(4, {.faults = plan}, [](sim::endpoint& net) {
             std::vector<rill::rank_t> others;
@@ -184,4 +343,34 @@ TEST_CASE("the same plan makes the same run, another seed another") {
     };
     CHECK(run(1) == run(1));
     CHECK(run(1).trace_hash != run(2).trace_hash);
+}
+
+TEST_CASE("each fault changes the trace, alike in each run") {
+    const auto trace_of = [](const char* plan) {
+        const sim::network net{.computing = rill::constant_compute{microseconds(3)},
+                               .faults = rill::parse_fault_plan(plan)};
+        return sim::run(3, net, [](sim::endpoint& self) {
+            std::vector<rill::rank_t> others;
+            for (rill::rank_t r = 0; r < 3; ++r)
+                if (r != self.rank()) others.push_back(r);
+            for (int i = 0; i < 6; ++i) {
+                self.compute(1);
+                for (const rill::rank_t r : others) self.post(r, on, rill::buffer(10));
+                self.receive(others, on, self.now() + microseconds(20));
+            }
+            while (self.receive(others, on, self.now() + milliseconds(5))) {
+            }
+        });
+    };
+    const sim::report sound = trace_of("");
+    for (const char* plan : {"lose 0.5", "duplicate 0.5", "delay up to 10us", "reorder 0.5 up to 1ms", "cut on 0>1",
+                             "cut on 0<>1 at 3us; heal on 0>1 after 2", "kill rank 1 at 4us",
+                             "kill rank 1 after 3; restart rank 1 at 1us", "slow 2 rank 1 after 2"}) {
+        INFO(plan);
+        CHECK(trace_of(plan) == trace_of(plan));
+        CHECK(trace_of(plan).trace_hash != sound.trace_hash);
+        const std::string seeded = std::string("seed 1; ") + plan;
+        const bool is_random = seeded.find("0.5") != std::string::npos || seeded.find("delay") != std::string::npos;
+        CHECK((trace_of(seeded.c_str()).trace_hash != trace_of(plan).trace_hash) == is_random);
+    }
 }

@@ -1,30 +1,66 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/fault_plan.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <utility>
 
 namespace rill::inline RILL_ABI::detail {
 
+/// Why a fault means nothing among so many ranks, or null.
+inline const char* trouble_with(const fault& f, int ranks) {
+    const auto exists = [&](rank_t rank) { return 0 <= rank && rank < ranks; };
+    const auto may_be = [&](rank_t rank) { return rank == any_rank || exists(rank); };
+    if (!may_be(f.from) || !may_be(f.to)) return "fault_plan: a fault of a rank that is not there";
+    if (f.begins.ns < 0 || f.longest.ns < 0) return "fault_plan: a time below 0";
+    switch (f.kind) {
+        case fault::what::loss:
+        case fault::what::duplicate:
+        case fault::what::reorder:
+            return 0 <= f.amount && f.amount <= 1 ? nullptr : "fault_plan: a probability is between 0 and 1";
+        case fault::what::slow:
+            return f.amount >= 0 && std::isfinite(f.amount) ? nullptr
+                                                            : "fault_plan: a factor is finite, and not below 0";
+        case fault::what::restart:
+            if (f.skipped != 0) return "fault_plan: a rank begins anew after a time, not after messages";
+            [[fallthrough]];
+        case fault::what::kill:
+            return exists(f.from) ? nullptr : "fault_plan: a rank's end or beginning names the rank";
+        default: return nullptr;
+    }
+}
+
 /// What a plan says of a message, or of a rank, at a time. It has no memory: the same question has the same answer.
 class fault_judge {
   public:
-    explicit fault_judge(fault_plan plan) : plan_(std::move(plan)) {}
+    fault_judge(fault_plan plan, int ranks) : plan_(std::move(plan)) {
+        for (const fault& f : plan_.faults) {
+            [[maybe_unused]] const char* const trouble = trouble_with(f, ranks);
+            RILL_EXPECTS(trouble == nullptr, trouble);
+            concerns_messages_ |= f.is_of_messages();
+            reorders_ |= f.kind == fault::what::reorder;
+        }
+    }
 
     const fault_plan& plan() const { return plan_; }
     bool is_idle() const { return plan_.empty(); }
+    /// Otherwise `of_message` has nothing to say.
+    bool concerns_messages() const { return concerns_messages_; }
+    bool reorders() const { return reorders_; }
 
     struct verdict {
         bool lost = false;
         bool twice = false;
         duration late{};
+        duration held{};  ///< to be overtaken, at most so long
     };
 
     /// Of the `number`-th message of a link, from 1.
@@ -33,13 +69,16 @@ class fault_judge {
         bool is_cut = false;
         for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
             const fault& f = plan_.faults[i];
-            if (!f.is_of_link(source, receiver) || !f.has_begun(now, number)) continue;
+            if (!f.is_of_messages() || !f.is_of_link(source, receiver) || !f.has_begun(now, number)) continue;
             const double u = draw(i, source, receiver, number);
             switch (f.kind) {
                 case fault::what::loss: all.lost |= u < f.amount; break;
                 case fault::what::duplicate: all.twice |= u < f.amount; break;
                 case fault::what::delay:
-                    all.late = all.late + duration(static_cast<std::int64_t>(u * f.amount * 1e9));
+                    all.late = all.late + duration(static_cast<std::int64_t>(u * static_cast<double>(f.longest.ns)));
+                    break;
+                case fault::what::reorder:
+                    if (u < f.amount) all.held = std::max(all.held, f.longest);
                     break;
                 case fault::what::cut: is_cut = true; break;
                 case fault::what::heal: is_cut = false; break;
@@ -57,10 +96,11 @@ class fault_judge {
         return of_life(fault::what::restart, rank, life);
     }
 
-    double slowness(rank_t rank, duration now) const {
+    /// Of a rank that has posted so many messages.
+    double slowness(rank_t rank, duration now, std::uint64_t posted) const {
         double factor = 1;
         for (const fault& f : plan_.faults)
-            if (f.kind == fault::what::slow && (f.from == any_rank || f.from == rank) && now >= f.begins)
+            if (f.kind == fault::what::slow && (f.from == any_rank || f.from == rank) && f.has_begun(now, posted + 1))
                 factor = f.amount;
         return factor;
     }
@@ -80,6 +120,8 @@ class fault_judge {
     }
 
     fault_plan plan_;
+    bool concerns_messages_ = false;
+    bool reorders_ = false;
 };
 
 }  // namespace rill::inline RILL_ABI::detail

@@ -19,7 +19,7 @@ namespace rill::inline RILL_ABI::simulated::detail {
 /// The cards of the ranks and the directed links that have been used, and when messages come through.
 class link_table {
   public:
-    link_table(int ranks, const network& chosen) : network_(chosen), faults_(chosen.faults) {
+    link_table(int ranks, const network& chosen) : network_(chosen), faults_(chosen.faults, ranks) {
         if (!network_.cards) return;
         for (rank_t rank = 0; rank < ranks; ++rank) cards_.push_back({.limits = network_.card_of(rank)});
     }
@@ -31,14 +31,15 @@ class link_table {
         time_point head{}, tail{};
         bool lost = false;
         bool twice = false;
+        duration held{};  ///< until another has overtaken it, at most so long
     };
 
     /// Of a message that is posted now; link and card are occupied from then on.
     flight depart(time_point now, rank_t source, rank_t receiver, std::size_t bytes) {
         used_link& way = link_between(source, receiver);
-        const auto fate = faults_.is_idle()
-                              ? rill::detail::fault_judge::verdict{}
-                              : faults_.of_message(source, receiver, way.messages + 1, now - time_point{});
+        const auto fate = faults_.concerns_messages()
+                              ? faults_.of_message(source, receiver, way.messages + 1, now - time_point{})
+                              : rill::detail::fault_judge::verdict{};
         const duration on_link = transfer_time(bytes, way.properties.bandwidth);
         time_point start = std::max(now, way.free_at);
         duration length = on_link;
@@ -55,9 +56,11 @@ class link_table {
         ++way.messages;
         way.bytes += bytes;
         if (fate.lost) return ++way.lost, flight{.lost = true};
+        way.duplicated += fate.twice ? 1U : 0U;
+        way.held += fate.held.ns > 0 ? 1U : 0U;
         way.last_head = std::max(way.last_head, head);
         way.last_tail = std::max(way.last_tail, head + length);
-        return {.head = way.last_head, .tail = way.last_tail, .twice = fate.twice};
+        return {.head = way.last_head, .tail = way.last_tail, .twice = fate.twice, .held = fate.held};
     }
 
     /// Whether messages wait at the receiver until its card has taken those before.
@@ -77,7 +80,7 @@ class link_table {
     std::vector<link_report> report() const {
         std::vector<link_report> all;
         links_.for_each([&](const ends& key, const used_link& way) {
-            all.push_back({key.source, key.receiver, way.messages, way.bytes, way.lost});
+            all.push_back({key.source, key.receiver, way.messages, way.bytes, way.lost, way.duplicated, way.held});
         });
         std::sort(all.begin(), all.end(), [](const link_report& a, const link_report& b) {
             return a.source != b.source ? a.source < b.source : a.receiver < b.receiver;
@@ -101,6 +104,8 @@ class link_table {
         std::uint64_t messages = 0;
         std::uint64_t bytes = 0;
         std::uint64_t lost = 0;
+        std::uint64_t duplicated = 0;
+        std::uint64_t held = 0;
     };
     struct card {
         network_card limits{};

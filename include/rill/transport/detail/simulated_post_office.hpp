@@ -20,7 +20,7 @@ namespace rill::inline RILL_ABI::simulated::detail {
 
 /// A message from its post until both ends have let go of it.
 struct parcel : appointment {
-    enum class stage : std::uint8_t { on_the_way, arrived, taken, done, lost };
+    enum class stage : std::uint8_t { on_the_way, held, arrived, taken, done, lost };
     enum list : std::uint8_t { of_source, of_channel, of_receiver, lists };
     struct hook {
         parcel *before = nullptr, *after = nullptr;
@@ -38,6 +38,7 @@ struct parcel : appointment {
     stage at = stage::on_the_way;
     time_point tail{};    ///< when its last byte is there
     bool queues = false;  ///< its first byte is awaited; then it waits for the receiver's card
+    duration holds{};     ///< how long it waits at its receiver at most until another overtakes it
     wait_list reading;    ///< who waits until it has been read
     hook hooks[lists]{};
 };

@@ -15,7 +15,9 @@ struct link_report {
     rank_t receiver = no_rank;
     std::uint64_t messages = 0;  ///< posted; those that were lost among them
     std::uint64_t bytes = 0;
-    std::uint64_t lost = 0;  ///< messages, by faults
+    std::uint64_t lost = 0;        ///< by faults, or because the receiver was dead
+    std::uint64_t duplicated = 0;  ///< by faults; the copies are not counted as posted
+    std::uint64_t held = 0;        ///< back by faults, so that those of other senders overtake them
 
     friend constexpr bool operator==(const link_report&, const link_report&) = default;
 };

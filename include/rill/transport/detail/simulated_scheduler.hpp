@@ -159,6 +159,9 @@ class scheduler {
         return started;
     }
     void reuse(strand& ended) noexcept { idle_.push_back(ended); }
+    /// Somebody begins later, until when the run goes on.
+    void expects_one_more() noexcept { ++live_; }
+    void expects_one_less() noexcept { --live_; }
 
     /// Lets the others that are ready go on first.
     void pass() {

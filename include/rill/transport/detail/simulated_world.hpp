@@ -5,111 +5,41 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
-#include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/compute_times.hpp>
-#include <rill/transport/detail/simulated_calls.hpp>
-#include <rill/transport/detail/simulated_control.hpp>
-#include <rill/transport/detail/simulated_links.hpp>
+#include <rill/transport/detail/simulated_mail.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/detail/simulated_post_office.hpp>
+#include <rill/transport/detail/simulated_rank_state.hpp>
 #include <rill/transport/detail/simulated_report.hpp>
 #include <rill/transport/detail/simulated_scheduler.hpp>
 #include <rill/transport/fault_plan.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <utility>
-#include <vector>
 
 namespace rill::inline RILL_ABI::simulated::detail {
 
-/// What the ranks share: the mail between them on top of what they all hear and wait for.
-class world : public control {
+/// What the ranks share: the mail between them, what they have entered, and how they live and die.
+class world : public mail {
   public:
-    world(int ranks, const network& chosen)
-        : control(chosen),
-          mailbox_bytes_(chosen.mailbox_bytes),
-          ranks_(static_cast<std::size_t>(ranks)),
-          links_(ranks, chosen),
-          computing_(chosen.computing) {}
+    world(int ranks, const network& chosen) : mail(ranks, chosen), computing_(chosen.computing) {}
 
-    int size() const { return static_cast<int>(ranks_.size()); }
-    int restarts(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)].lives - 1; }
-    traffic counted(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)].counted; }
+    int restarts(rank_t rank) { return at(rank).lives - 1; }
 
     // --- messages
 
     parcel& post(rank_t source, rank_t receiver, channel on, const byte_pieces& pieces) {
         die_if_due(source);
-        parcel& p = offices_.accept(source, receiver, on);
-        p.pieces = pieces;
-        p.handed_over = false;
-        p.sender_holds = true;
-        send(p);
-        return p;
+        return mail::post(source, receiver, on, pieces);
     }
-
     bool post(rank_t source, rank_t receiver, channel on, buffer&& bytes, deadline until) {
         die_if_due(source);
-        if (!reserve_room(receiver, on, bytes.size(), until)) return false;
-        parcel& p = offices_.accept(source, receiver, on);
-        p.owned = std::move(bytes);
-        bytes.clear();
-        p.pieces = byte_view(p.owned);
-        p.handed_over = true;
-        p.sender_holds = false;
-        send(p);
-        return true;
-    }
-
-    /// Null when `until` has passed.
-    parcel* receive(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        throw_if_ended(on.context);
-        if (parcel* p = offices_.first(self, peers, on)) return &take(*p);
-        return await(self, peers, on, until);
-    }
-
-    parcel* receive_latest(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        throw_if_ended(on.context);
-        parcel* newest = offices_.first(self, peers, on);
-        if (newest == nullptr) return await(self, peers, on, until);
-        while (parcel* next = offices_.next(*newest, peers)) drop(*std::exchange(newest, next));
-        return &take(*newest);
-    }
-
-    /// By the receiver, who will not read the message again.
-    void release(parcel& p) noexcept {
-        p.at = parcel::stage::done;
-        scheduler_.call_all(p.reading);
-        if (!p.sender_holds) offices_.give_back(p);
-    }
-
-    /// By the sender, who forgets the message: withdraws it if nobody has taken it.
-    void let_go(parcel& p) noexcept {
-        p.sender_holds = false;
-        if (p.at == parcel::stage::done || p.at == parcel::stage::lost)
-            offices_.give_back(p);
-        else if (p.at != parcel::stage::taken)
-            drop(p);
-    }
-
-    bool wait_until_read(parcel& p, deadline until) {
-        if (p.at == parcel::stage::done) return true;
-        throw_if_ended(p.on.context);
-        if (passed(until)) return poll(), p.at == parcel::stage::done;
-        return wait(p.reading, {.kind = waits_for::reading, .peers = {&p.receiver, 1}, .on = p.on}, until);
-    }
-
-    void settle(parcel& p) noexcept {
-        if (p.at != parcel::stage::taken) return;
-        wait_record what{.kind = waits_for::reading, .peers = {&p.receiver, 1}, .on = p.on, .ends_with_context = false};
-        scheduler_.wait(p.reading, what, deadline::never);
+        return mail::post(source, receiver, on, std::move(bytes), until);
     }
 
     // --- control
@@ -180,7 +110,8 @@ class world : public control {
         RILL_EXPECTS(work >= 0, "simulated: nobody computes less than nothing");
         if (!computing_) return;
         rank_state& own = at(self);
-        const double factor = links_.faults().slowness(self, now() - time_point{});
+        const auto& faults = links_.faults();
+        const double factor = faults.is_idle() ? 1 : faults.slowness(self, now() - time_point{}, own.posted);
         duration time = computing_(self, own.computations++, work);
         if (factor != 1) time = rill::detail::duration_of(time.seconds() * factor);
         const time_point start = now();
@@ -188,52 +119,23 @@ class world : public control {
         own.computing = own.computing + (now() - start);
     }
 
-    void arrive(appointment& due) {
-        parcel& p = static_cast<parcel&>(due);
-        scheduler_.record(2U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver));
-        if (std::exchange(p.queues, false)) {
-            const time_point taken = links_.land(now(), p.receiver, p.tail, p.pieces.size_bytes());
-            if (taken > now()) return scheduler_.future().add(p, taken);
-        }
-        deliver(p);
-    }
-
     /// The end of a rank that is planned, or its new beginning.
     void fail_by_plan(appointment& due) {
-        const rank_t rank = static_cast<turn&>(due).rank;
+        const rank_t rank = static_cast<turning_point&>(due).rank;
         scheduler_.record(4U, static_cast<unsigned>(rank));
-        if (at(rank).is_alive) return end_life(rank);
-        if (at(rank).main->running) return scheduler_.future().add(due, now() + nanoseconds(1));
-        scheduler_.reuse(*at(rank).main);
-        ++at(rank).lives;
+        rank_state& own = at(rank);
+        if (own.is_alive) {
+            if (own.main->running) end_life(rank);  // otherwise its work was done before
+            return;
+        }
+        if (own.main->running) return scheduler_.future().add(due, now() + nanoseconds(1));
+        scheduler_.reuse(*own.main);
+        ++own.lives;
         begin_life(rank);
+        scheduler_.expects_one_less();
     }
 
   private:
-    /// Of the plan, for one rank.
-    struct turn : appointment {
-        turn() : appointment(what::fault) {}
-        rank_t rank = no_rank;
-    };
-    struct rank_state {
-        wait_list receiving;
-        wait_list posting;  ///< to this rank, which has no room
-        wait_list inquiring;
-        parcel_list<parcel::of_receiver> mail;  ///< under way or arrived
-        std::size_t handed_over = 0;            ///< bytes of that mail that this rank must store
-        traffic counted{};
-        strand* main = nullptr;
-        bool is_alive = false;
-        int lives = 1;
-        std::uint64_t posted = 0;  ///< in this life
-        std::uint64_t computations = 0;
-        duration computing{};
-        time_point ended{};
-        std::unique_ptr<turn> next_fault{};
-    };
-
-    rank_state& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-
     // --- life and death of a rank
 
     void begin_life(rank_t rank) {
@@ -249,7 +151,7 @@ class world : public control {
 
     void schedule(rank_t rank, time_point when) {
         auto& planned = at(rank).next_fault;
-        if (planned == nullptr) planned = std::make_unique<turn>();
+        if (planned == nullptr) planned = std::make_unique<turning_point>();
         planned->rank = rank;
         scheduler_.future().add(*planned, when);
     }
@@ -277,146 +179,18 @@ class world : public control {
                 end_wait(each);
             }
         while (parcel* const p = own.mail.first()) {
+            if (p->at != parcel::stage::arrived) links_.lose(p->source, rank);
             remove(*p);
             lose(*p);
         }
-        if (const fault* const again = links_.faults().restart_after(rank, life(rank)))
+        if (const fault* const again = links_.faults().restart_after(rank, life(rank))) {
             schedule(rank, now() + again->begins);
-    }
-
-    // --- the way of a message
-
-    /// Nobody will get it, and its sender does not learn that.
-    void lose(parcel& p) noexcept {
-        p.at = parcel::stage::lost;
-        if (!p.sender_holds) offices_.give_back(p);
-    }
-
-    void send(parcel& p) {
-        const std::size_t size = p.pieces.size_bytes();
-        traffic& counted = at(p.source).counted;
-        counted += {.messages_sent = 1, .bytes_sent = size};
-        ++messages_;
-        bytes_ += size;
-        scheduler_.record(3U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver), size);
-        at(p.receiver).mail.push_back(p);
-        if (calls_.is_closed(p.receiver, p.on.context))
-            drop(p);
-        else if (p.source == p.receiver)
-            deliver(p);
-        else
-            transmit(p, size);
-    }
-
-    void transmit(parcel& p, std::size_t size) {
-        const auto flight = links_.depart(now(), p.source, p.receiver, size);
-        const bool is_lost = flight.lost || !at(p.receiver).is_alive;
-        if (is_lost) {
-            if (!flight.lost) links_.lose(p.source, p.receiver);
-            remove(p);
-            return lose(p);
-        }
-        p.tail = flight.tail;
-        p.queues = links_.queues_at(p.receiver);
-        scheduler_.future().add(p, p.queues ? flight.head : flight.tail);
-        if (flight.twice) repeat(p);
-    }
-
-    /// Sends a copy behind a message.
-    void repeat(const parcel& p) {
-        parcel& copy = offices_.accept(p.source, p.receiver, p.on);
-        for (const byte_view piece : p.pieces) copy.owned.insert(copy.owned.end(), piece.begin(), piece.end());
-        copy.pieces = byte_view(copy.owned);
-        copy.handed_over = true;
-        copy.sender_holds = false;
-        copy.tail = p.tail;
-        at(p.receiver).handed_over += copy.owned.size();
-        at(p.receiver).mail.push_back(copy);
-        scheduler_.future().add(copy, p.tail);
-    }
-
-    void deliver(parcel& p) {
-        for (strand* s = at(p.receiver).receiving.first(); s != nullptr; s = s->after) {
-            wait_record& what = *s->waiting;
-            if (what.on != p.on || !contains(what.peers, p.source)) continue;
-            what.delivered = &take(p);
-            scheduler_.call(*s);
-            return;
-        }
-        offices_.store(p);
-    }
-
-    /// Off the way, or out of the mailbox.
-    void remove(parcel& p) noexcept {
-        if (p.pending()) scheduler_.future().remove(p);
-        if (p.at == parcel::stage::arrived) offices_.remove(p);
-        rank_state& receiver = at(p.receiver);
-        receiver.mail.remove(p);
-        if (!p.handed_over) return;
-        receiver.handed_over -= p.pieces.size_bytes();
-        offer_room(receiver);
-    }
-
-    parcel& take(parcel& p) noexcept {
-        remove(p);
-        p.at = parcel::stage::taken;
-        at(p.receiver).counted += {.messages_received = 1, .bytes_received = p.pieces.size_bytes()};
-        return p;
-    }
-
-    void drop(parcel& p) noexcept {
-        remove(p);
-        release(p);
-    }
-
-    parcel* await(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        if (passed(until)) return poll(), nullptr;
-        wait_record what{.kind = waits_for::message, .peers = peers, .on = on};
-        return concluded(scheduler_.wait(at(self).receiving, what, until), what) ? what.delivered : nullptr;
-    }
-
-    // --- room
-
-    bool fits(const rank_state& receiver, std::size_t bytes) const {
-        return receiver.handed_over == 0 ||
-               (receiver.handed_over <= mailbox_bytes_ && bytes <= mailbox_bytes_ - receiver.handed_over);
-    }
-
-    bool reserve_room(rank_t peer, channel on, std::size_t bytes, deadline until) {
-        rank_state& receiver = at(peer);
-        if (calls_.is_closed(peer, on.context) || (receiver.posting.empty() && fits(receiver, bytes))) {
-            receiver.handed_over += bytes;
-            return true;
-        }
-        if (passed(until)) return poll(), false;
-        throw_if_ended(on.context);
-        wait_record what{.kind = waits_for::room, .peers = {&peer, 1}, .on = on, .amount = bytes};
-        const wake outcome = scheduler_.wait(receiver.posting, what, until);
-        if (outcome != wake::called) offer_room(receiver);  // those behind may need less
-        return concluded(outcome, what);
-    }
-
-    /// Keeps it for those who wait, so that nobody overtakes them.
-    void offer_room(rank_state& receiver) noexcept {
-        while (strand* next = receiver.posting.first()) {
-            if (!fits(receiver, next->waiting->amount)) return;
-            admit(receiver, *next);
+            scheduler_.expects_one_more();
         }
     }
-    void admit(rank_state& receiver, strand& poster) noexcept {
-        receiver.handed_over += poster.waiting->amount;
-        scheduler_.call(poster);
-    }
 
-    std::size_t mailbox_bytes_;
-    std::vector<rank_state> ranks_;
-    post_office offices_;
-    link_table links_;
     compute_model computing_;
     strand::job main_{};
-    call_book calls_;
-    std::uint64_t messages_ = 0;
-    std::uint64_t bytes_ = 0;
 };
 
 }  // namespace rill::inline RILL_ABI::simulated::detail

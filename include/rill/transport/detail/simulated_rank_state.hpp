@@ -1,0 +1,42 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/simulated_agenda.hpp>
+#include <rill/transport/detail/simulated_post_office.hpp>
+#include <rill/transport/detail/simulated_scheduler.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace rill::inline RILL_ABI::simulated::detail {
+
+/// The planned end of a rank, or its new beginning.
+struct turning_point : appointment {
+    turning_point() : appointment(what::fault) {}
+    rank_t rank = no_rank;
+};
+
+/// What the world knows of one rank.
+struct rank_state {
+    wait_list receiving;
+    wait_list posting;  ///< to this rank, which has no room
+    wait_list inquiring;
+    parcel_list<parcel::of_receiver> mail;  ///< under way or arrived
+    parcel_list<parcel::of_source> held;    ///< of that, what waits to be overtaken, and what came behind it
+    std::size_t handed_over = 0;            ///< bytes of that mail that this rank must store
+    traffic counted{};
+    strand* main = nullptr;
+    bool is_alive = false;
+    int lives = 1;
+    std::uint64_t posted = 0;  ///< in this life
+    std::uint64_t computations = 0;
+    duration computing{};
+    time_point ended{};
+    std::unique_ptr<turning_point> next_fault{};
+};
+
+}  // namespace rill::inline RILL_ABI::simulated::detail

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/fault_words.hpp>
+#include <rill/transport/fault_plan.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace rill::inline RILL_ABI {
+
+/// As `parse_fault_plan` reads it: `lose 0.25 on 0>1 at 3us after 8`.
+inline std::string to_string(const fault& f) {
+    const detail::fault_word& word = detail::word_of(f.kind);
+    std::string text(word.name);
+    if (word.has_amount) text += ' ' + detail::shortest(f.amount);
+    if (word.has_longest) text += " up to " + detail::spelled(f.longest);
+    if (!f.is_of_messages() && f.to == any_rank && !f.both_ways)
+        text += " rank " + detail::spelled(f.from);
+    else if (f.from != any_rank || f.to != any_rank || f.both_ways)
+        text += " on " + detail::spelled(f.from) + (f.both_ways ? "<>" : ">") + detail::spelled(f.to);
+    if (f.begins.ns != 0) text += " at " + detail::spelled(f.begins);
+    if (f.skipped != 0) text += " after " + std::to_string(f.skipped);
+    return text;
+}
+
+/// A plan in one line, of which `parse_fault_plan` makes an equal one: what a failing run prints, to be run again.
+inline std::string to_string(const fault_plan& plan) {
+    std::string text = "seed " + std::to_string(plan.seed);
+    for (const fault& f : plan.faults) text += "; " + to_string(f);
+    return text;
+}
+
+/// Reads a plan: its faults, and `seed` with a number, in any order, with `;` or an end of line between them:
+///
+///     lose 0.25                    each message, with this probability; `on 0>1`: those from rank 0 to rank 1 alone
+///     duplicate 0.1 on *>3         * is any rank, <> is both ways
+///     delay up to 1ms              whole numbers of ns, us, ms or s
+///     reorder 0.5 up to 1ms
+///     cut on 0<>1 at 3us           from that time on
+///     heal on 0<>1 after 8         after so many messages
+///     kill rank 2 after 3
+///     restart rank 2 at 5ms        after its end
+///     slow 2.5 rank 1
+///
+/// Throws `std::runtime_error`, which names line and column and what was expected there.
+inline fault_plan parse_fault_plan(std::string_view text) {
+    fault_plan plan;
+    detail::fault_reader reader(text);
+    while (reader.begins_another()) {
+        if (reader.takes("seed"))
+            plan.seed = reader.number();
+        else
+            plan.faults.push_back(reader.one());
+        reader.end();
+    }
+    return plan;
+}
+
+}  // namespace rill::inline RILL_ABI
