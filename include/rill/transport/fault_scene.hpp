@@ -1,0 +1,115 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/fault_judge.hpp>
+#include <rill/transport/fault_plan.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace rill::inline RILL_ABI {
+
+/// A plan of faults as it comes about among the `faulty` transports of one process, which share it; made before the
+/// ranks begin. Safe to use from all of them at once. Memory: two numbers for each pair of ranks.
+class fault_scene {
+  public:
+    fault_scene(int ranks, fault_plan plan)
+        : size_(ranks),
+          judge_(std::move(plan), ranks),
+          ranks_(new rank_state[static_cast<std::size_t>(ranks)]),
+          links_(new link_state[static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)]) {
+        RILL_EXPECTS(ranks >= 1, "fault_scene: needs at least one rank");
+    }
+
+    int size() const { return size_; }
+    const fault_plan& plan() const { return judge_.plan(); }
+    bool is_alive(rank_t rank) const { return !at(rank).is_dead.load(std::memory_order_acquire); }
+    /// How often a rank has begun anew.
+    int restarts(rank_t rank) const { return static_cast<int>(life(rank)); }
+    /// How many messages of a link have been lost.
+    std::uint64_t lost(rank_t source, rank_t receiver) const {
+        return between(source, receiver).lost.load(std::memory_order_relaxed);
+    }
+
+    /// Whether the plan ends a rank's present life.
+    bool is_mortal(rank_t rank) const { return judge_.end_of(rank, life(rank)) != nullptr; }
+    /// When its present life ends by time alone; `deadline::never` when it does not.
+    deadline end_of(rank_t rank, time_point start) const {
+        const fault* const end = judge_.end_of(rank, life(rank));
+        return end == nullptr || end->skipped != 0 ? deadline::never : deadline(start + end->begins);
+    }
+    /// Ends a rank's life in place of its next message where the plan says so. True when it is dead.
+    bool is_dead_before_post(rank_t rank, duration now) {
+        const std::uint64_t number = at(rank).posted.fetch_add(1, std::memory_order_relaxed) + 1;
+        const fault* const end = judge_.end_of(rank, life(rank));
+        if (end != nullptr && end->has_begun(now, number)) kill(rank);
+        return !is_alive(rank);
+    }
+    void kill(rank_t rank) { at(rank).is_dead.store(true, std::memory_order_release); }
+
+    /// How long after its end a killed rank begins anew, if it does.
+    const fault* restart_of(rank_t rank) const { return judge_.restart_after(rank, life(rank)); }
+    void revive(rank_t rank) {
+        rank_state& own = at(rank);
+        own.life.fetch_add(1, std::memory_order_relaxed);
+        own.posted.store(0, std::memory_order_relaxed);
+        own.is_dead.store(false, std::memory_order_release);
+    }
+
+    double slowness(rank_t rank, duration now) const {
+        return judge_.slowness(rank, now, at(rank).posted.load(std::memory_order_relaxed));
+    }
+
+    /// What happens to the next message of a link.
+    detail::fault_judge::verdict judge(rank_t source, rank_t receiver, duration now) {
+        link_state& link = between(source, receiver);
+        const std::uint64_t number = link.posted.fetch_add(1, std::memory_order_relaxed) + 1;
+        auto verdict = judge_.of_message(source, receiver, number, now);
+        verdict.lost |= !is_alive(receiver);
+        if (verdict.lost) link.lost.fetch_add(1, std::memory_order_relaxed);
+        return verdict;
+    }
+
+    bool reorders() const { return judge_.reorders(); }
+    /// How long the next message that a rank takes from another is to be overtaken at most.
+    duration holds(rank_t source, rank_t receiver, duration now) const {
+        const std::uint64_t taken = between(source, receiver).taken.load(std::memory_order_relaxed);
+        return judge_.of_message(source, receiver, taken + 1, now).held;
+    }
+    void taken(rank_t source, rank_t receiver) {
+        between(source, receiver).taken.fetch_add(1, std::memory_order_relaxed);
+    }
+
+  private:
+    using counter = std::atomic<std::uint64_t>;
+    struct rank_state {
+        std::atomic<bool> is_dead{false};
+        counter life{0};
+        counter posted{0};  ///< in this life
+    };
+    struct link_state {
+        counter posted{0};
+        counter lost{0};
+        counter taken{0};
+    };
+
+    rank_state& at(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+    std::uint64_t life(rank_t rank) const { return at(rank).life.load(std::memory_order_relaxed); }
+    link_state& between(rank_t source, rank_t receiver) const {
+        return links_[static_cast<std::size_t>(source) * static_cast<std::size_t>(size_) +
+                      static_cast<std::size_t>(receiver)];
+    }
+
+    int size_;
+    detail::fault_judge judge_;
+    std::unique_ptr<rank_state[]> ranks_;
+    std::unique_ptr<link_state[]> links_;
+};
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <rill/concept/transport.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/transport/fault_plan.hpp>
+#include <rill/transport/fault_scene.hpp>
+#include <rill/transport/faulty.hpp>
+
+namespace rill::inline RILL_ABI {
+
+/// Calls `body(faulty&)` on a rank of `inner`; when the plan ends its life, waits until the plan begins the next one
+/// and calls it again, or returns. Example:
+///
+///     fault_scene scene(ranks, parse_fault_plan("kill rank 2 after 3"));
+///     in_process::run(ranks, [&](auto& inner) { run_faulty(inner, scene, body); });
+template <Transport Net, class Body>
+void run_faulty(Net& inner, fault_scene& scene, Body&& body) {
+    const time_point start = inner.now();
+    faulty<Net> net(inner, scene, start);
+    while (true) {
+        try {
+            body(net);
+            return;
+        } catch (const rank_killed&) {
+            const fault* const again = scene.restart_of(inner.rank());
+            if (again == nullptr) return;
+            inner.sleep_until(inner.now() + again->begins);
+            scene.revive(inner.rank());
+        }
+    }
+}
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,253 @@
+#include <rill/transport/faulty.hpp>
+
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/testing/transport_laws.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/transport/delayed.hpp>
+#include <rill/transport/fault_plan_text.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/run_faulty.hpp>
+#include <rill/transport/simulated.hpp>
+#include <rill/transport/subgroup.hpp>
+#include <rill/transport/traced.hpp>
+
+#include <doctest/doctest.h>
+#include "../support/scratch.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace faults = rill::faults;
+using rill::deadline;
+using rill::fault_plan;
+using rill::milliseconds;
+using rill::rank_t;
+using rill::seconds;
+
+namespace {
+
+constexpr rill::channel on{.context = 3, .tag = 1};
+constexpr rill::channel farewell{.context = 3, .tag = 2};
+constexpr std::size_t mailbox_bytes = 4096;
+
+void check_laws(auto&& run_inner) {
+    int laws = 0;
+    rill::testing::for_each_law(
+        [&](int ranks, auto&& body) {
+            rill::fault_scene scene(ranks, {});
+            run_inner(ranks, [&](auto& inner) { rill::run_faulty(inner, scene, body); });
+        },
+        {.mailbox_bytes = mailbox_bytes, .large_bytes = 100'000, .largest_bytes = 1'000'000, .most_ranks = 16},
+        [&](const char* name, const rill::testing::law_outcome& outcome) {
+            ++laws;
+            CHECK_MESSAGE(outcome.held, std::string(name) << ": " << outcome.what);
+        });
+    CHECK(laws > 40);
+}
+
+/// Runs `body(net)` on threads with faults.
+void run(int ranks, const char* plan, auto&& body) {
+    rill::fault_scene scene(ranks, rill::parse_fault_plan(plan));
+    rill::in_process::run(ranks, [&](auto& inner) { rill::run_faulty(inner, scene, body); });
+}
+
+/// Later than anything takes: ends a test that hangs.
+deadline soon(const auto& net) { return net.now() + seconds(60); }
+
+rill::buffer one_byte(int value) { return rill::buffer(1, static_cast<std::byte>(value)); }
+int value_of(const auto& message) { return std::to_integer<int>(message.pieces()[0][0]); }
+
+/// Rank 0 sends the numbers 0 ... count - 1 to rank 1, lent or handed over: those that arrive.
+std::vector<int> numbers_through(const char* plan, int count, bool lent = false) {
+    std::vector<int> arrived;
+    run(2, plan, [&](auto& net) {
+        if (net.rank() == 0) {
+            std::vector<rill::buffer> bytes;
+            for (int i = 0; i < count; ++i) bytes.push_back(one_byte(i));
+            std::vector<typename std::remove_reference_t<decltype(net)>::sending> sends;
+            for (rill::buffer& each : bytes)
+                if (lent)
+                    sends.push_back(net.post(1, on, rill::byte_view(each)));
+                else
+                    net.post(1, on, std::move(each));
+            net.inner().post(1, farewell, one_byte(0));
+            net.inner().receive(1, farewell, soon(net));
+        } else {
+            net.inner().receive(0, farewell, soon(net));  // by now all have arrived
+            while (const auto m = net.receive(0, on, deadline::immediate)) arrived.push_back(value_of(*m));
+            net.inner().post(0, farewell, one_byte(0));
+        }
+    });
+    return arrived;
+}
+
+}  // namespace
+
+static_assert(rill::ConcurrentTransport<rill::faulty<rill::in_process::endpoint>>);
+static_assert(rill::ConcurrentTransport<rill::traced<rill::faulty<rill::simulated::endpoint>>>);
+static_assert(rill::ConcurrentTransport<rill::subgroup<rill::faulty<rill::in_process::endpoint>>>);
+
+TEST_CASE("a faulty transport without faults keeps the laws of a transport") {
+    SUBCASE("simulated") {
+        check_laws([](int ranks, auto&& body) { rill::simulated::run(ranks, {.mailbox_bytes = mailbox_bytes}, body); });
+    }
+    SUBCASE("threads") {
+        check_laws(
+            [](int ranks, auto&& body) { rill::in_process::run(ranks, body, {.mailbox_bytes = mailbox_bytes}); });
+    }
+}
+
+TEST_CASE("among threads messages are lost and doubled as planned, the same in each run") {
+    for (const bool lent : {false, true}) {
+        CHECK(numbers_through("cut on 0>1 after 2; heal on 0>1 after 5", 8, lent) == std::vector<int>{0, 1, 5, 6, 7});
+        CHECK(numbers_through("cut on 1>0", 3, lent) == std::vector<int>{0, 1, 2});
+        CHECK(numbers_through("cut on 1<>0", 3, lent).empty());
+        CHECK(numbers_through("duplicate 1 after 1", 3, lent) == std::vector<int>{0, 1, 1, 2, 2});
+        CHECK(numbers_through("delay up to 1us", 3, lent) == std::vector<int>{0, 1, 2});
+    }
+    const auto lossy = numbers_through("seed 3; lose 0.25", 200);
+    CHECK(lossy.size() == doctest::Approx(150).epsilon(0.1));
+    CHECK(numbers_through("seed 3; lose 0.25", 200) == lossy);
+    CHECK(numbers_through("seed 4; lose 0.25", 200) != lossy);
+}
+
+TEST_CASE("a message that is to be overtaken comes after one of another sender") {
+    const auto order_of = [](const char* plan) {
+        std::vector<int> order;
+        run(3, plan, [&](auto& net) {
+            constexpr rank_t senders[] = {1, 2};
+            if (net.rank() != 0) {
+                if (net.rank() == 2) net.inner().receive(1, farewell, soon(net));
+                net.post(0, on, one_byte(10 * net.rank()));
+                net.post(0, on, one_byte(10 * net.rank() + 1));
+                if (net.rank() == 1) net.inner().post(2, farewell, one_byte(0));
+            } else {
+                for (int i = 0; i < 4; ++i) order.push_back(value_of(*net.receive(senders, on, soon(net))));
+            }
+        });
+        return order;
+    };
+    CHECK(order_of("") == std::vector<int>{10, 11, 20, 21});
+    CHECK(order_of("reorder 1 up to 5s on 1>0 after 1") == std::vector<int>{10, 20, 21, 11});
+    CHECK(order_of("reorder 1 up to 1ms on 2>0").size() == 4);
+}
+
+TEST_CASE("a rank is killed in place of a message, in the middle of a wait, and by the clock") {
+    std::atomic<int> came{0}, went_on{0};
+    SUBCASE("in place of a message") {
+        run(2, "kill rank 0 after 2", [&](auto& net) {
+            if (net.rank() == 0) {
+                for (int i = 0; i < 4; ++i) net.post(1, on, one_byte(i));
+                ++went_on;
+            } else {
+                while (came < 2 && net.receive(0, on, soon(net))) ++came;
+            }
+        });
+        CHECK(came == 2);
+    }
+    SUBCASE("by another activity, while it waits") {
+        run(2, "kill rank 1 after 1", [&](auto& net) {
+            using network = std::remove_reference_t<decltype(net)>;
+            if (net.rank() == 0) return;
+            typename network::event never(net);
+            auto other = net.spawn([&] {
+                net.post(0, on, one_byte(1));
+                net.post(0, on, one_byte(2));
+                ++went_on;
+            });
+            never.wait(soon(net));
+            ++went_on;
+        });
+    }
+    SUBCASE("by the clock, while it waits") {
+        run(2, "kill rank 1 at 5ms", [&](auto& net) {
+            if (net.rank() == 0) return;
+            net.receive(0, on, soon(net));
+            ++went_on;
+        });
+    }
+    SUBCASE("by the clock, in simulated time") {
+        rill::fault_scene scene(1, rill::parse_fault_plan("kill rank 0 at 5ms"));
+        const auto done = rill::simulated::run(1, {}, [&](auto& inner) {
+            rill::run_faulty(inner, scene, [&](auto& net) {
+                net.sleep_until({1'000'000'000});
+                ++went_on;
+            });
+        });
+        CHECK(done.elapsed == milliseconds(5));
+    }
+    CHECK(went_on == 0);
+}
+
+TEST_CASE("a killed rank says nothing, gets nothing, and may begin anew") {
+    std::vector<int> lives;
+    int heard = 0;
+    std::uint64_t lost = 0;
+    rill::fault_scene scene(2, rill::parse_fault_plan("kill rank 0 after 2; restart rank 0; kill rank 0 after 1"));
+    rill::in_process::run(2, [&](auto& inner) {
+        rill::run_faulty(inner, scene, [&](auto& net) {
+            if (net.rank() == 0) {
+                lives.push_back(net.restarts());
+                try {
+                    for (int i = 0; i < 9; ++i) net.post(1, on, one_byte(10 * net.restarts() + i));
+                } catch (const rill::rank_killed&) {
+                    net.abort({.context = on.context, .culprit = 0, .reason = "last words"});
+                    if (net.restarts() == 1) net.inner().post(1, farewell, one_byte(0));
+                    throw;
+                }
+            } else {
+                net.inner().receive(0, farewell, soon(net));
+                while (net.receive(0, on, deadline::immediate)) ++heard;
+                CHECK_FALSE(net.aborted(on.context));
+                CHECK_FALSE(net.inquire(0, on.context, 1, deadline::immediate));
+                net.post(0, on, one_byte(1));
+                lost = scene.lost(1, 0);
+            }
+        });
+    });
+    CHECK(lives == std::vector<int>{0, 1});
+    CHECK(heard == 3);
+    CHECK(lost == 1);
+    CHECK_FALSE(scene.is_alive(0));
+}
+
+TEST_CASE("a collective over a cut link, or with a killed rank, ends on all with the same culprit") {
+    const auto culprits = [](const char* plan) {
+        std::vector<std::string> errors(3);
+        run(3, plan, [&](auto& net) {
+            rill::group workers{net, rill::topology::ring{}, {.timeout = milliseconds(300)}};
+            std::vector<float> data(30, 1.0F), sum(30);
+            for (int i = 0; i < 3; ++i) try {
+                    rill::all_reduce(workers, data, sum);
+                } catch (const rill::error& failed) {
+                    errors[static_cast<std::size_t>(net.rank())] = failed.what();
+                    return;
+                }
+        });
+        return errors;
+    };
+    const auto sound = culprits("");
+    CHECK(sound == std::vector<std::string>(3));
+    const auto cut = culprits("cut on 1>2 after 6");
+    INFO(cut[0]);
+    CHECK(has(cut[0], "rank 1"));
+    CHECK(has(cut[0], "rank 2"));
+    CHECK((cut[0] == cut[1] && cut[1] == cut[2]));
+    const auto killed = culprits("kill rank 1 after 6");
+    CHECK(has(killed[0], "rank 1"));
+    CHECK(killed[0] == killed[2]);
+    CHECK(killed[1].empty());
+}
+
+TEST_CASE("a slow rank computes longer where computing takes time") {
+    rill::fault_scene scene(2, rill::parse_fault_plan("slow 3 rank 1"));
+    const auto done = rill::simulated::run(2, {.computing = rill::constant_compute{milliseconds(1)}}, [&](auto& inner) {
+        rill::run_faulty(inner, scene, [](auto& net) { rill::compute(net, 2); });
+    });
+    CHECK(done.ranks[0].computing == milliseconds(2));
+    CHECK(done.ranks[1].computing == milliseconds(6));
+}
