@@ -471,6 +471,9 @@ class scheduler {
         return started;
     }
     void reuse(strand& ended) noexcept { idle_.push_back(ended); }
+    /// Somebody begins later, until when the run goes on.
+    void expects_one_more() noexcept { ++live_; }
+    void expects_one_less() noexcept { --live_; }
 
     /// Lets the others that are ready go on first.
     void pass() {
@@ -713,231 +716,6 @@ void compute(Net& net, double work) {
 
 #endif  // RILL_SINGLE_TRANSPORT_COMPUTE_TIMES_HPP
 
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-
-// ===== rill/transport/detail/call_history.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
-///
-/// Memory: grows with the numbers to `calls_remembered` entries.
-class call_history {
-  public:
-    void announce(const call_signature& call) {
-        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
-        if (place >= calls_.size()) calls_.resize(place + 1);
-        calls_[place] = call;
-        if (!newest_ || newest_->number < call.number) newest_ = call;
-    }
-
-    /// Call `number`, if it has been announced.
-    std::optional<call_signature> entered(std::uint64_t number) const {
-        const auto place = static_cast<std::size_t>(number % calls_remembered);
-        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
-        return calls_[place];
-    }
-
-    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
-    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
-        if (const auto exactly = entered(number)) return exactly;
-        return newest_ && newest_->number > number ? newest_ : std::nullopt;
-    }
-
-  private:
-    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
-    std::optional<call_signature> newest_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-
-// ===== rill/transport/detail/simulated_table.hpp
-
-namespace rill::inline RILL_ABI::simulated::detail {
-
-/// A sparse table whose values move when others are inserted or erased. Open addressing without tombstones: a table
-/// whose entries come and go allocates nothing once it has grown.
-template <class Key, class Value>
-class table {
-  public:
-    Value* find(const Key& key) {
-        if (slots_.empty()) return nullptr;
-        slot& s = slots_[place_of(key)];
-        return s.used ? &s.value : nullptr;
-    }
-
-    /// The value of `key`, inserted where there is none.
-    Value& operator[](const Key& key) {
-        if (4 * (count_ + 1) > 3 * slots_.size()) grow();
-        slot& s = slots_[place_of(key)];
-        if (!s.used) {
-            s = slot{key, Value{}, true};
-            ++count_;
-        }
-        return s.value;
-    }
-
-    void erase(const Key& key) noexcept {
-        if (slots_.empty()) return;
-        std::size_t hole = place_of(key);
-        if (!slots_[hole].used) return;
-        const std::size_t mask = slots_.size() - 1;
-        for (std::size_t i = (hole + 1) & mask; slots_[i].used; i = (i + 1) & mask) {
-            const std::size_t home = slots_[i].key.hash() & mask;
-            if (((i - home) & mask) < ((i - hole) & mask)) continue;
-            slots_[hole] = std::move(slots_[i]);
-            hole = i;
-        }
-        slots_[hole] = slot{};
-        --count_;
-    }
-
-    /// Looks at all entries.
-    template <class Predicate>
-    void erase_if(Predicate&& is_meant) {
-        std::vector<slot> old(slots_.size());
-        old.swap(slots_);
-        count_ = 0;
-        for (slot& s : old)
-            if (s.used && !is_meant(s.key)) {
-                slots_[place_of(s.key)] = std::move(s);
-                ++count_;
-            }
-    }
-
-    std::size_t size() const { return count_; }
-
-    /// In no particular order.
-    template <class Visit>
-    void for_each(Visit&& visit) const {
-        for (const slot& s : slots_)
-            if (s.used) visit(s.key, s.value);
-    }
-
-  private:
-    struct slot {
-        Key key{};
-        Value value{};
-        bool used = false;
-    };
-
-    /// Where `key` is, or where it would go.
-    std::size_t place_of(const Key& key) const {
-        const std::size_t mask = slots_.size() - 1;
-        std::size_t i = key.hash() & mask;
-        while (slots_[i].used && !(slots_[i].key == key)) i = (i + 1) & mask;
-        return i;
-    }
-
-    void grow() {
-        std::vector<slot> old(slots_.empty() ? 16 : 2 * slots_.size());
-        old.swap(slots_);
-        for (slot& s : old)
-            if (s.used) slots_[place_of(s.key)] = std::move(s);
-    }
-
-    std::vector<slot> slots_;
-    std::size_t count_ = 0;
-};
-
-}  // namespace rill::inline RILL_ABI::simulated::detail
-
-// ===== rill/transport/detail/simulated_calls.hpp
-
-namespace rill::inline RILL_ABI::simulated::detail {
-
-/// What the ranks have entered and closed.
-///
-/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
-/// and peers that are behind still learn that the rank had entered their call.
-class call_book {
-  public:
-    static constexpr std::size_t closed_remembered_per_rank = 1024;
-
-    void announce(rank_t rank, std::uint64_t context, const call_signature& call) {
-        entries_[{rank, context}].calls.announce(call);
-    }
-
-    std::optional<call_signature> entered(rank_t rank, std::uint64_t context, std::uint64_t number) {
-        const entry* found = entries_.find({rank, context});
-        return found == nullptr ? std::nullopt : found->calls.entered(number);
-    }
-    std::optional<call_signature> entered_or_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
-        const entry* found = entries_.find({rank, context});
-        return found == nullptr ? std::nullopt : found->calls.entered_or_later(number);
-    }
-
-    void close(rank_t rank, std::uint64_t context) {
-        entry& closing = entries_[{rank, context}];
-        if (closing.closed) return;
-        closing.closed = true;
-        any_closed_ = true;
-        std::deque<std::uint64_t>& remembered = closed_[{rank, 0}];
-        remembered.push_back(context);
-        if (remembered.size() <= closed_remembered_per_rank) return;
-        entries_.erase({rank, remembered.front()});
-        remembered.pop_front();
-    }
-
-    bool is_closed(rank_t rank, std::uint64_t context) {
-        if (!any_closed_) return false;
-        const entry* found = entries_.find({rank, context});
-        return found != nullptr && found->closed;
-    }
-
-    /// Of a rank that is killed nobody learns any more what it has entered; it begins anew.
-    void forget(rank_t rank) {
-        entries_.erase_if([&](const rank_key& key) { return key.rank == rank; });
-        made_.erase_if([&](const rank_key& key) { return key.rank == rank; });
-        closed_.erase_if([&](const rank_key& key) { return key.rank == rank; });
-    }
-
-    std::uint64_t next_context(rank_t rank, std::uint64_t key) {
-        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
-        return mix64(family, key, ++made_[{rank, key}]);
-    }
-
-  private:
-    struct entry {
-        rill::detail::call_history calls{};
-        bool closed = false;
-    };
-    struct rank_key {
-        rank_t rank = no_rank;
-        std::uint64_t of_rank = 0;
-
-        std::size_t hash() const { return mix64(static_cast<unsigned>(rank), of_rank); }
-        friend bool operator==(const rank_key&, const rank_key&) = default;
-    };
-
-    table<rank_key, entry> entries_;
-    table<rank_key, std::uint64_t> made_;
-    table<rank_key, std::deque<std::uint64_t>> closed_;
-    bool any_closed_ = false;
-};
-
-}  // namespace rill::inline RILL_ABI::simulated::detail
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
-
-// ===== rill/transport/detail/same_failure.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// Whether both notices tell of one failure, perhaps in the ranks and contexts of different groups. A run uses it to
-/// find the culprit's own rank when an error leaves the scope of a subgroup.
-inline bool same_failure(const abort_notice& a, const abort_notice& b) {
-    return a.operation == b.operation && a.kind == b.kind && a.reason == b.reason;
-}
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
-
 #ifndef RILL_SINGLE_TRANSPORT_FAULT_PLAN_HPP
 #define RILL_SINGLE_TRANSPORT_FAULT_PLAN_HPP
 
@@ -954,7 +732,8 @@ struct fault {
     enum class what : std::uint8_t {
         loss,       ///< messages from `from` to `to` are lost, each with the probability `amount`
         duplicate,  ///< they arrive twice, each with the probability `amount`
-        delay,      ///< they take up to `amount` seconds longer, uniformly; a link still keeps their order
+        delay,      ///< they take up to `longest` longer, uniformly; a link still keeps their order
+        reorder,    ///< each waits, with the probability `amount`, until one of another sender has overtaken it
         cut,        ///< the link from `from` to `to` loses everything
         heal,       ///< it works again
         kill,       ///< `from` ends without a word: see `rank_killed`
@@ -965,27 +744,37 @@ struct fault {
     what kind = what::loss;
     rank_t from = any_rank;
     rank_t to = any_rank;
-    double amount = 0;
+    bool both_ways = false;     ///< and from `to` to `from`
+    double amount = 0;          ///< a probability, or a factor
+    duration longest{};         ///< of a delay; how long a message waits at most to be overtaken
     duration begins{};          ///< not before this time since the start of the run
-    std::uint64_t skipped = 0;  ///< and not before so many messages: on the link; of `kill`, posted by the rank
+    std::uint64_t skipped = 0;  ///< and not before so many messages: on the link; posted by the rank in this life
 
     /// The same at or after a time.
     constexpr fault at(duration time) const { return with(&fault::begins, time); }
-    /// The same after so many messages of the link, or posted by the rank that is killed.
+    /// The same after so many messages of the link, in each direction; of `kill` and `slow`, posted by the rank.
     constexpr fault after(std::uint64_t messages) const { return with(&fault::skipped, messages); }
     /// The same between these two ranks alone, in this direction.
     constexpr fault on(rank_t source, rank_t receiver) const {
         return with(&fault::from, source).with(&fault::to, receiver);
     }
+    /// The same between these two ranks alone, in both directions.
+    constexpr fault between(rank_t one, rank_t other) const { return on(one, other).with(&fault::both_ways, true); }
 
+    /// Whether it is of messages, rather than of a rank.
+    constexpr bool is_of_messages() const { return kind < what::kill; }
     constexpr bool is_of_link(rank_t source, rank_t receiver) const {
-        return (from == any_rank || from == source) && (to == any_rank || to == receiver);
+        return leads(source, receiver) || (both_ways && leads(receiver, source));
     }
-    constexpr bool has_begun(duration now, std::uint64_t messages) const { return now >= begins && messages > skipped; }
+    /// At the `number`-th message from 1.
+    constexpr bool has_begun(duration now, std::uint64_t number) const { return now >= begins && number > skipped; }
 
     friend bool operator==(const fault&, const fault&) = default;
 
   private:
+    constexpr bool leads(rank_t source, rank_t receiver) const {
+        return (from == any_rank || from == source) && (to == any_rank || to == receiver);
+    }
     template <class T>
     constexpr fault with(T fault::*member, T value) const {
         fault changed = *this;
@@ -1002,11 +791,19 @@ constexpr fault lose(double probability) { return {.kind = fault::what::loss, .a
 /// Each message arrives twice with this probability.
 constexpr fault duplicate(double probability) { return {.kind = fault::what::duplicate, .amount = probability}; }
 /// Each message takes longer, uniformly up to this.
-constexpr fault delay_up_to(duration longest) { return {.kind = fault::what::delay, .amount = longest.seconds()}; }
+constexpr fault delay_up_to(duration longest) { return {.kind = fault::what::delay, .longest = longest}; }
+/// Each message waits with this probability until one of another sender has overtaken it, at most so long.
+constexpr fault reorder(double probability, duration longest) {
+    return {.kind = fault::what::reorder, .amount = probability, .longest = longest};
+}
 /// A directed link loses everything, until it is healed.
 constexpr fault cut(rank_t from, rank_t to) { return {.kind = fault::what::cut, .from = from, .to = to}; }
+/// Nothing gets through between two ranks, until it is healed.
+constexpr fault cut_between(rank_t one, rank_t other) { return cut(one, other).between(one, other); }
 /// A link that was cut works again.
 constexpr fault heal(rank_t from, rank_t to) { return {.kind = fault::what::heal, .from = from, .to = to}; }
+/// Both links between two ranks work again.
+constexpr fault heal_between(rank_t one, rank_t other) { return heal(one, other).between(one, other); }
 /// A rank ends without a word.
 constexpr fault kill(rank_t rank) { return {.kind = fault::what::kill, .from = rank}; }
 /// A killed rank begins anew, as long after its end as `at` says.
@@ -1018,7 +815,7 @@ constexpr fault slow(rank_t rank, double factor) { return {.kind = fault::what::
 
 /// What goes wrong in a run, in the order of the list: of a cut and a heal of one link, the later one that has begun
 /// counts. A rank's first kill ends its first life, its second the life after its first restart, and so on. The same
-/// plan in the same network makes the same run.
+/// plan in the same network makes the same run. `to_string` prints it, `parse_fault_plan` reads that.
 struct fault_plan {
     std::vector<fault> faults;
     std::uint64_t seed = 0;  ///< of everything that has a probability
@@ -1036,6 +833,126 @@ struct rank_killed {
 }  // namespace rill::inline RILL_ABI
 
 #endif  // RILL_SINGLE_TRANSPORT_FAULT_PLAN_HPP
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_FAULT_JUDGE_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_FAULT_JUDGE_HPP
+
+// ===== rill/transport/detail/fault_judge.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Why a fault means nothing among so many ranks, or null.
+inline const char* trouble_with(const fault& f, int ranks) {
+    const auto exists = [&](rank_t rank) { return 0 <= rank && rank < ranks; };
+    const auto may_be = [&](rank_t rank) { return rank == any_rank || exists(rank); };
+    if (!may_be(f.from) || !may_be(f.to)) return "fault_plan: a fault of a rank that is not there";
+    if (f.begins.ns < 0 || f.longest.ns < 0) return "fault_plan: a time below 0";
+    switch (f.kind) {
+        case fault::what::loss:
+        case fault::what::duplicate:
+        case fault::what::reorder:
+            return 0 <= f.amount && f.amount <= 1 ? nullptr : "fault_plan: a probability is between 0 and 1";
+        case fault::what::slow:
+            return f.amount >= 0 && std::isfinite(f.amount) ? nullptr
+                                                            : "fault_plan: a factor is finite, and not below 0";
+        case fault::what::restart:
+            if (f.skipped != 0) return "fault_plan: a rank begins anew after a time, not after messages";
+            [[fallthrough]];
+        case fault::what::kill:
+            return exists(f.from) ? nullptr : "fault_plan: a rank's end or beginning names the rank";
+        default: return nullptr;
+    }
+}
+
+/// What a plan says of a message, or of a rank, at a time. It has no memory: the same question has the same answer.
+class fault_judge {
+  public:
+    fault_judge(fault_plan plan, int ranks) : plan_(std::move(plan)) {
+        for (const fault& f : plan_.faults) {
+            [[maybe_unused]] const char* const trouble = trouble_with(f, ranks);
+            RILL_EXPECTS(trouble == nullptr, trouble);
+            concerns_messages_ |= f.is_of_messages();
+            reorders_ |= f.kind == fault::what::reorder;
+        }
+    }
+
+    const fault_plan& plan() const { return plan_; }
+    bool is_idle() const { return plan_.empty(); }
+    /// Otherwise `of_message` has nothing to say.
+    bool concerns_messages() const { return concerns_messages_; }
+    bool reorders() const { return reorders_; }
+
+    struct verdict {
+        bool lost = false;
+        bool twice = false;
+        duration late{};
+        duration held{};  ///< to be overtaken, at most so long
+    };
+
+    /// Of the `number`-th message of a link, from 1.
+    verdict of_message(rank_t source, rank_t receiver, std::uint64_t number, duration now) const {
+        verdict all;
+        bool is_cut = false;
+        for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+            const fault& f = plan_.faults[i];
+            if (!f.is_of_messages() || !f.is_of_link(source, receiver) || !f.has_begun(now, number)) continue;
+            const double u = draw(i, source, receiver, number);
+            switch (f.kind) {
+                case fault::what::loss: all.lost |= u < f.amount; break;
+                case fault::what::duplicate: all.twice |= u < f.amount; break;
+                case fault::what::delay:
+                    all.late = all.late + duration(static_cast<std::int64_t>(u * static_cast<double>(f.longest.ns)));
+                    break;
+                case fault::what::reorder:
+                    if (u < f.amount) all.held = std::max(all.held, f.longest);
+                    break;
+                case fault::what::cut: is_cut = true; break;
+                case fault::what::heal: is_cut = false; break;
+                default: break;
+            }
+        }
+        all.lost |= is_cut;
+        return all;
+    }
+
+    /// The kill that ends a rank's life, its first being 0.
+    const fault* end_of(rank_t rank, std::uint64_t life) const { return of_life(fault::what::kill, rank, life); }
+    /// What begins the life after that.
+    const fault* restart_after(rank_t rank, std::uint64_t life) const {
+        return of_life(fault::what::restart, rank, life);
+    }
+
+    /// Of a rank that has posted so many messages.
+    double slowness(rank_t rank, duration now, std::uint64_t posted) const {
+        double factor = 1;
+        for (const fault& f : plan_.faults)
+            if (f.kind == fault::what::slow && (f.from == any_rank || f.from == rank) && f.has_begun(now, posted + 1))
+                factor = f.amount;
+        return factor;
+    }
+
+  private:
+    const fault* of_life(fault::what kind, rank_t rank, std::uint64_t life) const {
+        for (const fault& f : plan_.faults)
+            if (f.kind == kind && f.from == rank && life-- == 0) return &f;
+        return nullptr;
+    }
+
+    /// In [0, 1).
+    double draw(std::size_t i, rank_t source, rank_t receiver, std::uint64_t number) const {
+        const std::uint64_t bits =
+            mix64(plan_.seed, i, static_cast<unsigned>(source), static_cast<unsigned>(receiver), number);
+        return static_cast<double>(bits >> 11U) * 0x1p-53;
+    }
+
+    fault_plan plan_;
+    bool concerns_messages_ = false;
+    bool reorders_ = false;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_FAULT_JUDGE_HPP
 
 #ifndef RILL_SINGLE_TRANSPORT_LINKS_HPP
 #define RILL_SINGLE_TRANSPORT_LINKS_HPP
@@ -1178,6 +1095,556 @@ struct network {
 };
 
 }  // namespace rill::inline RILL_ABI::simulated
+
+// ===== rill/transport/detail/simulated_report.hpp
+
+namespace rill::inline RILL_ABI::simulated {
+
+/// What went over a link.
+struct link_report {
+    rank_t source = no_rank;
+    rank_t receiver = no_rank;
+    std::uint64_t messages = 0;  ///< posted; those that were lost among them
+    std::uint64_t bytes = 0;
+    std::uint64_t lost = 0;        ///< by faults, or because the receiver was dead
+    std::uint64_t duplicated = 0;  ///< by faults; the copies are not counted as posted
+    std::uint64_t held = 0;        ///< back by faults, so that those of other senders overtake them
+
+    friend constexpr bool operator==(const link_report&, const link_report&) = default;
+};
+
+/// What a rank did with its time.
+struct rank_report {
+    duration computing{};  ///< in `compute`
+    duration waiting{};    ///< for others: the sum over its activities
+    duration ended{};      ///< when its body returned, since the start of the run
+    int lives = 1;         ///< one more than its restarts
+
+    friend constexpr bool operator==(const rank_report&, const rank_report&) = default;
+};
+
+/// What a run did. Two runs with equal reports went the same way.
+struct report {
+    duration elapsed{};            ///< virtual time at which the last rank ended
+    std::uint64_t events = 0;      ///< arrivals, expired waits and faults
+    std::uint64_t messages = 0;    ///< posted
+    std::uint64_t bytes = 0;       ///< posted
+    std::uint64_t trace_hash = 0;  ///< of all posts and events, in order, with their times
+    std::vector<rank_report> ranks{};
+    std::vector<link_report> links{};  ///< those that were used, ascending in source, then receiver
+
+    friend bool operator==(const report&, const report&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated
+
+// ===== rill/transport/detail/simulated_table.hpp
+
+namespace rill::inline RILL_ABI::simulated::detail {
+
+/// A sparse table whose values move when others are inserted or erased. Open addressing without tombstones: a table
+/// whose entries come and go allocates nothing once it has grown.
+template <class Key, class Value>
+class table {
+  public:
+    Value* find(const Key& key) {
+        if (slots_.empty()) return nullptr;
+        slot& s = slots_[place_of(key)];
+        return s.used ? &s.value : nullptr;
+    }
+
+    /// The value of `key`, inserted where there is none.
+    Value& operator[](const Key& key) {
+        if (4 * (count_ + 1) > 3 * slots_.size()) grow();
+        slot& s = slots_[place_of(key)];
+        if (!s.used) {
+            s = slot{key, Value{}, true};
+            ++count_;
+        }
+        return s.value;
+    }
+
+    void erase(const Key& key) noexcept {
+        if (slots_.empty()) return;
+        std::size_t hole = place_of(key);
+        if (!slots_[hole].used) return;
+        const std::size_t mask = slots_.size() - 1;
+        for (std::size_t i = (hole + 1) & mask; slots_[i].used; i = (i + 1) & mask) {
+            const std::size_t home = slots_[i].key.hash() & mask;
+            if (((i - home) & mask) < ((i - hole) & mask)) continue;
+            slots_[hole] = std::move(slots_[i]);
+            hole = i;
+        }
+        slots_[hole] = slot{};
+        --count_;
+    }
+
+    /// Looks at all entries.
+    template <class Predicate>
+    void erase_if(Predicate&& is_meant) {
+        std::vector<slot> old(slots_.size());
+        old.swap(slots_);
+        count_ = 0;
+        for (slot& s : old)
+            if (s.used && !is_meant(s.key)) {
+                slots_[place_of(s.key)] = std::move(s);
+                ++count_;
+            }
+    }
+
+    std::size_t size() const { return count_; }
+
+    /// In no particular order.
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+        for (const slot& s : slots_)
+            if (s.used) visit(s.key, s.value);
+    }
+
+  private:
+    struct slot {
+        Key key{};
+        Value value{};
+        bool used = false;
+    };
+
+    /// Where `key` is, or where it would go.
+    std::size_t place_of(const Key& key) const {
+        const std::size_t mask = slots_.size() - 1;
+        std::size_t i = key.hash() & mask;
+        while (slots_[i].used && !(slots_[i].key == key)) i = (i + 1) & mask;
+        return i;
+    }
+
+    void grow() {
+        std::vector<slot> old(slots_.empty() ? 16 : 2 * slots_.size());
+        old.swap(slots_);
+        for (slot& s : old)
+            if (s.used) slots_[place_of(s.key)] = std::move(s);
+    }
+
+    std::vector<slot> slots_;
+    std::size_t count_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated::detail
+
+// ===== rill/transport/detail/simulated_links.hpp
+
+namespace rill::inline RILL_ABI::simulated::detail {
+
+/// The cards of the ranks and the directed links that have been used, and when messages come through.
+class link_table {
+  public:
+    link_table(int ranks, const network& chosen) : network_(chosen), faults_(chosen.faults, ranks) {
+        if (!network_.cards) return;
+        for (rank_t rank = 0; rank < ranks; ++rank) cards_.push_back({.limits = network_.card_of(rank)});
+    }
+
+    const rill::detail::fault_judge& faults() const { return faults_; }
+
+    /// When the first and the last byte of a message reach its receiver.
+    struct flight {
+        time_point head{}, tail{};
+        bool lost = false;
+        bool twice = false;
+        duration held{};  ///< until another has overtaken it, at most so long
+    };
+
+    /// Of a message that is posted now; link and card are occupied from then on.
+    flight depart(time_point now, rank_t source, rank_t receiver, std::size_t bytes) {
+        used_link& way = link_between(source, receiver);
+        const auto fate = faults_.concerns_messages()
+                              ? faults_.of_message(source, receiver, way.messages + 1, now - time_point{})
+                              : rill::detail::fault_judge::verdict{};
+        const duration on_link = transfer_time(bytes, way.properties.bandwidth);
+        time_point start = std::max(now, way.free_at);
+        duration length = on_link;
+        if (!cards_.empty()) {
+            card& sends = cards_[static_cast<std::size_t>(source)];
+            start = std::max(start, sends.can_send_at);
+            const duration on_card = transfer_time(bytes, sends.limits.send);
+            if (sends.limits.send != 0) sends.can_send_at = start + on_card;
+            length = std::max(length, on_card);
+        }
+        way.free_at = start + on_link;
+        const time_point head =
+            start + way.properties.latency + network_.extra(source, receiver, way.messages) + fate.late;
+        ++way.messages;
+        way.bytes += bytes;
+        if (fate.lost) return ++way.lost, flight{.lost = true};
+        way.duplicated += fate.twice ? 1U : 0U;
+        way.held += fate.held.ns > 0 ? 1U : 0U;
+        way.last_head = std::max(way.last_head, head);
+        way.last_tail = std::max(way.last_tail, head + length);
+        return {.head = way.last_head, .tail = way.last_tail, .twice = fate.twice, .held = fate.held};
+    }
+
+    /// Whether messages wait at the receiver until its card has taken those before.
+    bool queues_at(rank_t receiver) const {
+        return !cards_.empty() && cards_[static_cast<std::size_t>(receiver)].limits.receive != 0;
+    }
+
+    /// When a message, whose first byte is there now, has been taken by the receiver's card.
+    time_point land(time_point now, rank_t receiver, time_point tail, std::size_t bytes) {
+        card& takes = cards_[static_cast<std::size_t>(receiver)];
+        const time_point start = std::max(now, takes.can_receive_at);
+        return takes.can_receive_at = std::max(tail, start + transfer_time(bytes, takes.limits.receive));
+    }
+
+    void lose(rank_t source, rank_t receiver) { ++link_between(source, receiver).lost; }
+
+    std::vector<link_report> report() const {
+        std::vector<link_report> all;
+        links_.for_each([&](const ends& key, const used_link& way) {
+            all.push_back({key.source, key.receiver, way.messages, way.bytes, way.lost, way.duplicated, way.held});
+        });
+        std::sort(all.begin(), all.end(), [](const link_report& a, const link_report& b) {
+            return a.source != b.source ? a.source < b.source : a.receiver < b.receiver;
+        });
+        return all;
+    }
+
+  private:
+    struct ends {
+        rank_t source = no_rank;
+        rank_t receiver = no_rank;
+
+        std::size_t hash() const { return mix64(static_cast<unsigned>(source), static_cast<unsigned>(receiver)); }
+        friend bool operator==(const ends&, const ends&) = default;
+    };
+    struct used_link {
+        link properties{};
+        time_point free_at{};
+        time_point last_head{};
+        time_point last_tail{};
+        std::uint64_t messages = 0;
+        std::uint64_t bytes = 0;
+        std::uint64_t lost = 0;
+        std::uint64_t duplicated = 0;
+        std::uint64_t held = 0;
+    };
+    struct card {
+        network_card limits{};
+        time_point can_send_at{};
+        time_point can_receive_at{};
+    };
+
+    used_link& link_between(rank_t source, rank_t receiver) {
+        const ends key{source, receiver};
+        if (used_link* const known = links_.find(key)) return *known;
+        used_link& made = links_[key];
+        made.properties = network_.link_of(source, receiver);
+        return made;
+    }
+
+    network network_;
+    rill::detail::fault_judge faults_;
+    table<ends, used_link> links_;
+    std::vector<card> cards_;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated::detail
+
+// ===== rill/transport/detail/simulated_post_office.hpp
+
+namespace rill::inline RILL_ABI::simulated::detail {
+
+/// A message from its post until both ends have let go of it.
+struct parcel : appointment {
+    enum class stage : std::uint8_t { on_the_way, held, arrived, taken, done, lost };
+    enum list : std::uint8_t { of_source, of_channel, of_receiver, lists };
+    struct hook {
+        parcel *before = nullptr, *after = nullptr;
+    };
+
+    parcel() : appointment(what::arrival) {}
+
+    rank_t source = no_rank;
+    rank_t receiver = no_rank;
+    channel on{};
+    byte_pieces pieces{};
+    buffer owned{};
+    bool handed_over = false;
+    bool sender_holds = false;  ///< a `sending` refers to it
+    stage at = stage::on_the_way;
+    time_point tail{};    ///< when its last byte is there
+    bool queues = false;  ///< its first byte is awaited; then it waits for the receiver's card
+    duration holds{};     ///< how long it waits at its receiver at most until another overtakes it
+    wait_list reading;    ///< who waits until it has been read
+    hook hooks[lists]{};
+};
+
+template <parcel::list Which>
+class parcel_list {
+  public:
+    parcel* first() const { return first_; }
+    parcel* last() const { return last_; }
+    bool empty() const { return first_ == nullptr; }
+    static parcel* after(const parcel& p) { return p.hooks[Which].after; }
+    static parcel* before(const parcel& p) { return p.hooks[Which].before; }
+
+    void push_back(parcel& p) noexcept {
+        p.hooks[Which] = {last_, nullptr};
+        (last_ == nullptr ? first_ : last_->hooks[Which].after) = &p;
+        last_ = &p;
+    }
+    void remove(parcel& p) noexcept {
+        const parcel::hook h = p.hooks[Which];
+        (h.before == nullptr ? first_ : h.before->hooks[Which].after) = h.after;
+        (h.after == nullptr ? last_ : h.after->hooks[Which].before) = h.before;
+    }
+
+  private:
+    parcel* first_ = nullptr;
+    parcel* last_ = nullptr;
+};
+
+inline bool contains(std::span<const rank_t> peers, rank_t peer) {
+    for (const rank_t each : peers)
+        if (each == peer) return true;
+    return false;
+}
+
+/// All messages of all ranks. Memory for those under way, none for pairs of ranks that have none.
+class post_office {
+  public:
+    parcel& accept(rank_t source, rank_t receiver, channel on) {
+        if (unused_.empty()) unused_.push_back(parcels_.emplace_back());
+        parcel& p = *unused_.first();
+        unused_.remove(p);
+        p.source = source;
+        p.receiver = receiver;
+        p.on = on;
+        p.at = parcel::stage::on_the_way;
+        p.queues = false;
+        return p;
+    }
+    void give_back(parcel& p) noexcept {
+        buffer().swap(p.owned);
+        unused_.push_back(p);
+    }
+
+    void store(parcel& p) {
+        p.at = parcel::stage::arrived;
+        by_source_[{p.receiver, p.source, p.on}].push_back(p);
+        by_channel_[{p.receiver, no_rank, p.on}].push_back(p);
+    }
+    void remove(parcel& p) noexcept {
+        remove_from(by_source_, {p.receiver, p.source, p.on}, p);
+        remove_from(by_channel_, {p.receiver, no_rank, p.on}, p);
+    }
+
+    /// The earliest arrival from any of `peers`, or null.
+    parcel* first(rank_t receiver, std::span<const rank_t> peers, channel on) {
+        if (peers.size() == 1) {
+            const auto* from_peer = by_source_.find({receiver, peers[0], on});
+            return from_peer == nullptr ? nullptr : from_peer->first();
+        }
+        const auto* all = by_channel_.find({receiver, no_rank, on});
+        return all == nullptr ? nullptr : skip(all->first(), peers);
+    }
+    /// The one from any of `peers` that arrived after `p` on its channel, or null.
+    static parcel* next(const parcel& p, std::span<const rank_t> peers) {
+        return skip(parcel_list<parcel::of_channel>::after(p), peers);
+    }
+
+  private:
+    struct address {
+        rank_t receiver = no_rank;
+        rank_t source = no_rank;
+        channel on{};
+
+        std::size_t hash() const {
+            return mix64(static_cast<unsigned>(receiver), static_cast<unsigned>(source), on.context, on.tag);
+        }
+        friend bool operator==(const address&, const address&) = default;
+    };
+
+    static parcel* skip(parcel* p, std::span<const rank_t> peers) {
+        while (p != nullptr && !contains(peers, p->source)) p = parcel_list<parcel::of_channel>::after(*p);
+        return p;
+    }
+
+    template <class Lists>
+    static void remove_from(Lists& lists, const address& key, parcel& p) noexcept {
+        auto* list = lists.find(key);
+        list->remove(p);
+        if (list->empty()) lists.erase(key);
+    }
+
+    std::deque<parcel> parcels_;
+    parcel_list<parcel::of_receiver> unused_;
+    table<address, parcel_list<parcel::of_source>> by_source_;
+    table<address, parcel_list<parcel::of_channel>> by_channel_;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated::detail
+
+// ===== rill/transport/detail/simulated_rank_state.hpp
+
+namespace rill::inline RILL_ABI::simulated::detail {
+
+/// The planned end of a rank, or its new beginning.
+struct turning_point : appointment {
+    turning_point() : appointment(what::fault) {}
+    rank_t rank = no_rank;
+};
+
+/// What the world knows of one rank.
+struct rank_state {
+    wait_list receiving;
+    wait_list posting;  ///< to this rank, which has no room
+    wait_list inquiring;
+    parcel_list<parcel::of_receiver> mail;  ///< under way or arrived
+    parcel_list<parcel::of_source> held;    ///< of that, what waits to be overtaken, and what came behind it
+    std::size_t handed_over = 0;            ///< bytes of that mail that this rank must store
+    traffic counted{};
+    strand* main = nullptr;
+    bool is_alive = false;
+    int lives = 1;
+    std::uint64_t posted = 0;  ///< in this life
+    std::uint64_t computations = 0;
+    duration computing{};
+    time_point ended{};
+    std::unique_ptr<turning_point> next_fault{};
+};
+
+}  // namespace rill::inline RILL_ABI::simulated::detail
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+
+// ===== rill/transport/detail/call_history.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
+///
+/// Memory: grows with the numbers to `calls_remembered` entries.
+class call_history {
+  public:
+    void announce(const call_signature& call) {
+        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
+        if (place >= calls_.size()) calls_.resize(place + 1);
+        calls_[place] = call;
+        if (!newest_ || newest_->number < call.number) newest_ = call;
+    }
+
+    /// Call `number`, if it has been announced.
+    std::optional<call_signature> entered(std::uint64_t number) const {
+        const auto place = static_cast<std::size_t>(number % calls_remembered);
+        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
+        return calls_[place];
+    }
+
+    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
+    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
+        if (const auto exactly = entered(number)) return exactly;
+        return newest_ && newest_->number > number ? newest_ : std::nullopt;
+    }
+
+  private:
+    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
+    std::optional<call_signature> newest_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+
+// ===== rill/transport/detail/simulated_calls.hpp
+
+namespace rill::inline RILL_ABI::simulated::detail {
+
+/// What the ranks have entered and closed.
+///
+/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
+/// and peers that are behind still learn that the rank had entered their call.
+class call_book {
+  public:
+    static constexpr std::size_t closed_remembered_per_rank = 1024;
+
+    void announce(rank_t rank, std::uint64_t context, const call_signature& call) {
+        entries_[{rank, context}].calls.announce(call);
+    }
+
+    std::optional<call_signature> entered(rank_t rank, std::uint64_t context, std::uint64_t number) {
+        const entry* found = entries_.find({rank, context});
+        return found == nullptr ? std::nullopt : found->calls.entered(number);
+    }
+    std::optional<call_signature> entered_or_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
+        const entry* found = entries_.find({rank, context});
+        return found == nullptr ? std::nullopt : found->calls.entered_or_later(number);
+    }
+
+    void close(rank_t rank, std::uint64_t context) {
+        entry& closing = entries_[{rank, context}];
+        if (closing.closed) return;
+        closing.closed = true;
+        any_closed_ = true;
+        std::deque<std::uint64_t>& remembered = closed_[{rank, 0}];
+        remembered.push_back(context);
+        if (remembered.size() <= closed_remembered_per_rank) return;
+        entries_.erase({rank, remembered.front()});
+        remembered.pop_front();
+    }
+
+    bool is_closed(rank_t rank, std::uint64_t context) {
+        if (!any_closed_) return false;
+        const entry* found = entries_.find({rank, context});
+        return found != nullptr && found->closed;
+    }
+
+    /// Of a rank that is killed nobody learns any more what it has entered; it begins anew.
+    void forget(rank_t rank) {
+        entries_.erase_if([&](const rank_key& key) { return key.rank == rank; });
+        made_.erase_if([&](const rank_key& key) { return key.rank == rank; });
+        closed_.erase_if([&](const rank_key& key) { return key.rank == rank; });
+    }
+
+    std::uint64_t next_context(rank_t rank, std::uint64_t key) {
+        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
+        return mix64(family, key, ++made_[{rank, key}]);
+    }
+
+  private:
+    struct entry {
+        rill::detail::call_history calls{};
+        bool closed = false;
+    };
+    struct rank_key {
+        rank_t rank = no_rank;
+        std::uint64_t of_rank = 0;
+
+        std::size_t hash() const { return mix64(static_cast<unsigned>(rank), of_rank); }
+        friend bool operator==(const rank_key&, const rank_key&) = default;
+    };
+
+    table<rank_key, entry> entries_;
+    table<rank_key, std::uint64_t> made_;
+    table<rank_key, std::deque<std::uint64_t>> closed_;
+    bool any_closed_ = false;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated::detail
+
+#ifndef RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
+#define RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
+
+// ===== rill/transport/detail/same_failure.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Whether both notices tell of one failure, perhaps in the ranks and contexts of different groups. A run uses it to
+/// find the culprit's own rank when an error leaves the scope of a subgroup.
+inline bool same_failure(const abort_notice& a, const abort_notice& b) {
+    return a.operation == b.operation && a.kind == b.kind && a.reason == b.reason;
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+#endif  // RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
 
 // ===== rill/transport/detail/simulated_who_waits.hpp
 
@@ -1386,389 +1853,74 @@ class control {
 
 }  // namespace rill::inline RILL_ABI::simulated::detail
 
-// ===== rill/transport/detail/fault_judge.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// What a plan says of a message, or of a rank, at a time. It has no memory: the same question has the same answer.
-class fault_judge {
-  public:
-    explicit fault_judge(fault_plan plan) : plan_(std::move(plan)) {}
-
-    const fault_plan& plan() const { return plan_; }
-    bool is_idle() const { return plan_.empty(); }
-
-    struct verdict {
-        bool lost = false;
-        bool twice = false;
-        duration late{};
-    };
-
-    /// Of the `number`-th message of a link, from 1.
-    verdict of_message(rank_t source, rank_t receiver, std::uint64_t number, duration now) const {
-        verdict all;
-        bool is_cut = false;
-        for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
-            const fault& f = plan_.faults[i];
-            if (!f.is_of_link(source, receiver) || !f.has_begun(now, number)) continue;
-            const double u = draw(i, source, receiver, number);
-            switch (f.kind) {
-                case fault::what::loss: all.lost |= u < f.amount; break;
-                case fault::what::duplicate: all.twice |= u < f.amount; break;
-                case fault::what::delay:
-                    all.late = all.late + duration(static_cast<std::int64_t>(u * f.amount * 1e9));
-                    break;
-                case fault::what::cut: is_cut = true; break;
-                case fault::what::heal: is_cut = false; break;
-                default: break;
-            }
-        }
-        all.lost |= is_cut;
-        return all;
-    }
-
-    /// The kill that ends a rank's life, its first being 0.
-    const fault* end_of(rank_t rank, std::uint64_t life) const { return of_life(fault::what::kill, rank, life); }
-    /// What begins the life after that.
-    const fault* restart_after(rank_t rank, std::uint64_t life) const {
-        return of_life(fault::what::restart, rank, life);
-    }
-
-    double slowness(rank_t rank, duration now) const {
-        double factor = 1;
-        for (const fault& f : plan_.faults)
-            if (f.kind == fault::what::slow && (f.from == any_rank || f.from == rank) && now >= f.begins)
-                factor = f.amount;
-        return factor;
-    }
-
-  private:
-    const fault* of_life(fault::what kind, rank_t rank, std::uint64_t life) const {
-        for (const fault& f : plan_.faults)
-            if (f.kind == kind && f.from == rank && life-- == 0) return &f;
-        return nullptr;
-    }
-
-    /// In [0, 1).
-    double draw(std::size_t i, rank_t source, rank_t receiver, std::uint64_t number) const {
-        const std::uint64_t bits =
-            mix64(plan_.seed, i, static_cast<unsigned>(source), static_cast<unsigned>(receiver), number);
-        return static_cast<double>(bits >> 11U) * 0x1p-53;
-    }
-
-    fault_plan plan_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-// ===== rill/transport/detail/simulated_report.hpp
-
-namespace rill::inline RILL_ABI::simulated {
-
-/// What went over a link.
-struct link_report {
-    rank_t source = no_rank;
-    rank_t receiver = no_rank;
-    std::uint64_t messages = 0;  ///< posted; those that were lost among them
-    std::uint64_t bytes = 0;
-    std::uint64_t lost = 0;  ///< messages, by faults
-
-    friend constexpr bool operator==(const link_report&, const link_report&) = default;
-};
-
-/// What a rank did with its time.
-struct rank_report {
-    duration computing{};  ///< in `compute`
-    duration waiting{};    ///< for others: the sum over its activities
-    duration ended{};      ///< when its body returned, since the start of the run
-    int lives = 1;         ///< one more than its restarts
-
-    friend constexpr bool operator==(const rank_report&, const rank_report&) = default;
-};
-
-/// What a run did. Two runs with equal reports went the same way.
-struct report {
-    duration elapsed{};            ///< virtual time at which the last rank ended
-    std::uint64_t events = 0;      ///< arrivals, expired waits and faults
-    std::uint64_t messages = 0;    ///< posted
-    std::uint64_t bytes = 0;       ///< posted
-    std::uint64_t trace_hash = 0;  ///< of all posts and events, in order, with their times
-    std::vector<rank_report> ranks{};
-    std::vector<link_report> links{};  ///< those that were used, ascending in source, then receiver
-
-    friend bool operator==(const report&, const report&) = default;
-};
-
-}  // namespace rill::inline RILL_ABI::simulated
-
-// ===== rill/transport/detail/simulated_links.hpp
+// ===== rill/transport/detail/simulated_rooms.hpp
 
 namespace rill::inline RILL_ABI::simulated::detail {
 
-/// The cards of the ranks and the directed links that have been used, and when messages come through.
-class link_table {
+/// The ranks, and the room in their mailboxes for what they are handed.
+class rooms : public control {
   public:
-    link_table(int ranks, const network& chosen) : network_(chosen), faults_(chosen.faults) {
-        if (!network_.cards) return;
-        for (rank_t rank = 0; rank < ranks; ++rank) cards_.push_back({.limits = network_.card_of(rank)});
-    }
-
-    const rill::detail::fault_judge& faults() const { return faults_; }
-
-    /// When the first and the last byte of a message reach its receiver.
-    struct flight {
-        time_point head{}, tail{};
-        bool lost = false;
-        bool twice = false;
-    };
-
-    /// Of a message that is posted now; link and card are occupied from then on.
-    flight depart(time_point now, rank_t source, rank_t receiver, std::size_t bytes) {
-        used_link& way = link_between(source, receiver);
-        const auto fate = faults_.is_idle()
-                              ? rill::detail::fault_judge::verdict{}
-                              : faults_.of_message(source, receiver, way.messages + 1, now - time_point{});
-        const duration on_link = transfer_time(bytes, way.properties.bandwidth);
-        time_point start = std::max(now, way.free_at);
-        duration length = on_link;
-        if (!cards_.empty()) {
-            card& sends = cards_[static_cast<std::size_t>(source)];
-            start = std::max(start, sends.can_send_at);
-            const duration on_card = transfer_time(bytes, sends.limits.send);
-            if (sends.limits.send != 0) sends.can_send_at = start + on_card;
-            length = std::max(length, on_card);
-        }
-        way.free_at = start + on_link;
-        const time_point head =
-            start + way.properties.latency + network_.extra(source, receiver, way.messages) + fate.late;
-        ++way.messages;
-        way.bytes += bytes;
-        if (fate.lost) return ++way.lost, flight{.lost = true};
-        way.last_head = std::max(way.last_head, head);
-        way.last_tail = std::max(way.last_tail, head + length);
-        return {.head = way.last_head, .tail = way.last_tail, .twice = fate.twice};
-    }
-
-    /// Whether messages wait at the receiver until its card has taken those before.
-    bool queues_at(rank_t receiver) const {
-        return !cards_.empty() && cards_[static_cast<std::size_t>(receiver)].limits.receive != 0;
-    }
-
-    /// When a message, whose first byte is there now, has been taken by the receiver's card.
-    time_point land(time_point now, rank_t receiver, time_point tail, std::size_t bytes) {
-        card& takes = cards_[static_cast<std::size_t>(receiver)];
-        const time_point start = std::max(now, takes.can_receive_at);
-        return takes.can_receive_at = std::max(tail, start + transfer_time(bytes, takes.limits.receive));
-    }
-
-    void lose(rank_t source, rank_t receiver) { ++link_between(source, receiver).lost; }
-
-    std::vector<link_report> report() const {
-        std::vector<link_report> all;
-        links_.for_each([&](const ends& key, const used_link& way) {
-            all.push_back({key.source, key.receiver, way.messages, way.bytes, way.lost});
-        });
-        std::sort(all.begin(), all.end(), [](const link_report& a, const link_report& b) {
-            return a.source != b.source ? a.source < b.source : a.receiver < b.receiver;
-        });
-        return all;
-    }
-
-  private:
-    struct ends {
-        rank_t source = no_rank;
-        rank_t receiver = no_rank;
-
-        std::size_t hash() const { return mix64(static_cast<unsigned>(source), static_cast<unsigned>(receiver)); }
-        friend bool operator==(const ends&, const ends&) = default;
-    };
-    struct used_link {
-        link properties{};
-        time_point free_at{};
-        time_point last_head{};
-        time_point last_tail{};
-        std::uint64_t messages = 0;
-        std::uint64_t bytes = 0;
-        std::uint64_t lost = 0;
-    };
-    struct card {
-        network_card limits{};
-        time_point can_send_at{};
-        time_point can_receive_at{};
-    };
-
-    used_link& link_between(rank_t source, rank_t receiver) {
-        const ends key{source, receiver};
-        if (used_link* const known = links_.find(key)) return *known;
-        used_link& made = links_[key];
-        made.properties = network_.link_of(source, receiver);
-        return made;
-    }
-
-    network network_;
-    rill::detail::fault_judge faults_;
-    table<ends, used_link> links_;
-    std::vector<card> cards_;
-};
-
-}  // namespace rill::inline RILL_ABI::simulated::detail
-
-// ===== rill/transport/detail/simulated_post_office.hpp
-
-namespace rill::inline RILL_ABI::simulated::detail {
-
-/// A message from its post until both ends have let go of it.
-struct parcel : appointment {
-    enum class stage : std::uint8_t { on_the_way, arrived, taken, done, lost };
-    enum list : std::uint8_t { of_source, of_channel, of_receiver, lists };
-    struct hook {
-        parcel *before = nullptr, *after = nullptr;
-    };
-
-    parcel() : appointment(what::arrival) {}
-
-    rank_t source = no_rank;
-    rank_t receiver = no_rank;
-    channel on{};
-    byte_pieces pieces{};
-    buffer owned{};
-    bool handed_over = false;
-    bool sender_holds = false;  ///< a `sending` refers to it
-    stage at = stage::on_the_way;
-    time_point tail{};    ///< when its last byte is there
-    bool queues = false;  ///< its first byte is awaited; then it waits for the receiver's card
-    wait_list reading;    ///< who waits until it has been read
-    hook hooks[lists]{};
-};
-
-template <parcel::list Which>
-class parcel_list {
-  public:
-    parcel* first() const { return first_; }
-    parcel* last() const { return last_; }
-    bool empty() const { return first_ == nullptr; }
-    static parcel* after(const parcel& p) { return p.hooks[Which].after; }
-    static parcel* before(const parcel& p) { return p.hooks[Which].before; }
-
-    void push_back(parcel& p) noexcept {
-        p.hooks[Which] = {last_, nullptr};
-        (last_ == nullptr ? first_ : last_->hooks[Which].after) = &p;
-        last_ = &p;
-    }
-    void remove(parcel& p) noexcept {
-        const parcel::hook h = p.hooks[Which];
-        (h.before == nullptr ? first_ : h.before->hooks[Which].after) = h.after;
-        (h.after == nullptr ? last_ : h.after->hooks[Which].before) = h.before;
-    }
-
-  private:
-    parcel* first_ = nullptr;
-    parcel* last_ = nullptr;
-};
-
-inline bool contains(std::span<const rank_t> peers, rank_t peer) {
-    for (const rank_t each : peers)
-        if (each == peer) return true;
-    return false;
-}
-
-/// All messages of all ranks. Memory for those under way, none for pairs of ranks that have none.
-class post_office {
-  public:
-    parcel& accept(rank_t source, rank_t receiver, channel on) {
-        if (unused_.empty()) unused_.push_back(parcels_.emplace_back());
-        parcel& p = *unused_.first();
-        unused_.remove(p);
-        p.source = source;
-        p.receiver = receiver;
-        p.on = on;
-        p.at = parcel::stage::on_the_way;
-        p.queues = false;
-        return p;
-    }
-    void give_back(parcel& p) noexcept {
-        buffer().swap(p.owned);
-        unused_.push_back(p);
-    }
-
-    void store(parcel& p) {
-        p.at = parcel::stage::arrived;
-        by_source_[{p.receiver, p.source, p.on}].push_back(p);
-        by_channel_[{p.receiver, no_rank, p.on}].push_back(p);
-    }
-    void remove(parcel& p) noexcept {
-        remove_from(by_source_, {p.receiver, p.source, p.on}, p);
-        remove_from(by_channel_, {p.receiver, no_rank, p.on}, p);
-    }
-
-    /// The earliest arrival from any of `peers`, or null.
-    parcel* first(rank_t receiver, std::span<const rank_t> peers, channel on) {
-        if (peers.size() == 1) {
-            const auto* from_peer = by_source_.find({receiver, peers[0], on});
-            return from_peer == nullptr ? nullptr : from_peer->first();
-        }
-        const auto* all = by_channel_.find({receiver, no_rank, on});
-        return all == nullptr ? nullptr : skip(all->first(), peers);
-    }
-    /// The one from any of `peers` that arrived after `p` on its channel, or null.
-    static parcel* next(const parcel& p, std::span<const rank_t> peers) {
-        return skip(parcel_list<parcel::of_channel>::after(p), peers);
-    }
-
-  private:
-    struct address {
-        rank_t receiver = no_rank;
-        rank_t source = no_rank;
-        channel on{};
-
-        std::size_t hash() const {
-            return mix64(static_cast<unsigned>(receiver), static_cast<unsigned>(source), on.context, on.tag);
-        }
-        friend bool operator==(const address&, const address&) = default;
-    };
-
-    static parcel* skip(parcel* p, std::span<const rank_t> peers) {
-        while (p != nullptr && !contains(peers, p->source)) p = parcel_list<parcel::of_channel>::after(*p);
-        return p;
-    }
-
-    template <class Lists>
-    static void remove_from(Lists& lists, const address& key, parcel& p) noexcept {
-        auto* list = lists.find(key);
-        list->remove(p);
-        if (list->empty()) lists.erase(key);
-    }
-
-    std::deque<parcel> parcels_;
-    parcel_list<parcel::of_receiver> unused_;
-    table<address, parcel_list<parcel::of_source>> by_source_;
-    table<address, parcel_list<parcel::of_channel>> by_channel_;
-};
-
-}  // namespace rill::inline RILL_ABI::simulated::detail
-
-// ===== rill/transport/detail/simulated_world.hpp
-
-namespace rill::inline RILL_ABI::simulated::detail {
-
-/// What the ranks share: the mail between them on top of what they all hear and wait for.
-class world : public control {
-  public:
-    world(int ranks, const network& chosen)
-        : control(chosen),
-          mailbox_bytes_(chosen.mailbox_bytes),
-          ranks_(static_cast<std::size_t>(ranks)),
-          links_(ranks, chosen),
-          computing_(chosen.computing) {}
+    rooms(int ranks, const network& chosen)
+        : control(chosen), ranks_(static_cast<std::size_t>(ranks)), mailbox_bytes_(chosen.mailbox_bytes) {}
 
     int size() const { return static_cast<int>(ranks_.size()); }
-    int restarts(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)].lives - 1; }
     traffic counted(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)].counted; }
 
-    // --- messages
+  protected:
+    rank_state& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+
+    bool reserve_room(rank_t peer, channel on, std::size_t bytes, deadline until) {
+        rank_state& receiver = at(peer);
+        if (calls_.is_closed(peer, on.context) || (receiver.posting.empty() && fits(receiver, bytes))) {
+            receiver.handed_over += bytes;
+            return true;
+        }
+        if (passed(until)) return poll(), false;
+        throw_if_ended(on.context);
+        wait_record what{.kind = waits_for::room, .peers = {&peer, 1}, .on = on, .amount = bytes};
+        const wake outcome = scheduler_.wait(receiver.posting, what, until);
+        if (outcome != wake::called) offer_room(receiver);  // those behind may need less
+        return concluded(outcome, what);
+    }
+
+    /// Keeps it for those who wait, so that nobody overtakes them.
+    void offer_room(rank_state& receiver) noexcept {
+        while (strand* next = receiver.posting.first()) {
+            if (!fits(receiver, next->waiting->amount)) return;
+            admit(receiver, *next);
+        }
+    }
+    void admit(rank_state& receiver, strand& poster) noexcept {
+        receiver.handed_over += poster.waiting->amount;
+        scheduler_.call(poster);
+    }
+
+    call_book calls_;
+
+  private:
+    bool fits(const rank_state& receiver, std::size_t bytes) const {
+        return receiver.handed_over == 0 ||
+               (receiver.handed_over <= mailbox_bytes_ && bytes <= mailbox_bytes_ - receiver.handed_over);
+    }
+
+    std::vector<rank_state> ranks_;
+    std::size_t mailbox_bytes_;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated::detail
+
+// ===== rill/transport/detail/simulated_mail.hpp
+
+namespace rill::inline RILL_ABI::simulated::detail {
+
+/// The messages between ranks.
+class mail : public rooms {
+  public:
+    mail(int ranks, const network& chosen) : rooms(ranks, chosen), links_(ranks, chosen) {}
+
+    // --- the sender's side and the receiver's
 
     parcel& post(rank_t source, rank_t receiver, channel on, const byte_pieces& pieces) {
-        die_if_due(source);
         parcel& p = offices_.accept(source, receiver, on);
         p.pieces = pieces;
         p.handed_over = false;
@@ -1778,7 +1930,6 @@ class world : public control {
     }
 
     bool post(rank_t source, rank_t receiver, channel on, buffer&& bytes, deadline until) {
-        die_if_due(source);
         if (!reserve_room(receiver, on, bytes.size(), until)) return false;
         parcel& p = offices_.accept(source, receiver, on);
         p.owned = std::move(bytes);
@@ -1832,6 +1983,172 @@ class world : public control {
         if (p.at != parcel::stage::taken) return;
         wait_record what{.kind = waits_for::reading, .peers = {&p.receiver, 1}, .on = p.on, .ends_with_context = false};
         scheduler_.wait(p.reading, what, deadline::never);
+    }
+
+    // --- when it is time
+
+    void arrive(appointment& due) {
+        parcel& p = static_cast<parcel&>(due);
+        if (p.at == parcel::stage::held) return deliver_held(at(p.receiver));  // nobody has overtaken it
+        scheduler_.record(2U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver));
+        if (std::exchange(p.queues, false)) {
+            const time_point taken = links_.land(now(), p.receiver, p.tail, p.pieces.size_bytes());
+            if (taken > now()) return scheduler_.future().add(p, taken);
+        }
+        if (p.holds.ns > 0 || !at(p.receiver).held.empty()) return hold_or_overtake(p);
+        deliver(p);
+    }
+
+  protected:
+    // --- the way of a message
+
+    /// Nobody will get it, and its sender does not learn that.
+    void lose(parcel& p) noexcept {
+        p.at = parcel::stage::lost;
+        if (!p.sender_holds) offices_.give_back(p);
+    }
+
+    void send(parcel& p) {
+        const std::size_t size = p.pieces.size_bytes();
+        traffic& counted = at(p.source).counted;
+        counted += {.messages_sent = 1, .bytes_sent = size};
+        ++messages_;
+        bytes_ += size;
+        scheduler_.record(3U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver), size);
+        at(p.receiver).mail.push_back(p);
+        if (calls_.is_closed(p.receiver, p.on.context))
+            drop(p);
+        else if (p.source == p.receiver)
+            deliver(p);
+        else
+            transmit(p, size);
+    }
+
+    void transmit(parcel& p, std::size_t size) {
+        const auto flight = links_.depart(now(), p.source, p.receiver, size);
+        const bool is_lost = flight.lost || !at(p.receiver).is_alive;
+        if (is_lost) {
+            if (!flight.lost) links_.lose(p.source, p.receiver);
+            remove(p);
+            return lose(p);
+        }
+        p.tail = flight.tail;
+        p.holds = flight.held;
+        p.queues = links_.queues_at(p.receiver);
+        const time_point arrives = p.queues ? flight.head : flight.tail;
+        scheduler_.future().add(p, arrives);
+        if (flight.twice) repeat(p, arrives);
+    }
+
+    /// Sends a copy behind a message.
+    void repeat(const parcel& p, time_point arrives) {
+        parcel& copy = offices_.accept(p.source, p.receiver, p.on);
+        for (const byte_view piece : p.pieces) copy.owned.insert(copy.owned.end(), piece.begin(), piece.end());
+        copy.pieces = byte_view(copy.owned);
+        copy.handed_over = true;
+        copy.sender_holds = false;
+        copy.tail = p.tail;
+        copy.queues = p.queues;
+        at(p.receiver).handed_over += copy.owned.size();
+        at(p.receiver).mail.push_back(copy);
+        scheduler_.future().add(copy, arrives);
+    }
+
+    /// Keeps a message until one of another sender has overtaken it; those behind it keep their order. Messages that
+    /// are held at a receiver are of one sender.
+    void hold_or_overtake(parcel& p) {
+        rank_state& receiver = at(p.receiver);
+        const parcel* const first = receiver.held.first();
+        if (first != nullptr && first->source != p.source) {
+            deliver(p);
+            return deliver_held(receiver);
+        }
+        if (first != nullptr) p.holds = first->holds;
+        p.at = parcel::stage::held;
+        receiver.held.push_back(p);
+        scheduler_.future().add(p, now() + p.holds);
+    }
+    void deliver_held(rank_state& receiver) {
+        while (parcel* const p = receiver.held.first()) {
+            receiver.held.remove(*p);
+            p->at = parcel::stage::on_the_way;
+            if (p->pending()) scheduler_.future().remove(*p);
+            scheduler_.record(5U, static_cast<unsigned>(p->source), static_cast<unsigned>(p->receiver));
+            deliver(*p);
+        }
+    }
+
+    void deliver(parcel& p) {
+        for (strand* s = at(p.receiver).receiving.first(); s != nullptr; s = s->after) {
+            wait_record& what = *s->waiting;
+            if (what.on != p.on || !contains(what.peers, p.source)) continue;
+            what.delivered = &take(p);
+            scheduler_.call(*s);
+            return;
+        }
+        offices_.store(p);
+    }
+
+    /// Off the way, or out of the mailbox.
+    void remove(parcel& p) noexcept {
+        if (p.pending()) scheduler_.future().remove(p);
+        if (p.at == parcel::stage::arrived) offices_.remove(p);
+        if (p.at == parcel::stage::held) at(p.receiver).held.remove(p);
+        rank_state& receiver = at(p.receiver);
+        receiver.mail.remove(p);
+        if (!p.handed_over) return;
+        receiver.handed_over -= p.pieces.size_bytes();
+        offer_room(receiver);
+    }
+
+    parcel& take(parcel& p) noexcept {
+        remove(p);
+        p.at = parcel::stage::taken;
+        at(p.receiver).counted += {.messages_received = 1, .bytes_received = p.pieces.size_bytes()};
+        return p;
+    }
+
+    void drop(parcel& p) noexcept {
+        remove(p);
+        release(p);
+    }
+
+    parcel* await(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
+        if (passed(until)) return poll(), nullptr;
+        wait_record what{.kind = waits_for::message, .peers = peers, .on = on};
+        return concluded(scheduler_.wait(at(self).receiving, what, until), what) ? what.delivered : nullptr;
+    }
+
+    link_table links_;
+    std::uint64_t messages_ = 0;
+    std::uint64_t bytes_ = 0;
+
+  private:
+    post_office offices_;
+};
+
+}  // namespace rill::inline RILL_ABI::simulated::detail
+
+// ===== rill/transport/detail/simulated_world.hpp
+
+namespace rill::inline RILL_ABI::simulated::detail {
+
+/// What the ranks share: the mail between them, what they have entered, and how they live and die.
+class world : public mail {
+  public:
+    world(int ranks, const network& chosen) : mail(ranks, chosen), computing_(chosen.computing) {}
+
+    int restarts(rank_t rank) { return at(rank).lives - 1; }
+
+    // --- messages
+
+    parcel& post(rank_t source, rank_t receiver, channel on, const byte_pieces& pieces) {
+        die_if_due(source);
+        return mail::post(source, receiver, on, pieces);
+    }
+    bool post(rank_t source, rank_t receiver, channel on, buffer&& bytes, deadline until) {
+        die_if_due(source);
+        return mail::post(source, receiver, on, std::move(bytes), until);
     }
 
     // --- control
@@ -1902,7 +2219,8 @@ class world : public control {
         RILL_EXPECTS(work >= 0, "simulated: nobody computes less than nothing");
         if (!computing_) return;
         rank_state& own = at(self);
-        const double factor = links_.faults().slowness(self, now() - time_point{});
+        const auto& faults = links_.faults();
+        const double factor = faults.is_idle() ? 1 : faults.slowness(self, now() - time_point{}, own.posted);
         duration time = computing_(self, own.computations++, work);
         if (factor != 1) time = rill::detail::duration_of(time.seconds() * factor);
         const time_point start = now();
@@ -1910,52 +2228,23 @@ class world : public control {
         own.computing = own.computing + (now() - start);
     }
 
-    void arrive(appointment& due) {
-        parcel& p = static_cast<parcel&>(due);
-        scheduler_.record(2U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver));
-        if (std::exchange(p.queues, false)) {
-            const time_point taken = links_.land(now(), p.receiver, p.tail, p.pieces.size_bytes());
-            if (taken > now()) return scheduler_.future().add(p, taken);
-        }
-        deliver(p);
-    }
-
     /// The end of a rank that is planned, or its new beginning.
     void fail_by_plan(appointment& due) {
-        const rank_t rank = static_cast<turn&>(due).rank;
+        const rank_t rank = static_cast<turning_point&>(due).rank;
         scheduler_.record(4U, static_cast<unsigned>(rank));
-        if (at(rank).is_alive) return end_life(rank);
-        if (at(rank).main->running) return scheduler_.future().add(due, now() + nanoseconds(1));
-        scheduler_.reuse(*at(rank).main);
-        ++at(rank).lives;
+        rank_state& own = at(rank);
+        if (own.is_alive) {
+            if (own.main->running) end_life(rank);  // otherwise its work was done before
+            return;
+        }
+        if (own.main->running) return scheduler_.future().add(due, now() + nanoseconds(1));
+        scheduler_.reuse(*own.main);
+        ++own.lives;
         begin_life(rank);
+        scheduler_.expects_one_less();
     }
 
   private:
-    /// Of the plan, for one rank.
-    struct turn : appointment {
-        turn() : appointment(what::fault) {}
-        rank_t rank = no_rank;
-    };
-    struct rank_state {
-        wait_list receiving;
-        wait_list posting;  ///< to this rank, which has no room
-        wait_list inquiring;
-        parcel_list<parcel::of_receiver> mail;  ///< under way or arrived
-        std::size_t handed_over = 0;            ///< bytes of that mail that this rank must store
-        traffic counted{};
-        strand* main = nullptr;
-        bool is_alive = false;
-        int lives = 1;
-        std::uint64_t posted = 0;  ///< in this life
-        std::uint64_t computations = 0;
-        duration computing{};
-        time_point ended{};
-        std::unique_ptr<turn> next_fault{};
-    };
-
-    rank_state& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-
     // --- life and death of a rank
 
     void begin_life(rank_t rank) {
@@ -1971,7 +2260,7 @@ class world : public control {
 
     void schedule(rank_t rank, time_point when) {
         auto& planned = at(rank).next_fault;
-        if (planned == nullptr) planned = std::make_unique<turn>();
+        if (planned == nullptr) planned = std::make_unique<turning_point>();
         planned->rank = rank;
         scheduler_.future().add(*planned, when);
     }
@@ -1999,146 +2288,18 @@ class world : public control {
                 end_wait(each);
             }
         while (parcel* const p = own.mail.first()) {
+            if (p->at != parcel::stage::arrived) links_.lose(p->source, rank);
             remove(*p);
             lose(*p);
         }
-        if (const fault* const again = links_.faults().restart_after(rank, life(rank)))
+        if (const fault* const again = links_.faults().restart_after(rank, life(rank))) {
             schedule(rank, now() + again->begins);
-    }
-
-    // --- the way of a message
-
-    /// Nobody will get it, and its sender does not learn that.
-    void lose(parcel& p) noexcept {
-        p.at = parcel::stage::lost;
-        if (!p.sender_holds) offices_.give_back(p);
-    }
-
-    void send(parcel& p) {
-        const std::size_t size = p.pieces.size_bytes();
-        traffic& counted = at(p.source).counted;
-        counted += {.messages_sent = 1, .bytes_sent = size};
-        ++messages_;
-        bytes_ += size;
-        scheduler_.record(3U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver), size);
-        at(p.receiver).mail.push_back(p);
-        if (calls_.is_closed(p.receiver, p.on.context))
-            drop(p);
-        else if (p.source == p.receiver)
-            deliver(p);
-        else
-            transmit(p, size);
-    }
-
-    void transmit(parcel& p, std::size_t size) {
-        const auto flight = links_.depart(now(), p.source, p.receiver, size);
-        const bool is_lost = flight.lost || !at(p.receiver).is_alive;
-        if (is_lost) {
-            if (!flight.lost) links_.lose(p.source, p.receiver);
-            remove(p);
-            return lose(p);
-        }
-        p.tail = flight.tail;
-        p.queues = links_.queues_at(p.receiver);
-        scheduler_.future().add(p, p.queues ? flight.head : flight.tail);
-        if (flight.twice) repeat(p);
-    }
-
-    /// Sends a copy behind a message.
-    void repeat(const parcel& p) {
-        parcel& copy = offices_.accept(p.source, p.receiver, p.on);
-        for (const byte_view piece : p.pieces) copy.owned.insert(copy.owned.end(), piece.begin(), piece.end());
-        copy.pieces = byte_view(copy.owned);
-        copy.handed_over = true;
-        copy.sender_holds = false;
-        copy.tail = p.tail;
-        at(p.receiver).handed_over += copy.owned.size();
-        at(p.receiver).mail.push_back(copy);
-        scheduler_.future().add(copy, p.tail);
-    }
-
-    void deliver(parcel& p) {
-        for (strand* s = at(p.receiver).receiving.first(); s != nullptr; s = s->after) {
-            wait_record& what = *s->waiting;
-            if (what.on != p.on || !contains(what.peers, p.source)) continue;
-            what.delivered = &take(p);
-            scheduler_.call(*s);
-            return;
-        }
-        offices_.store(p);
-    }
-
-    /// Off the way, or out of the mailbox.
-    void remove(parcel& p) noexcept {
-        if (p.pending()) scheduler_.future().remove(p);
-        if (p.at == parcel::stage::arrived) offices_.remove(p);
-        rank_state& receiver = at(p.receiver);
-        receiver.mail.remove(p);
-        if (!p.handed_over) return;
-        receiver.handed_over -= p.pieces.size_bytes();
-        offer_room(receiver);
-    }
-
-    parcel& take(parcel& p) noexcept {
-        remove(p);
-        p.at = parcel::stage::taken;
-        at(p.receiver).counted += {.messages_received = 1, .bytes_received = p.pieces.size_bytes()};
-        return p;
-    }
-
-    void drop(parcel& p) noexcept {
-        remove(p);
-        release(p);
-    }
-
-    parcel* await(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        if (passed(until)) return poll(), nullptr;
-        wait_record what{.kind = waits_for::message, .peers = peers, .on = on};
-        return concluded(scheduler_.wait(at(self).receiving, what, until), what) ? what.delivered : nullptr;
-    }
-
-    // --- room
-
-    bool fits(const rank_state& receiver, std::size_t bytes) const {
-        return receiver.handed_over == 0 ||
-               (receiver.handed_over <= mailbox_bytes_ && bytes <= mailbox_bytes_ - receiver.handed_over);
-    }
-
-    bool reserve_room(rank_t peer, channel on, std::size_t bytes, deadline until) {
-        rank_state& receiver = at(peer);
-        if (calls_.is_closed(peer, on.context) || (receiver.posting.empty() && fits(receiver, bytes))) {
-            receiver.handed_over += bytes;
-            return true;
-        }
-        if (passed(until)) return poll(), false;
-        throw_if_ended(on.context);
-        wait_record what{.kind = waits_for::room, .peers = {&peer, 1}, .on = on, .amount = bytes};
-        const wake outcome = scheduler_.wait(receiver.posting, what, until);
-        if (outcome != wake::called) offer_room(receiver);  // those behind may need less
-        return concluded(outcome, what);
-    }
-
-    /// Keeps it for those who wait, so that nobody overtakes them.
-    void offer_room(rank_state& receiver) noexcept {
-        while (strand* next = receiver.posting.first()) {
-            if (!fits(receiver, next->waiting->amount)) return;
-            admit(receiver, *next);
+            scheduler_.expects_one_more();
         }
     }
-    void admit(rank_state& receiver, strand& poster) noexcept {
-        receiver.handed_over += poster.waiting->amount;
-        scheduler_.call(poster);
-    }
 
-    std::size_t mailbox_bytes_;
-    std::vector<rank_state> ranks_;
-    post_office offices_;
-    link_table links_;
     compute_model computing_;
     strand::job main_{};
-    call_book calls_;
-    std::uint64_t messages_ = 0;
-    std::uint64_t bytes_ = 0;
 };
 
 }  // namespace rill::inline RILL_ABI::simulated::detail
