@@ -7,6 +7,7 @@
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 #include <rill/transport/subgroup.hpp>
+#include <rill/transport/trace_log.hpp>
 #include <rill/transport/traced.hpp>
 
 #include <doctest/doctest.h>
@@ -214,4 +215,38 @@ TEST_CASE("a collective on delayed transports ends on every rank when one of the
     rill::in_process::run(5, succeed);
     rill::simulated::run(5, {}, fail);
     rill::in_process::run(5, fail);
+}
+
+TEST_CASE("a program computes by a model, through whatever is around the transport, and not at all without one") {
+    const rill::slowed_ranks model{.times = rill::constant_compute{rill::nanoseconds(10)}, .factors = {1, 3}};
+    rill::simulated::run(2, no_network, [&](auto& inner) {
+        rill::delayed net{inner, one_byte_per_ns, model};
+        const rank_t everybody[] = {0, 1};
+        rill::trace_log log(10);
+        rill::subgroup among{net, everybody};
+        rill::traced traced{among, log};
+        const std::int64_t unit = net.rank() == 0 ? 10 : 30;
+        rill::compute(net, 2);
+        CHECK(net.now().ns == 2 * unit);
+        rill::compute(traced, 5);
+        CHECK(net.now().ns == 7 * unit);
+        REQUIRE(log.events().size() == 1);
+        CHECK(std::string(log.events()[0].name) == "compute");
+        CHECK(log.events()[0].begin.ns == 2 * unit);
+        rill::delayed without{inner, one_byte_per_ns};
+        rill::compute(without, 1e9);
+        CHECK(net.now().ns == 7 * unit);
+    });
+    rill::in_process::run(1, [](auto& net) { rill::compute(net, 1e12); });  // would take longer than the test
+}
+
+TEST_CASE("each computation is drawn by its number, whoever of the rank computes") {
+    const rill::compute_trace model({{rill::nanoseconds(5), rill::nanoseconds(70)}});
+    simulate(1, one_byte_per_ns, [&](auto& net) {
+        rill::delayed timed{net.inner(), one_byte_per_ns, model};
+        auto other = timed.spawn([&] { timed.compute(1); });
+        timed.compute(1);
+        other.join();
+        CHECK(timed.now().ns == 70);
+    });
 }

@@ -5,10 +5,12 @@
 #include <rill/core/call.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/compute_times.hpp>
 #include <rill/transport/delays.hpp>
 #include <rill/transport/detail/copy_across.hpp>
 #include <rill/transport/detail/delayed_concurrency.hpp>
@@ -18,6 +20,7 @@
 #include <rill/transport/detail/traffic_counter.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -44,7 +47,9 @@ class delayed : public detail::delayed_concurrency<Net> {
     class message;
     class sending;
 
-    explicit delayed(Net& inner, const delays& chosen = {}) : inner_(&inner), link_(chosen) {}
+    /// Without a model, computing takes no time.
+    explicit delayed(Net& inner, const delays& chosen = {}, compute_model computing = {})
+        : inner_(&inner), link_(chosen), computing_(std::move(computing)) {}
     delayed(const delayed&) = delete;
     delayed& operator=(const delayed&) = delete;
 
@@ -58,6 +63,11 @@ class delayed : public detail::delayed_concurrency<Net> {
     void sleep_until(time_point instant) { inner_->sleep_until(instant); }
     /// Takes as long as computing would, and no core: more ranks than cores can compute at once.
     void compute(duration length) { sleep_until(now() + length); }
+    /// The same, as long as the model says.
+    void compute(double work) {
+        RILL_EXPECTS(work >= 0, "delayed: nobody computes less than nothing");
+        if (computing_) compute(computing_(rank(), computations_.fetch_add(1, std::memory_order_relaxed), work));
+    }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         const std::size_t size = pieces.size_bytes();
@@ -199,6 +209,8 @@ class delayed : public detail::delayed_concurrency<Net> {
 
     Net* inner_;
     detail::delayed_link link_;
+    compute_model computing_;
+    std::atomic<std::uint64_t> computations_{0};
     detail::stamp_pool stamps_;
     inbox inbox_;
     detail::traffic_counter counted_;

@@ -55,6 +55,11 @@ class subgroup : public detail::subgroup_concurrency<Net> {
     void sleep_until(time_point instant) {
         guarded(every_context, [&] { parent_->sleep_until(instant); });
     }
+    void compute(double work)
+        requires requires(Net& net) { net.compute(work); }
+    {
+        guarded(every_context, [&] { parent_->compute(work); });
+    }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         check(peer);

@@ -53,6 +53,12 @@ class traced : public detail::traced_concurrency<Net> {
         const span_guard asleep = span("sleep");
         inner_->sleep_until(instant);
     }
+    void compute(double work)
+        requires requires(Net& net) { net.compute(work); }
+    {
+        const span_guard computing = span("compute");
+        inner_->compute(work);
+    }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         trace_event entry = of_peer(trace_event::what::post, "post", peer, on);

@@ -18,7 +18,6 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -160,8 +159,9 @@ class compute_trace {
     std::vector<std::vector<duration>> rows_;
 };
 
-/// Says on a transport that computes in a time of its own (`simulated`, `delayed`) that this rank computes `work` units
-/// now; on others it does nothing, because there the program itself takes the time.
+/// Says that this rank computes `work` units now, anywhere in a program: on a transport that has a model of computing
+/// (`simulated`, `delayed`, and what is around them) it takes the time that the model says; on others it takes none,
+/// because there the program itself does.
 template <class Net>
 void compute(Net& net, double work) {
     if constexpr (requires { net.compute(work); }) net.compute(work);

@@ -16,16 +16,172 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+#ifndef RILL_SINGLE_TRANSPORT_ANY_MODEL_HPP
+#define RILL_SINGLE_TRANSPORT_ANY_MODEL_HPP
+
+// ===== rill/transport/any_model.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A function of the user's choice with a signature of ours, or none: how networks and machines are described. Copies
+/// share it, so it must answer the same question alike every time; it must be callable as a constant.
+template <class Signature>
+class any_model;
+
+template <class Result, class... Arguments>
+class any_model<Result(Arguments...)> {
+  public:
+    any_model() = default;
+    template <class Function>
+        requires(!std::same_as<std::remove_cvref_t<Function>, any_model> &&
+                 std::is_invocable_r_v<Result, const Function&, Arguments...>)
+    any_model(Function function)  // NOLINT(google-explicit-constructor): a function is a model
+        : function_(std::make_shared<const Function>(std::move(function))), call_([](const void* f, Arguments... of) {
+              return static_cast<Result>((*static_cast<const Function*>(f))(of...));
+          }) {}
+
+    explicit operator bool() const { return function_ != nullptr; }
+    /// There must be one.
+    Result operator()(Arguments... of) const { return call_(function_.get(), of...); }
+
+    /// Whether they are copies of each other.
+    friend bool operator==(const any_model&, const any_model&) = default;
+
+  private:
+    std::shared_ptr<const void> function_;
+    Result (*call_)(const void*, Arguments...) = nullptr;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+#endif  // RILL_SINGLE_TRANSPORT_ANY_MODEL_HPP
+
+#ifndef RILL_SINGLE_TRANSPORT_COMPUTE_TIMES_HPP
+#define RILL_SINGLE_TRANSPORT_COMPUTE_TIMES_HPP
+
+// ===== rill/transport/compute_times.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Says how long a rank computes: `model(rank, number, work)` for its `number`-th computation, from 0, of `work` units,
+/// which are data points unless the program means something else. Any function of that shape is one; the same arguments
+/// must give the same time, so that a run can be repeated.
+template <class M>
+concept ComputeModel = requires(const M& model, rank_t rank, std::uint64_t number, double work) {
+    { model(rank, number, work) } -> std::convertible_to<duration>;
+};
+
+/// Any `ComputeModel`, or none.
+using compute_model = any_model<duration(rank_t rank, std::uint64_t number, double work)>;
+
+namespace detail {
+
+/// `seconds`, which is not negative, as a duration; stops at the end of the range.
+inline duration duration_of(double seconds) {
+    constexpr double most = 9.2e9;
+    RILL_EXPECTS(seconds >= 0, "a computation cannot take less than no time");
+    return seconds >= most ? nanoseconds(INT64_MAX) : duration(static_cast<std::int64_t>(seconds * 1e9 + 0.5));
+}
+
+/// Uniform in (0, 1], of a rank's computation.
+inline double uniform_of(std::uint64_t seed, rank_t rank, std::uint64_t number) {
+    const std::uint64_t bits = mix64(seed, static_cast<unsigned>(rank), number);
+    return static_cast<double>((bits >> 11U) + 1) * 0x1p-53;
+}
+
+}  // namespace detail
+
+/// The same time for each unit of work.
+struct constant_compute {
+    duration unit{};
+
+    duration operator()(rank_t, std::uint64_t, double work) const { return detail::duration_of(unit.seconds() * work); }
+};
+
+/// A time for each unit of work that is drawn for the whole computation, uniform between two bounds.
+struct uniform_compute {
+    duration least{};
+    duration most{};
+    std::uint64_t seed = 0;
+
+    duration operator()(rank_t rank, std::uint64_t number, double work) const {
+        const double u = detail::uniform_of(seed, rank, number);
+        return detail::duration_of((least.seconds() + (most - least).seconds() * u) * work);
+    }
+};
+
+/// A fixed time for each unit and an exponential one whose mean grows with the work: of n units
+/// shift · n + Exp(mean tail · n), the stragglers of CodedReduce, where a = shift and 1/μ = tail.
+struct shifted_exponential {
+    duration shift{};
+    duration tail{};
+    std::uint64_t seed = 0;
+
+    duration operator()(rank_t rank, std::uint64_t number, double work) const {
+        const double u = detail::uniform_of(seed, rank, number);
+        return detail::duration_of((shift.seconds() - tail.seconds() * std::log(u)) * work);
+    }
+};
+
+/// Another model's times, each rank's multiplied by its factor; ranks beyond the list have factor 1.
+struct slowed_ranks {
+    compute_model times;
+    std::vector<double> factors;
+
+    duration operator()(rank_t rank, std::uint64_t number, double work) const {
+        const auto i = static_cast<std::size_t>(rank);
+        return detail::duration_of(times(rank, number, work).seconds() * (i < factors.size() ? factors[i] : 1.0));
+    }
+};
+
+/// Measured times: a row for each rank, one after the other, from the first again after the last; the work is not
+/// looked at. Ranks beyond the rows begin with the first row again. `read_compute_trace` reads one from a file.
+class compute_trace {
+  public:
+    /// At least one row, and in each at least one time, none negative.
+    explicit compute_trace(std::vector<std::vector<duration>> rows) : rows_(std::move(rows)) {
+        RILL_EXPECTS(!rows_.empty(), "compute_trace: needs the times of a rank");
+        for ([[maybe_unused]] const auto& row : rows_)
+            RILL_EXPECTS(!row.empty(), "compute_trace: a rank has at least one time");
+    }
+
+    const std::vector<std::vector<duration>>& rows() const { return rows_; }
+
+    duration operator()(rank_t rank, std::uint64_t number, double) const {
+        const auto& row = rows_[static_cast<std::size_t>(rank) % rows_.size()];
+        return row[number % row.size()];
+    }
+
+  private:
+    std::vector<std::vector<duration>> rows_;
+};
+
+/// Says that this rank computes `work` units now, anywhere in a program: on a transport that has a model of computing
+/// (`simulated`, `delayed`, and what is around them) it takes the time that the model says; on others it takes none,
+/// because there the program itself does.
+template <class Net>
+void compute(Net& net, double work) {
+    if constexpr (requires { net.compute(work); }) net.compute(work);
+}
+
+}  // namespace rill::inline RILL_ABI
+
+#endif  // RILL_SINGLE_TRANSPORT_COMPUTE_TIMES_HPP
 
 #ifndef RILL_SINGLE_TRANSPORT_DELAYS_HPP
 #define RILL_SINGLE_TRANSPORT_DELAYS_HPP
@@ -388,7 +544,9 @@ class delayed : public detail::delayed_concurrency<Net> {
     class message;
     class sending;
 
-    explicit delayed(Net& inner, const delays& chosen = {}) : inner_(&inner), link_(chosen) {}
+    /// Without a model, computing takes no time.
+    explicit delayed(Net& inner, const delays& chosen = {}, compute_model computing = {})
+        : inner_(&inner), link_(chosen), computing_(std::move(computing)) {}
     delayed(const delayed&) = delete;
     delayed& operator=(const delayed&) = delete;
 
@@ -402,6 +560,11 @@ class delayed : public detail::delayed_concurrency<Net> {
     void sleep_until(time_point instant) { inner_->sleep_until(instant); }
     /// Takes as long as computing would, and no core: more ranks than cores can compute at once.
     void compute(duration length) { sleep_until(now() + length); }
+    /// The same, as long as the model says.
+    void compute(double work) {
+        RILL_EXPECTS(work >= 0, "delayed: nobody computes less than nothing");
+        if (computing_) compute(computing_(rank(), computations_.fetch_add(1, std::memory_order_relaxed), work));
+    }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         const std::size_t size = pieces.size_bytes();
@@ -543,6 +706,8 @@ class delayed : public detail::delayed_concurrency<Net> {
 
     Net* inner_;
     detail::delayed_link link_;
+    compute_model computing_;
+    std::atomic<std::uint64_t> computations_{0};
     detail::stamp_pool stamps_;
     inbox inbox_;
     detail::traffic_counter counted_;
