@@ -6091,6 +6091,43 @@ static_assert(Aggregator<min, float>);
 
 }  // namespace rill::inline RILL_ABI::aggregate
 
+// ===== rill/collective/detail/long_wait.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What a rank says of a wait that has taken half of its patience, so that who runs out of it first can find where the
+/// standstill begins. It travels as a call announced in a context of its own, under the operation's number.
+struct long_wait {
+    rank_t peer = no_rank;  ///< whom it waits for: nobody any more
+    bool reading = false;   ///< that the peer reads a message of this rank's; else a message of the peer's
+    int of_round = 0;       ///< of the message
+    int in_round = 0;       ///< where the rank stands: it has sent what it sends up to this round
+
+    constexpr call_signature announced_in(std::uint64_t operation_number) const {
+        return {.number = operation_number,
+                .dimension = static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)),
+                .options = static_cast<std::uint64_t>(static_cast<std::uint32_t>(in_round)) << 32U |
+                           static_cast<std::uint64_t>(of_round) << 1U | static_cast<std::uint64_t>(reading)};
+    }
+    static constexpr long_wait from(const call_signature& announced) {
+        const auto low = static_cast<std::uint32_t>(announced.options);
+        return {.peer = static_cast<rank_t>(static_cast<std::uint32_t>(announced.dimension)),
+                .reading = (low & 1U) != 0,
+                .of_round = static_cast<int>(low >> 1U),
+                .in_round = static_cast<int>(announced.options >> 32U)};
+    }
+
+    /// Whether this wait of the peer's is why `other` lasts. A message is sent when its round is entered; it counts as
+    /// read only when the peer needs it no more, which may be long after it has come.
+    constexpr bool explains(const long_wait& other) const {
+        return peer != no_rank && (other.reading || in_round < other.of_round);
+    }
+
+    friend constexpr bool operator==(const long_wait&, const long_wait&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
 // ===== rill/collective/detail/inquest.hpp
 
 namespace rill::inline RILL_ABI::detail {
@@ -6099,9 +6136,9 @@ namespace rill::inline RILL_ABI::detail {
 template <Transport Net>
 class inquest {
   public:
-    /// `patience`: of the call; `signature`: as this rank has made it.
-    inquest(Net& net, std::uint64_t context, const call_signature& signature, duration patience)
-        : net_(&net), context_(context), signature_(&signature), patience_(patience) {}
+    /// `waits`: the context of long waits; `patience`: of the call; `signature`: as this rank has made it.
+    inquest(Net& net, std::uint64_t context, std::uint64_t waits, const call_signature& signature, duration patience)
+        : net_(&net), context_(context), waits_(waits), signature_(&signature), patience_(patience) {}
 
     /// `source` sent a frame of another call.
     [[noreturn]] void disagree(rank_t source) const {
@@ -6109,13 +6146,13 @@ class inquest {
         fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
     }
 
-    /// Time is up.
-    [[noreturn]] void nothing_came_from(rank_t peer) const {
+    /// Time is up, and this rank still waits.
+    [[noreturn]] void nothing_came(const long_wait& own) const {
         blame_odd_one(entrants(true));
-        fail(failure::timeout, peer, net_->rank(),
-             "rank " + std::to_string(net_->rank()) + " waited " + std::to_string(patience_.seconds()) +
-                 " s for rank " + std::to_string(peer) +
-                 ", which has entered the operation: slow, or the link between them is cut");
+        const auto [waiter, peer] = origin_of(own);
+        fail(failure::timeout, peer, waiter,
+             "rank " + std::to_string(waiter) + " waited " + std::to_string(patience_.seconds()) + " s for rank " +
+                 std::to_string(peer) + ", which has entered the operation: slow, or the link between them is cut");
     }
 
     [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
@@ -6153,6 +6190,25 @@ class inquest {
                          std::to_string(patience_.seconds()) + " s");
         }
         return come;
+    }
+
+    struct standstill {
+        rank_t waiter;
+        rank_t peer;
+    };
+
+    /// Where the standstill begins: whoever is waited for may itself be waiting, for what was due earlier.
+    standstill origin_of(long_wait last) const {
+        const time_point until = net_->now() + patience_ / 8;
+        rank_t waiter = net_->rank();
+        for (int passed = 0; passed < net_->size(); ++passed) {
+            const auto said = net_->inquire(last.peer, waits_, signature_->number, until);
+            if (!said || said->number != signature_->number) break;
+            const long_wait of_peer = long_wait::from(*said);
+            if (!of_peer.explains(last)) break;
+            waiter = std::exchange(last, of_peer).peer;
+        }
+        return {waiter, last.peer};
     }
 
     /// The odd one is the lowest rank outside the largest set of equal calls (of equally large sets: the one with the
@@ -6193,6 +6249,7 @@ class inquest {
 
     Net* net_;
     std::uint64_t context_;
+    std::uint64_t waits_;
     const call_signature* signature_;
     duration patience_;
 };
@@ -6217,7 +6274,8 @@ class exchange {
   public:
     using message = typename Net::message;
 
-    exchange(Net& net, std::uint64_t context) : net_(&net), on_{context, 0} {}
+    /// `waits`: the context in which ranks say for whom they have been waiting for long.
+    exchange(Net& net, std::uint64_t context, std::uint64_t waits) : net_(&net), on_{context, 0}, waits_(waits) {}
     exchange(const exchange&) = delete;
     exchange& operator=(const exchange&) = delete;
     ~exchange() { settle(); }
@@ -6255,8 +6313,13 @@ class exchange {
     }
 
     message receive(rank_t peer) {
-        auto received = net_->receive(peer, on_, start_ + patience_);
-        if (!received) nothing_came_from(peer);
+        auto received = net_->receive(peer, on_, half_time());
+        if (!received) {
+            wait_for_long({.peer = peer, .of_round = round_, .in_round = round_}, [&] {
+                received = net_->receive(peer, on_, start_ + patience_);
+                return received.has_value();
+            });
+        }
         if (expected_ != 0) --expected_;
         ++counted_.messages_received;
         counted_.bytes_received += received->pieces().size_bytes();
@@ -6352,7 +6415,19 @@ class exchange {
     };
 
     void await(sent& s) {
-        if (!s.handle.wait(start_ + patience_)) nothing_came_from(s.peer);
+        if (s.handle.wait(half_time())) return;
+        wait_for_long({.peer = s.peer, .reading = true, .of_round = s.round, .in_round = round_},
+                      [&] { return s.handle.wait(start_ + patience_); });
+    }
+
+    time_point half_time() const { return start_ + patience_ / 2; }
+
+    /// The rest of a wait, of which the others learn.
+    template <class Rest>
+    void wait_for_long(const detail::long_wait& what, Rest&& rest) {
+        net_->announce(waits_, what.announced_in(signature_.number));
+        if (!rest()) inquest().nothing_came(what);
+        net_->announce(waits_, detail::long_wait{}.announced_in(signature_.number));
     }
 
     void forget() noexcept {
@@ -6361,11 +6436,11 @@ class exchange {
         round_ = 0;
     }
 
-    detail::inquest<Net> inquest() const { return {*net_, on_.context, signature_, patience_}; }
-    [[noreturn]] void nothing_came_from(rank_t peer) const { inquest().nothing_came_from(peer); }
+    detail::inquest<Net> inquest() const { return {*net_, on_.context, waits_, signature_, patience_}; }
 
     Net* net_;
     channel on_;
+    std::uint64_t waits_;
     call_signature signature_{};
     time_point start_{};
     duration patience_{};
@@ -7007,6 +7082,7 @@ struct operation_numbers {
 template <Transport Net, Topology Shape, Executor Exec>
 struct membership {
     open_context<Net> context;
+    open_context<Net> waits;  ///< see `long_wait`
     Shape shape;
     group_options options;
     [[no_unique_address]] Exec executor;
@@ -7101,7 +7177,8 @@ class lane {
     using executor_type = Exec;
     using lane_type = lane;
 
-    explicit lane(detail::membership<Net, Shape, Exec>& of) : of_(&of), exchange_(of.context.net, of.context.number) {}
+    explicit lane(detail::membership<Net, Shape, Exec>& of)
+        : of_(&of), exchange_(of.context.net, of.context.number, of.waits.number) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;
 
@@ -7523,6 +7600,7 @@ class group : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec
   public:
     explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
         : detail::group_base<Net, Shape, Exec>{{.context = detail::open_context<Net>(net),
+                                                .waits = detail::open_context<Net>(net),
                                                 .shape = shape,
                                                 .options = options,
                                                 .executor = std::move(executor)}},

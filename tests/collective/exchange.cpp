@@ -35,7 +35,7 @@ rill::byte_view bytes_of(const std::vector<int>& values) { return std::as_bytes(
 
 TEST_CASE("exchange: memory that is being read is waited for, other memory is not") {
     rill::simulated::run(2, {}, [](auto& net) {
-        exchange current(net, context);
+        exchange current(net, context, context + 1);
         current.begin(call(1), rill::seconds(1));
         std::vector<int> data(8, net.rank()), other(8);
         current.enter(1);
@@ -61,7 +61,7 @@ TEST_CASE("exchange: memory that is being read is waited for, other memory is no
 
 TEST_CASE("exchange: who does not send is blamed if it has not come, or else both ends of the link are") {
     rill::simulated::run(3, {}, [](auto& net) {
-        exchange current(net, context);
+        exchange current(net, context, context + 1);
         if (net.rank() == 2) return;
         current.begin(call(1), rill::seconds(1));
         if (net.rank() == 0) {
@@ -72,7 +72,7 @@ TEST_CASE("exchange: who does not send is blamed if it has not come, or else bot
         }
     });
     rill::simulated::run(3, {}, [](auto& net) {
-        exchange current(net, context);
+        exchange current(net, context, context + 1);
         current.begin(call(1), rill::seconds(1));
         // Rank 2 is through already, and in the next operation, of another kind.
         if (net.rank() == 2) current.begin(call(2, 99), rill::seconds(1));
@@ -90,7 +90,7 @@ TEST_CASE("exchange: the odd one among those who have come is blamed for a misma
     const auto blamed = [](std::vector<rill::call_signature> calls) {
         rill::abort_notice notice;
         rill::simulated::run(static_cast<int>(calls.size()), {}, [&](auto& net) {
-            exchange current(net, context);
+            exchange current(net, context, context + 1);
             const auto& mine = calls[static_cast<std::size_t>(net.rank())];
             if (mine.number == 0) return;  // does not come
             current.begin(mine, rill::seconds(1));

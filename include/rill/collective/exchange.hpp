@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/collective/detail/inquest.hpp>
+#include <rill/collective/detail/long_wait.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
@@ -29,7 +30,8 @@ class exchange {
   public:
     using message = typename Net::message;
 
-    exchange(Net& net, std::uint64_t context) : net_(&net), on_{context, 0} {}
+    /// `waits`: the context in which ranks say for whom they have been waiting for long.
+    exchange(Net& net, std::uint64_t context, std::uint64_t waits) : net_(&net), on_{context, 0}, waits_(waits) {}
     exchange(const exchange&) = delete;
     exchange& operator=(const exchange&) = delete;
     ~exchange() { settle(); }
@@ -67,8 +69,13 @@ class exchange {
     }
 
     message receive(rank_t peer) {
-        auto received = net_->receive(peer, on_, start_ + patience_);
-        if (!received) nothing_came_from(peer);
+        auto received = net_->receive(peer, on_, half_time());
+        if (!received) {
+            wait_for_long({.peer = peer, .of_round = round_, .in_round = round_}, [&] {
+                received = net_->receive(peer, on_, start_ + patience_);
+                return received.has_value();
+            });
+        }
         if (expected_ != 0) --expected_;
         ++counted_.messages_received;
         counted_.bytes_received += received->pieces().size_bytes();
@@ -164,7 +171,19 @@ class exchange {
     };
 
     void await(sent& s) {
-        if (!s.handle.wait(start_ + patience_)) nothing_came_from(s.peer);
+        if (s.handle.wait(half_time())) return;
+        wait_for_long({.peer = s.peer, .reading = true, .of_round = s.round, .in_round = round_},
+                      [&] { return s.handle.wait(start_ + patience_); });
+    }
+
+    time_point half_time() const { return start_ + patience_ / 2; }
+
+    /// The rest of a wait, of which the others learn.
+    template <class Rest>
+    void wait_for_long(const detail::long_wait& what, Rest&& rest) {
+        net_->announce(waits_, what.announced_in(signature_.number));
+        if (!rest()) inquest().nothing_came(what);
+        net_->announce(waits_, detail::long_wait{}.announced_in(signature_.number));
     }
 
     void forget() noexcept {
@@ -173,11 +192,11 @@ class exchange {
         round_ = 0;
     }
 
-    detail::inquest<Net> inquest() const { return {*net_, on_.context, signature_, patience_}; }
-    [[noreturn]] void nothing_came_from(rank_t peer) const { inquest().nothing_came_from(peer); }
+    detail::inquest<Net> inquest() const { return {*net_, on_.context, waits_, signature_, patience_}; }
 
     Net* net_;
     channel on_;
+    std::uint64_t waits_;
     call_signature signature_{};
     time_point start_{};
     duration patience_{};

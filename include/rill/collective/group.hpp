@@ -45,6 +45,7 @@ class group : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec
   public:
     explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
         : detail::group_base<Net, Shape, Exec>{{.context = detail::open_context<Net>(net),
+                                                .waits = detail::open_context<Net>(net),
                                                 .shape = shape,
                                                 .options = options,
                                                 .executor = std::move(executor)}},

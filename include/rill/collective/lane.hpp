@@ -34,7 +34,8 @@ class lane {
     using executor_type = Exec;
     using lane_type = lane;
 
-    explicit lane(detail::membership<Net, Shape, Exec>& of) : of_(&of), exchange_(of.context.net, of.context.number) {}
+    explicit lane(detail::membership<Net, Shape, Exec>& of)
+        : of_(&of), exchange_(of.context.net, of.context.number, of.waits.number) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;
 

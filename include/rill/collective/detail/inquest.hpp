@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/collective/detail/long_wait.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rill::inline RILL_ABI::detail {
@@ -19,9 +21,9 @@ namespace rill::inline RILL_ABI::detail {
 template <Transport Net>
 class inquest {
   public:
-    /// `patience`: of the call; `signature`: as this rank has made it.
-    inquest(Net& net, std::uint64_t context, const call_signature& signature, duration patience)
-        : net_(&net), context_(context), signature_(&signature), patience_(patience) {}
+    /// `waits`: the context of long waits; `patience`: of the call; `signature`: as this rank has made it.
+    inquest(Net& net, std::uint64_t context, std::uint64_t waits, const call_signature& signature, duration patience)
+        : net_(&net), context_(context), waits_(waits), signature_(&signature), patience_(patience) {}
 
     /// `source` sent a frame of another call.
     [[noreturn]] void disagree(rank_t source) const {
@@ -29,13 +31,13 @@ class inquest {
         fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
     }
 
-    /// Time is up.
-    [[noreturn]] void nothing_came_from(rank_t peer) const {
+    /// Time is up, and this rank still waits.
+    [[noreturn]] void nothing_came(const long_wait& own) const {
         blame_odd_one(entrants(true));
-        fail(failure::timeout, peer, net_->rank(),
-             "rank " + std::to_string(net_->rank()) + " waited " + std::to_string(patience_.seconds()) +
-                 " s for rank " + std::to_string(peer) +
-                 ", which has entered the operation: slow, or the link between them is cut");
+        const auto [waiter, peer] = origin_of(own);
+        fail(failure::timeout, peer, waiter,
+             "rank " + std::to_string(waiter) + " waited " + std::to_string(patience_.seconds()) + " s for rank " +
+                 std::to_string(peer) + ", which has entered the operation: slow, or the link between them is cut");
     }
 
     [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
@@ -73,6 +75,25 @@ class inquest {
                          std::to_string(patience_.seconds()) + " s");
         }
         return come;
+    }
+
+    struct standstill {
+        rank_t waiter;
+        rank_t peer;
+    };
+
+    /// Where the standstill begins: whoever is waited for may itself be waiting, for what was due earlier.
+    standstill origin_of(long_wait last) const {
+        const time_point until = net_->now() + patience_ / 8;
+        rank_t waiter = net_->rank();
+        for (int passed = 0; passed < net_->size(); ++passed) {
+            const auto said = net_->inquire(last.peer, waits_, signature_->number, until);
+            if (!said || said->number != signature_->number) break;
+            const long_wait of_peer = long_wait::from(*said);
+            if (!of_peer.explains(last)) break;
+            waiter = std::exchange(last, of_peer).peer;
+        }
+        return {waiter, last.peer};
     }
 
     /// The odd one is the lowest rank outside the largest set of equal calls (of equally large sets: the one with the
@@ -113,6 +134,7 @@ class inquest {
 
     Net* net_;
     std::uint64_t context_;
+    std::uint64_t waits_;
     const call_signature* signature_;
     duration patience_;
 };

@@ -39,6 +39,7 @@ struct operation_numbers {
 template <Transport Net, Topology Shape, Executor Exec>
 struct membership {
     open_context<Net> context;
+    open_context<Net> waits;  ///< see `long_wait`
     Shape shape;
     group_options options;
     [[no_unique_address]] Exec executor;

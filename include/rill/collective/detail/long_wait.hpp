@@ -1,0 +1,42 @@
+#pragma once
+
+#include <rill/core/call.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+
+#include <cstdint>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What a rank says of a wait that has taken half of its patience, so that who runs out of it first can find where the
+/// standstill begins. It travels as a call announced in a context of its own, under the operation's number.
+struct long_wait {
+    rank_t peer = no_rank;  ///< whom it waits for: nobody any more
+    bool reading = false;   ///< that the peer reads a message of this rank's; else a message of the peer's
+    int of_round = 0;       ///< of the message
+    int in_round = 0;       ///< where the rank stands: it has sent what it sends up to this round
+
+    constexpr call_signature announced_in(std::uint64_t operation_number) const {
+        return {.number = operation_number,
+                .dimension = static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)),
+                .options = static_cast<std::uint64_t>(static_cast<std::uint32_t>(in_round)) << 32U |
+                           static_cast<std::uint64_t>(of_round) << 1U | static_cast<std::uint64_t>(reading)};
+    }
+    static constexpr long_wait from(const call_signature& announced) {
+        const auto low = static_cast<std::uint32_t>(announced.options);
+        return {.peer = static_cast<rank_t>(static_cast<std::uint32_t>(announced.dimension)),
+                .reading = (low & 1U) != 0,
+                .of_round = static_cast<int>(low >> 1U),
+                .in_round = static_cast<int>(announced.options >> 32U)};
+    }
+
+    /// Whether this wait of the peer's is why `other` lasts. A message is sent when its round is entered; it counts as
+    /// read only when the peer needs it no more, which may be long after it has come.
+    constexpr bool explains(const long_wait& other) const {
+        return peer != no_rank && (other.reading || in_round < other.of_round);
+    }
+
+    friend constexpr bool operator==(const long_wait&, const long_wait&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
