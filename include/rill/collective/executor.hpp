@@ -31,6 +31,12 @@ int lookahead(const Plan& plan) {
     return 1;
 }
 
+/// Whether a state says that it leaves what it sends as it is until the end.
+template <class State>
+constexpr bool overwrites_nothing() {
+    return requires { requires State::overwrites_nothing; };
+}
+
 template <class Net, Schedule Plan, class State>
 void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
     for (int i = 0; i < plan.sends(round); ++i) {
@@ -62,7 +68,7 @@ void execute(exchange<Net>& call, const Plan& plan, State& state) {
     auto& arrivals = call.arrivals();
     const int ahead = detail::lookahead(plan);
     for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
-        call.enter(round);
+        call.enter(round, !detail::overwrites_nothing<State>());
         for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
             detail::send_round(call, plan, state, begun);
             if constexpr (ExpectingTransport<Net>) detail::expect_round(call, plan, state, begun);

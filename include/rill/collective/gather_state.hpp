@@ -27,6 +27,8 @@ class gather_state {
     using message = typename Net::message;
     using view = stream_view<T, Index>;
 
+    static constexpr bool overwrites_nothing = true;
+
     void attach(exchange<Net>& call) { call_ = &call; }
 
     void begin(wire::header head, const view& own, const coding& codes, random_key key) {

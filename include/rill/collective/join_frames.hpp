@@ -5,23 +5,27 @@
 #include <rill/stream/frame.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <span>
 
 namespace rill::inline RILL_ABI {
 
+/// Where the next frame of a message begins, behind `size` bytes of frames.
+template <std::unsigned_integral Size>
+constexpr Size next_frame_at(Size size) {
+    return (size + frame_alignment - 1) / frame_alignment * frame_alignment;
+}
+
 /// Several frames as one message, copied into `memory`.
 inline byte_view join_frames(std::span<const byte_pieces> frames, arena& memory) {
-    constexpr auto aligned = [](std::size_t n) {
-        return (n + frame_alignment - 1) / frame_alignment * frame_alignment;
-    };
     std::size_t size = 0;
-    for (const byte_pieces& frame : frames) size = aligned(size) + frame.size_bytes();
+    for (const byte_pieces& frame : frames) size = next_frame_at(size) + frame.size_bytes();
     const byte_span whole = memory.take(size);
     std::byte* at = whole.data();
     for (const byte_pieces& frame : frames) {
         const auto written = static_cast<std::size_t>(at - whole.data());
-        at = std::fill_n(at, aligned(written) - written, std::byte{0});
+        at = std::fill_n(at, next_frame_at(written) - written, std::byte{0});
         for (byte_view piece : frame) at = std::copy(piece.begin(), piece.end(), at);
     }
     return whole;

@@ -36,6 +36,8 @@ class stream_state {
     using message = typename Net::message;
     using view = stream_view<T, Index>;
 
+    static constexpr bool overwrites_nothing = true;
+
     void attach(exchange<Net>& call, const Exec& executor = {}) {
         call_ = &call;
         executor_ = executor;

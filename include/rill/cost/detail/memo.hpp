@@ -1,0 +1,33 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/random.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace rill::inline RILL_ABI::cost::detail {
+
+/// Remembers answers to questions of three numbers, a bounded number of them.
+template <class Answer>
+class memo {
+  public:
+    /// `compute()` gives what is not remembered.
+    template <class Compute>
+    Answer get(std::uint64_t a, std::uint64_t b, std::uint64_t c, Compute&& compute) {
+        slot& s = slots_[mix64(a, b, c) % slots_.size()];
+        if (!s.known || s.a != a || s.b != b || s.c != c) s = {a, b, c, compute(), true};
+        return s.answer;
+    }
+
+  private:
+    struct slot {
+        std::uint64_t a = 0, b = 0, c = 0;
+        Answer answer{};
+        bool known = false;
+    };
+    std::vector<slot> slots_ = std::vector<slot>(4096);
+};
+
+}  // namespace rill::inline RILL_ABI::cost::detail

@@ -1,0 +1,96 @@
+// The bytes of frames that do not exist yet, told by the functions that write them.
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/coding.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/index_coding.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/stream/payload.hpp>
+#include <rill/stream/stream_view.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace rill::inline RILL_ABI::cost {
+
+/// The bytes of a frame of `count` dense values, header included.
+template <Element T>
+std::uint64_t dense_frame_bytes(std::size_t count, const coding& codes = {}) {
+    return wire::header_bytes + rill::detail::value_length<T>(codes, count);
+}
+
+/// The bytes of the frame of a stream, header included: exactly those that `coded_frame` writes. Packed gaps cost a
+/// pass over the indices.
+template <Element T, IndexType Index>
+std::uint64_t frame_bytes(const stream_view<T, Index>& view, const coding& codes = {}) {
+    const coding resolved = rill::detail::resolve(codes, view);
+    return dense_frame_bytes<T>(view.count(), resolved) +
+           rill::detail::index_length(resolved.indices, view.indices(), view.range());
+}
+
+namespace detail {
+
+/// `count` coordinates of `[0, size)`, spread at random; the same for the same arguments.
+template <IndexType Index>
+std::vector<Index> some_indices(std::size_t count, std::size_t size) {
+    std::vector<Index> chosen;
+    chosen.reserve(count);
+    random_sequence random(random_key{}.derive(count, size));
+    std::size_t left = count;
+    for (std::size_t i = 0; left > 0; ++i) {  // each coordinate with the chance that leaves the right number
+        const double chance = static_cast<double>(left) / static_cast<double>(size - i);
+        const double u = (static_cast<double>(random.bits()) + 0.5) * 0x1p-32;
+        if (chance < 0.1) {  // over many at once
+            const double skip = std::floor(std::log(u) / std::log1p(-chance));
+            i += static_cast<std::size_t>(std::min(skip, static_cast<double>(size - i - left)));
+        } else if (u >= chance) {
+            continue;
+        }
+        chosen.push_back(static_cast<Index>(i));
+        --left;
+    }
+    return chosen;
+}
+
+/// The bytes of `count` packed gaps in a range of `size`, of coordinates at random: of a sample where they are many.
+template <IndexType Index>
+std::uint64_t expected_gap_bytes(std::size_t count, std::size_t size) {
+    constexpr std::size_t most = 4096;
+    const std::size_t sample = std::min(count, most);
+    if (sample == 0) return 0;
+    const double scale = static_cast<double>(count) / static_cast<double>(sample);
+    const auto of = std::max(sample, static_cast<std::size_t>(static_cast<double>(size) / scale));
+    const auto indices = some_indices<Index>(sample, of);
+    const std::size_t bytes =
+        kernel::encoded_index_bytes(index_coding::packed_gaps, std::span<const Index>(indices), {0, of});
+    return static_cast<std::uint64_t>(std::llround(static_cast<double>(bytes) * scale));
+}
+
+}  // namespace detail
+
+/// The bytes of a frame of `count` of the coordinates of `range`, header included, where only their number is known.
+/// Exact but for packed gaps (and `smallest` where it chooses them), whose length is that of coordinates at random.
+template <Element T, IndexType Index>
+std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding& codes = {}) {
+    RILL_EXPECTS(count <= range.size(), "cost::sparse_frame_bytes: more entries than coordinates");
+    const std::uint64_t values = dense_frame_bytes<T>(count, codes);
+    const std::uint64_t raw = std::uint64_t{count} * sizeof(Index);
+    if (codes.indices == index_coding::raw) return values + raw;
+    const auto bits = kernel::encoded_index_bytes(index_coding::bitmap, std::span<const Index>{}, range);
+    if (codes.indices == index_coding::bitmap) return values + bits;
+    const std::uint64_t gaps = detail::expected_gap_bytes<Index>(count, range.size());
+    if (codes.indices == index_coding::packed_gaps) return values + gaps;
+    return values + std::min({raw, std::uint64_t{bits}, gaps});
+}
+
+}  // namespace rill::inline RILL_ABI::cost

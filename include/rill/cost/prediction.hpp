@@ -1,0 +1,39 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace rill::inline RILL_ABI::cost {
+
+/// What a collective is expected to cost.
+struct prediction {
+    duration elapsed{};  ///< until the last rank has all that it waits for
+    int rounds = 0;
+    std::vector<duration> ends{};   ///< of each rank, on the clock of the starts
+    std::vector<rill::traffic> ranks{};  ///< of each rank, headers included
+
+    std::uint64_t messages() const {
+        std::uint64_t sum = 0;
+        for (const auto& each : ranks) sum += each.messages_sent;
+        return sum;
+    }
+    std::uint64_t bytes() const {
+        std::uint64_t sum = 0;
+        for (const auto& each : ranks) sum += each.bytes_sent;
+        return sum;
+    }
+    /// Sent by the rank that sends most.
+    std::uint64_t busiest_bytes() const {
+        std::uint64_t most = 0;
+        for (const auto& each : ranks) most = std::max(most, each.bytes_sent);
+        return most;
+    }
+    friend bool operator==(const prediction&, const prediction&) = default;
+};
+
+}  // namespace rill::inline RILL_ABI::cost

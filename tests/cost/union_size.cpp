@@ -1,0 +1,60 @@
+#include <rill/cost/union_size.hpp>
+
+#include <rill/core/random.hpp>
+#include <rill/cost/selection_frequency.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace {
+
+using namespace rill;
+
+/// What `ranks` ranks have together, each coordinate with the chance that `chance(i)` gives it.
+template <class Chance>
+std::vector<std::vector<std::uint32_t>> draw(int ranks, std::size_t dimension, std::uint64_t seed, Chance chance) {
+    std::vector<std::vector<std::uint32_t>> all(static_cast<std::size_t>(ranks));
+    random_sequence random(random_key{seed});
+    for (auto& chosen : all)
+        for (std::size_t i = 0; i < dimension; ++i)
+            if (static_cast<double>(random.uniform()) < chance(i)) chosen.push_back(static_cast<std::uint32_t>(i));
+    return all;
+}
+
+double united(const std::vector<std::vector<std::uint32_t>>& all, segment range) {
+    std::vector<char> seen(range.end, 0);
+    for (const auto& chosen : all)
+        for (const std::uint32_t i : chosen)
+            if (range.contains(i)) seen[i] = 1;
+    double count = 0;
+    for (const char c : seen) count += c;
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("uniform density: N (1 - (1 - d)^k)") {
+    CHECK(cost::uniform_density{0.5}({0, 64}, 1) == doctest::Approx(32));
+    CHECK(cost::uniform_density{0.5}({0, 64}, 3) == doctest::Approx(56));
+    CHECK(cost::uniform_density{1}({10, 20}, 2) == 10);
+    CHECK(cost::uniform_density{0}({10, 20}, 2) == 0);
+    CHECK(cost::uniform_density{1e-12}({0, 1'000'000}, 1) == doctest::Approx(1e-6));
+    const auto all = draw(8, 50'000, 3, [](std::size_t) { return 0.05; });
+    CHECK(cost::uniform_density{0.05}({0, 50'000}, 8) == doctest::Approx(united(all, {0, 50'000})).epsilon(0.02));
+}
+
+TEST_CASE("measured frequencies know where gradients are large, and so that unions are smaller") {
+    const auto chance = [](std::size_t i) { return i < 5'000 ? 0.5 : 0.005; };
+    cost::selection_frequency measured(50'000, 500);
+    for (const auto& chosen : draw(4, 50'000, 1, chance)) measured.add(std::span<const std::uint32_t>(chosen));
+    CHECK(measured.selections() == 4);
+    CHECK(measured.density() == doctest::Approx((2'500 + 225) / 50'000.0).epsilon(0.03));
+    const auto others = draw(8, 50'000, 2, chance);
+    for (const segment range : {segment{0, 50'000}, segment{4'321, 5'678}})
+        CHECK(measured(range, 8) == doctest::Approx(united(others, range)).epsilon(0.06));
+    CHECK(measured({0, 50'000}, 8) < 0.8 * cost::uniform_density{measured.density()}({0, 50'000}, 8));
+}
