@@ -67,7 +67,8 @@ TEST_CASE("by the number of entries alone: exact but for gaps, which are those o
         for (const index_coding indices : {index_coding::packed_gaps, index_coding::smallest}) {
             const auto expected =
                 static_cast<double>(cost::sparse_frame_bytes<float, std::uint32_t>(count, range, {.indices = indices}));
-            CHECK(expected == doctest::Approx(static_cast<double>(written(some.view(), {.indices = indices}))).epsilon(0.02));
+            CHECK(expected ==
+                  doctest::Approx(static_cast<double>(written(some.view(), {.indices = indices}))).epsilon(0.02));
         }
     }
 }

@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 #include "../collective/topologies.hpp"
+#include "simulate.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -20,28 +21,10 @@ namespace {
 
 using namespace rill;
 
+using support::outcome;
+using support::simulate;
+
 const simulated::network uneven{.latency = nanoseconds(12'345), .bandwidth = 123'456'789};
-
-/// What a collective, entered by all at one instant, took in the simulated network.
-struct outcome {
-    duration elapsed{};
-    std::vector<traffic> ranks;
-};
-
-template <class Shape, class Body>
-outcome simulate(int ranks, const simulated::network& net, const Shape& shape, Body&& body,
-                 const std::vector<duration>& starts = {}) {
-    constexpr time_point begin{seconds(1).ns};
-    outcome seen{.ranks = std::vector<traffic>(static_cast<std::size_t>(ranks))};
-    simulated::run(ranks, net, [&](simulated::endpoint& self) {
-        group workers{self, shape};
-        const auto r = static_cast<std::size_t>(self.rank());
-        self.sleep_until(begin + (starts.empty() ? duration{} : starts[r]));
-        seen.ranks[r] = body(workers).wire;
-        seen.elapsed = std::max(seen.elapsed, self.now() - begin);
-    });
-    return seen;
-}
 
 template <class Shape>
 outcome simulate_dense(const Shape& shape, int ranks, std::size_t count, const simulated::network& net,

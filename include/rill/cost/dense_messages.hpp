@@ -13,8 +13,9 @@
 namespace rill::inline RILL_ABI::cost {
 
 /// What the messages of a schedule weigh. `begin(ranks, parts)` is called once; `bytes(sender, parts, kind)` is a
-/// message of the round at hand. A model whose messages depend on what came before has besides `receive(rank, transfers,
-/// kind)`, what a rank gets in the round, and `end_round()`; until then `bytes` goes by what was before the round.
+/// message of the round at hand. A model whose messages depend on what came before has besides `receive(rank,
+/// transfers, kind)`, what a rank gets in the round, and `end_round()`; until then `bytes` goes by what was before the
+/// round.
 template <class M>
 concept MessageModel = requires(M& model, int count, rank_t rank, part_range parts, action kind) {
     model.begin(count, count);
@@ -30,9 +31,9 @@ class dense_messages {
 
     void begin(int, int parts) { parts_ = static_cast<std::size_t>(parts); }
     std::uint64_t bytes(rank_t, part_range parts, action) const {
-        return dense_frame_bytes<T>(split(dimension_, parts_, static_cast<std::size_t>(parts.first),
-                                          static_cast<std::size_t>(parts.last))
-                                        .size());
+        return dense_frame_bytes<T>(
+            split(dimension_, parts_, static_cast<std::size_t>(parts.first), static_cast<std::size_t>(parts.last))
+                .size());
     }
 
   private:

@@ -14,7 +14,7 @@ namespace rill::inline RILL_ABI::cost {
 struct prediction {
     duration elapsed{};  ///< until the last rank has all that it waits for
     int rounds = 0;
-    std::vector<duration> ends{};   ///< of each rank, on the clock of the starts
+    std::vector<duration> ends{};        ///< of each rank, on the clock of the starts
     std::vector<rill::traffic> ranks{};  ///< of each rank, headers included
 
     std::uint64_t messages() const {

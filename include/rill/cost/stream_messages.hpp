@@ -104,8 +104,7 @@ class stream_messages {
         if (b.dense) return s.size();
         return counts_.get(s.begin, s.end, static_cast<std::uint64_t>(b.contributors), [&] {
             const double expected = entries_(s, static_cast<int>(b.contributors));
-            return static_cast<std::size_t>(
-                std::llround(std::clamp(expected, 0.0, static_cast<double>(s.size()))));
+            return static_cast<std::size_t>(std::llround(std::clamp(expected, 0.0, static_cast<double>(s.size()))));
         });
     }
     std::uint64_t bytes_of(part_range parts, const block& b, const coding& codes) {

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/transport/links.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace rill::inline RILL_ABI::cost::detail {
+
+/// How long there and back of a message of so many bytes took.
+struct round_trip {
+    std::uint64_t bytes = 0;
+    duration time{};
+};
+
+/// A number of bytes per second between two bounds with as few digits as can be.
+inline std::uint64_t roundest_between(double least, double most) {
+    for (double unit = 1e18; unit > 1; unit /= 10)
+        if (const double multiple = std::ceil(least / unit) * unit; multiple > 0 && multiple <= most)
+            return static_cast<std::uint64_t>(multiple);
+    return static_cast<std::uint64_t>(std::llround((least + most) / 2));
+}
+
+/// The link of a latency that gives all times to the nanosecond, if there is one. A time tells a bandwidth only up to
+/// its resolution: the roundest that all of them allow.
+inline std::optional<link> exact_link(std::span<const round_trip> trips, duration latency) {
+    if (latency < duration{}) return std::nullopt;
+    double least = 0, most = 1e18;
+    for (const round_trip& each : trips) {
+        const auto on_link = static_cast<double>((each.time / 2 - latency).ns);
+        const double ideal = static_cast<double>(each.bytes) * 1e9;
+        if (on_link < 1) return std::nullopt;
+        least = std::max(least, ideal / on_link);
+        if (on_link > 1) most = std::min(most, ideal / (on_link - 1));
+    }
+    const link found{latency, roundest_between(least, most)};
+    for (const round_trip& each : trips)
+        if (each.time != (latency + transfer_time(each.bytes, found.bandwidth)) * 2) return std::nullopt;
+    return found;
+}
+
+/// The same of any latency: as between simulated ranks. `trips` ascend in bytes.
+inline std::optional<link> exact_link(std::span<const round_trip> trips) {
+    const round_trip &small = trips.front(), &large = trips.back();
+    if (large.time == small.time) {
+        const link found{small.time / 2, 0};
+        for (const round_trip& each : trips)
+            if (each.time != found.latency * 2) return std::nullopt;
+        return found;
+    }
+    const double share = static_cast<double>(small.bytes) / static_cast<double>(large.bytes - small.bytes);
+    const auto guess = static_cast<std::int64_t>(static_cast<double>((large.time - small.time).ns) / 2 * share);
+    for (std::int64_t on_link = std::max<std::int64_t>(guess - 1, 1); on_link <= guess + 2; ++on_link)
+        if (const auto found = exact_link(trips, small.time / 2 - nanoseconds(on_link))) return found;
+    return std::nullopt;
+}
+
+/// Least squares of the relative errors, so that short messages count as much as long ones.
+inline link nearest_link(std::span<const round_trip> trips) {
+    double ones = 0, sizes = 0, squares = 0, times = 0, products = 0;
+    for (const round_trip& each : trips) {
+        const auto n = static_cast<double>(each.bytes);
+        const double t = std::max(1.0, static_cast<double>(each.time.ns) / 2), weight = 1 / (t * t);
+        ones += weight;
+        sizes += weight * n;
+        squares += weight * n * n;
+        times += weight * t;
+        products += weight * n * t;
+    }
+    const double spread = ones * squares - sizes * sizes;
+    const double per_byte = spread > 0 ? (ones * products - sizes * times) / spread : 0;
+    const double rest = (times - std::max(per_byte, 0.0) * sizes) / ones;
+    if (rest < 0) return {.latency = {}, .bandwidth = static_cast<std::uint64_t>(squares / products * 1e9)};
+    return {.latency = duration(std::llround(rest)),
+            .bandwidth = per_byte > 1e-9 ? static_cast<std::uint64_t>(std::llround(1e9 / per_byte)) : 0};
+}
+
+inline link fit_link(std::span<const round_trip> trips) {
+    const auto exact = exact_link(trips);
+    return exact ? *exact : nearest_link(trips);
+}
+
+}  // namespace rill::inline RILL_ABI::cost::detail

@@ -1,0 +1,134 @@
+// The bounds of SparCML's analysis (Renggli et al., SC 2019, section 5.3) against virtual time: α is the latency, β_s
+// the time of an index and a value. They are of payload, so the time of the headers is taken off. A byte takes a
+// nanosecond.
+#include <rill/collective/all_gather.hpp>
+#include <rill/collective/all_reduce.hpp>
+#include <rill/core/random.hpp>
+#include <rill/cost/predict.hpp>
+#include <rill/cost/stream_messages.hpp>
+#include <rill/stream/stream.hpp>
+#include <rill/topology/recursive_doubling.hpp>
+#include <rill/topology/split_allgather.hpp>
+
+#include <doctest/doctest.h>
+#include "simulate.hpp"
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using namespace rill;
+
+constexpr std::int64_t alpha = 5'000;
+constexpr std::int64_t per_entry = 8;
+constexpr std::int64_t header = wire::header_bytes;
+constexpr std::size_t dimension = 64'000;
+constexpr std::size_t k = 320;
+const simulated::network links{.latency = nanoseconds(alpha), .bandwidth = 1'000'000'000};
+const simulated::network cards{.latency = nanoseconds(alpha), .bandwidth = 0, .cards = [](rank_t) {
+                                   return network_card::full_duplex(1'000'000'000);
+                               }};
+
+enum class overlap { full, none, random };
+
+/// k coordinates, spread evenly, but for those at random.
+std::vector<std::uint32_t> coordinates(rank_t rank, int ranks, overlap how) {
+    std::vector<std::uint32_t> chosen;
+    random_sequence random(random_key{5}.derive(rank));
+    for (std::size_t i = 0; i < k; ++i) {
+        const std::size_t place = i * (dimension / k);
+        const auto shift = how == overlap::full   ? 0
+                           : how == overlap::none ? static_cast<std::size_t>(rank)
+                                                  : random.below(static_cast<std::uint64_t>(2 * ranks));
+        chosen.push_back(static_cast<std::uint32_t>(place + shift));
+    }
+    return chosen;
+}
+
+template <class Shape, class Collective>
+std::int64_t time_of(const Shape& shape, int ranks, overlap how, const simulated::network& net, Collective run) {
+    return support::simulate(ranks, net, shape,
+                             [&](auto& workers) {
+                                 const auto indices = coordinates(workers.rank(), ranks, how);
+                                 const std::vector<float> values(k, 1.0F);
+                                 stream<float> mine, result;
+                                 mine.assign({{0, dimension}, sparse_view<float, std::uint32_t>{indices, values}});
+                                 return run(workers, mine, result);
+                             })
+        .elapsed.ns;
+}
+
+constexpr auto reduce_sparse = [](auto& workers, auto& mine, auto& result) {
+    return all_reduce(workers, mine, result, aggregate::sum{}, {.when = {.factor = 1e9}});  // stays sparse
+};
+constexpr auto gather = [](auto& workers, auto& mine, auto& result) { return all_gather(workers, mine, result); };
+
+std::int64_t levels(int ranks) { return std::countr_zero(static_cast<unsigned>(ranks)); }
+
+}  // namespace
+
+TEST_CASE("SSAR_Recursive_double: log2(P) α + [log2(P) … (P - 1)] k β, the bounds are reached") {
+    for (const int ranks : {2, 4, 8, 16, 32}) {
+        const std::int64_t rounds = levels(ranks);
+        const std::int64_t least = rounds * (alpha + k * per_entry);
+        const std::int64_t most = rounds * alpha + (ranks - 1) * std::int64_t{k} * per_entry;
+        const auto payload = [&](overlap how) {
+            return time_of(topology::recursive_doubling{}, ranks, how, links, reduce_sparse) - rounds * header;
+        };
+        CHECK(payload(overlap::full) == least);
+        CHECK(payload(overlap::none) == most);
+        const std::int64_t between = payload(overlap::random);
+        CHECK(least <= between);
+        CHECK(between <= most);
+        if (ranks > 2) CHECK((least < between && between < most));
+    }
+}
+
+TEST_CASE("the sparse gather by doubling: log2(P) α + (P - 1) k β without overlap") {
+    for (const int ranks : {2, 8, 32}) {
+        const std::int64_t most = levels(ranks) * alpha + (ranks - 1) * std::int64_t{k} * per_entry;
+        const std::int64_t time = time_of(topology::recursive_doubling{}, ranks, overlap::none, links, gather);
+        CHECK(time - (ranks - 1) * header == most);  // a frame of each other rank
+    }
+}
+
+TEST_CASE("SSAR_Split_allgather: [2 (P - 1)/P … P] k β through cards that send and receive one message at a time") {
+    // Latencies of messages that are under way together do not add up here: 2 α where the analysis has at most P - 1 +
+    // log2(P).
+    for (const int ranks : {2, 4, 8, 16}) {
+        const std::int64_t least = 2 * (ranks - 1) * std::int64_t{k} * per_entry / ranks;
+        const std::int64_t most = ranks * std::int64_t{k} * per_entry;
+        const auto payload = [&](overlap how) {
+            const std::int64_t time = time_of(topology::split_allgather{}, ranks, how, cards, reduce_sparse);
+            return time - 2 * alpha - 2 * (ranks - 1) * header;
+        };
+        CHECK(payload(overlap::full) == least);
+        for (const overlap how : {overlap::none, overlap::random}) {
+            CHECK(least <= payload(how));
+            CHECK(payload(how) <= most);
+        }
+    }
+}
+
+TEST_CASE("coordinates at random: the prediction by density is near what the network took") {
+    const cost::uniform_density density{static_cast<double>(k) / dimension};
+    for (const int ranks : {4, 11, 16}) {
+        const auto taken = support::simulate(ranks, links, topology::split_allgather{}, [&](auto& workers) {
+            random_sequence random(random_key{9}.derive(workers.rank()));
+            std::vector<std::uint32_t> indices;
+            for (std::uint32_t i = 0; i < dimension; ++i)
+                if (static_cast<double>(random.uniform()) < density.density) indices.push_back(i);
+            const std::vector<float> values(indices.size(), 1.0F);
+            stream<float> mine, result;
+            mine.assign({{0, dimension}, sparse_view<float, std::uint32_t>{indices, values}});
+            return reduce_sparse(workers, mine, result);
+        });
+        cost::stream_messages messages(dimension, density, {.when = {.factor = 1e9}});
+        const auto predicted = cost::predict_all_reduce(topology::split_allgather{}, ranks, messages, links);
+        CHECK(static_cast<double>(taken.elapsed.ns) ==
+              doctest::Approx(static_cast<double>(predicted.elapsed.ns)).epsilon(0.06));
+    }
+}
