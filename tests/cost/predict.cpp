@@ -124,6 +124,12 @@ TEST_CASE("other collectives are schedules too") {
     }
 }
 
+TEST_CASE("links alone are a network") {
+    const uniform_links links{{uneven.latency, uneven.bandwidth}};
+    CHECK(cost::predict_all_reduce(topology::ring{}, 5, cost::dense_messages<float>(99), links) ==
+          cost::predict_all_reduce(topology::ring{}, 5, cost::dense_messages<float>(99), uneven));
+}
+
 TEST_CASE("links of several kinds, which stay busy over rounds, and cards that limit sending") {
     const grouped_links slow_between{.group = 3,
                                      .inside = {.latency = nanoseconds(700), .bandwidth = 4'000'000'000},

@@ -6,7 +6,6 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/cost/prediction.hpp>
-#include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/links.hpp>
 #include <rill/transport/network_card.hpp>
 
@@ -21,11 +20,11 @@ namespace rill::inline RILL_ABI::cost::detail {
 
 /// The rounds of all ranks, one after the other. A rank ends a round when it has all that the round brings; a message
 /// departs as in the simulated network, when its rank has begun the round and link and card are free.
-template <Schedule Plan, class Messages>
+template <Schedule Plan, class Messages, class Network>
 class evaluation {
   public:
     template <class ScheduleOf>
-    evaluation(int ranks, const ScheduleOf& schedule_of, Messages& messages, const simulated::network& network,
+    evaluation(int ranks, const ScheduleOf& schedule_of, Messages& messages, const Network& network,
                std::span<const duration> starts)
         : messages_(messages), network_(network) {
         const auto count = static_cast<std::size_t>(ranks);
@@ -35,7 +34,7 @@ class evaluation {
         used_in_turn_.resize(count);
         for (std::size_t r = 0; r < count; ++r) {
             if (!starts.empty()) ranks_[r].now = ranks_[r].next = time_point{} + starts[r];
-            if (network_.cards) ranks_[r].card = network_.card_of(static_cast<rank_t>(r));
+            ranks_[r].card = network_.card_of(static_cast<rank_t>(r));
             receiving_is_limited_ = receiving_is_limited_ || ranks_[r].card.receive != 0;
         }
         traffic_.resize(count);
@@ -176,7 +175,7 @@ class evaluation {
     }
 
     Messages& messages_;
-    const simulated::network& network_;
+    const Network& network_;
     std::vector<Plan> plans_;
     std::vector<state> ranks_;
     std::vector<traffic> traffic_;
