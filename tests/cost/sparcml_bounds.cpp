@@ -23,10 +23,10 @@ namespace {
 using namespace rill;
 
 constexpr std::int64_t alpha = 5'000;
-constexpr std::int64_t per_entry = 8;
 constexpr std::int64_t header = wire::header_bytes;
 constexpr std::size_t dimension = 64'000;
 constexpr std::size_t k = 320;
+constexpr std::int64_t k_entries = k * (sizeof(std::uint32_t) + sizeof(float));  // bytes, and so nanoseconds
 const simulated::network links{.latency = nanoseconds(alpha), .bandwidth = 1'000'000'000};
 const simulated::network cards{.latency = nanoseconds(alpha), .bandwidth = 0, .cards = [](rank_t) {
                                    return network_card::full_duplex(1'000'000'000);
@@ -73,8 +73,8 @@ std::int64_t levels(int ranks) { return std::countr_zero(static_cast<unsigned>(r
 TEST_CASE("SSAR_Recursive_double: log2(P) α + [log2(P) … (P - 1)] k β, the bounds are reached") {
     for (const int ranks : {2, 4, 8, 16, 32}) {
         const std::int64_t rounds = levels(ranks);
-        const std::int64_t least = rounds * (alpha + k * per_entry);
-        const std::int64_t most = rounds * alpha + (ranks - 1) * std::int64_t{k} * per_entry;
+        const std::int64_t least = rounds * (alpha + k_entries);
+        const std::int64_t most = rounds * alpha + (ranks - 1) * k_entries;
         const auto payload = [&](overlap how) {
             return time_of(topology::recursive_doubling{}, ranks, how, links, reduce_sparse) - rounds * header;
         };
@@ -89,7 +89,7 @@ TEST_CASE("SSAR_Recursive_double: log2(P) α + [log2(P) … (P - 1)] k β, the b
 
 TEST_CASE("the sparse gather by doubling: log2(P) α + (P - 1) k β without overlap") {
     for (const int ranks : {2, 8, 32}) {
-        const std::int64_t most = levels(ranks) * alpha + (ranks - 1) * std::int64_t{k} * per_entry;
+        const std::int64_t most = levels(ranks) * alpha + (ranks - 1) * k_entries;
         const std::int64_t time = time_of(topology::recursive_doubling{}, ranks, overlap::none, links, gather);
         CHECK(time - (ranks - 1) * header == most);  // a frame of each other rank
     }
@@ -99,8 +99,8 @@ TEST_CASE("SSAR_Split_allgather: [2 (P - 1)/P … P] k β through cards that sen
     // Latencies of messages that are under way together do not add up here: 2 α where the analysis has at most P - 1 +
     // log2(P).
     for (const int ranks : {2, 4, 8, 16}) {
-        const std::int64_t least = 2 * (ranks - 1) * std::int64_t{k} * per_entry / ranks;
-        const std::int64_t most = ranks * std::int64_t{k} * per_entry;
+        const std::int64_t least = 2 * (ranks - 1) * k_entries / ranks;
+        const std::int64_t most = ranks * k_entries;
         const auto payload = [&](overlap how) {
             const std::int64_t time = time_of(topology::split_allgather{}, ranks, how, cards, reduce_sparse);
             return time - 2 * alpha - 2 * (ranks - 1) * header;
