@@ -192,6 +192,7 @@ TEST_CASE("a killed rank says nothing, gets nothing, and may begin anew") {
         rill::run_faulty(inner, scene, [&](auto& net) {
             if (net.rank() == 0) {
                 lives.push_back(net.restarts());
+                if (net.restarts() == 0) net.announce(on.context, {.number = 1});
                 try {
                     for (int i = 0; i < 9; ++i) net.post(1, on, one_byte(10 * net.restarts() + i));
                 } catch (const rill::rank_killed&) {
@@ -203,6 +204,7 @@ TEST_CASE("a killed rank says nothing, gets nothing, and may begin anew") {
                 net.inner().receive(0, farewell, soon(net));
                 while (net.receive(0, on, deadline::immediate)) ++heard;
                 CHECK_FALSE(net.aborted(on.context));
+                CHECK(net.inner().inquire(0, on.context, 1, deadline::immediate));
                 CHECK_FALSE(net.inquire(0, on.context, 1, deadline::immediate));
                 net.post(0, on, one_byte(1));
                 lost = scene.lost(1, 0);

@@ -29,12 +29,12 @@ namespace rill::inline RILL_ABI::simulated {
 
 /// One rank in a simulated network. Models `ConcurrentTransport`; an activity is a fiber, all run on one thread.
 ///
-/// The clock is virtual: computing takes no time, messages take what the network says, looking in vain takes
-/// `network::poll`. Messages to oneself, the release of a borrowed message, room in a mailbox and the control channel
-/// (abort, announce, inquire) take effect at once. A borrowed message is read where it lies, in the sender's memory; a
-/// buffer that is handed over is moved. Posts and receives allocate nothing once as many messages have been under way
-/// as ever will be. No message or sending may outlive the `run` that it comes from. A context that a rank has closed is
-/// not used by it again.
+/// The clock is virtual: what the program computes takes no time but that of `compute`, messages take what the network
+/// says, looking in vain takes `network::poll`. Messages to oneself, the release of a borrowed message, room in a
+/// mailbox and the control channel (abort, announce, inquire) take effect at once. A borrowed message is read where it
+/// lies, in the sender's memory; a buffer that is handed over is moved. Posts and receives allocate nothing once as
+/// many messages have been under way as ever will be. No message or sending may outlive the `run` that it comes from. A
+/// context that a rank has closed is not used by it again.
 class endpoint {
   public:
     using message = simulated::message;

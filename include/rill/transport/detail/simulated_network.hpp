@@ -27,6 +27,7 @@ struct network {
     any_model<network_card(rank_t)> cards{};
     /// How long `compute` takes; any `ComputeModel`. Without it: no time.
     compute_model computing{};
+    /// What goes wrong; its ranks must be there.
     fault_plan faults{};
     duration jitter{};                                  ///< adds to each message's latency, uniform in [0, jitter]
     std::uint64_t seed = 0;                             ///< of the jitter
