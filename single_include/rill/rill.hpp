@@ -6326,9 +6326,11 @@ class exchange {
         return std::move(*received);
     }
 
-    void enter(int round) {
+    /// Begins a round. `looks`: whether this operation asks later what may be overwritten, so that it pays to find out
+    /// now what has been read.
+    void enter(int round, bool looks = true) {
         round_ = round;
-        if (sent_.size() - oldest_ < many) return;
+        if (!looks || sent_.size() - oldest_ < many) return;
         // Looking in vain costs time in a simulated network: what the last round sent is seldom done.
         const auto looks_done = [&](sent& s) { return s.round + 1 < round_ && s.handle.done(); };
         while (oldest_ < sent_.size() && looks_done(sent_[oldest_])) ++oldest_;
@@ -6479,6 +6481,12 @@ int lookahead(const Plan& plan) {
     return 1;
 }
 
+/// Whether a state says that it leaves what it sends as it is until the end.
+template <class State>
+constexpr bool overwrites_nothing() {
+    return requires { requires State::overwrites_nothing; };
+}
+
 template <class Net, Schedule Plan, class State>
 void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
     for (int i = 0; i < plan.sends(round); ++i) {
@@ -6510,7 +6518,7 @@ void execute(exchange<Net>& call, const Plan& plan, State& state) {
     auto& arrivals = call.arrivals();
     const int ahead = detail::lookahead(plan);
     for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
-        call.enter(round);
+        call.enter(round, !detail::overwrites_nothing<State>());
         for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
             detail::send_round(call, plan, state, begun);
             if constexpr (ExpectingTransport<Net>) detail::expect_round(call, plan, state, begun);
@@ -7934,18 +7942,21 @@ request start(Group& group, Body&& body) {
 
 namespace rill::inline RILL_ABI {
 
+/// Where the next frame of a message begins, behind `size` bytes of frames.
+template <std::unsigned_integral Size>
+constexpr Size next_frame_at(Size size) {
+    return (size + frame_alignment - 1) / frame_alignment * frame_alignment;
+}
+
 /// Several frames as one message, copied into `memory`.
 inline byte_view join_frames(std::span<const byte_pieces> frames, arena& memory) {
-    constexpr auto aligned = [](std::size_t n) {
-        return (n + frame_alignment - 1) / frame_alignment * frame_alignment;
-    };
     std::size_t size = 0;
-    for (const byte_pieces& frame : frames) size = aligned(size) + frame.size_bytes();
+    for (const byte_pieces& frame : frames) size = next_frame_at(size) + frame.size_bytes();
     const byte_span whole = memory.take(size);
     std::byte* at = whole.data();
     for (const byte_pieces& frame : frames) {
         const auto written = static_cast<std::size_t>(at - whole.data());
-        at = std::fill_n(at, aligned(written) - written, std::byte{0});
+        at = std::fill_n(at, next_frame_at(written) - written, std::byte{0});
         for (byte_view piece : frame) at = std::copy(piece.begin(), piece.end(), at);
     }
     return whole;
@@ -7969,6 +7980,8 @@ class stream_state {
   public:
     using message = typename Net::message;
     using view = stream_view<T, Index>;
+
+    static constexpr bool overwrites_nothing = true;
 
     void attach(exchange<Net>& call, const Exec& executor = {}) {
         call_ = &call;
@@ -8467,6 +8480,8 @@ class gather_state {
   public:
     using message = typename Net::message;
     using view = stream_view<T, Index>;
+
+    static constexpr bool overwrites_nothing = true;
 
     void attach(exchange<Net>& call) { call_ = &call; }
 
