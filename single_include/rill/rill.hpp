@@ -6495,15 +6495,31 @@ void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) 
     }
 }
 
+/// Lets in what a round brings, from its message `first` on, and returns the first that is not let in: where
+/// `may_stop`, one whose place others still read. Let in now, it would come to other memory and be copied.
 template <class Net, Schedule Plan, class State>
-void expect_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
-    for (int i = 0; i < plan.receives(round); ++i) {
+int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round, int first, bool may_stop) {
+    for (int i = first; i < plan.receives(round); ++i) {
         const transfer from = plan.receive(round, i);
         std::span<const byte_span> targets;
         if constexpr (requires { state.place_for(from.parts); })
-            if (plan.kind(round) == action::copy) targets = state.place_for(from.parts);
+            if (plan.kind(round) == action::copy) {
+                if (state.has_free_place(from.parts))
+                    targets = state.place_for(from.parts);
+                else if (may_stop)
+                    return i;
+            }
         call.expect(from.peer, targets);
     }
+    return plan.receives(round);
+}
+
+/// Goes on where `expect_round` has stopped. What others read there was sent in earlier rounds and is received in
+/// those: none of them waits for the present one.
+template <class Net, Schedule Plan, class State>
+int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, int first) {
+    if constexpr (requires { state.await_place(part_range{}); }) state.await_place(plan.receive(round, first).parts);
+    return expect_round(call, plan, state, round, first, true);
 }
 
 }  // namespace detail
@@ -6519,12 +6535,16 @@ void execute(exchange<Net>& call, const Plan& plan, State& state) {
     const int ahead = detail::lookahead(plan);
     for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
         call.enter(round, !detail::overwrites_nothing<State>());
+        int let_in = 0;
         for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
             detail::send_round(call, plan, state, begun);
-            if constexpr (ExpectingTransport<Net>) detail::expect_round(call, plan, state, begun);
+            if constexpr (ExpectingTransport<Net>)
+                let_in = detail::expect_round(call, plan, state, begun, 0, ahead == 1);
         }
         for (int i = 0; i < plan.receives(round); ++i) {
             const transfer from = plan.receive(round, i);
+            if constexpr (ExpectingTransport<Net>)
+                if (ahead == 1 && i == let_in) let_in = detail::expect_rest(call, plan, state, round, i);
             arrivals.push_back({from, call.receive(from.peer)});
         }
         if (arrivals.empty()) continue;
@@ -6726,11 +6746,18 @@ class dense_state {
         }
     }
 
-    /// Where a message that brings finished `parts` may be put right away: header and values; nothing while the place
-    /// is being read. Until the next call.
+    /// Whether nobody reads where finished `parts` belong.
+    bool has_free_place(part_range parts) {
+        const byte_view target = bytes_of_place(parts);
+        return target.empty() || !call_->is_read(target);
+    }
+    void await_place(part_range parts) { call_->await_readers(bytes_of_place(parts)); }
+
+    /// Where a message that brings finished `parts` may be put right away, once the place is free: header and values.
+    /// Until the next call.
     std::span<const byte_span> place_for(part_range parts) {
-        const byte_span values = std::as_writable_bytes(writable(place::output, parts));
-        if (values.empty() || call_->is_read(values)) return {};
+        const byte_span values = bytes_of_place(parts);
+        if (values.empty()) return {};
         places_for_one_ = {headers_.take(wire::header_bytes), values};
         return places_for_one_;
     }
@@ -6752,6 +6779,7 @@ class dense_state {
     enum class place : unsigned char { input, output, scratch };
 
     segment range(part_range parts) const {
+        if (parts == part_range{0, static_cast<int>(places_.size())}) return {0, output_.size()};  // needs no division
         const segment first = chunk(parts.first);
         return {first.begin, parts.count() == 0 ? first.begin : chunk(parts.last - 1).end};
     }
@@ -6785,6 +6813,8 @@ class dense_state {
         if (scratch_.size() != output_.size()) scratch_.resize(output_.size());
         return std::span<T>(scratch_).subspan(s.begin, s.size());
     }
+
+    byte_span bytes_of_place(part_range parts) { return std::as_writable_bytes(writable(place::output, parts)); }
 
     void move_to_output(part_range parts) {
         if (place_of(parts) == place::output) return;

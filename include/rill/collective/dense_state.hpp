@@ -104,11 +104,18 @@ class dense_state {
         }
     }
 
-    /// Where a message that brings finished `parts` may be put right away: header and values; nothing while the place
-    /// is being read. Until the next call.
+    /// Whether nobody reads where finished `parts` belong.
+    bool has_free_place(part_range parts) {
+        const byte_view target = bytes_of_place(parts);
+        return target.empty() || !call_->is_read(target);
+    }
+    void await_place(part_range parts) { call_->await_readers(bytes_of_place(parts)); }
+
+    /// Where a message that brings finished `parts` may be put right away, once the place is free: header and values.
+    /// Until the next call.
     std::span<const byte_span> place_for(part_range parts) {
-        const byte_span values = std::as_writable_bytes(writable(place::output, parts));
-        if (values.empty() || call_->is_read(values)) return {};
+        const byte_span values = bytes_of_place(parts);
+        if (values.empty()) return {};
         places_for_one_ = {headers_.take(wire::header_bytes), values};
         return places_for_one_;
     }
@@ -130,6 +137,7 @@ class dense_state {
     enum class place : unsigned char { input, output, scratch };
 
     segment range(part_range parts) const {
+        if (parts == part_range{0, static_cast<int>(places_.size())}) return {0, output_.size()};  // needs no division
         const segment first = chunk(parts.first);
         return {first.begin, parts.count() == 0 ? first.begin : chunk(parts.last - 1).end};
     }
@@ -163,6 +171,8 @@ class dense_state {
         if (scratch_.size() != output_.size()) scratch_.resize(output_.size());
         return std::span<T>(scratch_).subspan(s.begin, s.size());
     }
+
+    byte_span bytes_of_place(part_range parts) { return std::as_writable_bytes(writable(place::output, parts)); }
 
     void move_to_output(part_range parts) {
         if (place_of(parts) == place::output) return;

@@ -45,15 +45,31 @@ void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) 
     }
 }
 
+/// Lets in what a round brings, from its message `first` on, and returns the first that is not let in: where
+/// `may_stop`, one whose place others still read. Let in now, it would come to other memory and be copied.
 template <class Net, Schedule Plan, class State>
-void expect_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
-    for (int i = 0; i < plan.receives(round); ++i) {
+int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round, int first, bool may_stop) {
+    for (int i = first; i < plan.receives(round); ++i) {
         const transfer from = plan.receive(round, i);
         std::span<const byte_span> targets;
         if constexpr (requires { state.place_for(from.parts); })
-            if (plan.kind(round) == action::copy) targets = state.place_for(from.parts);
+            if (plan.kind(round) == action::copy) {
+                if (state.has_free_place(from.parts))
+                    targets = state.place_for(from.parts);
+                else if (may_stop)
+                    return i;
+            }
         call.expect(from.peer, targets);
     }
+    return plan.receives(round);
+}
+
+/// Goes on where `expect_round` has stopped. What others read there was sent in earlier rounds and is received in
+/// those: none of them waits for the present one.
+template <class Net, Schedule Plan, class State>
+int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, int first) {
+    if constexpr (requires { state.await_place(part_range{}); }) state.await_place(plan.receive(round, first).parts);
+    return expect_round(call, plan, state, round, first, true);
 }
 
 }  // namespace detail
@@ -69,12 +85,16 @@ void execute(exchange<Net>& call, const Plan& plan, State& state) {
     const int ahead = detail::lookahead(plan);
     for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
         call.enter(round, !detail::overwrites_nothing<State>());
+        int let_in = 0;
         for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
             detail::send_round(call, plan, state, begun);
-            if constexpr (ExpectingTransport<Net>) detail::expect_round(call, plan, state, begun);
+            if constexpr (ExpectingTransport<Net>)
+                let_in = detail::expect_round(call, plan, state, begun, 0, ahead == 1);
         }
         for (int i = 0; i < plan.receives(round); ++i) {
             const transfer from = plan.receive(round, i);
+            if constexpr (ExpectingTransport<Net>)
+                if (ahead == 1 && i == let_in) let_in = detail::expect_rest(call, plan, state, round, i);
             arrivals.push_back({from, call.receive(from.peer)});
         }
         if (arrivals.empty()) continue;
