@@ -23,7 +23,7 @@ struct options {
     std::size_t chunk_bytes = 0;
     /// Receives by MPI_Improbe and MPI_Mrecv; otherwise, and where the library lacks them, by MPI_Iprobe and MPI_Recv.
     bool matched_probes = detail::has_matched_probes;
-    /// A wait looks this often if there are at least as many cores as ranks, then gives its core away between looks;
+    /// A wait looks this often if there are at least as many cores as ranks, then gives its core away every few looks;
     /// the waits of activities that are threads sleep for `nap` instead after as many times again.
     int spins = 2000;
     duration nap = microseconds(20);

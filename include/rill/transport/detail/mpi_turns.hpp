@@ -34,6 +34,9 @@ class optional_mutex {
 };
 
 /// What a wait does between two looks: it polls for a while, then gives its core away.
+///
+/// Not after each look: a library looks first and makes progress then, so that a message is found one look after it has
+/// come, and Open MPI may itself give the core away at the end of a look.
 class turns {
   public:
     /// `neighbours`: the ranks that share this one's cores, and this one.
@@ -51,11 +54,13 @@ class turns {
         const bool naps = sleeps || (own_activity != nullptr && looks > spins + spins_);
         if (naps && nap_.ns > 0 && !is_simulation)
             std::this_thread::sleep_for(std::chrono::nanoseconds(nap_.ns));
-        else
+        else if (looks % looks_per_yield == looks_per_yield - 1)
             std::this_thread::yield();
     }
 
   private:
+    static constexpr std::int64_t looks_per_yield = 4;
+
     bool is_crowded() const { return neighbours_ * (1 + threads_.load(std::memory_order_relaxed)) > cores_; }
 
     int spins_ = 0;
