@@ -1,0 +1,121 @@
+#include "arguments.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace plan {
+
+namespace {
+
+constexpr const char* purpose =
+    "Predicts what a step of data-parallel training takes on a network that need not exist: all topologies of rill,\n"
+    "dense and with compressed gradients, by the latency and the bandwidth of the ranks' cards. Counts every message\n"
+    "of every rank, headers included, with the simulated network's own arithmetic. Says what to choose, and when not\n"
+    "to compress. Computing for the exchange itself (folds, coding) takes no time here.";
+
+constexpr const char* more =
+    "Stragglers, of the time that --compute gives as the mean:\n"
+    "  none               all ranks take that time\n"
+    "  uniform:SPREAD     between 1 - SPREAD and 1 + SPREAD times as long\n"
+    "  exponential:TAIL   a share of 1 - TAIL is fixed, the rest is exponential (CodedReduce's model)\n"
+    "  slow:RANKS:FACTOR  so many ranks take FACTOR times as long\n"
+    "  trace:FILE         measured: a line of seconds for each rank; --compute is not looked at\n\n"
+    "Examples:\n"
+    "  rill_plan --ranks 1000 --bandwidth 1gbit --latency 50us --model-size 25M --density 0.01\n"
+    "  rill_plan --ranks 64 --compute 120ms --stragglers exponential:0.3 --svg plan.svg\n"
+    "  rill_plan --ranks 16 --model-size 407050 --gradients measured.f32 --csv plan.csv\n\n"
+    "Exit codes: 0 done; 1 a file that cannot be read or written, or --verify found another time; more than 1 wrong\n"
+    "arguments.";
+
+using units = std::vector<std::pair<std::string, double>>;
+
+/// Takes `1.5gbit` for 187500000: a number and one of `known`, whichever case. Keeps all digits.
+CLI::Validator with_unit(const units& known, const std::string& name) {
+    const auto convert = [known](std::string& text) -> std::string {
+        char* end = nullptr;
+        const double number = std::strtod(text.c_str(), &end);
+        if (end == text.c_str() || !std::isfinite(number) || number < 0) return "'" + text + "' is no number";
+        std::string unit = end, all;
+        for (char& c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        for (const auto& [name_of, factor] : known) {
+            if (unit == name_of) {
+                char exact[40];
+                std::snprintf(exact, sizeof exact, "%.17g", number * factor);
+                text = exact;
+                return {};
+            }
+            all += (all.empty() ? "" : ", ") + (name_of.empty() ? "none" : name_of);
+        }
+        return "'" + text + "' needs one of the units " + all;
+    };
+    return {convert, name, "with a unit"};
+}
+
+const units times = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+const units rates = {{"kbit", 125}, {"mbit", 125e3}, {"gbit", 125e6}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}};
+const units counts = {{"", 1}, {"k", 1e3}, {"m", 1e6}, {"g", 1e9}};
+
+void describe(CLI::App& app, arguments& chosen, double& size) {
+    const CLI::Validator time = with_unit(times, "TIME"), rate = with_unit(rates, "RATE");
+    app.add_option("--ranks", chosen.ranks, "how many exchange gradients [1000]")->check(CLI::Range(2, 4096));
+    app.add_option("--bandwidth", chosen.bandwidth,
+                   "of each rank's card, both ways at once: kbit, mbit, gbit, or kB, MB, GB a second [1gbit]")
+        ->transform(rate)
+        ->check(CLI::Range(1.0, 1e18));
+    app.add_option("--latency", chosen.latency, "of a message [50us]")->transform(time)->check(CLI::Range(0.0, 1e6));
+    app.add_option("--model-size", size, "parameters (float32): a number, or thousands k, millions M [25M]")
+        ->transform(with_unit(counts, "COUNT"))
+        ->check(CLI::Range(1.0, 4e9));
+    app.add_option("--density", chosen.density, "share of its gradient that a rank sends, in (0, 1] [0.01]")
+        ->check(CLI::Range(1e-9, 1.0));
+    app.add_option(
+           "--gradients", chosen.gradients,
+           "file of one or more gradients, float32 one after the other: how much selections overlap is measured "
+           "on them; without it, they are independent")
+        ->check(CLI::ExistingFile);
+    app.add_option("--compute", chosen.compute, "what a step takes a rank by itself, the mean; 0s: unknown [0s]")
+        ->transform(time)
+        ->check(CLI::Range(0.0, 1e6));
+    app.add_option("--select", chosen.select, "what choosing the entries takes a rank in each step [0s]")
+        ->transform(time)
+        ->check(CLI::Range(0.0, 1e6));
+    app.add_option("--stragglers", chosen.stragglers, "how ranks differ, see below [none]");
+    app.add_option("--seed", chosen.seed, "of the stragglers' times [1]");
+    app.add_option("--csv", chosen.csv, "file for the figures");
+    app.add_option("--svg", chosen.svg, "file for a picture: speed-up against ranks");
+    app.add_flag("--verify", chosen.verify,
+                 "runs the recommended exchange in the simulated network and compares; for small plans");
+}
+
+}  // namespace
+
+arguments read_arguments(int argc, char** argv) {
+    arguments chosen;
+    auto size = static_cast<double>(chosen.model_size);
+    CLI::App app{purpose, "rill_plan"};
+    app.footer(more);
+    describe(app, chosen, size);
+    try {
+        app.parse(argc, argv);
+        chosen.model_size = static_cast<std::size_t>(std::llround(size));
+        if (chosen.verify && static_cast<double>(chosen.ranks) * size > 2e8)
+            throw CLI::ValidationError("--verify",
+                                       "holds all gradients at once: ranks x parameters at most 200 million");
+        if (chosen.verify && !chosen.gradients.empty())
+            throw CLI::ValidationError("--verify", "runs with random coordinates, not with those of --gradients");
+        const bool needs_compute = chosen.stragglers != "none" && chosen.stragglers.rfind("trace:", 0) != 0;
+        if (needs_compute && chosen.compute == 0)
+            throw CLI::ValidationError("--stragglers", "needs --compute: the time of which they take more or less");
+    } catch (const CLI::ParseError& stop) {
+        std::exit(app.exit(stop));
+    }
+    return chosen;
+}
+
+}  // namespace plan

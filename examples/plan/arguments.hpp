@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace plan {
+
+struct arguments {
+    int ranks = 1000;
+    double bandwidth = 125e6;  ///< bytes per second of a rank's card
+    double latency = 50e-6;    ///< seconds
+    std::size_t model_size = 25'000'000;
+    double density = 0.01;
+    std::string gradients;  ///< file; empty: the density is uniform
+    double compute = 0;     ///< seconds of a step's own work, the mean
+    double select = 0;      ///< seconds that choosing what to send takes
+    std::string stragglers = "none";
+    std::uint64_t seed = 1;
+    std::string csv;
+    std::string svg;
+    bool verify = false;
+};
+
+/// Reads the command line. Prints the help, or what is wrong, and ends the program where there is nothing to do.
+arguments read_arguments(int argc, char** argv);
+
+}  // namespace plan

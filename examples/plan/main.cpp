@@ -1,0 +1,55 @@
+// Predicts step times and traffic of all topologies and compressors on a network, and says what to choose.
+#include "arguments.hpp"
+#include "forecast.hpp"
+#include "picture.hpp"
+#include "report.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+namespace {
+
+constexpr double tolerance = 0.05;  // coordinates at random are never as many as expected
+
+/// Powers of two up to the ranks that were asked for, and those.
+std::vector<plan::forecast> for_picture(const plan::arguments& chosen, const plan::frequencies& overlap,
+                                        const plan::forecast& last) {
+    std::vector<plan::forecast> all;
+    for (int ranks = 2; ranks < chosen.ranks; ranks *= 2) all.push_back(plan::predict_all(chosen, overlap, ranks));
+    all.push_back(last);
+    return all;
+}
+
+int verify(const plan::arguments& chosen, const plan::row& which) {
+    const double seen = plan::simulate(chosen, which);
+    const double off = std::abs(seen - which.exchange) / which.exchange;
+    std::printf("\nsimulated: the exchange takes %.3f ms, predicted %.3f ms: %.2f %% off\n", seen * 1e3,
+                which.exchange * 1e3, off * 100);
+    if (off <= tolerance) return 0;
+    std::fprintf(stderr, "rill_plan: expected at most %.0f %%\n", tolerance * 100);
+    return 1;
+}
+
+int run(const plan::arguments& chosen) {
+    const plan::frequencies overlap = plan::measure_overlap(chosen);
+    const plan::forecast all = plan::predict_all(chosen, overlap, chosen.ranks);
+    plan::print_table(chosen, all);
+    plan::print_advice(chosen, all);
+    if (!chosen.csv.empty()) plan::write_text(chosen.csv, plan::to_csv(all));
+    if (!chosen.svg.empty()) plan::write_text(chosen.svg, plan::draw(for_picture(chosen, overlap, all)));
+    return chosen.verify ? verify(chosen, all.recommended()) : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const plan::arguments chosen = plan::read_arguments(argc, argv);
+    try {
+        return run(chosen);
+    } catch (const std::exception& problem) {
+        std::fprintf(stderr, "rill_plan: %s\n", problem.what());
+    }
+    return 1;
+}

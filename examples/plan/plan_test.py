@@ -1,0 +1,101 @@
+"""The planner's files, and what it says of wrong arguments.  usage: plan_test.py RILL_PLAN"""
+
+import array
+import csv
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as tree
+
+PLAN = sys.argv.pop(1)
+SMALL = ["--ranks", "8", "--model-size", "10k"]
+
+
+def run(*arguments):
+    return subprocess.run([PLAN, *arguments], capture_output=True, text=True, timeout=60)
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def rows(self, *arguments):
+        file = self.folder / "plan.csv"
+        done = run(*SMALL, *arguments, "--csv", str(file))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with file.open() as lines:
+            return {(row["topology"], row["compressor"]): row for row in csv.DictReader(lines)}
+
+    def test_csv(self):
+        rows = self.rows("--latency", "10us", "--compute", "1ms")
+        self.assertEqual(len(rows), 28)
+        ring = rows["ring", "none"]
+        self.assertEqual(int(ring["all_bytes"]), 14 * (4 * 10_000 + 8 * 96))
+        self.assertAlmostEqual(float(ring["latency_s"]), 14e-6 * 10)
+        self.assertAlmostEqual(float(ring["step_s"]), 1e-3 + float(ring["exchange_s"]))
+        self.assertAlmostEqual(float(ring["speed_up"]), 8e-3 / float(ring["step_s"]), 6)
+
+    def test_picture(self):
+        for compute in (["--compute", "1ms"], []):
+            file = self.folder / "plan.svg"
+            done = run(*SMALL, *compute, "--svg", str(file))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            picture = tree.parse(file).getroot()
+            lines = [e for e in picture.iter() if e.tag.endswith("polyline")]
+            self.assertEqual(len(lines), 5)
+            self.assertEqual({len(line.get("points").split()) for line in lines}, {3})  # 2, 4 and 8 ranks
+
+    def test_measured_overlap(self):
+        # Large where all ranks' gradients are: their selections overlap, and less has to be sent back.
+        draw = random.Random(1)
+        values = array.array("f")
+        for _ in range(3):
+            values.extend(draw.gauss(0, 10 if i < 200 else 0.1) for i in range(10_000))
+        file = self.folder / "gradients.f32"
+        file.write_bytes(values.tobytes())
+        measured, uniform = self.rows("--gradients", str(file)), self.rows()
+        way = "recursive_doubling", "top_k"
+        self.assertLess(int(measured[way]["all_bytes"]), 0.9 * int(uniform[way]["all_bytes"]))
+        file.write_bytes(values.tobytes()[:-4])
+        self.assertIn("holds no whole number of gradients of 10000 float32", run(*SMALL, "--gradients", str(file)).stderr)
+
+    def test_stragglers(self):
+        trace = self.folder / "times"
+        trace.write_text("0.001, 0.003\n0.002, 0.002\n")
+        rows = self.rows("--stragglers", f"trace:{trace}")
+        ring = rows["ring", "none"]
+        self.assertAlmostEqual(float(ring["step_s"]), 0.0025 + float(ring["exchange_s"]))
+        alone = {kind: float(self.rows("--compute", "1ms", "--stragglers", kind)["ring", "none"]["step_s"])
+                 for kind in ("none", "uniform:0.5", "exponential:0.5", "slow:1:2")}
+        exchange = float(ring["exchange_s"])
+        self.assertAlmostEqual(alone["none"], 0.001 + exchange)
+        self.assertAlmostEqual(alone["slow:1:2"], 0.002 + exchange)
+        # In expectation: of 8 uniform ones 0.5 + 8/9, of 8 exponential ones 0.5 + H(8)/2, each of a millisecond.
+        self.assertAlmostEqual(alone["uniform:0.5"] - exchange, 0.001389, delta=0.00003)
+        self.assertAlmostEqual(alone["exponential:0.5"] - exchange, 0.001859, delta=0.00008)
+
+    def test_wrong_arguments(self):
+        for arguments, message in {
+            ("--bandwidth", "10"): "'10' needs one of the units",
+            ("--latency", "fast"): "'fast' is no number",
+            ("--ranks", "1"): "not in range",
+            ("--density", "2"): "not in range",
+            ("--gradients", "/nowhere/at/all"): "File does not exist",
+            ("--stragglers", "uniform:0.5"): "needs --compute",
+            ("--stragglers", "uniform:2", "--compute", "1s"): "is none of none, uniform:SPREAD",
+            ("--csv", "/nowhere/at/all"): "/nowhere/at/all: cannot be written",
+            ("--ranks", "4096", "--verify"): "at most 200 million",
+        }.items():
+            with self.subTest(arguments=arguments):
+                done = run("--model-size", "100k", *(["--ranks", "8"] if arguments[0] != "--ranks" else []), *arguments)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(message, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "arguments.hpp"
+#include "forecast.hpp"
+
+#include <string>
+
+namespace plan {
+
+/// Prints what was predicted, a line for each topology and compressor.
+void print_table(const arguments& chosen, const forecast& all);
+
+/// Prints what to choose, and why; above all when not to compress.
+void print_advice(const arguments& chosen, const forecast& all);
+
+std::string to_csv(const forecast& all);
+
+/// Throws `std::runtime_error` where the file cannot be written.
+void write_text(const std::string& path, const std::string& text);
+
+}  // namespace plan

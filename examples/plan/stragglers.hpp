@@ -1,0 +1,16 @@
+#pragma once
+
+#include "arguments.hpp"
+
+namespace plan {
+
+/// What the ranks compute before they exchange gradients, in seconds.
+struct waiting {
+    double alone = 0;    ///< a rank by itself, in the mean
+    double slowest = 0;  ///< the slowest of all, in the mean over steps
+};
+
+/// By the model that `--stragglers` names; throws `std::runtime_error` where it names none.
+waiting wait_for(const arguments& chosen, int ranks);
+
+}  // namespace plan
