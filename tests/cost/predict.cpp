@@ -62,6 +62,27 @@ outcome simulate_sparse(const Shape& shape, int ranks, std::size_t dimension, st
     });
 }
 
+/// A star in which each message carries three parts.
+struct star_in_parts : topology::star {
+    struct schedule {
+        topology::tree_schedule whole{};
+
+        constexpr int parts() const { return 3; }
+        constexpr int rounds() const { return whole.rounds(); }
+        constexpr action kind(int round) const { return whole.kind(round); }
+        constexpr int sends(int round) const { return whole.sends(round); }
+        constexpr transfer send(int round, int i) const { return {whole.send(round, i).peer, {0, 3}}; }
+        constexpr int receives(int round) const { return whole.receives(round); }
+        constexpr transfer receive(int round, int i) const { return {whole.receive(round, i).peer, {0, 3}}; }
+        friend constexpr bool operator==(const schedule&, const schedule&) = default;
+    };
+    static constexpr const char* name = "star_in_parts";
+
+    constexpr schedule all_reduce(int size, rank_t rank) const { return {topology::star::all_reduce(size, rank)}; }
+    friend constexpr bool operator==(star_in_parts, star_in_parts) = default;
+};
+static_assert(Topology<star_in_parts>);
+
 void compare(const outcome& seen, const cost::prediction& predicted) {
     CHECK(seen.elapsed.ns == predicted.elapsed.ns);
     CHECK(seen.ranks == predicted.ranks);
@@ -101,14 +122,20 @@ TEST_CASE("sparse: the same where the unions are known, in frames of one part an
     });
 }
 
-TEST_CASE("lossy copies: each part has a frame of its own") {
-    const stream_codings codings{.copy = {.values = value_coding::qsgd4, .bucket = 64}};
-    for (const int ranks : {2, 5, 8}) {
-        const topology::halving_doubling shape;
+TEST_CASE("lossy codings: each part has a frame of its own, also in messages of several") {
+    const coding rounded{.values = value_coding::qsgd4, .bucket = 64};
+    const auto check = [](const auto& shape, int ranks, const stream_codings& codings) {
+        CAPTURE(shape.name);
+        CAPTURE(ranks);
         cost::stream_messages messages(1003, every{7}, codings);
         compare(simulate_sparse(shape, ranks, 1003, 7, codings, uneven),
                 cost::predict_all_reduce(shape, ranks, messages, uneven));
-    }
+    };
+    for (const int ranks : {2, 5, 8})
+        for (const stream_codings& codings : {stream_codings{.copy = rounded}, {.contribution = rounded}}) {
+            check(topology::halving_doubling{}, ranks, codings);
+            check(star_in_parts{}, ranks, codings);
+        }
 }
 
 TEST_CASE("other collectives are schedules too") {

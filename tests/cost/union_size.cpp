@@ -58,3 +58,17 @@ TEST_CASE("measured frequencies know where gradients are large, and so that unio
         CHECK(measured(range, 8) == doctest::Approx(united(others, range)).epsilon(0.06));
     CHECK(measured({0, 50'000}, 8) < 0.8 * cost::uniform_density{measured.density()}({0, 50'000}, 8));
 }
+
+TEST_CASE("frequencies by hand: parts of buckets, a last bucket that is shorter") {
+    cost::selection_frequency measured(10, 4);
+    CHECK(measured({0, 10}, 3) == 0);
+    const std::vector<std::uint32_t> selected{0, 3, 9};
+    measured.add(std::span<const std::uint32_t>(selected));
+    CHECK(measured({0, 4}, 1) == doctest::Approx(2));
+    CHECK(measured({1, 2}, 1) == doctest::Approx(0.5));
+    CHECK(measured({3, 9}, 1) == doctest::Approx(0.5 + 0.5));
+    CHECK(measured({0, 10}, 2) == doctest::Approx(3 + 1.5));
+    measured.add(std::span<const std::uint32_t>{});
+    CHECK(measured({0, 4}, 1) == doctest::Approx(1));
+    CHECK(measured.density() == doctest::Approx(0.15));
+}
