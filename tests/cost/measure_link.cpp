@@ -96,6 +96,11 @@ TEST_CASE("the fit: by hand, with noise, and where latency is nothing") {
         {100, nanoseconds(2 * 10'150)}, {10'000, nanoseconds(2 * 19'900)}, {1'000'000, nanoseconds(2 * 1'012'000)}});
     CHECK(static_cast<double>(noisy.latency.ns) == doctest::Approx(10'000).epsilon(0.01));
     CHECK(static_cast<double>(noisy.bandwidth) == doctest::Approx(1e9).epsilon(0.01));
+    const auto late = cost::detail::fit_link(std::vector<round_trip>{{100, nanoseconds(2 * 10'100)},
+                                                                     {10'000, nanoseconds(2 * 20'000)},
+                                                                     {250'000, nanoseconds(2 * 285'000)},  // 10 % late
+                                                                     {1'000'000, nanoseconds(2 * 1'010'000)}});
+    CHECK(static_cast<double>(late.latency.ns) == doctest::Approx(10'000).epsilon(0.02));
     const auto steep = cost::detail::fit_link(
         std::vector<round_trip>{{100, nanoseconds(2)}, {10'000, nanoseconds(20'900)}, {100'000, nanoseconds(230'000)}});
     CHECK(steep.latency >= duration{});

@@ -17,6 +17,33 @@
 #include <string>
 #include <vector>
 
+namespace support {
+
+/// A star in which each message carries three parts.
+struct star_in_parts : rill::topology::star {
+    struct schedule {
+        rill::topology::tree_schedule whole{};
+
+        constexpr int parts() const { return 3; }
+        constexpr int rounds() const { return whole.rounds(); }
+        constexpr rill::action kind(int round) const { return whole.kind(round); }
+        constexpr int sends(int round) const { return whole.sends(round); }
+        constexpr rill::transfer send(int round, int i) const { return {whole.send(round, i).peer, {0, 3}}; }
+        constexpr int receives(int round) const { return whole.receives(round); }
+        constexpr rill::transfer receive(int round, int i) const { return {whole.receive(round, i).peer, {0, 3}}; }
+        friend constexpr bool operator==(const schedule&, const schedule&) = default;
+    };
+    static constexpr const char* name = "star_in_parts";
+
+    constexpr schedule all_reduce(int size, rill::rank_t rank) const {
+        return {rill::topology::star::all_reduce(size, rank)};
+    }
+    friend constexpr bool operator==(star_in_parts, star_in_parts) = default;
+};
+static_assert(rill::Topology<star_in_parts>);
+
+}  // namespace support
+
 namespace {
 
 using namespace rill;
@@ -61,27 +88,6 @@ outcome simulate_sparse(const Shape& shape, int ranks, std::size_t dimension, st
         return all_reduce(workers, mine, result, aggregate::sum{}, codings);
     });
 }
-
-/// A star in which each message carries three parts.
-struct star_in_parts : topology::star {
-    struct schedule {
-        topology::tree_schedule whole{};
-
-        constexpr int parts() const { return 3; }
-        constexpr int rounds() const { return whole.rounds(); }
-        constexpr action kind(int round) const { return whole.kind(round); }
-        constexpr int sends(int round) const { return whole.sends(round); }
-        constexpr transfer send(int round, int i) const { return {whole.send(round, i).peer, {0, 3}}; }
-        constexpr int receives(int round) const { return whole.receives(round); }
-        constexpr transfer receive(int round, int i) const { return {whole.receive(round, i).peer, {0, 3}}; }
-        friend constexpr bool operator==(const schedule&, const schedule&) = default;
-    };
-    static constexpr const char* name = "star_in_parts";
-
-    constexpr schedule all_reduce(int size, rank_t rank) const { return {topology::star::all_reduce(size, rank)}; }
-    friend constexpr bool operator==(star_in_parts, star_in_parts) = default;
-};
-static_assert(Topology<star_in_parts>);
 
 void compare(const outcome& seen, const cost::prediction& predicted) {
     CHECK(seen.elapsed.ns == predicted.elapsed.ns);
@@ -134,7 +140,7 @@ TEST_CASE("lossy codings: each part has a frame of its own, also in messages of 
     for (const int ranks : {2, 5, 8})
         for (const stream_codings& codings : {stream_codings{.copy = rounded}, {.contribution = rounded}}) {
             check(topology::halving_doubling{}, ranks, codings);
-            check(star_in_parts{}, ranks, codings);
+            check(support::star_in_parts{}, ranks, codings);
         }
 }
 
