@@ -1,6 +1,8 @@
 #include <rill/collective/chunks.hpp>
 
+#include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/collective/reduce_scatter.hpp>
 #include <rill/topology/halving_doubling.hpp>
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
@@ -35,6 +37,7 @@ std::vector<float> reals(int rank, std::size_t n) {
     return made;
 }
 
+/// As all_reduce gives it, and as reduce_scatter and all_gather do.
 template <class Shape, class Net>
 std::vector<float> sum_of_reals(Net& net, std::size_t n, bool in_place) {
     group workers{net, Shape{}};
@@ -44,6 +47,11 @@ std::vector<float> sum_of_reals(Net& net, std::size_t n, bool in_place) {
         all_reduce(workers, output, output);
     else
         all_reduce(workers, input, output);
+    const auto ranks = static_cast<std::size_t>(net.size());
+    std::vector<float> part(split(n, ranks, static_cast<std::size_t>(net.rank())).size()), gathered(n);
+    if (reduce_scatter(workers, input, part).contributors != net.size()) return {};
+    if (all_gather(workers, part, gathered).contributors != net.size()) return {};
+    output.insert(output.end(), gathered.begin(), gathered.end());
     return output;
 }
 
@@ -70,6 +78,7 @@ void compare_with_whole() {
         for (std::size_t n : {0U, 1U, 65U, 1000U})
             in_process::run(ranks, [&](in_process::endpoint& net) {
                 const std::vector<float> whole = sum_of_reals<Shape>(net, n, false);
+                if (whole.size() != 2 * n) all.add("not every rank contributes");
                 choosy<in_process::endpoint> picky(net, 20);
                 foreseeing<in_process::endpoint> eager(net, 20);
                 const std::string where = "P=" + std::to_string(ranks) + " N=" + std::to_string(n);

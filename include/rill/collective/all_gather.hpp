@@ -26,19 +26,21 @@ receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
     using T = tensor_element<Out>;
     auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
-    const auto plan = lane.shape().all_gather(lane.size(), lane.rank());
-    const segment place = part_of(lane, size_of(output));
+    const std::size_t size = size_of(output);
+    const auto plan = in_chunks(lane.net(), lane.shape().all_gather(lane.size(), lane.rank()), size * sizeof(T));
+    const auto chunks = static_cast<std::uint64_t>(plan.chunks());
+    const segment place = part_of(lane, size);
     std::span<T> all;
     return run_schedule(
-        lane, signature_of<T>(operation::all_gather, size_of(output), aggregate::sum{}), plan, state,
+        lane, signature_of<T>(operation::all_gather, size, aggregate::sum{}, 0, chunks), plan, state,
         [&](const wire::header& head) {
             all = elements_of_output(output, stage);
             place_input(input, output, all.subspan(place.begin, place.size()), stage);
-            state.begin(head, plan.parts(), std::span<const T>(all), all, tally{}, aggregate::sum{});
+            state.begin(head, plan.parts(), std::span<const T>(all), all, tally{}, aggregate::sum{}, plan.chunks());
         },
         [&](receipt& result) {
             tally total{0, 0, 0};
-            for (int part = 0; part < plan.parts(); ++part) total = total + state.total(part);
+            for (int part = 0; part < plan.parts(); part += plan.chunks()) total = total + state.total(part);
             total.describe(result);
             deliver(all, output);
         });

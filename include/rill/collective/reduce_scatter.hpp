@@ -17,17 +17,20 @@ receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fol
     auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
-    const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
     const std::size_t size = size_of(input);
+    const auto plan = in_chunks(lane.net(), lane.shape().reduce_scatter(lane.size(), lane.rank()), size * sizeof(T));
+    const auto chunks = static_cast<std::uint64_t>(plan.chunks());
+    const part_range own = plan.chunks_of(lane.rank());
     return run_schedule(
-        lane, signature_of<T>(operation::reduce_scatter, size, fold), plan, state,
+        lane, signature_of<T>(operation::reduce_scatter, size, fold, 0, chunks), plan, state,
         [&](const wire::header& head) {
             accumulator.resize(size);
-            state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator), tally{}, fold);
+            state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator), tally{}, fold,
+                        plan.chunks());
         },
         [&](receipt& result) {
-            state.total(lane.rank()).describe(result);
-            write_tensor(state.finish({lane.rank(), lane.rank() + 1}), output);
+            state.total(own.first).describe(result);
+            write_tensor(state.finish(own), output);
         });
 }
 

@@ -32,6 +32,8 @@ class chunked_schedule {
     }
 
     constexpr int chunks() const { return chunks_; }
+    /// Of a part of the whole.
+    constexpr part_range chunks_of(int part) const { return {part * chunks_, (part + 1) * chunks_}; }
     constexpr int lookahead() const { return chunks_ < most_ahead ? chunks_ : most_ahead; }
 
     constexpr int parts() const { return whole_.parts() * chunks_; }

@@ -1,0 +1,103 @@
+// Times four collectives: `mpi`, started by mpirun over the mpi transport, or `simulated RANKS`, in virtual time on a
+// network of the same cards. Prints the seconds per call of each sample, the slowest rank's, as JSON.
+#include <rill/aggregate/max.hpp>
+#include <rill/collective/all_gather.hpp>
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/barrier.hpp>
+#include <rill/collective/broadcast.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/collective/reduce_scatter.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/topology/tree.hpp>
+#include <rill/transport/mpi.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+constexpr const char* usage = "usage: bench_simulation_collectives_mpi mpi|simulated RANKS ENTRIES SAMPLES\n";
+
+/// The emulated cluster: 200 Mbit/s in each direction, and what a small message takes there.
+const rill::simulated::network cluster{
+    .latency = rill::microseconds(100),
+    .bandwidth = 25'000'000,
+    .cards = [](rill::rank_t) { return rill::network_card::full_duplex(25'000'000); },
+};
+
+template <class Net>
+class stopwatch {
+  public:
+    stopwatch(Net& net, int samples) : net_(net), workers_(net, rill::topology::ring{}), samples_(samples) {}
+
+    /// Prints, as rank 0, what `call()` takes.
+    template <class Call>
+    void print(const char* name, Call call) {
+        if (net_.rank() == 0) std::printf("%s\"%s\": [", is_first_ ? "{" : "], ", name);
+        is_first_ = false;
+        for (int sample = -1; sample < samples_; ++sample) {  // the first is warm-up
+            rill::barrier(workers_);
+            const rill::time_point start = net_.now();
+            call();
+            std::array<std::int64_t, 1> took{(net_.now() - start).ns};
+            rill::all_reduce(workers_, took, took, rill::aggregate::max{});
+            if (net_.rank() == 0 && sample >= 0)
+                std::printf("%s%.9f", sample == 0 ? "" : ", ", static_cast<double>(took[0]) * 1e-9);
+        }
+    }
+    void end() const {
+        if (net_.rank() == 0) std::printf("]}\n");
+    }
+
+  private:
+    Net& net_;
+    rill::group<Net, rill::topology::ring> workers_;
+    int samples_;
+    bool is_first_ = true;
+};
+
+template <class Net>
+void time_all(Net& net, std::size_t entries, int samples) {
+    rill::group ring{net, rill::topology::ring{}};
+    rill::group tree{net, rill::topology::tree{}};
+    std::vector<float> input(entries, 1), output(entries);
+    std::vector<float> part(
+        rill::split(entries, static_cast<std::size_t>(net.size()), static_cast<std::size_t>(net.rank())).size());
+    stopwatch watch(net, samples);
+    watch.print("all_reduce", [&] { rill::all_reduce(ring, input, output); });
+    watch.print("reduce_scatter", [&] { rill::reduce_scatter(ring, input, part); });
+    watch.print("all_gather", [&] { rill::all_gather(ring, part, output); });
+    watch.print("broadcast", [&] { rill::broadcast(tree, input, 0); });
+    watch.end();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 5) {
+        std::fputs(usage, stderr);
+        return 2;
+    }
+    const int ranks = std::atoi(argv[2]), samples = std::atoi(argv[4]);
+    const auto entries = static_cast<std::size_t>(std::atoll(argv[3]));
+    try {
+        if (std::string_view(argv[1]) == "simulated") {
+            rill::simulated::run(ranks, cluster, [&](auto& net) { time_all(net, entries, samples); });
+            return 0;
+        }
+        const rill::mpi::environment library;
+        rill::mpi::run([&](rill::mpi::endpoint& net) { time_all(net, entries, samples); });
+        return 0;
+    } catch (const std::exception& problem) {
+        std::fprintf(stderr, "bench_simulation_collectives_mpi: %s\n", problem.what());
+        return 1;
+    }
+}
