@@ -6966,6 +6966,8 @@ class chunked_schedule {
     }
 
     constexpr int chunks() const { return chunks_; }
+    /// Of a part of the whole.
+    constexpr part_range chunks_of(int part) const { return {part * chunks_, (part + 1) * chunks_}; }
     constexpr int lookahead() const { return chunks_ < most_ahead ? chunks_ : most_ahead; }
 
     constexpr int parts() const { return whole_.parts() * chunks_; }
@@ -8616,19 +8618,21 @@ receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
     using T = tensor_element<Out>;
     auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
-    const auto plan = lane.shape().all_gather(lane.size(), lane.rank());
-    const segment place = part_of(lane, size_of(output));
+    const std::size_t size = size_of(output);
+    const auto plan = in_chunks(lane.net(), lane.shape().all_gather(lane.size(), lane.rank()), size * sizeof(T));
+    const auto chunks = static_cast<std::uint64_t>(plan.chunks());
+    const segment place = part_of(lane, size);
     std::span<T> all;
     return run_schedule(
-        lane, signature_of<T>(operation::all_gather, size_of(output), aggregate::sum{}), plan, state,
+        lane, signature_of<T>(operation::all_gather, size, aggregate::sum{}, 0, chunks), plan, state,
         [&](const wire::header& head) {
             all = elements_of_output(output, stage);
             place_input(input, output, all.subspan(place.begin, place.size()), stage);
-            state.begin(head, plan.parts(), std::span<const T>(all), all, tally{}, aggregate::sum{});
+            state.begin(head, plan.parts(), std::span<const T>(all), all, tally{}, aggregate::sum{}, plan.chunks());
         },
         [&](receipt& result) {
             tally total{0, 0, 0};
-            for (int part = 0; part < plan.parts(); ++part) total = total + state.total(part);
+            for (int part = 0; part < plan.parts(); part += plan.chunks()) total = total + state.total(part);
             total.describe(result);
             deliver(all, output);
         });
@@ -9401,17 +9405,20 @@ receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fol
     auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
-    const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
     const std::size_t size = size_of(input);
+    const auto plan = in_chunks(lane.net(), lane.shape().reduce_scatter(lane.size(), lane.rank()), size * sizeof(T));
+    const auto chunks = static_cast<std::uint64_t>(plan.chunks());
+    const part_range own = plan.chunks_of(lane.rank());
     return run_schedule(
-        lane, signature_of<T>(operation::reduce_scatter, size, fold), plan, state,
+        lane, signature_of<T>(operation::reduce_scatter, size, fold, 0, chunks), plan, state,
         [&](const wire::header& head) {
             accumulator.resize(size);
-            state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator), tally{}, fold);
+            state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator), tally{}, fold,
+                        plan.chunks());
         },
         [&](receipt& result) {
-            state.total(lane.rank()).describe(result);
-            write_tensor(state.finish({lane.rank(), lane.rank() + 1}), output);
+            state.total(own.first).describe(result);
+            write_tensor(state.finish(own), output);
         });
 }
 
