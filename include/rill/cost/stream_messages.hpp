@@ -68,12 +68,6 @@ class stream_messages {
         updates_.clear();
     }
 
-    /// The entries that are expected of a part of a rank.
-    double entries(rank_t rank, int part) {
-        const block& b = at(rank, part);
-        return static_cast<double>(count_of({part, part + 1}, b));
-    }
-
   private:
     /// What a rank has of consecutive parts: one stream.
     struct block {
