@@ -78,7 +78,8 @@ int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, 
 /// a `lookahead()`, sends are posted and arrivals expected that many rounds ahead. `State` holds the data:
 /// `outgoing(parts, action)` gives the pieces of a message, whose memory stays valid until the exchange finishes;
 /// `fold(arrivals)` takes arrivals that all bring the same parts, `copy(arrivals)` what a round brought, both in
-/// ascending order of the peers. It may keep messages.
+/// ascending order of the peers. It may keep messages. A state that leaves what it sends as it is until the end says so
+/// by a constant `overwrites_nothing`: then nobody looks on the way what has been read.
 template <class Net, Schedule Plan, class State>
 void execute(exchange<Net>& call, const Plan& plan, State& state) {
     auto& arrivals = call.arrivals();
