@@ -383,3 +383,40 @@ TEST_CASE("each fault changes the trace, alike in each run") {
         CHECK((trace_of(seeded.c_str()).trace_hash != trace_of(plan).trace_hash) == is_random);
     }
 }
+
+TEST_CASE("a killed rank from whose memory a peer still reads begins anew when that has ended, however long it takes") {
+    rill::time_point began{};
+    const rill::fault_plan plan{{faults::kill(0).at(milliseconds(1)), faults::restart(0).at(milliseconds(1))}};
+    const sim::report seen = sim::run(2, {.faults = plan}, [&](sim::endpoint& net) {
+        if (net.restarts() > 0) {
+            began = net.now();
+        } else if (net.rank() == 0) {
+            const rill::buffer lent(10);
+            auto sent = net.post(1, on, rill::byte_view(lent));
+            net.sleep_until({500'000});
+            sent.settle();
+        } else {
+            const auto held = net.receive(0, on, deadline::never);
+            net.sleep_until({5'000'000'000});
+        }
+    });
+    CHECK(seen.ranks[0].lives == 2);
+    CHECK(began.ns == 5'000'000'000);
+    CHECK(seen.events < 20);
+}
+
+TEST_CASE("a run that goes on beyond its bound ends, and says who waits") {
+    const auto forever = [](sim::endpoint& net) {
+        while (!net.receive(1 - net.rank(), on, net.now() + milliseconds(10))) continue;
+    };
+    try {
+        sim::run(2, {.longest = milliseconds(35)}, forever);
+        FAIL("it has ended");
+    } catch (const rill::deadlock& e) {
+        CHECK(std::string(e.what()).find("no end after 35000000 ns: rank 0 waits for a message from rank 1") !=
+              std::string::npos);
+    }
+    CHECK(sim::run(2, {.longest = milliseconds(35)}, [](sim::endpoint& net) {
+              net.sleep_until({35'000'000});
+          }).elapsed == milliseconds(35));
+}

@@ -151,7 +151,7 @@ report run(int ranks, const network& links, Body&& body) {
             endpoint net(of.shared, self.rank);
             (*of.body)(net);
         } catch (const rank_killed&) {
-            return;
+            // Nobody is told.
         } catch (...) {
             of.shared.fail(self.rank);
         }

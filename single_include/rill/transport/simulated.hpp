@@ -423,7 +423,8 @@ inline void wait_list::remove(strand& s) noexcept {
 /// Runs the activities one at a time and moves the clock when none can go on.
 class scheduler {
   public:
-    explicit scheduler(std::size_t stack_bytes) : stack_bytes_(stack_bytes) {}
+    /// `end`: when a run is overdue that has not ended.
+    scheduler(std::size_t stack_bytes, time_point end) : stack_bytes_(stack_bytes), end_(end) {}
     scheduler(const scheduler&) = delete;
     scheduler& operator=(const scheduler&) = delete;
     ~scheduler() {
@@ -507,8 +508,11 @@ class scheduler {
         while (!waiting.empty()) call(*waiting.first());
     }
 
+    bool is_overdue() const { return is_overdue_; }
+
     /// Until every strand has ended. `world.arrive(appointment&)` takes what arrives,
-    /// `world.fail_by_plan(appointment&)` what goes wrong; `world.nothing_left()` must make a strand ready.
+    /// `world.fail_by_plan(appointment&)` what goes wrong; `world.nothing_left()` must make a strand ready, also when
+    /// it is called once because the run is overdue.
     template <class World>
     void run(World& world) noexcept {
         while (live_ > 0) {
@@ -516,8 +520,10 @@ class scheduler {
                 resume(*next);
             else if (future_.empty())
                 world.nothing_left();
+            else if (const agenda::entry due = future_.take_first(); due.at <= end_ || is_overdue_)
+                happen(world, due);
             else
-                happen(world, future_.take_first());
+                expire(world, due);
         }
     }
 
@@ -539,6 +545,15 @@ class scheduler {
         call_all(next.joining);
     }
 
+    /// What was due stays due: what the ranks do to end takes time too.
+    template <class World>
+    void expire(World& world, const agenda::entry& due) {
+        now_ = end_;
+        is_overdue_ = true;
+        future_.add(*due.item, due.at);
+        world.nothing_left();
+    }
+
     template <class World>
     void happen(World& world, const agenda::entry& due) {
         now_ = due.at;
@@ -551,6 +566,8 @@ class scheduler {
     }
 
     std::size_t stack_bytes_;
+    time_point end_;
+    bool is_overdue_ = false;
     time_point now_{};
     agenda future_;
     wait_list ready_;
@@ -1079,6 +1096,8 @@ struct network {
     std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of what a rank has been handed and not received
     duration poll = nanoseconds(100);  ///< what looking in vain costs, so that a loop that only looks gets on
     std::size_t stack_bytes = std::size_t{512} << 10;  ///< of each activity, reserved but not touched
+    /// A run that goes on longer than this ends like a deadlock: how a test tells one that never ends. 0: no bound.
+    duration longest{};
 
     friend bool operator==(const network&, const network&) = default;
 
@@ -1504,6 +1523,7 @@ struct rank_state {
     traffic counted{};
     strand* main = nullptr;
     bool is_alive = false;
+    bool begins_anew = false;  ///< as soon as its last life is over
     int lives = 1;
     std::uint64_t posted = 0;  ///< in this life
     std::uint64_t computations = 0;
@@ -1711,7 +1731,9 @@ namespace rill::inline RILL_ABI::simulated::detail {
 /// Waits, and what ends them before their time. Notices take no time.
 class control {
   public:
-    explicit control(const network& chosen) : scheduler_(chosen.stack_bytes), poll_(chosen.poll) {}
+    explicit control(const network& chosen)
+        : scheduler_(chosen.stack_bytes, chosen.longest.ns > 0 ? time_point{} + chosen.longest : deadline::never.at),
+          poll_(chosen.poll) {}
 
     time_point now() const { return scheduler_.now(); }
     scheduler& activities() { return scheduler_; }
@@ -1790,11 +1812,12 @@ class control {
         culprit_threw_ = culprit == rank;
     }
 
-    /// Every activity waits for another: all waits throw `deadlock`.
+    /// Every activity waits for another, or has done so for too long: all waits throw `deadlock`.
     void nothing_left() {
+        const char* const what = scheduler_.is_overdue() ? "no end after " : "deadlock at ";
         abort({.context = every_context,
                .kind = failure::deadlock,
-               .reason = "deadlock at " + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())});
+               .reason = what + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())});
         if (scheduler_.ready()) return;
         // Only waits that nothing ends are left: a message whose reader waits for its own sender.
         for (strand& each : scheduler_.strands())
@@ -2214,7 +2237,12 @@ class world : public mail {
                                  .lives = at(rank).lives});
         return all;
     }
-    void ended(rank_t rank) { at(rank).ended = now(); }
+    /// The body of a rank has come to its end, by itself or because the rank was killed.
+    void ended(rank_t rank) {
+        rank_state& own = at(rank);
+        if (own.is_alive) own.ended = now();
+        if (std::exchange(own.begins_anew, false)) schedule(rank, now());
+    }
 
     void compute(rank_t self, double work) {
         throw_if_ended(every_context);
@@ -2239,7 +2267,10 @@ class world : public mail {
             if (own.main->running) end_life(rank);  // otherwise its work was done before
             return;
         }
-        if (own.main->running) return scheduler_.future().add(due, now() + nanoseconds(1));
+        if (own.main->running) {  // it waits for a peer that reads from its memory
+            own.begins_anew = true;
+            return;
+        }
         scheduler_.reuse(*own.main);
         ++own.lives;
         begin_life(rank);
@@ -2638,7 +2669,7 @@ report run(int ranks, const network& links, Body&& body) {
             endpoint net(of.shared, self.rank);
             (*of.body)(net);
         } catch (const rank_killed&) {
-            return;
+            // Nobody is told.
         } catch (...) {
             of.shared.fail(self.rank);
         }

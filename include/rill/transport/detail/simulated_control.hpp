@@ -23,7 +23,9 @@ namespace rill::inline RILL_ABI::simulated::detail {
 /// Waits, and what ends them before their time. Notices take no time.
 class control {
   public:
-    explicit control(const network& chosen) : scheduler_(chosen.stack_bytes), poll_(chosen.poll) {}
+    explicit control(const network& chosen)
+        : scheduler_(chosen.stack_bytes, chosen.longest.ns > 0 ? time_point{} + chosen.longest : deadline::never.at),
+          poll_(chosen.poll) {}
 
     time_point now() const { return scheduler_.now(); }
     scheduler& activities() { return scheduler_; }
@@ -102,11 +104,12 @@ class control {
         culprit_threw_ = culprit == rank;
     }
 
-    /// Every activity waits for another: all waits throw `deadlock`.
+    /// Every activity waits for another, or has done so for too long: all waits throw `deadlock`.
     void nothing_left() {
+        const char* const what = scheduler_.is_overdue() ? "no end after " : "deadlock at ";
         abort({.context = every_context,
                .kind = failure::deadlock,
-               .reason = "deadlock at " + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())});
+               .reason = what + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())});
         if (scheduler_.ready()) return;
         // Only waits that nothing ends are left: a message whose reader waits for its own sender.
         for (strand& each : scheduler_.strands())

@@ -34,6 +34,8 @@ struct network {
     std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of what a rank has been handed and not received
     duration poll = nanoseconds(100);  ///< what looking in vain costs, so that a loop that only looks gets on
     std::size_t stack_bytes = std::size_t{512} << 10;  ///< of each activity, reserved but not touched
+    /// A run that goes on longer than this ends like a deadlock: how a test tells one that never ends. 0: no bound.
+    duration longest{};
 
     friend bool operator==(const network&, const network&) = default;
 

@@ -111,7 +111,8 @@ inline void wait_list::remove(strand& s) noexcept {
 /// Runs the activities one at a time and moves the clock when none can go on.
 class scheduler {
   public:
-    explicit scheduler(std::size_t stack_bytes) : stack_bytes_(stack_bytes) {}
+    /// `end`: when a run is overdue that has not ended.
+    scheduler(std::size_t stack_bytes, time_point end) : stack_bytes_(stack_bytes), end_(end) {}
     scheduler(const scheduler&) = delete;
     scheduler& operator=(const scheduler&) = delete;
     ~scheduler() {
@@ -195,8 +196,11 @@ class scheduler {
         while (!waiting.empty()) call(*waiting.first());
     }
 
+    bool is_overdue() const { return is_overdue_; }
+
     /// Until every strand has ended. `world.arrive(appointment&)` takes what arrives,
-    /// `world.fail_by_plan(appointment&)` what goes wrong; `world.nothing_left()` must make a strand ready.
+    /// `world.fail_by_plan(appointment&)` what goes wrong; `world.nothing_left()` must make a strand ready, also when
+    /// it is called once because the run is overdue.
     template <class World>
     void run(World& world) noexcept {
         while (live_ > 0) {
@@ -204,8 +208,10 @@ class scheduler {
                 resume(*next);
             else if (future_.empty())
                 world.nothing_left();
+            else if (const agenda::entry due = future_.take_first(); due.at <= end_ || is_overdue_)
+                happen(world, due);
             else
-                happen(world, future_.take_first());
+                expire(world, due);
         }
     }
 
@@ -227,6 +233,15 @@ class scheduler {
         call_all(next.joining);
     }
 
+    /// What was due stays due: what the ranks do to end takes time too.
+    template <class World>
+    void expire(World& world, const agenda::entry& due) {
+        now_ = end_;
+        is_overdue_ = true;
+        future_.add(*due.item, due.at);
+        world.nothing_left();
+    }
+
     template <class World>
     void happen(World& world, const agenda::entry& due) {
         now_ = due.at;
@@ -239,6 +254,8 @@ class scheduler {
     }
 
     std::size_t stack_bytes_;
+    time_point end_;
+    bool is_overdue_ = false;
     time_point now_{};
     agenda future_;
     wait_list ready_;

@@ -103,7 +103,12 @@ class world : public mail {
                                  .lives = at(rank).lives});
         return all;
     }
-    void ended(rank_t rank) { at(rank).ended = now(); }
+    /// The body of a rank has come to its end, by itself or because the rank was killed.
+    void ended(rank_t rank) {
+        rank_state& own = at(rank);
+        if (own.is_alive) own.ended = now();
+        if (std::exchange(own.begins_anew, false)) schedule(rank, now());
+    }
 
     void compute(rank_t self, double work) {
         throw_if_ended(every_context);
@@ -128,7 +133,10 @@ class world : public mail {
             if (own.main->running) end_life(rank);  // otherwise its work was done before
             return;
         }
-        if (own.main->running) return scheduler_.future().add(due, now() + nanoseconds(1));
+        if (own.main->running) {  // it waits for a peer that reads from its memory
+            own.begins_anew = true;
+            return;
+        }
         scheduler_.reuse(*own.main);
         ++own.lives;
         begin_life(rank);
