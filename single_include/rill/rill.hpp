@@ -3836,7 +3836,7 @@ struct header {
     std::uint32_t epoch = 0;
     std::uint64_t context = 0;
     std::uint64_t number = 0;  ///< of the operation within its context
-    std::uint32_t call = 0;    ///< hash of the call's signature
+    std::uint32_t call = 0;    ///< hash of the call's signature, plus what `range` does not say of the place
     std::uint32_t age = 0;     ///< of the oldest contribution, in steps
     std::uint64_t dimension = 0;
     segment range{};
@@ -6091,6 +6091,48 @@ static_assert(Aggregator<min, float>);
 
 }  // namespace rill::inline RILL_ABI::aggregate
 
+// ===== rill/collective/detail/frame_place.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Which part, or whose contribution, a frame is of. It is added to `wire::header::call` where the range does not say
+/// it: so a message is noticed that takes the place of another, because that was lost or one came twice.
+class frame_place {
+  public:
+    /// Told by the range, unless that is empty.
+    static constexpr frame_place of_part(int part) { return {part, when::empty}; }
+    /// Told by nothing else: all frames cover the same range.
+    static constexpr frame_place of_rank(rank_t rank) { return {rank, when::always}; }
+    /// Of an empty frame behind others, which has no place of its own.
+    static constexpr frame_place unknown() { return {0, when::never}; }
+
+    /// Of the places of one call; further ones begin again.
+    static constexpr std::uint32_t many = 1U << 16U;
+
+    /// `call` of a frame over that range.
+    constexpr std::uint32_t in(std::uint32_t call, segment range) const {
+        return call + (counts_for(range) ? number_ % many : 0);
+    }
+    /// Whether a frame of `call` that has been received is of this place.
+    constexpr bool is_place_of(const wire::header& head, std::uint32_t call) const {
+        return in(call, head.range) == head.call || (when_ == when::never && head.range.empty());
+    }
+    constexpr std::uint32_t number() const { return number_; }
+
+  private:
+    enum class when : unsigned char { empty, always, never };
+
+    constexpr frame_place(int number, when counts) : number_(static_cast<std::uint32_t>(number)), when_(counts) {}
+    constexpr bool counts_for(segment range) const {
+        return when_ == when::always || (when_ == when::empty && range.empty());
+    }
+
+    std::uint32_t number_;
+    when when_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
 // ===== rill/collective/detail/long_wait.hpp
 
 namespace rill::inline RILL_ABI::detail {
@@ -6570,34 +6612,41 @@ auto read_from(const exchange<Net>& call, rank_t source, Read&& read) {
         return read();
     } catch (const protocol_error& e) {
         if (e.culprit() != no_rank) throw;
-        call.fail(failure::protocol, source, no_rank,
+        call.fail(failure::protocol, source, call.net().rank(),
                   "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
     }
 }
 
 /// The next frame of a message from `source`, which must belong to the call under way; else every rank learns which
-/// rank calls something else.
+/// rank calls something else. `place`: what the frame must be of.
 template <Element T, IndexType Index, class Net>
-frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader) {
+frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader,
+                 detail::frame_place place = detail::frame_place::of_part(0)) {
     const frame f = read_from(call, source, [&] {
         const wire::header head = reader.peek();
-        if (head.context != call.context() || head.call != call.signature().hash()) call.disagree(source);
+        const std::uint32_t hash = call.signature().hash(), given = head.call - hash;
+        if (head.context != call.context() || given >= detail::frame_place::many) call.disagree(source);
+        if (!place.is_place_of(head, hash))
+            call.fail(failure::protocol, source, call.net().rank(),
+                      "rank " + std::to_string(source) + " sent part " + std::to_string(given) + " where part " +
+                          std::to_string(place.number()) + " was due");
         return reader.next<T, Index>();
     });
     const auto ranks = static_cast<std::uint32_t>(call.net().size());
     if (f.head.contributors > ranks)
-        call.fail(failure::protocol, source, no_rank,
+        call.fail(failure::protocol, source, call.net().rank(),
                   "rank " + std::to_string(source) + " speaks for " + std::to_string(f.head.contributors) +
                       " contributors among " + std::to_string(ranks) + " ranks");
     return f;
 }
 
-/// Ends the operation, with `source` as the culprit, unless a frame covers the range that is due.
+/// Ends the operation, with `source` as the culprit, unless a frame covers the range that is due. The notice has both
+/// ends of the link, which may have lost or doubled a message.
 template <class Net>
 void expect_range(const exchange<Net>& call, rank_t source, segment given, segment due) {
     const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
     if (given != due)
-        call.fail(failure::protocol, source, no_rank,
+        call.fail(failure::protocol, source, call.net().rank(),
                   "rank " + std::to_string(source) + " sent " + text(given) + " where " + text(due) + " was due");
 }
 
@@ -6605,15 +6654,16 @@ void expect_range(const exchange<Net>& call, rank_t source, segment given, segme
 template <class Net>
 void expect_end(const exchange<Net>& call, rank_t source, const frame_reader& reader) {
     if (!reader.done())
-        call.fail(failure::protocol, source, no_rank,
+        call.fail(failure::protocol, source, call.net().rank(),
                   "rank " + std::to_string(source) + " sent more frames than were due");
 }
 
 /// The only frame of a message, which must cover `due`.
 template <Element T, IndexType Index, class Net>
-frame only_frame(exchange<Net>& call, rank_t source, const byte_pieces& message, segment due) {
+frame only_frame(exchange<Net>& call, rank_t source, const byte_pieces& message, segment due,
+                 detail::frame_place place = detail::frame_place::of_part(0)) {
     frame_reader reader(message);
-    const frame f = next_frame<T, Index>(call, source, reader);
+    const frame f = next_frame<T, Index>(call, source, reader, place);
     expect_range(call, source, f.head.range, due);
     expect_end(call, source, reader);
     return f;
@@ -6698,6 +6748,7 @@ class dense_state {
     byte_pieces outgoing(part_range parts, action) {
         unite(parts);
         head_.range = range(parts);
+        head_.call = detail::frame_place::of_part(parts.first).in(call_->signature().hash(), head_.range);
         tally_of(parts).describe(head_);
         const std::span<const T> values = parts.count() == 0 ? std::span<const T>{} : at(place_of(parts), parts);
         return view_frame(head_, stream_view<T>(head_.range, values), headers_.take(wire::header_bytes).data());
@@ -6851,13 +6902,14 @@ class dense_state {
     values_from expect_dense(const arrival<message>& a) {
         const rank_t source = a.from.peer;
         const segment due = range(a.from.parts);
-        const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due);
+        const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due,
+                                                     detail::frame_place::of_part(a.from.parts.first));
         if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
-            call_->fail(failure::protocol, source, no_rank,
+            call_->fail(failure::protocol, source, call_->net().rank(),
                         "rank " + std::to_string(source) + " sent rounded values where exact ones were due");
         const auto content = read_from(*call_, source, [&] { return content_of(f, unused_); });
         if (!content.is_dense() && !due.empty())
-            call_->fail(failure::protocol, source, no_rank,
+            call_->fail(failure::protocol, source, call_->net().rank(),
                         "rank " + std::to_string(source) + " sent a sparse stream where a dense one was due");
         return {content.values(), tally::of(f.head)};
     }
@@ -8150,11 +8202,13 @@ class stream_state {
 
     byte_pieces empty_frame() {
         tally{0, 0, 0}.describe(head_);
+        head_.call = call_->signature().hash();
         return view_frame(head_, view(segment{}, sparse_view<T, Index>{}), memory_.take(wire::header_bytes).data());
     }
 
     byte_pieces new_frame(const block& b, const coding& codes) {
         b.what.describe(head_);
+        head_.call = detail::frame_place::of_part(b.parts.first).in(call_->signature().hash(), b.content.range());
         if (codes.is_view()) return view_frame(head_, b.content, memory_.take(wire::header_bytes).data());
         const random_key key = key_.derive(static_cast<std::uint64_t>(b.from), b.parts.first);
         return coded_frame(head_, b.content, codes, key, memory_, executor_);
@@ -8196,7 +8250,9 @@ class stream_state {
         int p = a.from.parts.first;
         const int end = a.from.parts.last;
         do {
-            const frame f = next_frame<T, Index>(*call_, a.from.peer, reader);
+            const auto place =
+                p == a.from.parts.first ? detail::frame_place::of_part(p) : detail::frame_place::unknown();
+            const frame f = next_frame<T, Index>(*call_, a.from.peer, reader, place);
             const part_range parts = covered(f.head.range, reader.done(), {p, end});
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
             if (p < end)
@@ -8527,6 +8583,7 @@ class gather_state {
         decoded_.resize(std::max(decoded_.size(), ranks));
         tally{}.describe(head);
         const rank_t self = call_->net().rank();
+        head.call = detail::frame_place::of_rank(self).in(head.call, own.range());
         frame_at(self) = codes.is_view() ? view_frame(head, own, memory_.take(wire::header_bytes).data())
                                          : byte_pieces(coded_frame(head, own, codes, key, memory_));
         frame_reader reader(frame_at(self));
@@ -8546,7 +8603,7 @@ class gather_state {
         for (auto& a : arrivals) {
             frame_reader reader(a.message.pieces());
             for (rank_t r = a.from.parts.first; r < a.from.parts.last; ++r) {
-                const frame f = next_frame<T, Index>(*call_, a.from.peer, reader);
+                const frame f = next_frame<T, Index>(*call_, a.from.peer, reader, detail::frame_place::of_rank(r));
                 expect_range(*call_, a.from.peer, f.head.range, whole_);
                 take(r, f);
             }

@@ -95,7 +95,9 @@ class scripted {
         for (std::size_t at = 0; at + wire::header_bytes <= bytes.size(); at += frame_alignment)
             if (std::memcmp(bytes.data() + at, &wire::magic, sizeof wire::magic) == 0) {
                 std::memcpy(bytes.data() + at + 16, &context_, sizeof context_);
-                std::memcpy(bytes.data() + at + 32, &call, sizeof call);
+                // The part that the frame is of is added to the call: the script chooses among the first few.
+                const std::uint32_t placed = call + std::to_integer<std::uint32_t>(bytes[at + 32] & std::byte{7});
+                std::memcpy(bytes.data() + at + 32, &placed, sizeof placed);
             }
     }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/executor.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/tally.hpp>
@@ -55,6 +56,7 @@ class dense_state {
     byte_pieces outgoing(part_range parts, action) {
         unite(parts);
         head_.range = range(parts);
+        head_.call = detail::frame_place::of_part(parts.first).in(call_->signature().hash(), head_.range);
         tally_of(parts).describe(head_);
         const std::span<const T> values = parts.count() == 0 ? std::span<const T>{} : at(place_of(parts), parts);
         return view_frame(head_, stream_view<T>(head_.range, values), headers_.take(wire::header_bytes).data());
@@ -208,13 +210,14 @@ class dense_state {
     values_from expect_dense(const arrival<message>& a) {
         const rank_t source = a.from.peer;
         const segment due = range(a.from.parts);
-        const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due);
+        const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due,
+                                                     detail::frame_place::of_part(a.from.parts.first));
         if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
-            call_->fail(failure::protocol, source, no_rank,
+            call_->fail(failure::protocol, source, call_->net().rank(),
                         "rank " + std::to_string(source) + " sent rounded values where exact ones were due");
         const auto content = read_from(*call_, source, [&] { return content_of(f, unused_); });
         if (!content.is_dense() && !due.empty())
-            call_->fail(failure::protocol, source, no_rank,
+            call_->fail(failure::protocol, source, call_->net().rank(),
                         "rank " + std::to_string(source) + " sent a sparse stream where a dense one was due");
         return {content.values(), tally::of(f.head)};
     }

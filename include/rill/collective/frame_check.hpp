@@ -1,10 +1,12 @@
 #pragma once
 
+#include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/exchange.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/stream/frame.hpp>
 
+#include <cstdint>
 #include <string>
 
 namespace rill::inline RILL_ABI {
@@ -16,34 +18,41 @@ auto read_from(const exchange<Net>& call, rank_t source, Read&& read) {
         return read();
     } catch (const protocol_error& e) {
         if (e.culprit() != no_rank) throw;
-        call.fail(failure::protocol, source, no_rank,
+        call.fail(failure::protocol, source, call.net().rank(),
                   "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
     }
 }
 
 /// The next frame of a message from `source`, which must belong to the call under way; else every rank learns which
-/// rank calls something else.
+/// rank calls something else. `place`: what the frame must be of.
 template <Element T, IndexType Index, class Net>
-frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader) {
+frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader,
+                 detail::frame_place place = detail::frame_place::of_part(0)) {
     const frame f = read_from(call, source, [&] {
         const wire::header head = reader.peek();
-        if (head.context != call.context() || head.call != call.signature().hash()) call.disagree(source);
+        const std::uint32_t hash = call.signature().hash(), given = head.call - hash;
+        if (head.context != call.context() || given >= detail::frame_place::many) call.disagree(source);
+        if (!place.is_place_of(head, hash))
+            call.fail(failure::protocol, source, call.net().rank(),
+                      "rank " + std::to_string(source) + " sent part " + std::to_string(given) + " where part " +
+                          std::to_string(place.number()) + " was due");
         return reader.next<T, Index>();
     });
     const auto ranks = static_cast<std::uint32_t>(call.net().size());
     if (f.head.contributors > ranks)
-        call.fail(failure::protocol, source, no_rank,
+        call.fail(failure::protocol, source, call.net().rank(),
                   "rank " + std::to_string(source) + " speaks for " + std::to_string(f.head.contributors) +
                       " contributors among " + std::to_string(ranks) + " ranks");
     return f;
 }
 
-/// Ends the operation, with `source` as the culprit, unless a frame covers the range that is due.
+/// Ends the operation, with `source` as the culprit, unless a frame covers the range that is due. The notice has both
+/// ends of the link, which may have lost or doubled a message.
 template <class Net>
 void expect_range(const exchange<Net>& call, rank_t source, segment given, segment due) {
     const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
     if (given != due)
-        call.fail(failure::protocol, source, no_rank,
+        call.fail(failure::protocol, source, call.net().rank(),
                   "rank " + std::to_string(source) + " sent " + text(given) + " where " + text(due) + " was due");
 }
 
@@ -51,15 +60,16 @@ void expect_range(const exchange<Net>& call, rank_t source, segment given, segme
 template <class Net>
 void expect_end(const exchange<Net>& call, rank_t source, const frame_reader& reader) {
     if (!reader.done())
-        call.fail(failure::protocol, source, no_rank,
+        call.fail(failure::protocol, source, call.net().rank(),
                   "rank " + std::to_string(source) + " sent more frames than were due");
 }
 
 /// The only frame of a message, which must cover `due`.
 template <Element T, IndexType Index, class Net>
-frame only_frame(exchange<Net>& call, rank_t source, const byte_pieces& message, segment due) {
+frame only_frame(exchange<Net>& call, rank_t source, const byte_pieces& message, segment due,
+                 detail::frame_place place = detail::frame_place::of_part(0)) {
     frame_reader reader(message);
-    const frame f = next_frame<T, Index>(call, source, reader);
+    const frame f = next_frame<T, Index>(call, source, reader, place);
     expect_range(call, source, f.head.range, due);
     expect_end(call, source, reader);
     return f;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/executor.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
@@ -40,6 +41,7 @@ class gather_state {
         decoded_.resize(std::max(decoded_.size(), ranks));
         tally{}.describe(head);
         const rank_t self = call_->net().rank();
+        head.call = detail::frame_place::of_rank(self).in(head.call, own.range());
         frame_at(self) = codes.is_view() ? view_frame(head, own, memory_.take(wire::header_bytes).data())
                                          : byte_pieces(coded_frame(head, own, codes, key, memory_));
         frame_reader reader(frame_at(self));
@@ -59,7 +61,7 @@ class gather_state {
         for (auto& a : arrivals) {
             frame_reader reader(a.message.pieces());
             for (rank_t r = a.from.parts.first; r < a.from.parts.last; ++r) {
-                const frame f = next_frame<T, Index>(*call_, a.from.peer, reader);
+                const frame f = next_frame<T, Index>(*call_, a.from.peer, reader, detail::frame_place::of_rank(r));
                 expect_range(*call_, a.from.peer, f.head.range, whole_);
                 take(r, f);
             }

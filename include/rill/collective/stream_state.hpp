@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/executor.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
@@ -172,11 +173,13 @@ class stream_state {
 
     byte_pieces empty_frame() {
         tally{0, 0, 0}.describe(head_);
+        head_.call = call_->signature().hash();
         return view_frame(head_, view(segment{}, sparse_view<T, Index>{}), memory_.take(wire::header_bytes).data());
     }
 
     byte_pieces new_frame(const block& b, const coding& codes) {
         b.what.describe(head_);
+        head_.call = detail::frame_place::of_part(b.parts.first).in(call_->signature().hash(), b.content.range());
         if (codes.is_view()) return view_frame(head_, b.content, memory_.take(wire::header_bytes).data());
         const random_key key = key_.derive(static_cast<std::uint64_t>(b.from), b.parts.first);
         return coded_frame(head_, b.content, codes, key, memory_, executor_);
@@ -218,7 +221,9 @@ class stream_state {
         int p = a.from.parts.first;
         const int end = a.from.parts.last;
         do {
-            const frame f = next_frame<T, Index>(*call_, a.from.peer, reader);
+            const auto place =
+                p == a.from.parts.first ? detail::frame_place::of_part(p) : detail::frame_place::unknown();
+            const frame f = next_frame<T, Index>(*call_, a.from.peer, reader, place);
             const part_range parts = covered(f.head.range, reader.done(), {p, end});
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
             if (p < end)

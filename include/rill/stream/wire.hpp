@@ -35,7 +35,7 @@ struct header {
     std::uint32_t epoch = 0;
     std::uint64_t context = 0;
     std::uint64_t number = 0;  ///< of the operation within its context
-    std::uint32_t call = 0;    ///< hash of the call's signature
+    std::uint32_t call = 0;    ///< hash of the call's signature, plus what `range` does not say of the place
     std::uint32_t age = 0;     ///< of the oldest contribution, in steps
     std::uint64_t dimension = 0;
     segment range{};
