@@ -1,0 +1,155 @@
+// Every collective on every topology under every kind of fault: exact, or an error that names the fault; never a hang.
+#include <rill/testing/coverage.hpp>
+#include <rill/testing/fault_kind.hpp>
+#include <rill/testing/protocol_test.hpp>
+#include <rill/topology/halving_doubling.hpp>
+#include <rill/topology/recursive_doubling.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/topology/split_allgather.hpp>
+#include <rill/topology/star.hpp>
+#include <rill/topology/tree.hpp>
+
+#include "bodies.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <string>
+#include <vector>
+
+using namespace protocols;
+namespace testing = rill::testing;
+
+namespace {
+
+std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
+    const char* const text = std::getenv(variable);
+    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// Another compiler, another part of the cases.
+#if defined(__clang__)
+constexpr std::uint64_t first_by_default = 1'000'000'000;
+#else
+constexpr std::uint64_t first_by_default = 0;
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t one_in_by_default = 10;
+#else
+constexpr std::uint64_t one_in_by_default = 1;
+#endif
+
+// RILL_PROTOCOL_RUNS: of each cell of the coverage. RILL_PROTOCOL_SEED: where their seeds begin. RILL_PROTOCOL_ONE_IN:
+// plays only one run of so many, for a slow machine; then cells may be left out.
+const std::uint64_t runs_of_each_cell = number_in("RILL_PROTOCOL_RUNS", 1);
+const std::uint64_t first_seed = number_in("RILL_PROTOCOL_SEED", first_by_default);
+const std::uint64_t one_in = number_in("RILL_PROTOCOL_ONE_IN", one_in_by_default);
+
+constexpr int rank_bounds[] = {2, 3, 4, 5, 8, 9, 16, 17};  // classes: from one to below the next
+
+std::vector<std::string> rank_classes() {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i + 1 < std::size(rank_bounds); ++i) {
+        const int first = rank_bounds[i], last = rank_bounds[i + 1] - 1;
+        names.push_back("P=" + std::to_string(first) + (first == last ? "" : "-" + std::to_string(last)));
+    }
+    return names;
+}
+
+std::vector<std::string> fault_names() {
+    std::vector<std::string> names;
+    for (const testing::fault_kind kind : testing::every_fault_kind) names.emplace_back(testing::name(kind));
+    return names;
+}
+
+const std::vector<std::string> topology_names{
+    "ring", "recursive_doubling", "halving_doubling", "split_allgather", "tree", "tree of 3", "star"};
+
+using body = void (*)(rill::simulated::endpoint&, const testing::protocol_case&, const testing::protocol_limits&,
+                      testing::rank_record&, call, common&);
+template <class Shape, int... Arity>
+void on(rill::simulated::endpoint& net, const testing::protocol_case& of, const testing::protocol_limits& limits,
+        testing::rank_record& mine, call which, common& all) {
+    play_member(net, of, limits, mine, which, Shape{Arity...}, all);
+}
+constexpr body bodies[] = {&on<rill::topology::ring>,
+                           &on<rill::topology::recursive_doubling>,
+                           &on<rill::topology::halving_doubling>,
+                           &on<rill::topology::split_allgather>,
+                           &on<rill::topology::tree>,
+                           &on<rill::topology::tree, 3>,
+                           &on<rill::topology::star>};
+
+/// The protocol of one rank; what the ranks of a run have in common lives until the next run.
+auto protocol_of(call which, std::size_t topology, const testing::protocol_limits& limits, common& all) {
+    return [=, &limits, &all](auto& net, const testing::protocol_case& of, testing::rank_record& mine) {
+        if (net.rank() == 0 && net.restarts() == 0) all = {};
+        bodies[topology](net, of, limits, mine, which, all);
+    };
+}
+
+/// All runs of one call on one topology.
+std::string explore(call which, std::size_t topology, testing::coverage& seen) {
+    const auto call_number = static_cast<std::size_t>(which);
+    common all;
+    std::string wrong;
+    testing::protocol_test test(std::string(call_names[call_number]) + " on " + topology_names[topology]);
+    for (std::size_t c = 0; c + 1 < std::size(rank_bounds); ++c) {
+        const testing::protocol_limits limits{.least_ranks = rank_bounds[c], .most_ranks = rank_bounds[c + 1] - 1};
+        for (std::size_t kind = 0; kind < std::size(testing::every_fault_kind); ++kind)
+            for (std::uint64_t i = 0; i < runs_of_each_cell; ++i) {
+                const std::uint64_t seed = first_seed + rill::mix64(call_number, topology, c, kind, i) % 1'000'000'000;
+                if (seed % one_in != 0) continue;
+                const testing::protocol_case drawn = testing::draw_case(testing::every_fault_kind[kind], seed, limits);
+                const std::string report = test.run(drawn, protocol_of(which, topology, test.limits(), all));
+                seen.count({call_number, topology, kind, c}, test.last().any_call_failed());
+                if (!report.empty() && wrong.size() < 20'000) wrong += report;
+            }
+    }
+    return wrong;
+}
+
+}  // namespace
+
+TEST_CASE("every collective on every topology is exact or names the fault, whatever goes wrong") {
+    testing::coverage seen({{"call", {std::begin(call_names), std::end(call_names)}},
+                            {"topology", topology_names},
+                            {"fault", fault_names()},
+                            {"ranks", rank_classes()}});
+    for (std::size_t which = 0; which < std::size(call_names); ++which)
+        for (std::size_t topology = 0; topology < std::size(bodies); ++topology)
+            CHECK(explore(static_cast<call>(which), topology, seen) == "");
+    if (testing::protocol_test::is_replay()) return;
+    MESSAGE(seen.runs() << " runs, of them with a failed call:\n"
+                        << seen.table(0, 2) << "\n"
+                        << seen.table(1, 2) << "\n"
+                        << seen.table(3, 2));
+    if (one_in == 1) CHECK(seen.never_run() == "");
+}
+
+TEST_CASE("what was found once does not come back") {
+    struct found {
+        call which;
+        std::size_t topology;
+        const char* what;
+    };
+    // On a ring, messages that carry nothing, or all cover the same range, were taken for each other.
+    const found all_found[] = {
+        {call::all_gather_stream, 0, "run 609464616 ranks 8 size 4 plain: seed 680; duplicate 0.03125"},
+        {call::all_gather_stream, 0, "run 194609661 ranks 9 size 0 plain: seed 12; lose 0.25 on 0>1"},
+        {call::all_reduce_dense, 0, "run 274958336 ranks 12 size 0: seed 143; duplicate 0.125"},
+        {call::reduce_scatter_dense, 0, "run 539930215 ranks 7 size 0 plain: seed 262; lose 0.03125"},
+        {call::all_reduce_codec, 0,
+         "run 166685517 ranks 3 size 0 plain: seed 0; cut on 2>0 after 1; heal on 2>0 after 2"},
+    };
+    common all;
+    for (const found& each : all_found) {
+        testing::protocol_test test("found");
+        CHECK(test.run(testing::parse_protocol_case(each.what),
+                       protocol_of(each.which, each.topology, test.limits(), all)) == "");
+    }
+}
