@@ -5941,17 +5941,16 @@ struct top_k {
     static constexpr bool is_contractive = true;
 
     std::size_t entries(std::size_t dimension) const {
-        return count != 0 ? count : static_cast<std::size_t>(std::ceil(density * static_cast<double>(dimension)));
+        if (count != 0) return count;
+        RILL_EXPECTS(density > 0 && density <= 1, "top_k needs a count, or a density in (0, 1]");
+        return static_cast<std::size_t>(std::ceil(density * static_cast<double>(dimension)));
     }
 
     template <Element T, IndexType Index>
     class selector : public selection<T, Index> {
       public:
         selector(const top_k& policy, std::size_t dimension)
-            : selection<T, Index>(dimension), count_(policy.entries(dimension)) {
-            RILL_EXPECTS(policy.count != 0 || (policy.density > 0 && policy.density <= 1),
-                         "top_k needs a count, or a density in (0, 1]");
-        }
+            : selection<T, Index>(dimension), count_(policy.entries(dimension)) {}
         template <Executor Exec>
         stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
             const std::size_t most = count_ < input.size() ? count_ : input.size();
