@@ -27,11 +27,13 @@ enum class fault_kind : std::uint8_t {
     duplicate       ///< messages arrive twice by chance
 };
 
+/// In their order.
 inline constexpr fault_kind every_fault_kind[] = {fault_kind::none, fault_kind::delay,         fault_kind::reorder,
                                                   fault_kind::slow, fault_kind::kill,          fault_kind::restart,
                                                   fault_kind::cut,  fault_kind::cut_both_ways, fault_kind::cut_and_heal,
                                                   fault_kind::loss, fault_kind::duplicate};
 
+/// As it stands in tables: "cut_both_ways".
 constexpr const char* name(fault_kind kind) {
     constexpr const char* names[] = {"none", "delay",         "reorder",      "slow", "kill",     "restart",
                                      "cut",  "cut_both_ways", "cut_and_heal", "loss", "duplicate"};
