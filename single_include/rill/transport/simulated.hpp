@@ -101,7 +101,11 @@ void copy_message(rank_t self, const Message& from, channel on, std::span<const 
 #endif
 #ifdef RILL_DETAIL_TSAN
 #include <sanitizer/tsan_interface.h>
+#ifdef __clang__
+#define RILL_DETAIL_SWITCHES __attribute__((disable_sanitizer_instrumentation))  // its no_sanitize keeps calls recorded
+#else
 #define RILL_DETAIL_SWITCHES __attribute__((no_sanitize("thread")))
+#endif
 #else
 #define RILL_DETAIL_SWITCHES
 #endif
