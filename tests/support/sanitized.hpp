@@ -1,0 +1,11 @@
+// Whether the address or the thread sanitizer watches, which makes everything slower and has a malloc of its own.
+#pragma once
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define RILL_TEST_SANITIZED
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define RILL_TEST_SANITIZED
+#endif
