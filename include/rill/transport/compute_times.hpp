@@ -32,7 +32,7 @@ namespace detail {
 inline duration duration_of(double seconds) {
     constexpr double most = 9.2e9;
     RILL_EXPECTS(seconds >= 0, "a computation cannot take less than no time");
-    return seconds >= most ? nanoseconds(INT64_MAX) : duration(static_cast<std::int64_t>(seconds * 1e9 + 0.5));
+    return seconds >= most ? nanoseconds(INT64_MAX) : duration(std::llround(seconds * 1e9));
 }
 
 /// Uniform in (0, 1], of a rank's computation.

@@ -81,8 +81,8 @@ struct fault {
     friend bool operator==(const fault&, const fault&) = default;
 
   private:
-    constexpr bool leads(rank_t source, rank_t receiver) const {
-        return (from == any_rank || from == source) && (to == any_rank || to == receiver);
+    constexpr bool leads(rank_t one, rank_t other) const {
+        return (from == any_rank || from == one) && (to == any_rank || to == other);
     }
     template <class T>
     constexpr fault with(T fault::*member, T value) const {

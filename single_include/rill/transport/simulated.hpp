@@ -650,7 +650,7 @@ namespace detail {
 inline duration duration_of(double seconds) {
     constexpr double most = 9.2e9;
     RILL_EXPECTS(seconds >= 0, "a computation cannot take less than no time");
-    return seconds >= most ? nanoseconds(INT64_MAX) : duration(static_cast<std::int64_t>(seconds * 1e9 + 0.5));
+    return seconds >= most ? nanoseconds(INT64_MAX) : duration(std::llround(seconds * 1e9));
 }
 
 /// Uniform in (0, 1], of a rank's computation.
@@ -794,8 +794,8 @@ struct fault {
     friend bool operator==(const fault&, const fault&) = default;
 
   private:
-    constexpr bool leads(rank_t source, rank_t receiver) const {
-        return (from == any_rank || from == source) && (to == any_rank || to == receiver);
+    constexpr bool leads(rank_t one, rank_t other) const {
+        return (from == any_rank || from == one) && (to == any_rank || to == other);
     }
     template <class T>
     constexpr fault with(T fault::*member, T value) const {
