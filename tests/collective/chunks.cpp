@@ -145,3 +145,24 @@ TEST_CASE("chunks: of a round travel while others are on their way") {
         CHECK(time_of(picky).ns == ((links.latency + chunk) * 6 + chunk * 3).ns);
     });
 }
+
+TEST_CASE("chunks: reduce_scatter and all_gather travel in them too") {
+    constexpr std::size_t n = 4000;  // floats, of which a quarter goes in each of 3 rounds
+    const simulated::network links{.latency = microseconds(100), .bandwidth = 1'000'000'000};
+    simulated::run(4, links, [&](simulated::endpoint& net) {
+        std::vector<float> all(n, 1), part(n / 4);
+        const auto play = [&](auto& through) {
+            group workers{through, topology::ring{}};
+            return std::vector{reduce_scatter(workers, all, part), all_gather(workers, part, all)};
+        };
+        const auto whole = play(net);
+        choosy<simulated::endpoint> picky(net, n / 4);
+        const auto cut = play(picky);
+        for (std::size_t i = 0; i < whole.size(); ++i) {
+            CHECK(whole[i].wire.messages_sent == 3);
+            CHECK(cut[i].wire.messages_sent == 12);
+            CHECK(cut[i].contributors == 4);
+            CHECK(cut[i].rounds == 3);
+        }
+    });
+}

@@ -254,3 +254,9 @@ TEST_CASE("a slow rank computes longer where computing takes time") {
     CHECK(done.ranks[0].computing == milliseconds(2));
     CHECK(done.ranks[1].computing == milliseconds(6));
 }
+
+TEST_CASE("faulty: a scene without ranks, or with faults of ranks that are not there, is refused") {
+    CHECK_THROWS_AS(rill::fault_scene(0, {}), rill::contract_violation);
+    CHECK_THROWS_AS(rill::fault_scene(-1, {}), rill::contract_violation);
+    CHECK_THROWS_AS(rill::fault_scene(2, rill::parse_fault_plan("kill rank 2 after 1")), rill::contract_violation);
+}

@@ -137,6 +137,8 @@ TEST_CASE("compute takes what its model says, and nothing without one") {
         sum += static_cast<double>(drawn);
     }
     CHECK(sum / 10'000 == doctest::Approx(150).epsilon(0.02));
+    CHECK_THROWS_AS(rill::slowed_ranks{}(0, 0, 1), rill::contract_violation);
+    CHECK_THROWS_AS(rill::compute_trace({{nanoseconds(5), nanoseconds(-1)}}), rill::contract_violation);
 }
 
 TEST_CASE("shifted exponential times have their shift, mean and spread") {

@@ -10,8 +10,9 @@ namespace rill::inline RILL_ABI {
 
 /// How a group works; the same on all its ranks, which the handshake checks.
 struct group_options {
-    duration timeout = seconds(60);  ///< of each operation
-    std::uint64_t seed = 0;          ///< of the random numbers that collectives use
+    /// Of each operation, since the rank has entered it. Finding the culprit may take a quarter of it more.
+    duration timeout = seconds(60);
+    std::uint64_t seed = 0;  ///< of the random numbers that collectives use
 
     constexpr std::uint64_t fingerprint() const { return mix64(seed, static_cast<std::uint64_t>(timeout.ns)); }
     friend constexpr bool operator==(const group_options&, const group_options&) = default;

@@ -126,12 +126,14 @@ struct shifted_exponential {
     }
 };
 
-/// Another model's times, each rank's multiplied by its factor; ranks beyond the list have factor 1.
+/// Another model's times, of which there must be one, each rank's multiplied by its factor; ranks beyond the list have
+/// factor 1.
 struct slowed_ranks {
     compute_model times;
     std::vector<double> factors;
 
     duration operator()(rank_t rank, std::uint64_t number, double work) const {
+        RILL_EXPECTS(times, "slowed_ranks: needs the times that are multiplied");
         const auto i = static_cast<std::size_t>(rank);
         return detail::duration_of(times(rank, number, work).seconds() * (i < factors.size() ? factors[i] : 1.0));
     }
@@ -144,8 +146,11 @@ class compute_trace {
     /// At least one row, and in each at least one time, none negative.
     explicit compute_trace(std::vector<std::vector<duration>> rows) : rows_(std::move(rows)) {
         RILL_EXPECTS(!rows_.empty(), "compute_trace: needs the times of a rank");
-        for ([[maybe_unused]] const auto& row : rows_)
+        for (const auto& row : rows_) {
             RILL_EXPECTS(!row.empty(), "compute_trace: a rank has at least one time");
+            for ([[maybe_unused]] const duration each : row)
+                RILL_EXPECTS(each.ns >= 0, "compute_trace: no time is negative");
+        }
     }
 
     const std::vector<std::vector<duration>>& rows() const { return rows_; }

@@ -270,12 +270,10 @@ namespace rill::inline RILL_ABI {
 class fault_scene {
   public:
     fault_scene(int ranks, fault_plan plan)
-        : size_(ranks),
+        : size_(at_least_one(ranks)),
           judge_(std::move(plan), ranks),
           ranks_(new rank_state[static_cast<std::size_t>(ranks)]),
-          links_(new link_state[static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)]) {
-        RILL_EXPECTS(ranks >= 1, "fault_scene: needs at least one rank");
-    }
+          links_(new link_state[static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks)]) {}
 
     int size() const { return size_; }
     const fault_plan& plan() const { return judge_.plan(); }
@@ -348,6 +346,11 @@ class fault_scene {
         counter lost{0};
         counter taken{0};
     };
+
+    static int at_least_one(int ranks) {
+        RILL_EXPECTS(ranks >= 1, "fault_scene: needs at least one rank");
+        return ranks;
+    }
 
     rank_state& at(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
     std::uint64_t life(rank_t rank) const { return at(rank).life.load(std::memory_order_relaxed); }
