@@ -22,6 +22,7 @@
 #include <rill/concept/aggregator.hpp>
 #include <rill/concept/compressor.hpp>
 #include <rill/concept/executor.hpp>
+#include <rill/concept/gradient_code.hpp>
 #include <rill/concept/objective.hpp>
 #include <rill/concept/tensor.hpp>
 #include <rill/concept/topology.hpp>
@@ -56,6 +57,7 @@
 #include <rill/topology/halving_doubling.hpp>
 #include <rill/topology/proof.hpp>
 #include <rill/topology/recursive_doubling.hpp>
+#include <rill/topology/regular_tree.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/split_allgather.hpp>
 #include <rill/topology/star.hpp>
