@@ -947,6 +947,45 @@ auto encode_with(Codec& codec, std::span<const T> input, const Exec& executor) {
 
 }  // namespace rill::inline RILL_ABI
 
+// ===== rill/concept/gradient_code.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Who computes the gradient of which partitions of the data, with which coefficients, and how their sum is regained
+/// when some workers are missing: a matrix B with a row for each of `workers()` and a column for each of
+/// `partitions()`, all of them real numbers.
+///
+/// Worker w computes and sends b_w·G = Σ coefficients_of(w)[j] · gradient of partition partitions_of(w)[j]: encoding is
+/// a weight per partition. Partitions are numbered `0 … partitions()-1`, each worker's in ascending order.
+///
+/// Survivors are distinct workers in any order. A set is decodable when a row a with a·B = 1 exists that is zero
+/// outside of it; any `workers() - stragglers()` of them are. `decoding_row(survivors, row)` writes such an a, `row[i]`
+/// for `survivors[i]`; a set that is not decodable breaks its contract. `approximate_row` does the same for any set,
+/// with the a of least ‖a·B − 1‖₂, which it returns.
+///
+/// Codes are immutable: several threads may ask one at the same time, and the same survivors get the same bits always.
+template <class C>
+concept GradientCode =
+    std::copyable<C> && requires(const C& code, int worker, std::span<const int> survivors, std::span<double> row) {
+        { code.workers() } -> std::same_as<int>;
+        { code.partitions() } -> std::same_as<int>;
+        { code.stragglers() } -> std::same_as<int>;
+        { code.partitions_of(worker) } -> std::convertible_to<std::span<const int>>;
+        { code.coefficients_of(worker) } -> std::convertible_to<std::span<const double>>;
+        { code.is_decodable(survivors) } -> std::same_as<bool>;
+        { code.decoding_row(survivors, row) };
+        { code.approximate_row(survivors, row) } -> std::same_as<double>;
+    };
+
+/// A value that is bound to numbers of workers and stragglers to give a code.
+template <class P>
+concept GradientCodePolicy = std::regular<P> && requires(const P& policy, int workers, int stragglers) {
+    { policy.bind(workers, stragglers) } -> GradientCode;
+    { P::name } -> std::convertible_to<const char*>;
+};
+
+}  // namespace rill::inline RILL_ABI
+
 // ===== rill/concept/objective.hpp
 
 namespace rill::inline RILL_ABI {
@@ -5014,6 +5053,91 @@ struct recursive_doubling {
 };
 
 static_assert(Topology<recursive_doubling>);
+
+}  // namespace rill::inline RILL_ABI::topology
+
+// ===== rill/topology/regular_tree.hpp
+
+namespace rill::inline RILL_ABI::topology {
+
+/// The (width, depth)-regular tree: a master, `width` children of each node but those of the last layer, `depth` layers
+/// of workers below the master.
+///
+/// Ranks are breadth first: the master is 0, then come the layers one by one, children of one parent side by side. A
+/// group that it is used for has `size()` ranks; any other size breaks a contract.
+///
+/// Source: CodedReduce, section III-A, where the node (l, i) is rank `first_of(l) + i - 1`.
+struct regular_tree {
+    int width = 2;
+    int depth = 1;
+
+    static constexpr const char* name = "regular_tree";
+
+    /// The master and all workers: 1 + width + width² + … + width^depth.
+    constexpr int size() const {
+        check();
+        return first_of(depth + 1);
+    }
+    constexpr int workers() const { return size() - 1; }
+
+    /// The lowest rank of a layer; the master alone is layer 0. Layers up to `depth + 1`, which is empty.
+    constexpr int first_of(int layer) const {
+        long long first = 0;
+        for (int l = 0; l < layer; ++l) {
+            first = first * width + 1;
+            RILL_EXPECTS(first <= most_ranks, "regular_tree: more than 2^30 ranks");
+        }
+        return static_cast<int>(first);
+    }
+    /// How many edges lie between a rank and the master.
+    constexpr int layer(rank_t rank) const {
+        int layers = 0;
+        for (; rank > 0; rank = (rank - 1) / width) ++layers;
+        return layers;
+    }
+
+    /// `no_rank` for the master.
+    constexpr rank_t parent(int size, rank_t rank) const {
+        check(size, rank);
+        return rank == 0 ? no_rank : (rank - 1) / width;
+    }
+    /// How many children a rank has: `width`, or 0 in the last layer.
+    constexpr int children(int size, rank_t rank) const {
+        check(size, rank);
+        return is_inner(size, rank) ? width : 0;
+    }
+    /// Child i, `0 … children-1`, in ascending order of ranks.
+    constexpr rank_t child(int size, rank_t rank, int i) const {
+        RILL_EXPECTS(0 <= i && i < children(size, rank), "regular_tree: no such child");
+        return rank * width + 1 + i;
+    }
+    /// Edges down to the leaves below a rank.
+    constexpr int height(int size, rank_t rank) const {
+        check(size, rank);
+        return depth - layer(rank);
+    }
+
+    /// Calls `visit(name, value)` for each option.
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("width", width);
+        visit("depth", depth);
+    }
+
+    friend constexpr bool operator==(regular_tree, regular_tree) = default;
+
+  private:
+    static constexpr int most_ranks = 1 << 30;
+
+    constexpr bool is_inner(int size, rank_t rank) const { return rank < (size - 1) / width; }
+    constexpr void check() const {
+        RILL_EXPECTS(width > 0 && depth > 0, "regular_tree: width and depth are at least 1");
+    }
+    constexpr void check([[maybe_unused]] int size, [[maybe_unused]] rank_t rank) const {
+        RILL_EXPECTS(size == this->size(), "regular_tree: the group has not 1 + width + … + width^depth ranks");
+        RILL_EXPECTS(0 <= rank && rank < size, "regular_tree: no such rank");
+    }
+};
 
 }  // namespace rill::inline RILL_ABI::topology
 
