@@ -5,6 +5,7 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -30,10 +31,19 @@ inline segment shard(const dataset& data, rank_t rank, int size) {
     return split(data.rows, static_cast<std::size_t>(size), static_cast<std::size_t>(rank));
 }
 
-/// Some rows of a dataset, by number and in this order; both outlive the batch.
+/// Some rows of a dataset, by number and in this order, and how much each of them counts; all of it outlives the batch.
 struct batch {
     const dataset& data;
     std::span<const std::uint32_t> rows;
+    /// One for each row, of any sign, or none: 1 / rows each, the mean. Loss and gradient are sums of the rows' own,
+    /// times their weights; so the gradient of a coded worker is that of its rows, weighted with its coefficients.
+    std::span<const float> weights{};
+
+    /// The weight of the i-th of `rows`.
+    template <std::floating_point T>
+    T weight(std::size_t i) const {
+        return weights.empty() ? T{1} / static_cast<T>(rows.size()) : static_cast<T>(weights[i]);
+    }
 };
 
 }  // namespace rill::inline RILL_ABI::train

@@ -59,16 +59,16 @@ class perceptron {
         }
     }
 
-    /// Mean loss of the batch.
+    /// Mean loss of the batch, or the weighted sum where it has weights.
     double loss(std::span<const T> parameters, const batch& samples) {
         forward(parameters, samples);
         double sum = 0;
         for (std::size_t r = 0; r < samples.rows.size(); ++r)
-            sum += softmax_loss(std::span<const T>(scores(r)), label(samples, r));
-        return sum / static_cast<double>(samples.rows.size());
+            sum += multiplicity(samples, r) * softmax_loss(std::span<const T>(scores(r)), label(samples, r));
+        return sum / divisor(samples);
     }
 
-    /// Mean loss of the batch; `gradient` receives its derivative by each parameter.
+    /// The same loss; `gradient` receives its derivative by each parameter.
     double gradient(std::span<const T> parameters, const batch& samples, std::span<T> gradient) {
         return this->gradient(parameters, samples, gradient, [](std::size_t) {});
     }
@@ -81,14 +81,15 @@ class perceptron {
         forward(parameters, samples);
         double sum = 0;
         for (std::size_t r = 0; r < rows; ++r)
-            sum += softmax_gradient(scores(r), label(samples, r), T{1} / static_cast<T>(rows));
+            sum += multiplicity(samples, r) *
+                   softmax_gradient(scores(r), label(samples, r), samples.template weight<T>(r));
         for (std::size_t l = depth(); l-- > 0;) {
             differentiate(l, rows, gradient);
             ready(2 * l + 1);
             ready(2 * l);
             if (l > 0) propagate(l, rows, parameters);
         }
-        return sum / static_cast<double>(rows);
+        return sum / divisor(samples);
     }
 
     void predict(std::span<const T> parameters, const batch& samples, std::span<std::int32_t> classes) {
@@ -121,6 +122,14 @@ class perceptron {
         return found;
     }
 
+    // Of a mean, the sum is divided, not each term.
+    static double multiplicity(const batch& samples, std::size_t r) {
+        return samples.weights.empty() ? 1.0 : static_cast<double>(samples.weights[r]);
+    }
+    static double divisor(const batch& samples) {
+        return samples.weights.empty() ? static_cast<double>(samples.rows.size()) : 1.0;
+    }
+
     void forward(std::span<const T> parameters, const batch& samples) {
         RILL_EXPECTS(parameters.size() == dimension(), "perceptron: all parameters");
         const std::size_t rows = samples.rows.size();
@@ -134,6 +143,8 @@ class perceptron {
 
     void gather(const batch& samples) {
         RILL_EXPECTS(!samples.rows.empty(), "perceptron: a batch of at least one row");
+        RILL_EXPECTS(samples.weights.empty() || samples.weights.size() == samples.rows.size(),
+                     "perceptron: a weight for each row, or none");
         RILL_EXPECTS(samples.data.columns == widths_.front(), "perceptron: as many columns as inputs");
         reserve(samples.rows.size());
         for (std::size_t r = 0; r < samples.rows.size(); ++r) {
