@@ -13,20 +13,25 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/receipt.hpp>
+#include <rill/core/round_receipt.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 
+#include <rill/concept/aggregation_tree.hpp>
 #include <rill/concept/aggregator.hpp>
+#include <rill/concept/completion.hpp>
 #include <rill/concept/compressor.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/gradient_code.hpp>
 #include <rill/concept/objective.hpp>
+#include <rill/concept/staleness.hpp>
 #include <rill/concept/tensor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
+#include <rill/concept/trigger.hpp>
 
 #include <rill/kernel/bf16.hpp>
 #include <rill/kernel/bucket_select.hpp>
@@ -77,6 +82,16 @@
 #include <rill/aggregate/min.hpp>
 #include <rill/aggregate/sum.hpp>
 
+#include <rill/straggler/all_ready.hpp>
+#include <rill/straggler/bounded.hpp>
+#include <rill/straggler/fastest.hpp>
+#include <rill/straggler/fresh.hpp>
+#include <rill/straggler/solo.hpp>
+#include <rill/straggler/tolerate.hpp>
+#include <rill/straggler/unbounded.hpp>
+#include <rill/straggler/until.hpp>
+#include <rill/straggler/wait_all.hpp>
+
 #include <rill/collective/agree.hpp>
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
@@ -92,5 +107,6 @@
 #include <rill/collective/reduce.hpp>
 #include <rill/collective/reduce_scatter.hpp>
 #include <rill/collective/request.hpp>
+#include <rill/collective/rounds.hpp>
 #include <rill/collective/start.hpp>
 #include <rill/collective/tensors.hpp>

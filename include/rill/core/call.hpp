@@ -17,7 +17,10 @@ enum class operation : std::uint8_t {
     all_gather = 4,
     reduce = 5,
     broadcast = 6,
-    barrier = 7
+    barrier = 7,
+    next_round = 8,   ///< a state that begins a round
+    contribute = 9,   ///< to a round
+    end_rounds = 10
 };
 
 /// As it stands in messages: "all_reduce".
@@ -30,6 +33,9 @@ constexpr const char* name(operation op) {
         case operation::reduce: return "reduce";
         case operation::broadcast: return "broadcast";
         case operation::barrier: return "barrier";
+        case operation::next_round: return "next_round";
+        case operation::contribute: return "contribute";
+        case operation::end_rounds: return "end_rounds";
         case operation::none: break;
     }
     return "none";

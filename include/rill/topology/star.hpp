@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/aggregation_tree.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/call.hpp>
 #include <rill/topology/tree_schedule.hpp>
@@ -32,12 +33,17 @@ struct star {
         return {operation::broadcast, arity(size), size, rank, root};
     }
 
+    constexpr rank_t parent(int size, rank_t rank) const { return reduce(size, rank, 0).parent(); }
+    constexpr int children(int size, rank_t rank) const { return reduce(size, rank, 0).children(); }
+    constexpr rank_t child(int size, rank_t rank, int i) const { return reduce(size, rank, 0).child(i); }
+    constexpr int height(int size, rank_t rank) const { return reduce(size, rank, 0).height(); }
+
     friend constexpr bool operator==(star, star) = default;
 
   private:
     static constexpr int arity(int size) { return size > 1 ? size - 1 : 1; }
 };
 
-static_assert(RootedTopology<star>);
+static_assert(RootedTopology<star> && AggregationTree<star>);
 
 }  // namespace rill::inline RILL_ABI::topology

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/aggregation_tree.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/call.hpp>
 #include <rill/topology/tree_schedule.hpp>
@@ -36,6 +37,11 @@ struct tree {
         return {operation::broadcast, arity, size, rank, root};
     }
 
+    constexpr rank_t parent(int size, rank_t rank) const { return reduce(size, rank, 0).parent(); }
+    constexpr int children(int size, rank_t rank) const { return reduce(size, rank, 0).children(); }
+    constexpr rank_t child(int size, rank_t rank, int i) const { return reduce(size, rank, 0).child(i); }
+    constexpr int height(int size, rank_t rank) const { return reduce(size, rank, 0).height(); }
+
     /// Calls `visit(name, value)` for each option: printing and hashing need no more.
     template <class Visit>
     constexpr void visit_options(Visit&& visit) const {
@@ -45,6 +51,6 @@ struct tree {
     friend constexpr bool operator==(tree, tree) = default;
 };
 
-static_assert(RootedTopology<tree>);
+static_assert(RootedTopology<tree> && AggregationTree<tree>);
 
 }  // namespace rill::inline RILL_ABI::topology

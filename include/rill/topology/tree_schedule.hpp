@@ -46,6 +46,7 @@ class tree_schedule {
     constexpr rank_t child(int i) const { return node_.child(arity_, i).root; }
     constexpr int level() const { return level_; }
     constexpr int depth() const { return depth_; }
+    constexpr int height() const { return node_.depth(arity_); }  ///< edges down to the deepest rank below
 
     friend constexpr bool operator==(const tree_schedule&, const tree_schedule&) = default;
 

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <rill/collective/detail/round_roll.hpp>
+#include <rill/collective/tally.hpp>
+#include <rill/concept/executor.hpp>
+#include <rill/core/arena.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/types.hpp>
+#include <rill/stream/dense_switch.hpp>
+#include <rill/stream/fold.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/stream/stream.hpp>
+#include <rill/stream/stream_codings.hpp>
+#include <rill/stream/stream_view.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// How far the values of two views of the same coordinates are apart, in the Euclidean norm.
+template <Element T, IndexType Index>
+double distance(const stream_view<T, Index>& a, const stream_view<T, Index>& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.count(); ++i) {
+        const double difference = static_cast<double>(a.values()[i]) - static_cast<double>(b.values()[i]);
+        sum += difference * difference;
+    }
+    return std::sqrt(sum);
+}
+
+/// The contributions that a rank has gathered, decoded; its own among them, as the others would decode it.
+template <Element T, IndexType Index>
+class round_operands {
+  public:
+    using view = stream_view<T, Index>;
+
+    void clear() {
+        operands_.clear();
+        has_own_ = false;
+        rooms_used_ = 0;
+        memory_.reset();
+        roll = {};
+    }
+
+    std::span<const view> views() const { return operands_; }
+
+    /// What this rank contributes, if its weight is not 0, comes before all that is added.
+    template <Executor Exec>
+    void add_own(wire::header head, const view& content, const coding& codes, random_key key, const contribution& own,
+                 rank_t rank, const Exec& executor) {
+        tally::of(own).describe(head);
+        if (codes.is_view())
+            own_frame_ = view_frame(head, content, memory_.take(wire::header_bytes).data());
+        else
+            own_frame_ = byte_pieces(coded_frame(head, content, codes, key, memory_, executor));
+        if (own.weight == 0) return;
+        has_own_ = true;
+        roll.in.push_back({rank, own.age, own.weight});
+        operands_.push_back(codes.is_lossless()
+                                ? content
+                                : content_of(frame_reader(own_frame_).next<T, Index>(), next_room(), executor));
+        if (!codes.is_lossless()) roll.error_bound = distance(content, operands_.back());
+    }
+
+    /// A message of a child: its content, which must stay, and its roll, `age` rounds older.
+    template <Executor Exec>
+    void add(const byte_pieces& message, std::size_t dimension, std::uint32_t age, int ranks, const Exec& executor) {
+        frame_reader reader(message);
+        const frame content = reader.next<T, Index>();
+        wire::detail::require(content.head.range == segment{0, dimension}, "of another range than all");
+        const frame numbers = reader.next<std::int64_t, std::uint32_t>();
+        wire::detail::require(reader.done() && numbers.head.codes.indices == index_coding::dense, "no roll at its end");
+        const auto of_child = round_roll::from(content_of(numbers, roll_room_).values(), ranks);
+        roll.add(of_child, age);
+        roll.error_bound += of_child.error_bound;
+        if (!of_child.in.empty()) operands_.push_back(content_of(content, next_room(), executor));
+    }
+
+    /// Per coordinate the left fold of what there is; an empty stream where there is nothing.
+    template <class Fold, Executor Exec>
+    const stream<T, Index>& fold(std::size_t dimension, const Fold& with, dense_switch when, const Exec& executor) {
+        if (operands_.empty())
+            folded_.clear({0, dimension});
+        else
+            fold_streams(
+                std::span<const view>(operands_), folded_, [&](T a, T b) { return with.fold(a, b); },
+                with.template identity<T>(), when, scratch_, executor);
+        return folded_;
+    }
+
+    /// All of it as one contribution. What this rank alone contributes travels in its own coding, sums in that of sums.
+    template <class Fold, Executor Exec>
+    buffer message(wire::header head, std::size_t dimension, const Fold& with, const stream_codings& codings,
+                   const Exec& executor) {
+        if (operands_.empty() || (operands_.size() == 1 && has_own_)) return with_roll(own_frame_, head, roll);
+        tally{roll.weight(), static_cast<std::uint32_t>(roll.in.size()), roll.age()}.describe(head);
+        const auto& sum = fold(dimension, with, codings.when, executor);
+        if (codings.partial.is_view())
+            return with_roll(view_frame(head, sum.view(), memory_.take(wire::header_bytes).data()), head, roll);
+        return with_roll(coded_frame(head, sum.view(), codings.partial, {}, memory_, executor), head, roll);
+    }
+
+    round_roll roll;
+
+  private:
+    frame_scratch<T, Index>& next_room() {
+        if (rooms_used_ == rooms_.size()) rooms_.emplace_back();
+        return rooms_[rooms_used_++];
+    }
+
+    std::vector<view> operands_;
+    bool has_own_ = false;
+    byte_pieces own_frame_{};
+    arena memory_;
+    std::deque<frame_scratch<T, Index>> rooms_;  // their addresses stay
+    std::size_t rooms_used_ = 0;
+    frame_scratch<std::int64_t, std::uint32_t> roll_room_;
+    stream<T, Index> folded_;
+    fold_scratch<T, Index> scratch_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/round_receipt.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/types.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Who stands behind a contribution, and who came late below: a second frame of numbers in its message.
+struct round_roll {
+    std::vector<contributor> in;
+    std::vector<latecomer> late;
+    double error_bound = 0;
+
+    double weight() const {
+        double sum = 0;
+        for (const contributor& each : in) sum += each.weight;
+        return sum;
+    }
+    std::uint32_t age() const {
+        std::uint32_t most = 0;
+        for (const contributor& each : in) most = each.age > most ? each.age : most;
+        return most;
+    }
+
+    /// Takes up what another one says, whose contributions are `rounds` older than they were.
+    void add(const round_roll& other, std::uint32_t rounds = 0) {
+        for (contributor each : other.in) {
+            each.age += rounds;
+            in.push_back(each);
+        }
+        late.insert(late.end(), other.late.begin(), other.late.end());
+    }
+
+    std::vector<std::int64_t> numbers() const {
+        std::vector<std::int64_t> out{std::bit_cast<std::int64_t>(error_bound), static_cast<std::int64_t>(in.size())};
+        for (const contributor& each : in) put(out, each.rank, each.age, std::bit_cast<std::int64_t>(each.weight));
+        for (const latecomer& each : late) put(out, each.rank, each.rounds, each.by.ns);
+        return out;
+    }
+
+    /// Any numbers give a roll of ranks below `size`, or throw `protocol_error`.
+    static round_roll from(std::span<const std::int64_t> numbers, int size) {
+        wire::detail::require(numbers.size() >= 2 && numbers.size() % 2 == 0, "a roll has pairs of numbers");
+        round_roll read;
+        read.error_bound = std::bit_cast<double>(numbers[0]);
+        wire::detail::require(std::isfinite(read.error_bound) && read.error_bound >= 0, "an error bound is not finite");
+        const std::size_t entries = (numbers.size() - 2) / 2;
+        wire::detail::require(numbers[1] >= 0 && static_cast<std::uint64_t>(numbers[1]) <= entries,
+                              "a roll is shorter than it says");
+        const auto contributors = static_cast<std::size_t>(numbers[1]);
+        for (std::size_t i = 0; i < entries; ++i) {
+            const auto both = static_cast<std::uint64_t>(numbers[2 + 2 * i]);
+            const auto rank = static_cast<std::uint32_t>(both), rounds = static_cast<std::uint32_t>(both >> 32U);
+            wire::detail::require(rank < static_cast<std::uint32_t>(size), "a roll names a rank that is not there");
+            const std::int64_t other = numbers[3 + 2 * i];
+            if (i < contributors) {
+                const auto weight = std::bit_cast<double>(other);
+                wire::detail::require(weight > 0 && weight <= 1e300, "a weight is not finite and positive");
+                read.in.push_back({static_cast<rank_t>(rank), rounds, weight});
+            } else {
+                wire::detail::require(other >= 0, "nobody is late by less than nothing");
+                read.late.push_back({static_cast<rank_t>(rank), rounds, duration(other)});
+            }
+        }
+        return read;
+    }
+
+  private:
+    static void put(std::vector<std::int64_t>& out, rank_t rank, std::uint32_t rounds, std::int64_t other) {
+        const std::uint64_t both = static_cast<std::uint64_t>(rounds) << 32U | static_cast<std::uint32_t>(rank);
+        out.push_back(static_cast<std::int64_t>(both));
+        out.push_back(other);
+    }
+};
+
+/// One message of a frame and, behind it, the roll.
+inline buffer with_roll(const byte_pieces& content, const wire::header& head, const round_roll& roll) {
+    const std::vector<std::int64_t> numbers = roll.numbers();
+    wire::header of_roll{.kind = head.kind, .epoch = head.epoch, .context = head.context, .dimension = numbers.size()};
+    wire::header_block block;
+    const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, std::span<const std::int64_t>(numbers));
+    const byte_pieces second = view_frame(of_roll, view, block.data());
+    const std::size_t first_size = content.size_bytes();
+    const std::size_t padded = (first_size + frame_alignment - 1) / frame_alignment * frame_alignment;
+    buffer message(padded + second.size_bytes());
+    auto to = message.begin();
+    for (const byte_view piece : content) to = std::copy(piece.begin(), piece.end(), to);
+    to = std::fill_n(to, padded - first_size, std::byte{0});
+    for (const byte_view piece : second) to = std::copy(piece.begin(), piece.end(), to);
+    return message;
+}
+
+}  // namespace rill::inline RILL_ABI::detail

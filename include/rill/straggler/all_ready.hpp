@@ -1,0 +1,23 @@
+#pragma once
+
+#include <rill/concept/trigger.hpp>
+#include <rill/core/config.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// A round starts when all ranks are ready.
+struct all_ready {
+    static constexpr const char* name = "all_ready";
+
+    static bool starts(std::span<const rank_t> ready, int size, random_key) {
+        return ready.size() == static_cast<std::size_t>(size);
+    }
+    friend constexpr bool operator==(all_ready, all_ready) = default;
+};
+
+static_assert(Trigger<all_ready>);
+
+}  // namespace rill::inline RILL_ABI::straggler

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <rill/concept/staleness.hpp>
+#include <rill/core/config.hpp>
+
+#include <cstdint>
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// What comes late goes into the round under way, up to `rounds` rounds late; who is faster than that waits, so that
+/// nothing is ever dropped. 0: everybody waits for everybody. Stale synchronous parallel (Ho et al. 2013) has this.
+struct bounded {
+    std::uint32_t rounds = 1;
+
+    static constexpr const char* name = "bounded";
+
+    constexpr bool accepts(std::uint32_t age) const { return age <= rounds; }
+    constexpr bool may_lead(std::uint32_t lag) const { return lag < rounds; }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("rounds", rounds);
+    }
+    friend constexpr bool operator==(bounded, bounded) = default;
+};
+
+static_assert(Staleness<bounded>);
+
+}  // namespace rill::inline RILL_ABI::straggler

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <rill/concept/staleness.hpp>
+#include <rill/core/config.hpp>
+
+#include <cstdint>
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// Only contributions to the present round count; what comes later is dropped, and nobody waits for it.
+struct fresh {
+    static constexpr const char* name = "fresh";
+
+    static constexpr bool accepts(std::uint32_t age) { return age == 0; }
+    static constexpr bool may_lead(std::uint32_t) { return true; }
+    friend constexpr bool operator==(fresh, fresh) = default;
+};
+
+static_assert(Staleness<fresh>);
+
+}  // namespace rill::inline RILL_ABI::straggler

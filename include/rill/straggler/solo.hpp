@@ -1,0 +1,20 @@
+#pragma once
+
+#include <rill/concept/trigger.hpp>
+#include <rill/core/config.hpp>
+
+#include <span>
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// The first rank that is ready starts the round.
+struct solo {
+    static constexpr const char* name = "solo";
+
+    static bool starts(std::span<const rank_t> ready, int, random_key) { return !ready.empty(); }
+    friend constexpr bool operator==(solo, solo) = default;
+};
+
+static_assert(Trigger<solo>);
+
+}  // namespace rill::inline RILL_ABI::straggler

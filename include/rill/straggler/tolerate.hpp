@@ -1,0 +1,26 @@
+#pragma once
+
+#include <rill/concept/completion.hpp>
+#include <rill/core/config.hpp>
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// A gather does without `stragglers` contributions, whichever they are.
+struct tolerate {
+    int stragglers = 0;
+
+    static constexpr const char* name = "tolerate";
+
+    bool is_complete(const gathering& g) const { return g.missing() <= (stragglers > 0 ? stragglers : 0); }
+    static constexpr duration patience(int) { return endless_patience; }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("stragglers", stragglers);
+    }
+    friend constexpr bool operator==(tolerate, tolerate) = default;
+};
+
+static_assert(Completion<tolerate>);
+
+}  // namespace rill::inline RILL_ABI::straggler

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <rill/concept/completion.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// A gather takes what has come by some time after its round began, and no fewer than `at_least`, for which it goes on
+/// to wait. In a tree each level has that time for itself: a rank waits `after` for every edge between it and its
+/// deepest leaf.
+struct until {
+    duration after{};
+    int at_least = 0;
+
+    static constexpr const char* name = "until";
+
+    bool is_complete(const gathering& g) const {
+        return g.missing() == 0 || (g.time_is_up && static_cast<int>(g.in.size()) >= at_least);
+    }
+    constexpr duration patience(int height) const { return after * height; }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("after", after.ns);
+        visit("at_least", at_least);
+    }
+    friend constexpr bool operator==(const until&, const until&) = default;
+};
+
+static_assert(Completion<until>);
+
+}  // namespace rill::inline RILL_ABI::straggler
