@@ -1,0 +1,237 @@
+#pragma once
+
+#include <rill/collective/agree.hpp>
+#include <rill/collective/detail/round_links.hpp>
+#include <rill/collective/detail/round_roll.hpp>
+#include <rill/collective/front.hpp>
+#include <rill/core/fingerprint.hpp>
+#include <rill/core/round_receipt.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What all kinds of rounds do alike, whatever becomes of the contributions: states go down, rounds begin and end, a
+/// failure reaches all ranks.
+template <class Group, AggregationTree Tree, class Policies>
+class round_loop {
+  public:
+    round_loop(const round_loop&) = delete;
+    round_loop& operator=(const round_loop&) = delete;
+    /// At the root it ends the rounds, waiting for nobody; where an exception passes, for all ranks as a failure.
+    ~round_loop() {
+        if (!is_root() || links_.has_ended()) return;
+        try {
+            if (std::uncaught_exceptions() > unwinding_)
+                abort("an exception has passed through its rounds");
+            else
+                links_.end();
+        } catch (...) {  // they have ended by a failure
+        }
+    }
+
+    bool is_root() const { return links_.is_root(); }
+    /// Of the round under way; from 1. Those that this rank has missed are counted.
+    std::uint64_t number() const { return links_.round(); }
+    /// Whether this rank's latest contribution is in a result, or bound to get into one. Known once `next` has
+    /// returned; at the root always.
+    bool was_in() const { return links_.was_in(); }
+
+    /// The next round: at the root it begins, with `state` for all; elsewhere `state` becomes that of the newest. False
+    /// when rounds have ended; `state` is unchanged then. Settles the codec of the latest `reduce`.
+    template <class State>
+    bool next(State&& state) {
+        if constexpr (require_output<State>()) {
+            using T = tensor_element<State>;
+            if (links_.has_ended()) {
+                settle();
+                return false;
+            }
+            return guarded([&] {
+                auto& stage = stage_of<T>(*group_);
+                const bool goes_on =
+                    is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
+                if (!is_root() && goes_on) deliver(std::span<const T>(elements_of_output(state, stage)), state);
+                settle();
+                return goes_on;
+            });
+        }
+        return false;
+    }
+
+    /// No more rounds: `next` returns false on all ranks, on late ones once they call it. At the root; waits for
+    /// nobody.
+    void end() {
+        RILL_EXPECTS(is_root(), "rounds: only the root ends them");
+        if (!links_.has_ended()) guarded([&] { links_.end(); });
+    }
+
+  protected:
+    using links_type = round_links<typename Group::transport_type, Tree, Policies>;
+
+    /// `options`: a hash of all that the ranks must have alike besides the tree.
+    round_loop(Group& workers, const Tree& tree, const Policies& policies, std::uint64_t options)
+        : group_(&agreed(workers, mix64(fingerprint(tree), options))),
+          links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout),
+          unwinding_(std::uncaught_exceptions()) {}
+
+    Group& workers() const { return *group_; }
+    links_type& links() { return links_; }
+
+    template <class T>
+    wire::header head_of(operation kind, std::size_t dimension) const {
+        return {.kind = kind,
+                .element = element_type_of<T>,
+                .epoch = static_cast<std::uint32_t>(number()),
+                .context = links_.context(),
+                .dimension = dimension};
+    }
+
+    template <class In, class Out>
+    void check([[maybe_unused]] const In& input, [[maybe_unused]] const Out& output, const contribution& own) const {
+        require_weight(own);
+        RILL_EXPECTS(number() != 0 && !links_.has_ended(), "rounds: reduce belongs to a round that next has begun");
+        RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
+                     "rounds: at the root input and output must be of one size");
+    }
+
+    template <class Operands, class Arrival>
+    void add_child(Operands& operands, const Arrival& from, const wire::header& own) {
+        const std::string rank = "rank " + std::to_string(from.rank);
+        try {
+            const wire::header head = frame_reader(from.message.pieces()).peek();
+            if (head.call != own.call || head.element != own.element || head.dimension != own.dimension)
+                links_.fail(failure::mismatch, from.rank,
+                            rank + " contributes " + std::to_string(head.dimension) + " elements of " +
+                                name(head.element) + ", rank " + std::to_string(group_->rank()) + " " +
+                                std::to_string(own.dimension) + " of " + name(own.element) +
+                                (head.dimension == own.dimension && head.element == own.element
+                                     ? ", with another fold, compressor or coding"
+                                     : ""));
+            operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age, group_->size(),
+                         group_->executor());
+        } catch (const protocol_error& e) {
+            if (e.culprit() != no_rank) throw;
+            links_.fail(failure::protocol, from.rank,
+                        rank + " sent bytes that are no valid frame: " + e.notice().reason);
+        }
+    }
+
+    round_receipt describe(round_roll&& roll) const {
+        round_receipt result;
+        result.operation_number = number();
+        result.contributors = static_cast<int>(roll.in.size());
+        result.weight = roll.weight();
+        result.age = roll.age();
+        result.rounds = 1;
+        result.wire = links_.counted();
+        result.elapsed = std::as_const(group_->net()).now() - links_.began();
+        result.in = std::move(roll.in);
+        result.late = std::move(roll.late);
+        result.missing = links_.missing();
+        result.error_bound = roll.error_bound;
+        return result;
+    }
+
+    random_key own_key() const {
+        return random_key{group_->options().seed}.derive(fingerprint("rounds"), number(), group_->rank());
+    }
+
+    /// From now until it is settled a codec holds what this rank has contributed.
+    template <class Codec>
+    void hold(Codec& codec) {
+        unsettled_ = {&codec, [](void* of, bool is_in) {
+                          is_in ? static_cast<Codec*>(of)->commit() : static_cast<Codec*>(of)->rollback();
+                      }};
+    }
+
+    /// Runs `body`. If this rank fails in it, all ranks learn that.
+    template <class Body>
+    auto guarded(Body&& body) {
+        if (left_) throw_error(*left_);
+        if (const auto notice = group_->net().aborted(links_.context())) throw_error(*notice);
+        try {
+            return body();
+        } catch (const error& e) {
+            const abort_notice& notice = e.notice();
+            if (notice.context != links_.context() && notice.context != every_context)
+                abort(notice.reason, notice.kind);
+            if (!group_->net().aborted(links_.context())) left_ = notice;
+            throw;
+        } catch (const std::exception& e) {
+            abort(e.what());
+            throw;
+        } catch (...) {
+            abort("an exception of unknown type");
+            throw;
+        }
+    }
+
+  private:
+    static Group& agreed(Group& workers, std::uint64_t options) {
+        agree(workers, options);
+        return workers;
+    }
+
+    template <class T>
+    bool begin(std::span<const T> values) {
+        wire::header head = head_of<T>(operation::next_round, values.size());
+        head.index_bytes = 4;
+        head.codes.indices = index_coding::dense;
+        head.range = {0, values.size()};
+        head.count = values.size();
+        links_.begin(head, std::as_bytes(values));
+        return true;
+    }
+
+    template <class T>
+    bool take(std::span<T> state) {
+        const auto newest = links_.take_newest();
+        if (!newest) return false;
+        const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
+        if (values.head.count != state.size())
+            links_.fail(failure::mismatch, group_->rank(),
+                        "rank " + std::to_string(group_->rank()) + " takes a state of " + std::to_string(state.size()) +
+                            " elements where the root gives " + std::to_string(values.head.count));
+        frame_scratch<T, std::uint32_t> unused;
+        copy_dense(content_of(values, unused), state, T{}, group_->executor());
+        return true;
+    }
+
+    /// The codec of the latest contribution learns what became of that.
+    void settle() {
+        if (unsettled_.codec != nullptr) unsettled_.settle(std::exchange(unsettled_.codec, nullptr), was_in());
+    }
+
+    /// Tells all ranks; returns when it is this rank's own exception that counts.
+    void abort(const std::string& why, failure kind = failure::exception) {
+        const rank_t rank = group_->rank();
+        const abort_notice notice{
+            .context = links_.context(),
+            .operation = number(),
+            .kind = kind,
+            .culprit = rank,
+            .reason = "round " + std::to_string(number()) + ": rank " + std::to_string(rank) + ": " + why};
+        const abort_notice first = group_->net().abort(notice);
+        if (first != notice || kind != failure::exception) throw_error(first);
+    }
+
+    struct unsettled_codec {
+        void* codec = nullptr;
+        void (*settle)(void*, bool) = nullptr;
+    };
+
+    Group* group_;
+    links_type links_;
+    int unwinding_;
+    unsettled_codec unsettled_{};
+    std::optional<abort_notice> left_{};  // this rank has left alone, for that reason
+};
+
+}  // namespace rill::inline RILL_ABI::detail
