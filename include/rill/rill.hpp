@@ -82,6 +82,16 @@
 #include <rill/aggregate/min.hpp>
 #include <rill/aggregate/sum.hpp>
 
+#include <rill/coding/amplification.hpp>
+#include <rill/coding/any_code.hpp>
+#include <rill/coding/cyclic_mds.hpp>
+#include <rill/coding/cyclic_repetition.hpp>
+#include <rill/coding/default_code.hpp>
+#include <rill/coding/dual_code.hpp>
+#include <rill/coding/fractional_repetition.hpp>
+#include <rill/coding/given_code.hpp>
+#include <rill/coding/group_code.hpp>
+#include <rill/coding/repetition_groups.hpp>
 #include <rill/straggler/all_ready.hpp>
 #include <rill/straggler/bounded.hpp>
 #include <rill/straggler/fastest.hpp>

@@ -17,6 +17,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -25,6 +26,7 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <numbers>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -33,6 +35,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 // ===== rill/core/config.hpp
@@ -366,7 +369,10 @@ enum class operation : std::uint8_t {
     all_gather = 4,
     reduce = 5,
     broadcast = 6,
-    barrier = 7
+    barrier = 7,
+    next_round = 8,   ///< a state that begins a round
+    contribute = 9,   ///< to a round
+    end_rounds = 10
 };
 
 /// As it stands in messages: "all_reduce".
@@ -379,6 +385,9 @@ constexpr const char* name(operation op) {
         case operation::reduce: return "reduce";
         case operation::broadcast: return "broadcast";
         case operation::barrier: return "barrier";
+        case operation::next_round: return "next_round";
+        case operation::contribute: return "contribute";
+        case operation::end_rounds: return "end_rounds";
         case operation::none: break;
     }
     return "none";
@@ -781,6 +790,39 @@ struct receipt {
 
 }  // namespace rill::inline RILL_ABI
 
+// ===== rill/core/round_receipt.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A contribution that is in a result.
+struct contributor {
+    rank_t rank = no_rank;
+    std::uint32_t age = 0;  ///< rounds by which it came late, and what its rank said itself
+    double weight = 0;
+
+    friend constexpr bool operator==(const contributor&, const contributor&) = default;
+};
+
+/// A contribution that came after its round had ended.
+struct latecomer {
+    rank_t rank = no_rank;     ///< who sent it: itself, or for the ranks below it
+    std::uint32_t rounds = 0;  ///< how many rounds have begun since its own
+    duration by{};             ///< since its own round ended, at its parent
+
+    friend constexpr bool operator==(const latecomer&, const latecomer&) = default;
+};
+
+/// What a round that need not wait for everybody did. At the root of it, of the result; elsewhere, of what this rank
+/// handed up, which may yet come too late.
+struct round_receipt : receipt {
+    std::vector<contributor> in;  ///< in the order of the fold: by rank within each level of the tree
+    std::vector<latecomer> late;  ///< that were met since the round before; whoever counts all the same is also in `in`
+    std::vector<rank_t> missing;  ///< children of this rank that it did not wait for
+    double error_bound = 0;  ///< of rounding on the way, in the Euclidean norm of the fold, if anything was rounded
+};
+
+}  // namespace rill::inline RILL_ABI
+
 // ===== rill/core/segment.hpp
 
 namespace rill::inline RILL_ABI {
@@ -848,6 +890,27 @@ struct sparse_view {
 
 }  // namespace rill::inline RILL_ABI
 
+// ===== rill/concept/aggregation_tree.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// A tree over all ranks of a group, down which a state is handed and up which contributions are gathered. Its root is
+/// rank 0.
+///
+/// - `parent(size, rank)`: `no_rank` for the root.
+/// - `child(size, rank, i)`, for i below `children(size, rank)`: in ascending order of ranks.
+/// - `height(size, rank)`: edges down to the deepest rank below; 0 for a leaf.
+template <class T>
+concept AggregationTree = std::regular<T> && requires(const T& tree, int size, rank_t rank, int i) {
+    { tree.parent(size, rank) } -> std::same_as<rank_t>;
+    { tree.children(size, rank) } -> std::same_as<int>;
+    { tree.child(size, rank, i) } -> std::same_as<rank_t>;
+    { tree.height(size, rank) } -> std::same_as<int>;
+    { T::name } -> std::convertible_to<const char*>;
+};
+
+}  // namespace rill::inline RILL_ABI
+
 // ===== rill/concept/aggregator.hpp
 
 namespace rill::inline RILL_ABI {
@@ -867,6 +930,37 @@ concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregat
     { A::finish_is_trivial } -> std::convertible_to<bool>;
     { A::name } -> std::convertible_to<const char*>;
 };
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/concept/completion.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// How far a gather has come.
+struct gathering {
+    int expected = 0;         ///< contributions that may come: one from each child
+    std::span<const int> in;  ///< which have come: numbers of children, ascending
+    bool time_is_up = false;  ///< since the round began more than the completion's `patience` has passed
+
+    int missing() const { return expected - static_cast<int>(in.size()); }
+};
+
+/// Says when a gather has enough: the first of the straggler policies. Each parent of a tree asks it of its own
+/// children.
+///
+/// `is_complete(g)` depends on `g` alone, holds when nothing is missing, and goes on to hold when more comes.
+/// `patience(height)`: how long a rank that stands `height` edges above its deepest leaf waits before it says that time
+/// is up; `endless_patience` for ever.
+template <class C>
+concept Completion = std::regular<C> && requires(const C& completion, const gathering& g, int height) {
+    { completion.is_complete(g) } -> std::same_as<bool>;
+    { completion.patience(height) } -> std::same_as<duration>;
+    { C::name } -> std::convertible_to<const char*>;
+};
+
+/// Of a completion that does not look at the clock.
+inline constexpr duration endless_patience{std::numeric_limits<std::int64_t>::max()};
 
 }  // namespace rill::inline RILL_ABI
 
@@ -1036,6 +1130,24 @@ template <class O>
 concept Classifier = Objective<O> && requires(O& objective, std::span<const typename O::scalar> parameters,
                                               const typename O::batch& samples, std::span<std::int32_t> classes) {
     { objective.predict(parameters, samples, classes) };
+};
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/concept/staleness.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Says how old a contribution may be, in rounds, and when a fast rank must wait for a slow one.
+///
+/// `accepts(age)`: whether a contribution that comes `age` rounds late still counts; age 0 always does.
+/// `may_lead(lag)`: whether a round may end while a rank is still at work on one that began `lag` rounds earlier. What
+/// cannot be refused because of that is never lost: where `may_lead(lag)` holds for no lag that is not accepted.
+template <class S>
+concept Staleness = std::regular<S> && requires(const S& staleness, std::uint32_t rounds) {
+    { staleness.accepts(rounds) } -> std::same_as<bool>;
+    { staleness.may_lead(rounds) } -> std::same_as<bool>;
+    { S::name } -> std::convertible_to<const char*>;
 };
 
 }  // namespace rill::inline RILL_ABI
@@ -1371,6 +1483,24 @@ concept ExpectingTransport =
     Transport<N> && requires(N& net, rank_t peer, channel on, std::span<const byte_span> targets) {
         { net.expect(peer, on, targets) };
         { net.forget(on) } noexcept;
+    };
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/concept/trigger.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Says who starts a round that all then join.
+///
+/// `starts(ready, size, key)`: whether the ranks that have nothing left to do, `ready` (ascending), among `size` are
+/// enough. `key` is the round's own and the same on all ranks, for triggers that draw whom they ask. It goes on to hold
+/// when more are ready, and holds when all are.
+template <class T>
+concept Trigger =
+    std::regular<T> && requires(const T& trigger, std::span<const rank_t> ready, int size, random_key key) {
+        { trigger.starts(ready, size, key) } -> std::same_as<bool>;
+        { T::name } -> std::convertible_to<const char*>;
     };
 
 }  // namespace rill::inline RILL_ABI
@@ -3943,7 +4073,7 @@ inline std::size_t element_bytes(element_type type) {
 }
 
 inline void validate(const header& h) {
-    require(h.kind > operation::none && h.kind <= operation::barrier, "unknown operation");
+    require(h.kind > operation::none && h.kind <= operation::end_rounds, "unknown operation");
     require(h.element > element_type::none && h.element <= element_type::int64, "unknown element type");
     require(h.index_bytes == 4 || h.index_bytes == 8, "unknown index width");
     require(is_known(h.codes.values), "unknown value coding");
@@ -5392,6 +5522,7 @@ class tree_schedule {
     constexpr rank_t child(int i) const { return node_.child(arity_, i).root; }
     constexpr int level() const { return level_; }
     constexpr int depth() const { return depth_; }
+    constexpr int height() const { return node_.depth(arity_); }  ///< edges down to the deepest rank below
 
     friend constexpr bool operator==(const tree_schedule&, const tree_schedule&) = default;
 
@@ -5475,13 +5606,18 @@ struct star {
         return {operation::broadcast, arity(size), size, rank, root};
     }
 
+    constexpr rank_t parent(int size, rank_t rank) const { return reduce(size, rank, 0).parent(); }
+    constexpr int children(int size, rank_t rank) const { return reduce(size, rank, 0).children(); }
+    constexpr rank_t child(int size, rank_t rank, int i) const { return reduce(size, rank, 0).child(i); }
+    constexpr int height(int size, rank_t rank) const { return reduce(size, rank, 0).height(); }
+
     friend constexpr bool operator==(star, star) = default;
 
   private:
     static constexpr int arity(int size) { return size > 1 ? size - 1 : 1; }
 };
 
-static_assert(RootedTopology<star>);
+static_assert(RootedTopology<star> && AggregationTree<star>);
 
 }  // namespace rill::inline RILL_ABI::topology
 
@@ -5519,6 +5655,11 @@ struct tree {
         return {operation::broadcast, arity, size, rank, root};
     }
 
+    constexpr rank_t parent(int size, rank_t rank) const { return reduce(size, rank, 0).parent(); }
+    constexpr int children(int size, rank_t rank) const { return reduce(size, rank, 0).children(); }
+    constexpr rank_t child(int size, rank_t rank, int i) const { return reduce(size, rank, 0).child(i); }
+    constexpr int height(int size, rank_t rank) const { return reduce(size, rank, 0).height(); }
+
     /// Calls `visit(name, value)` for each option: printing and hashing need no more.
     template <class Visit>
     constexpr void visit_options(Visit&& visit) const {
@@ -5528,7 +5669,7 @@ struct tree {
     friend constexpr bool operator==(tree, tree) = default;
 };
 
-static_assert(RootedTopology<tree>);
+static_assert(RootedTopology<tree> && AggregationTree<tree>);
 
 }  // namespace rill::inline RILL_ABI::topology
 
@@ -6213,6 +6354,1314 @@ struct min {
 static_assert(Aggregator<min, float>);
 
 }  // namespace rill::inline RILL_ABI::aggregate
+
+// ===== rill/coding/amplification.hpp
+
+namespace rill::inline RILL_ABI::codes {
+
+/// How much a code amplifies the errors of its messages: over sets of survivors F, as many as the code can lose less
+/// than all, Σ over i ∈ F of |a_i|·‖b_i‖₁, divided by the number of partitions; 1 is the least.
+struct amplification_report {
+    double worst = 1;  ///< infinite where some row drowns in rounding errors
+    double median = 1;
+    long long sets = 0;    ///< how many sets of survivors were looked at
+    bool is_exact = true;  ///< whether these are all; else random ones and those where neighbours are lost
+
+    friend bool operator==(const amplification_report&, const amplification_report&) = default;
+};
+
+/// How many sets of survivors are looked at.
+struct amplification_options {
+    long long all_up_to = 20'000;  ///< all of them, where there are not more
+    int samples = 1'000;           ///< otherwise so many random ones, and all of neighbours
+    std::uint64_t seed = 1;
+};
+
+namespace detail {
+
+/// C(n, k), or `most + 1` where it is more than `most`.
+constexpr long long subsets(int n, int k, long long most) {
+    long long count = 1;
+    for (int i = 1; i <= std::min(k, n - k); ++i) {
+        count = count * (n - i + 1) / i;
+        if (count > most) return most + 1;
+    }
+    return count;
+}
+
+/// Calls `visit(lost)` with every ascending set of `k` out of `n`.
+template <class Visit>
+void for_each_subset(int n, int k, Visit&& visit) {
+    std::vector<int> chosen(static_cast<std::size_t>(k));
+    for (int i = 0; i < k; ++i) chosen[static_cast<std::size_t>(i)] = i;
+    for (;;) {
+        visit(std::as_const(chosen));
+        int i = k - 1;
+        while (i >= 0 && chosen[static_cast<std::size_t>(i)] == n - k + i) --i;
+        if (i < 0) return;
+        for (int value = chosen[static_cast<std::size_t>(i)] + 1; i < k; ++i)
+            chosen[static_cast<std::size_t>(i)] = value++;
+    }
+}
+
+/// Calls `visit(lost)` with `samples` random ascending sets of `k` out of `n`, and with the n of cyclic neighbours.
+template <class Visit>
+void for_some_subsets(int n, int k, int samples, std::uint64_t seed, Visit&& visit) {
+    random_sequence random(random_key{seed}.derive(n, k));
+    std::vector<int> order(static_cast<std::size_t>(n)), lost;
+    for (int i = 0; i < n; ++i) order[static_cast<std::size_t>(i)] = i;
+    for (int sample = 0; sample < samples + n; ++sample) {
+        lost.clear();
+        for (std::size_t i = 0; i < static_cast<std::size_t>(k); ++i) {
+            if (sample < samples) {
+                std::swap(order[i], order[i + random.below(order.size() - i)]);
+                lost.push_back(order[i]);
+            } else {
+                lost.push_back((sample - samples + static_cast<int>(i)) % n);
+            }
+        }
+        std::ranges::sort(lost);
+        visit(std::as_const(lost));
+    }
+}
+
+/// Those of `0 … n-1` that are not in an ascending list.
+inline void complement(const std::vector<int>& lost, int n, std::vector<int>& left) {
+    left.clear();
+    std::size_t next = 0;
+    for (int i = 0; i < n; ++i) {
+        if (next < lost.size() && lost[next] == i)
+            ++next;
+        else
+            left.push_back(i);
+    }
+}
+
+}  // namespace detail
+
+/// Measures a code's amplification: an error of ε in the messages, relative to the sums of the absolute values that
+/// they are made of, becomes one of ε · amplification in the decoded gradient, relative to the gradients of the
+/// partitions.
+///
+/// Cost: one decoding row per set. Determinism: the sampled sets are a function of (n, s, options).
+template <GradientCode Code>
+amplification_report amplification(const Code& code, amplification_options options = {}) {
+    const int n = code.workers(), s = code.stragglers();
+    std::vector<double> lengths, row, all;
+    for (int worker = 0; worker < n; ++worker) {
+        double length = 0;
+        for (const double coefficient : code.coefficients_of(worker)) length += std::abs(coefficient);
+        lengths.push_back(length / code.partitions());
+    }
+    std::vector<int> left;
+    const auto look = [&](const std::vector<int>& lost) {
+        detail::complement(lost, n, left);
+        row.resize(left.size());
+        double sum = code.approximate_row(left, row) > 0 ? std::numeric_limits<double>::infinity() : 0;
+        for (std::size_t i = 0; i < left.size(); ++i)
+            sum += std::abs(row[i]) * lengths[static_cast<std::size_t>(left[i])];
+        all.push_back(sum);
+    };
+    amplification_report report;
+    report.is_exact = detail::subsets(n, s, options.all_up_to) <= options.all_up_to;
+    if (report.is_exact)
+        detail::for_each_subset(n, s, look);
+    else
+        detail::for_some_subsets(n, s, options.samples, options.seed, look);
+    std::ranges::sort(all);
+    report.worst = all.back();
+    report.median = all[all.size() / 2];
+    report.sets = static_cast<long long>(all.size());
+    return report;
+}
+
+}  // namespace rill::inline RILL_ABI::codes
+
+// ===== rill/coding/detail/linear.hpp
+
+// What decoding needs of linear algebra, for systems of tens to hundreds of unknowns.
+
+namespace rill::inline RILL_ABI::codes::detail {
+
+/// A dense matrix, row by row.
+struct matrix {
+    std::size_t rows = 0;
+    std::size_t columns = 0;
+    std::vector<double> values = std::vector<double>(rows * columns);
+
+    double* operator[](std::size_t row) { return values.data() + row * columns; }
+    const double* operator[](std::size_t row) const { return values.data() + row * columns; }
+};
+
+inline double dot(const double* x, const double* y, std::size_t count) {
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += x[i] * y[i];
+    return sum;
+}
+/// y += factor · x
+inline void add(double factor, const double* x, double* y, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) y[i] += factor * x[i];
+}
+
+/// Solves the square system A x = b by elimination with partial pivoting; x replaces b. False where A is singular to
+/// the last bit: then A and b are spoilt.
+inline bool solve_square(matrix& a, std::vector<double>& b) {
+    const std::size_t size = a.rows;
+    for (std::size_t k = 0; k < size; ++k) {
+        std::size_t pivot = k;
+        for (std::size_t i = k + 1; i < size; ++i)
+            if (std::abs(a[i][k]) > std::abs(a[pivot][k])) pivot = i;
+        if (!(std::abs(a[pivot][k]) > 0)) return false;
+        if (pivot != k) {
+            std::swap_ranges(a[k] + k, a[k] + size, a[pivot] + k);
+            std::swap(b[k], b[pivot]);
+        }
+        const double inverse = 1 / a[k][k];
+        for (std::size_t i = k + 1; i < size; ++i) {
+            const double factor = -a[i][k] * inverse;
+            add(factor, a[k] + k + 1, a[i] + k + 1, size - k - 1);
+            b[i] += factor * b[k];
+        }
+    }
+    for (std::size_t k = size; k-- > 0;) b[k] = (b[k] - dot(a[k] + k + 1, b.data() + k + 1, size - k - 1)) / a[k][k];
+    return true;
+}
+
+/// Orthonormal vectors that span the rows of a matrix: Gram-Schmidt, done twice, the longest remainder first.
+///
+/// Row `order[j]` of the matrix is Σ over i ≤ j of `r[i][j]` · `q[i]`, but for the rows past `rank`, whose remainders
+/// are below `cutoff` times the longest row.
+struct orthogonal_rows {
+    std::size_t rank = 0;
+    std::vector<std::size_t> order;
+    matrix q;
+    matrix r;
+
+    orthogonal_rows(matrix rows, double cutoff, std::size_t most)
+        : order(rows.rows), q(std::move(rows)), r{q.rows, q.rows} {
+        std::vector<double> lengths(q.rows);
+        for (std::size_t i = 0; i < q.rows; ++i) {
+            order[i] = i;
+            lengths[i] = std::sqrt(dot(q[i], q[i], q.columns));
+        }
+        const double least = cutoff * (q.rows == 0 ? 0 : *std::ranges::max_element(lengths));
+        for (; rank < std::min(q.rows, most); ++rank) {
+            bring_longest(lengths);
+            subtract_earlier();
+            const double length = std::sqrt(dot(q[rank], q[rank], q.columns));
+            if (!(length > least)) return;
+            r[rank][rank] = length;
+            for (std::size_t c = 0; c < q.columns; ++c) q[rank][c] /= length;
+            subtract_from_later(lengths);
+        }
+    }
+
+  private:
+    void bring_longest(std::vector<double>& lengths) {
+        const auto longest = static_cast<std::size_t>(
+            std::max_element(lengths.begin() + static_cast<std::ptrdiff_t>(rank), lengths.end()) - lengths.begin());
+        if (longest == rank) return;
+        std::swap(lengths[rank], lengths[longest]);
+        std::swap(order[rank], order[longest]);
+        std::swap_ranges(q[rank], q[rank] + q.columns, q[longest]);
+        for (std::size_t i = 0; i < rank; ++i) std::swap(r[i][rank], r[i][longest]);
+    }
+    void subtract_earlier() {
+        for (std::size_t i = 0; i < rank; ++i) {
+            const double left = dot(q[i], q[rank], q.columns);
+            add(-left, q[i], q[rank], q.columns);
+            r[i][rank] += left;
+        }
+    }
+    void subtract_from_later(std::vector<double>& lengths) {
+        for (std::size_t j = rank + 1; j < q.rows; ++j) {
+            r[rank][j] = dot(q[rank], q[j], q.columns);
+            add(-r[rank][j], q[rank], q[j], q.columns);
+            lengths[j] = std::sqrt(dot(q[j], q[j], q.columns));
+        }
+    }
+};
+
+/// Σ x[i] · row i of what `rows` was made of comes closest to `target`, with x = 0 for rows past the rank; returns the
+/// distance.
+inline double least_squares(const orthogonal_rows& rows, std::span<const double> target, std::span<double> x) {
+    std::vector<double> remainder(target.begin(), target.end());
+    std::vector<double> along(rows.rank);
+    for (int pass = 0; pass < 2; ++pass)
+        for (std::size_t i = 0; i < rows.rank; ++i) {
+            const double part = dot(rows.q[i], remainder.data(), remainder.size());
+            add(-part, rows.q[i], remainder.data(), remainder.size());
+            along[i] += part;
+        }
+    std::ranges::fill(x, 0.0);
+    for (std::size_t i = rows.rank; i-- > 0;) {
+        along[i] /= rows.r[i][i];
+        x[rows.order[i]] = along[i];
+        for (std::size_t j = 0; j < i; ++j) along[j] -= rows.r[j][i] * along[i];
+    }
+    return std::sqrt(dot(remainder.data(), remainder.data(), remainder.size()));
+}
+
+/// The shortest x whose product with row i of what `rows` was made of is `products[i]`; the rows are independent.
+inline std::vector<double> shortest_solution(const orthogonal_rows& rows, std::span<const double> products) {
+    std::vector<double> x(rows.q.columns);
+    std::vector<double> along(rows.rank);
+    for (std::size_t j = 0; j < rows.rank; ++j) {
+        double rest = products[rows.order[j]];
+        for (std::size_t i = 0; i < j; ++i) rest -= rows.r[i][j] * along[i];
+        along[j] = rest / rows.r[j][j];
+        add(along[j], rows.q[j], x.data(), x.size());
+    }
+    return x;
+}
+
+/// Orthonormal rows that complete the first `rows.rank` of `rows.q` to a basis.
+inline matrix orthogonal_complement(const orthogonal_rows& rows) {
+    const std::size_t size = rows.q.columns;
+    const std::size_t missing = size - rows.rank;
+    matrix units{size, size};
+    for (std::size_t u = 0; u < size; ++u) {
+        units[u][u] = 1;
+        for (int pass = 0; pass < 2; ++pass)
+            for (std::size_t i = 0; i < rows.rank; ++i) add(-dot(rows.q[i], units[u], size), rows.q[i], units[u], size);
+    }
+    orthogonal_rows rest(std::move(units), 0, missing);
+    rest.q.values.resize(missing * size);
+    rest.q.rows = missing;
+    return std::move(rest.q);
+}
+
+}  // namespace rill::inline RILL_ABI::codes::detail
+
+// ===== rill/coding/detail/dual.hpp
+
+namespace rill::inline RILL_ABI::codes::detail {
+
+/// All decoding rows of a code at once: `base` + any combination of the rows of `null`, which are orthonormal, span
+/// what times B vanishes, and are orthogonal to `base`.
+struct dual {
+    matrix null;               ///< a column for each worker
+    std::vector<double> base;  ///< an element for each worker
+};
+
+/// The dual of a matrix B whose rank is at most `most`; nothing tells whether any row reaches 1 at all.
+inline dual dual_of(const matrix& b, std::size_t most) {
+    matrix transposed{b.columns, b.rows};
+    for (std::size_t i = 0; i < b.rows; ++i)
+        for (std::size_t j = 0; j < b.columns; ++j) transposed[j][i] = b[i][j];
+    constexpr double cutoff = 1e-12;
+    dual d{orthogonal_complement(orthogonal_rows(std::move(transposed), cutoff, most)), std::vector<double>(b.rows)};
+    least_squares(orthogonal_rows(b, cutoff, most), std::vector<double>(b.columns, 1.0), d.base);
+    for (std::size_t i = 0; i < d.null.rows; ++i)
+        add(-dot(d.null[i], d.base.data(), b.rows), d.null[i], d.base.data(), b.rows);
+    return d;
+}
+
+/// The decoding row that vanishes at the `lost` workers, the shortest of them; nothing where there is none, or where it
+/// cannot be told from there being none.
+inline std::vector<double> row_without(const dual& d, const std::vector<int>& lost) {
+    std::vector<double> row = d.base;
+    if (lost.empty()) return row;
+    if (lost.size() > d.null.rows) return {};
+    matrix conditions{lost.size(), d.null.rows};
+    std::vector<double> products(lost.size());
+    for (std::size_t i = 0; i < lost.size(); ++i) {
+        const auto worker = static_cast<std::size_t>(lost[i]);
+        for (std::size_t j = 0; j < d.null.rows; ++j) conditions[i][j] = d.null[j][worker];
+        products[i] = -d.base[worker];
+    }
+    if (conditions.rows == conditions.columns) {
+        if (!solve_square(conditions, products)) return {};
+    } else {
+        const orthogonal_rows independent(std::move(conditions), 1e-13, lost.size());
+        if (independent.rank < lost.size()) return {};
+        products = shortest_solution(independent, products);
+    }
+    for (std::size_t j = 0; j < d.null.rows; ++j) add(products[j], d.null[j], row.data(), row.size());
+    for (const int worker : lost) row[static_cast<std::size_t>(worker)] = 0;
+    return row;
+}
+
+}  // namespace rill::inline RILL_ABI::codes::detail
+
+// ===== rill/coding/detail/worker_set.hpp
+
+namespace rill::inline RILL_ABI::codes::detail {
+
+/// Some of up to `capacity` workers, a bit for each.
+class worker_set {
+  public:
+    static constexpr int capacity = 1024;
+    static constexpr std::size_t words_for(int workers) { return (static_cast<std::size_t>(workers) + 63) / 64; }
+
+    /// Distinct workers below `workers`, in any order.
+    worker_set(std::span<const int> members, int workers) : words_(words_for(workers)) {
+        for (const int worker : members) {
+            RILL_EXPECTS(0 <= worker && worker < workers, "gradient code: a survivor is none of the workers");
+            RILL_EXPECTS(!contains(worker), "gradient code: a worker is twice among the survivors");
+            bits_[word(worker)] |= bit(worker);
+        }
+    }
+
+    bool contains(int worker) const { return (bits_[word(worker)] & bit(worker)) != 0; }
+    std::span<const std::uint64_t> words() const { return {bits_.data(), words_}; }
+    std::uint64_t hash() const {
+        std::uint64_t mixed = 0;
+        for (const std::uint64_t bits : words()) mixed = mix64(mixed ^ bits);
+        return mixed;
+    }
+
+  private:
+    static constexpr std::size_t word(int worker) { return static_cast<std::size_t>(worker) / 64; }
+    static constexpr std::uint64_t bit(int worker) { return std::uint64_t{1} << (static_cast<unsigned>(worker) % 64); }
+
+    std::array<std::uint64_t, capacity / 64> bits_{};
+    std::size_t words_;
+};
+
+}  // namespace rill::inline RILL_ABI::codes::detail
+
+// ===== rill/coding/detail/row_cache.hpp
+
+namespace rill::inline RILL_ABI::codes::detail {
+
+/// The rows of the survivor sets asked for last: at most 256 of them and 1 MiB, four to a bucket, where the one that
+/// was not asked for longest makes room. Safe to use from several threads, which wait for each other for the time of a
+/// copy.
+class row_cache {
+  public:
+    explicit row_cache(int workers)
+        : workers_(static_cast<std::size_t>(workers)), words_(worker_set::words_for(workers)) {
+        while (buckets_ > 1 && buckets_ * ways * workers_ * sizeof(double) > most_bytes) buckets_ /= 2;
+    }
+
+    /// The error of the row of `set`, whose coefficients for `survivors` go to `row`; nothing where it is not held.
+    std::optional<double> find(const worker_set& set, std::span<const int> survivors, std::span<double> row) {
+        const std::size_t bucket = set.hash() & (buckets_ - 1);
+        const lock held(busy_);
+        if (entries_.empty()) return std::nullopt;
+        for (std::size_t slot = bucket * ways; slot < (bucket + 1) * ways; ++slot) {
+            if (entries_[slot].used == 0 ||
+                !std::ranges::equal(set.words(), std::span(keys_).subspan(slot * words_, words_)))
+                continue;
+            entries_[slot].used = ++now_;
+            const double* values = rows_.data() + slot * workers_;
+            for (std::size_t i = 0; i < survivors.size(); ++i) row[i] = values[survivors[i]];
+            return entries_[slot].error;
+        }
+        return std::nullopt;
+    }
+
+    /// Keeps a row with an element for each worker.
+    void keep(const worker_set& set, std::span<const double> row, double error) {
+        const std::size_t bucket = set.hash() & (buckets_ - 1);
+        const lock held(busy_);
+        if (entries_.empty()) {
+            keys_.resize(buckets_ * ways * words_);
+            rows_.resize(buckets_ * ways * workers_);
+            entries_.resize(buckets_ * ways);
+        }
+        const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(bucket * ways);
+        const auto oldest = std::ranges::min_element(first, first + ways, {}, &entry::used);
+        const auto slot = static_cast<std::size_t>(oldest - entries_.begin());
+        std::ranges::copy(set.words(), keys_.begin() + static_cast<std::ptrdiff_t>(slot * words_));
+        std::ranges::copy(row, rows_.begin() + static_cast<std::ptrdiff_t>(slot * workers_));
+        *oldest = {.used = ++now_, .error = error};
+    }
+
+  private:
+    static constexpr std::size_t ways = 4;
+    static constexpr std::size_t most_bytes = std::size_t{1} << 20;
+
+    struct entry {
+        std::uint64_t used = 0;  ///< when it was asked for last; 0: empty
+        double error = 0;
+    };
+
+    class lock {
+      public:
+        explicit lock(std::atomic_flag& flag) : flag_(flag) {
+            while (flag_.test_and_set(std::memory_order_acquire)) flag_.wait(true, std::memory_order_relaxed);
+        }
+        ~lock() {
+            flag_.clear(std::memory_order_release);
+            flag_.notify_one();
+        }
+        lock(const lock&) = delete;
+        lock& operator=(const lock&) = delete;
+
+      private:
+        std::atomic_flag& flag_;
+    };
+
+    std::size_t workers_;
+    std::size_t words_;
+    std::size_t buckets_ = 64;
+    std::vector<std::uint64_t> keys_;
+    std::vector<double> rows_;
+    std::vector<entry> entries_;
+    std::uint64_t now_ = 0;
+    std::atomic_flag busy_;
+};
+
+}  // namespace rill::inline RILL_ABI::codes::detail
+
+// ===== rill/coding/dual_code.hpp
+
+namespace rill::inline RILL_ABI::codes {
+
+/// A gradient code given by its matrix B, decoded through the rows that B takes to zero: with s stragglers a system of
+/// s equations, whatever the number of workers.
+///
+/// Cost, with n workers, s lost: a row takes O(s³ + n·s) the first time and O(n) while it is among the last 256 that
+/// were asked for (fewer where they would take more than 1 MiB). Copies share one table of rows. At most 1024 workers.
+/// Determinism: the same survivors get the same bits, in whatever order, of several rows the shortest.
+class dual_code {
+  public:
+    /// The code whose matrix is `b`; `dual` belongs to it, and any `stragglers` workers may be lost.
+    dual_code(const detail::matrix& b, int stragglers, detail::dual dual)
+        : state_(std::make_shared<state>(b, stragglers, std::move(dual))) {}
+
+    int workers() const { return state_->workers; }
+    int partitions() const { return state_->partitions; }
+    int stragglers() const { return state_->stragglers; }
+
+    std::span<const int> partitions_of(int worker) const {
+        const std::size_t first = state_->checked_start(worker);
+        return std::span(state_->columns).subspan(first, state_->start(worker + 1) - first);
+    }
+    std::span<const double> coefficients_of(int worker) const {
+        const std::size_t first = state_->checked_start(worker);
+        return std::span(state_->coefficients).subspan(first, state_->start(worker + 1) - first);
+    }
+
+    /// Any `workers() - stragglers()` survivors are, without computing; for fewer a row is sought.
+    bool is_decodable(std::span<const int> survivors) const {
+        const detail::worker_set set(survivors, workers());
+        if (survivors.size() + static_cast<std::size_t>(stragglers()) >= static_cast<std::size_t>(workers()))
+            return true;
+        std::vector<double> row(survivors.size());
+        return is_exact(find_row(set, survivors, row));
+    }
+
+    void decoding_row(std::span<const int> survivors, std::span<double> row) const {
+        const double error = approximate_row(survivors, row);
+        RILL_EXPECTS(is_exact(error), "gradient code: too few workers are left to decode the gradient");
+        static_cast<void>(error);
+    }
+
+    /// The returned ‖a·B − 1‖₂ is 0 where the survivors are decodable.
+    double approximate_row(std::span<const int> survivors, std::span<double> row) const {
+        RILL_EXPECTS(row.size() == survivors.size(), "gradient code: a row has one coefficient per survivor");
+        return find_row(detail::worker_set(survivors, workers()), survivors, row);
+    }
+
+  private:
+    struct state {
+        int workers, partitions, stragglers;
+        std::vector<std::size_t> starts;  // of each worker's entries below, and their end
+        std::vector<int> columns;
+        std::vector<double> coefficients;
+        detail::dual dual;
+        mutable detail::row_cache cache;
+
+        state(const detail::matrix& b, int s, detail::dual of_b)
+            : workers(static_cast<int>(b.rows)),
+              partitions(static_cast<int>(b.columns)),
+              stragglers(s),
+              starts{0},
+              dual(std::move(of_b)),
+              cache(workers) {
+            RILL_EXPECTS(0 <= s && s < workers, "gradient code: stragglers are at least 0 and fewer than the workers");
+            RILL_EXPECTS(workers <= detail::worker_set::capacity, "gradient code: more than 1024 workers");
+            for (std::size_t i = 0; i < b.rows; ++i) {
+                for (std::size_t j = 0; j < b.columns; ++j)
+                    if (b[i][j] != 0) {
+                        columns.push_back(static_cast<int>(j));
+                        coefficients.push_back(b[i][j]);
+                    }
+                starts.push_back(columns.size());
+            }
+        }
+        std::size_t start(int worker) const { return starts[static_cast<std::size_t>(worker)]; }
+        std::size_t checked_start(int worker) const {
+            RILL_EXPECTS(0 <= worker && worker < workers, "gradient code: no such worker");
+            return start(worker);
+        }
+    };
+
+    bool is_exact(double error) const { return error <= 1e-6 * std::sqrt(static_cast<double>(partitions())); }
+
+    double find_row(const detail::worker_set& set, std::span<const int> survivors, std::span<double> row) const {
+        if (const std::optional<double> error = state_->cache.find(set, survivors, row)) return *error;
+        std::vector<int> lost;
+        for (int worker = 0; worker < workers(); ++worker)
+            if (!set.contains(worker)) lost.push_back(worker);
+        double error = 0;
+        std::vector<double> full = detail::row_without(state_->dual, lost);
+        if (full.empty() || !is_exact(distance(full))) {
+            full = closest_row(set, error);
+            if (is_exact(error)) error = 0;
+        }
+        for (std::size_t i = 0; i < survivors.size(); ++i) row[i] = full[static_cast<std::size_t>(survivors[i])];
+        state_->cache.keep(set, full, error);
+        return error;
+    }
+
+    /// ‖a·B − 1‖₂ of a row with an element for each worker.
+    double distance(const std::vector<double>& a) const {
+        std::vector<double> sums(static_cast<std::size_t>(partitions()), -1.0);
+        for (int worker = 0; worker < workers(); ++worker)
+            for (std::size_t j = state_->start(worker); j < state_->start(worker + 1); ++j)
+                sums[static_cast<std::size_t>(state_->columns[j])] +=
+                    a[static_cast<std::size_t>(worker)] * state_->coefficients[j];
+        return std::sqrt(detail::dot(sums.data(), sums.data(), sums.size()));
+    }
+    std::vector<double> closest_row(const detail::worker_set& set, double& error) const {
+        std::vector<int> left;
+        for (int worker = 0; worker < workers(); ++worker)
+            if (set.contains(worker)) left.push_back(worker);
+        detail::matrix b{left.size(), static_cast<std::size_t>(partitions())};
+        for (std::size_t i = 0; i < left.size(); ++i) {
+            const std::span<const int> at = partitions_of(left[i]);
+            for (std::size_t j = 0; j < at.size(); ++j)
+                b[i][static_cast<std::size_t>(at[j])] = coefficients_of(left[i])[j];
+        }
+        const std::size_t most = left.size();
+        std::vector<double> some(left.size());
+        error = detail::least_squares(detail::orthogonal_rows(std::move(b), 1e-12, most),
+                                      std::vector<double>(static_cast<std::size_t>(partitions()), 1.0), some);
+        std::vector<double> full(static_cast<std::size_t>(workers()));
+        for (std::size_t i = 0; i < left.size(); ++i) full[static_cast<std::size_t>(left[i])] = some[i];
+        return full;
+    }
+
+    std::shared_ptr<const state> state_;
+};
+
+static_assert(GradientCode<dual_code>);
+
+}  // namespace rill::inline RILL_ABI::codes
+
+// ===== rill/coding/group_code.hpp
+
+namespace rill::inline RILL_ABI::codes {
+
+/// Repetition: the workers form groups of more than `stragglers()` neighbours, those of one group compute the same sum
+/// of neighbouring partitions, and one survivor of each group is enough.
+///
+/// The lowest survivor of each group has coefficient 1, all others have 0: what is decoded has the same bits whoever is
+/// lost. Any set that has a survivor in each group is decodable, however many are lost.
+/// Cost: a row takes O(survivors) when they are in ascending order, O(survivors²) otherwise; nothing is allocated.
+class group_code {
+  public:
+    /// `groups` of nearly equal size, each with its own `partitions_per_group`.
+    group_code(int workers, int stragglers, int groups, int partitions_per_group)
+        : workers_(workers),
+          stragglers_(stragglers),
+          groups_(groups),
+          each_(static_cast<std::size_t>(partitions_per_group)) {
+        RILL_EXPECTS(0 <= stragglers && stragglers < workers,
+                     "gradient code: stragglers are at least 0 and fewer than the workers");
+        RILL_EXPECTS(0 < groups && groups <= workers / (stragglers + 1), "gradient code: a group is lost as a whole");
+        RILL_EXPECTS(partitions_per_group > 0, "gradient code: a group has no partition");
+        ones_.assign(each_, 1.0);
+        for (int j = 0; j < groups * partitions_per_group; ++j) numbers_.push_back(j);
+    }
+
+    int workers() const { return workers_; }
+    int partitions() const { return static_cast<int>(numbers_.size()); }
+    int stragglers() const { return stragglers_; }
+    int groups() const { return groups_; }
+    int group_of(int worker) const {
+        RILL_EXPECTS(0 <= worker && worker < workers_, "gradient code: no such worker");
+        return static_cast<int>((static_cast<long long>(worker + 1) * groups_ - 1) / workers_);
+    }
+
+    std::span<const int> partitions_of(int worker) const {
+        return std::span(numbers_).subspan(static_cast<std::size_t>(group_of(worker)) * each_, each_);
+    }
+    std::span<const double> coefficients_of(int worker) const {
+        static_cast<void>(group_of(worker));
+        return ones_;
+    }
+
+    bool is_decodable(std::span<const int> survivors) const { return present(survivors, nullptr) == groups_; }
+
+    void decoding_row(std::span<const int> survivors, std::span<double> row) const {
+        const double error = approximate_row(survivors, row);
+        RILL_EXPECTS(error == 0, "gradient code: too few workers are left to decode the gradient");
+        static_cast<void>(error);
+    }
+
+    /// Leaves out the groups that are lost as a whole: ‖a·B − 1‖₂ is the square root of the number of their partitions.
+    double approximate_row(std::span<const int> survivors, std::span<double> row) const {
+        RILL_EXPECTS(row.size() == survivors.size(), "gradient code: a row has one coefficient per survivor");
+        const int missing = groups_ - present(survivors, row.data());
+        return std::sqrt(static_cast<double>(missing) * static_cast<double>(each_));
+    }
+
+  private:
+    /// How many groups have a survivor; marks their lowest in `row`, where there is one.
+    int present(std::span<const int> survivors, double* row) const {
+        bool ascending = true;
+        for (std::size_t i = 1; i < survivors.size(); ++i) ascending = ascending && survivors[i - 1] < survivors[i];
+        int found = 0, before = -1;
+        for (std::size_t i = 0; i < survivors.size(); ++i) {
+            const int group = group_of(survivors[i]);
+            const bool first = ascending ? group != before : is_lowest(survivors, i);
+            before = group;
+            found += first ? 1 : 0;
+            if (row != nullptr) row[i] = first ? 1 : 0;
+        }
+        return found;
+    }
+    bool is_lowest(std::span<const int> survivors, std::size_t at) const {
+        const int group = group_of(survivors[at]);
+        bool lowest = true;
+        for (std::size_t i = 0; i < survivors.size(); ++i) {
+            RILL_EXPECTS(i == at || survivors[i] != survivors[at],
+                         "gradient code: a worker is twice among the survivors");
+            lowest = lowest && (survivors[i] >= survivors[at] || group_of(survivors[i]) != group);
+        }
+        return lowest;
+    }
+
+    int workers_;
+    int stragglers_;
+    int groups_;
+    std::size_t each_;
+    std::vector<int> numbers_;  // 0 … partitions-1
+    std::vector<double> ones_;
+};
+
+static_assert(GradientCode<group_code>);
+
+}  // namespace rill::inline RILL_ABI::codes
+
+// ===== rill/coding/any_code.hpp
+
+namespace rill::inline RILL_ABI::codes {
+
+/// Any of the library's codes, for choices that are made at run time.
+class any_code {
+  public:
+    any_code(group_code code) : code_(std::move(code)) {}
+    any_code(dual_code code) : code_(std::move(code)) {}
+
+    int workers() const {
+        return std::visit([](const auto& code) { return code.workers(); }, code_);
+    }
+    int partitions() const {
+        return std::visit([](const auto& code) { return code.partitions(); }, code_);
+    }
+    int stragglers() const {
+        return std::visit([](const auto& code) { return code.stragglers(); }, code_);
+    }
+    std::span<const int> partitions_of(int worker) const {
+        return std::visit([=](const auto& code) { return code.partitions_of(worker); }, code_);
+    }
+    std::span<const double> coefficients_of(int worker) const {
+        return std::visit([=](const auto& code) { return code.coefficients_of(worker); }, code_);
+    }
+    bool is_decodable(std::span<const int> survivors) const {
+        return std::visit([=](const auto& code) { return code.is_decodable(survivors); }, code_);
+    }
+    void decoding_row(std::span<const int> survivors, std::span<double> row) const {
+        std::visit([=](const auto& code) { code.decoding_row(survivors, row); }, code_);
+    }
+    double approximate_row(std::span<const int> survivors, std::span<double> row) const {
+        return std::visit([=](const auto& code) { return code.approximate_row(survivors, row); }, code_);
+    }
+
+  private:
+    std::variant<group_code, dual_code> code_;
+};
+
+static_assert(GradientCode<any_code>);
+
+}  // namespace rill::inline RILL_ABI::codes
+
+// ===== rill/coding/cyclic_mds.hpp
+
+namespace rill::inline RILL_ABI::codes {
+
+/// n partitions; worker i holds i … i+s (mod n), with the coefficients of a polynomial that vanishes at s neighbouring
+/// roots of unity, those around -1: a cyclic code whose every n-s rows are independent, which is known without a
+/// search.
+///
+/// Load (s+1)/n. Its errors are the smallest of what is known at this load while s is small (worst amplification 14 for
+/// (12, 3), 42 for (12, 5)), and beyond single precision when s is large: see `amplification` and `default_code`.
+///
+/// Source: Raviv et al., Gradient Coding from Cyclic MDS Codes and Expander Graphs, over the real numbers, where it
+/// asks for n - s odd. For n - s even, s roots of -1 are taken instead: a row that runs over the end changes its sign
+/// there, and column j is divided by c_j ≈ 1, where c is what remains of 1 without its parts along these roots.
+struct cyclic_mds {
+    static constexpr const char* name = "cyclic_mds";
+
+    dual_code bind(int workers, int stragglers) const {
+        RILL_EXPECTS(0 <= stragglers && stragglers < workers,
+                     "cyclic_mds: stragglers are at least 0 and fewer than the workers");
+        const roots zeros{workers, stragglers};
+        const std::vector<double> taps = polynomial(zeros);
+        detail::dual dual{null_rows(zeros), std::vector<double>(zeros.size())};
+        const std::vector<double> scale = column_scale(zeros, dual.null);
+        detail::matrix b{zeros.size(), zeros.size()};
+        for (std::size_t i = 0; i < b.rows; ++i)
+            for (std::size_t t = 0; t < taps.size(); ++t) {
+                const std::size_t j = (i + t) % b.rows;
+                b[i][j] = (zeros.turns() && i + t >= b.rows ? -taps[t] : taps[t]) / scale[j];
+            }
+        find_base(zeros, taps, dual.base);
+        return {b, stragglers, std::move(dual)};
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&&) const {}
+
+    friend constexpr bool operator==(cyclic_mds, cyclic_mds) = default;
+
+  private:
+    /// The angles 2πf/n at which the polynomial vanishes: f in n/2 - (s-1)/2 … n/2 + (s-1)/2, whole numbers or all
+    /// halves.
+    struct roots {
+        int n, s;
+
+        std::size_t size() const { return static_cast<std::size_t>(n); }
+        /// Whether the powers of the roots change sign after n steps.
+        bool turns() const { return (n - s) % 2 == 0; }
+        double lowest() const { return 0.5 * (n - s + 1); }
+        double angle(double f, int steps) const {
+            return 2 * std::numbers::pi * std::fmod(f * steps, static_cast<double>(n)) / n;
+        }
+    };
+
+    /// Π (x² - 2 cos φ x + 1) over the pairs of roots, times x + 1 where -1 is one of them; the sum of the coefficients
+    /// is s+1.
+    static std::vector<double> polynomial(const roots& zeros) {
+        std::vector<double> p{1};
+        const auto times = [&](std::vector<double> factor) {
+            std::vector<double> product(p.size() + factor.size() - 1);
+            for (std::size_t i = 0; i < p.size(); ++i)
+                detail::add(p[i], factor.data(), product.data() + i, factor.size());
+            p = std::move(product);
+        };
+        for (int i = 0; i < zeros.s / 2; ++i) times({1, -2 * std::cos(zeros.angle(zeros.lowest() + i, 1)), 1});
+        if (zeros.s % 2 == 1) times({1, 1});
+        double sum = 0;
+        for (const double tap : p) sum += tap;
+        for (double& tap : p) tap *= (zeros.s + 1) / sum;
+        return p;
+    }
+
+    /// Sines and cosines of the roots, which every column of B is orthogonal to.
+    static detail::matrix null_rows(const roots& zeros) {
+        detail::matrix null{static_cast<std::size_t>(zeros.s), zeros.size()};
+        std::size_t row = 0;
+        for (int i = 0; i < zeros.s / 2; ++i, row += 2)
+            for (int j = 0; j < zeros.n; ++j) {
+                const double angle = zeros.angle(zeros.lowest() + i, j);
+                null[row][j] = std::sqrt(2.0 / zeros.n) * std::cos(angle);
+                null[row + 1][j] = std::sqrt(2.0 / zeros.n) * std::sin(angle);
+            }
+        if (zeros.s % 2 == 1)
+            for (int j = 0; j < zeros.n; ++j) null[row][j] = (j % 2 == 0 ? 1 : -1) / std::sqrt(zeros.n);
+        return null;
+    }
+
+    static std::vector<double> column_scale(const roots& zeros, const detail::matrix& null) {
+        std::vector<double> scale(zeros.size(), 1.0);
+        if (!zeros.turns()) return scale;
+        const std::vector<double> ones = scale;
+        for (std::size_t i = 0; i < null.rows; ++i)
+            detail::add(-detail::dot(null[i], ones.data(), ones.size()), null[i], scale.data(), scale.size());
+        return scale;
+    }
+
+    /// The row that takes B to 1 and is orthogonal to `null_rows`. In terms of the roots that are left B only
+    /// multiplies.
+    static void find_base(const roots& zeros, const std::vector<double>& taps, std::vector<double>& base) {
+        if (!zeros.turns()) {
+            base.assign(zeros.size(), 1.0 / (zeros.s + 1));
+            return;
+        }
+        for (double f = 0.5; f < zeros.lowest(); ++f) {
+            double real = 0, imaginary = 0, gain_real = 0, gain_imaginary = 0;
+            for (int j = 0; j < zeros.n; ++j) {
+                real += std::cos(zeros.angle(f, j));
+                imaginary -= std::sin(zeros.angle(f, j));
+            }
+            for (std::size_t t = 0; t < taps.size(); ++t) {
+                gain_real += taps[t] * std::cos(zeros.angle(f, static_cast<int>(t)));
+                gain_imaginary -= taps[t] * std::sin(zeros.angle(f, static_cast<int>(t)));
+            }
+            const double gain = gain_real * gain_real + gain_imaginary * gain_imaginary;
+            const double part = (real * gain_real + imaginary * gain_imaginary) / gain;
+            const double other = (imaginary * gain_real - real * gain_imaginary) / gain;
+            for (int j = 0; j < zeros.n; ++j)
+                base[static_cast<std::size_t>(j)] +=
+                    2.0 / zeros.n * (part * std::cos(zeros.angle(f, j)) - other * std::sin(zeros.angle(f, j)));
+        }
+    }
+};
+
+static_assert(GradientCodePolicy<cyclic_mds>);
+
+}  // namespace rill::inline RILL_ABI::codes
+
+// ===== rill/coding/cyclic_repetition.hpp
+
+namespace rill::inline RILL_ABI::codes {
+
+/// n partitions; worker i holds i … i+s (mod n), with coefficients that a random s×n matrix H with H·1 = 0 takes to
+/// zero.
+///
+/// Load (s+1)/n. Plain random codes amplify errors a hundred- to ten-thousandfold: of `draws` matrices the one whose
+/// worst amplification is least is taken. `cyclic_mds` is better for few stragglers; see `amplification` and
+/// `default_code`.
+///
+/// Determinism: the code is a function of (n, s, seed, draws).
+/// Source: Tandon et al., Gradient Coding (ICML 2017), Algorithm 2, which draws once, from a normal distribution; here
+/// elements are uniform in [-1, 1).
+struct cyclic_repetition {
+    std::uint64_t seed = 1;
+    int draws = 1;
+
+    static constexpr const char* name = "cyclic_repetition";
+
+    dual_code bind(int workers, int stragglers) const {
+        RILL_EXPECTS(0 <= stragglers && stragglers < workers,
+                     "cyclic_repetition: stragglers are at least 0 and fewer than the workers");
+        RILL_EXPECTS(draws > 0, "cyclic_repetition: at least one draw");
+        std::optional<dual_code> best;
+        double least = 0;
+        for (int d = 0; d < draws || !best; ++d) {
+            const random_key key = random_key{seed}.derive(workers, stragglers, d);
+            std::optional<detail::matrix> b = draw(workers, stragglers, key);
+            if (!b) continue;
+            const std::size_t rank = b->rows - static_cast<std::size_t>(stragglers);
+            dual_code code(*b, stragglers, detail::dual_of(*b, rank));
+            const double worst = draws == 1 ? 0 : amplification(code).worst;
+            if (best && !(worst < least)) continue;
+            best = std::move(code);
+            least = worst;
+        }
+        return *std::move(best);
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("seed", seed);
+        visit("draws", draws);
+    }
+
+    friend constexpr bool operator==(cyclic_repetition, cyclic_repetition) = default;
+
+  private:
+    /// Nothing where s columns of H that should be independent are not.
+    static std::optional<detail::matrix> draw(int workers, int stragglers, random_key key) {
+        const auto n = static_cast<std::size_t>(workers), s = static_cast<std::size_t>(stragglers);
+        detail::matrix h{s, n};
+        random_sequence random(key);
+        for (std::size_t i = 0; i < s; ++i)
+            for (std::size_t j = 0; j + 1 < n; ++j) {
+                h[i][j] = 2.0 * static_cast<double>(random.uniform()) - 1;
+                h[i][n - 1] -= h[i][j];
+            }
+        detail::matrix b{n, n};
+        for (std::size_t i = 0; i < n; ++i) {
+            detail::matrix later{s, s};
+            std::vector<double> x(s);
+            for (std::size_t row = 0; row < s; ++row) {
+                for (std::size_t t = 0; t < s; ++t) later[row][t] = h[row][(i + 1 + t) % n];
+                x[row] = -h[row][i];
+            }
+            if (s > 0 && !detail::solve_square(later, x)) return std::nullopt;
+            b[i][i] = 1;
+            for (std::size_t t = 0; t < s; ++t) b[i][(i + 1 + t) % n] = x[t];
+        }
+        return b;
+    }
+};
+
+static_assert(GradientCodePolicy<cyclic_repetition>);
+
+}  // namespace rill::inline RILL_ABI::codes
+
+// ===== rill/coding/fractional_repetition.hpp
+
+namespace rill::inline RILL_ABI::codes {
+
+/// n partitions; s+1 neighbours hold the same s+1 of them, with coefficients 1. Needs s+1 to divide n.
+///
+/// Load (s+1)/n of the data, the least there is, and no error is amplified: the best code where it exists.
+///
+/// Source: Tandon et al., Gradient Coding (ICML 2017), section 3.1.
+struct fractional_repetition {
+    static constexpr const char* name = "fractional_repetition";
+
+    static constexpr bool exists(int workers, int stragglers) {
+        return 0 <= stragglers && stragglers < workers && workers % (stragglers + 1) == 0;
+    }
+    group_code bind(int workers, int stragglers) const {
+        RILL_EXPECTS(0 <= stragglers && stragglers < workers,
+                     "fractional_repetition: stragglers are at least 0 and fewer than the workers");
+        RILL_EXPECTS(exists(workers, stragglers),
+                     "fractional_repetition: stragglers + 1 does not divide the workers; take repetition_groups");
+        return {workers, stragglers, workers / (stragglers + 1), stragglers + 1};
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&&) const {}
+
+    friend constexpr bool operator==(fractional_repetition, fractional_repetition) = default;
+};
+
+static_assert(GradientCodePolicy<fractional_repetition>);
+
+}  // namespace rill::inline RILL_ABI::codes
+
+// ===== rill/coding/repetition_groups.hpp
+
+namespace rill::inline RILL_ABI::codes {
+
+/// g = ⌊n/(s+1)⌋ partitions, one for each of g groups of nearly equal size: for any n.
+///
+/// Load 1/g of the data, which is more than (s+1)/n where s+1 does not divide n; no error is amplified.
+struct repetition_groups {
+    static constexpr const char* name = "repetition_groups";
+
+    group_code bind(int workers, int stragglers) const {
+        RILL_EXPECTS(0 <= stragglers && stragglers < workers,
+                     "repetition_groups: stragglers are at least 0 and fewer than the workers");
+        return {workers, stragglers, workers / (stragglers + 1), 1};
+    }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&&) const {}
+
+    friend constexpr bool operator==(repetition_groups, repetition_groups) = default;
+};
+
+static_assert(GradientCodePolicy<repetition_groups>);
+
+}  // namespace rill::inline RILL_ABI::codes
+
+// ===== rill/coding/default_code.hpp
+
+namespace rill::inline RILL_ABI::codes {
+
+/// A code, and why it was taken.
+struct code_choice {
+    any_code code;
+    const char* policy;                  ///< the name of the policy that made it
+    double load;                         ///< the largest part of the data that a worker computes on
+    amplification_report amplification;  ///< of the errors of its messages
+    std::string reason;                  ///< complete in itself: names the policy, the load and what decided
+};
+
+/// What the messages are, and how much may be lost in decoding.
+struct code_needs {
+    double roundoff;   ///< relative error of a value of a message
+    double tolerance;  ///< of the decoded gradient, relative to Σ‖gradient of a partition‖
+};
+
+/// 1e-5 for float and 1e-7 for double messages; whole numbers have no codes.
+inline code_needs needs_of(element_type type) {
+    RILL_EXPECTS(type == element_type::float32 || type == element_type::float64,
+                 "gradient code: decoding coefficients are real numbers; use float or double");
+    return type == element_type::float64 ? code_needs{0x1p-53, 1e-7} : code_needs{0x1p-24, 1e-5};
+}
+
+namespace detail {
+
+template <class Code>
+double load_of(const Code& code) {
+    std::size_t most = 0;
+    for (int worker = 0; worker < code.workers(); ++worker) most = std::max(most, code.partitions_of(worker).size());
+    return static_cast<double>(most) / code.partitions();
+}
+
+inline std::string short_number(double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", value);
+    return text;
+}
+
+inline std::string describe(const char* policy, double load, const amplification_report& report) {
+    return std::string(policy) + ": load " + short_number(load) + ", errors grow at worst " +
+           short_number(report.worst) + "-fold" +
+           (report.is_exact ? "" : " in the " + std::to_string(report.sets) + " sets sampled");
+}
+
+inline code_choice chosen(any_code code, const char* policy, const amplification_report& report,
+                          const std::string& why) {
+    const double load = load_of(code);
+    return {std::move(code), policy, load, report, describe(policy, load, report) + "; " + why};
+}
+
+}  // namespace detail
+
+/// The code of least load whose amplification the messages can bear: fractional repetition where s+1 divides n; else
+/// `cyclic_mds`, else `cyclic_repetition`, where roundoff · 2 · amplification stays below the tolerance, a hundredth of
+/// it where sets were only sampled; else groups.
+///
+/// Cost: up to 2·20,000 decoding rows, at most 2·(300 + n) of them where there are more sets than that.
+inline code_choice default_code(int workers, int stragglers, code_needs needs) {
+    RILL_EXPECTS(0 <= stragglers && stragglers < workers,
+                 "gradient code: stragglers are at least 0 and fewer than the workers");
+    if (fractional_repetition::exists(workers, stragglers)) {
+        any_code code(fractional_repetition{}.bind(workers, stragglers));
+        return detail::chosen(std::move(code), fractional_repetition::name, {},
+                              std::to_string(stragglers + 1) + " divides " + std::to_string(workers) +
+                                  ", so nothing has less load or less error");
+    }
+    any_code groups(repetition_groups{}.bind(workers, stragglers));
+    const double bearable = needs.tolerance / (2 * needs.roundoff);
+    std::string refused;
+    const auto fits = [&](const dual_code& code, const char* policy, const amplification_report& report) {
+        if (report.worst <= (report.is_exact ? bearable : bearable / 100)) return true;
+        refused += "; not " + detail::describe(policy, detail::load_of(code), report);
+        return false;
+    };
+    const auto offer = [&](const auto& policy) -> std::pair<dual_code, amplification_report> {
+        dual_code code = policy.bind(workers, stragglers);
+        const amplification_report report = amplification(code, {.samples = 300});
+        return {std::move(code), report};
+    };
+    const std::string limit = detail::short_number(bearable) + "-fold is bearable";
+    if (detail::load_of(groups) * workers > stragglers + 1) {
+        auto [mds, mds_report] = offer(cyclic_mds{});
+        if (fits(mds, cyclic_mds::name, mds_report))
+            return detail::chosen(std::move(mds), cyclic_mds::name, mds_report,
+                                  limit + "; groups have load " + detail::short_number(detail::load_of(groups)));
+        auto [random, random_report] = offer(cyclic_repetition{});
+        if (fits(random, cyclic_repetition::name, random_report))
+            return detail::chosen(std::move(random), cyclic_repetition::name, random_report, limit + refused);
+    }
+    return detail::chosen(std::move(groups), repetition_groups::name, {}, limit + refused);
+}
+
+/// The same for messages of a type, with the tolerance of `needs_of`.
+inline code_choice default_code(int workers, int stragglers, element_type type) {
+    return default_code(workers, stragglers, needs_of(type));
+}
+
+}  // namespace rill::inline RILL_ABI::codes
+
+// ===== rill/coding/given_code.hpp
+
+namespace rill::inline RILL_ABI::codes {
+
+/// The code of a matrix B that the caller has: `values` row by row, one row per worker.
+///
+/// Checks that 1 is reached whichever `stragglers` workers are lost (all sets where there are at most 20,000, else
+/// 1,000 random ones and those of neighbours): a matrix of which that does not hold breaks the contract.
+inline dual_code given_code(int workers, int partitions, int stragglers, std::span<const double> values) {
+    RILL_EXPECTS(0 <= stragglers && stragglers < workers,
+                 "given_code: stragglers are at least 0 and fewer than the workers");
+    RILL_EXPECTS(partitions > 0, "given_code: no partition");
+    detail::matrix b{static_cast<std::size_t>(workers), static_cast<std::size_t>(partitions)};
+    RILL_EXPECTS(values.size() == b.values.size(), "given_code: the matrix has not workers · partitions elements");
+    RILL_EXPECTS(std::ranges::all_of(values, [](double value) { return std::isfinite(value); }),
+                 "given_code: the matrix has an element that is not finite");
+    std::ranges::copy(values, b.values.begin());
+    dual_code code(b, stragglers, detail::dual_of(b, std::min(b.rows, b.columns)));
+    RILL_EXPECTS(std::isfinite(amplification(code).worst),
+                 "given_code: some set of stragglers leaves rows that do not reach 1");
+    return code;
+}
+
+}  // namespace rill::inline RILL_ABI::codes
+
+// ===== rill/straggler/all_ready.hpp
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// A round starts when all ranks are ready.
+struct all_ready {
+    static constexpr const char* name = "all_ready";
+
+    static bool starts(std::span<const rank_t> ready, int size, random_key) {
+        return ready.size() == static_cast<std::size_t>(size);
+    }
+    friend constexpr bool operator==(all_ready, all_ready) = default;
+};
+
+static_assert(Trigger<all_ready>);
+
+}  // namespace rill::inline RILL_ABI::straggler
+
+// ===== rill/straggler/bounded.hpp
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// What comes late goes into the round under way, up to `rounds` rounds late; who is faster than that waits, so that
+/// nothing is ever dropped. 0: everybody waits for everybody. Stale synchronous parallel (Ho et al. 2013) has this.
+struct bounded {
+    std::uint32_t rounds = 1;
+
+    static constexpr const char* name = "bounded";
+
+    constexpr bool accepts(std::uint32_t age) const { return age <= rounds; }
+    constexpr bool may_lead(std::uint32_t lag) const { return lag < rounds; }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("rounds", rounds);
+    }
+    friend constexpr bool operator==(bounded, bounded) = default;
+};
+
+static_assert(Staleness<bounded>);
+
+}  // namespace rill::inline RILL_ABI::straggler
+
+// ===== rill/straggler/fastest.hpp
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// A gather takes the first `count` contributions, or all where there are fewer. What the gathering rank contributes
+/// itself comes in addition.
+struct fastest {
+    int count = 1;
+
+    static constexpr const char* name = "fastest";
+
+    bool is_complete(const gathering& g) const { return g.missing() == 0 || static_cast<int>(g.in.size()) >= count; }
+    static constexpr duration patience(int) { return endless_patience; }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("count", count);
+    }
+    friend constexpr bool operator==(fastest, fastest) = default;
+};
+
+static_assert(Completion<fastest>);
+
+}  // namespace rill::inline RILL_ABI::straggler
+
+// ===== rill/straggler/fresh.hpp
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// Only contributions to the present round count; what comes later is dropped, and nobody waits for it.
+struct fresh {
+    static constexpr const char* name = "fresh";
+
+    static constexpr bool accepts(std::uint32_t age) { return age == 0; }
+    static constexpr bool may_lead(std::uint32_t) { return true; }
+    friend constexpr bool operator==(fresh, fresh) = default;
+};
+
+static_assert(Staleness<fresh>);
+
+}  // namespace rill::inline RILL_ABI::straggler
+
+// ===== rill/straggler/solo.hpp
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// The first rank that is ready starts the round.
+struct solo {
+    static constexpr const char* name = "solo";
+
+    static bool starts(std::span<const rank_t> ready, int, random_key) { return !ready.empty(); }
+    friend constexpr bool operator==(solo, solo) = default;
+};
+
+static_assert(Trigger<solo>);
+
+}  // namespace rill::inline RILL_ABI::straggler
+
+// ===== rill/straggler/tolerate.hpp
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// A gather does without `stragglers` contributions, whichever they are.
+struct tolerate {
+    int stragglers = 0;
+
+    static constexpr const char* name = "tolerate";
+
+    bool is_complete(const gathering& g) const { return g.missing() <= (stragglers > 0 ? stragglers : 0); }
+    static constexpr duration patience(int) { return endless_patience; }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("stragglers", stragglers);
+    }
+    friend constexpr bool operator==(tolerate, tolerate) = default;
+};
+
+static_assert(Completion<tolerate>);
+
+}  // namespace rill::inline RILL_ABI::straggler
+
+// ===== rill/straggler/unbounded.hpp
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// What comes late goes into the round under way, however late; nobody waits.
+struct unbounded {
+    static constexpr const char* name = "unbounded";
+
+    static constexpr bool accepts(std::uint32_t) { return true; }
+    static constexpr bool may_lead(std::uint32_t) { return true; }
+    friend constexpr bool operator==(unbounded, unbounded) = default;
+};
+
+static_assert(Staleness<unbounded>);
+
+}  // namespace rill::inline RILL_ABI::straggler
+
+// ===== rill/straggler/until.hpp
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// A gather takes what has come by some time after its round began, and no fewer than `at_least`, for which it goes on
+/// to wait. In a tree each level has that time for itself: a rank waits `after` for every edge between it and its
+/// deepest leaf.
+struct until {
+    duration after{};
+    int at_least = 0;
+
+    static constexpr const char* name = "until";
+
+    bool is_complete(const gathering& g) const {
+        return g.missing() == 0 || (g.time_is_up && static_cast<int>(g.in.size()) >= at_least);
+    }
+    constexpr duration patience(int height) const { return after * height; }
+
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("after", after.ns);
+        visit("at_least", at_least);
+    }
+    friend constexpr bool operator==(const until&, const until&) = default;
+};
+
+static_assert(Completion<until>);
+
+}  // namespace rill::inline RILL_ABI::straggler
+
+// ===== rill/straggler/wait_all.hpp
+
+namespace rill::inline RILL_ABI::straggler {
+
+/// A gather waits for every contribution.
+struct wait_all {
+    static constexpr const char* name = "wait_all";
+
+    bool is_complete(const gathering& g) const { return g.missing() == 0; }
+    static constexpr duration patience(int) { return endless_patience; }
+    friend constexpr bool operator==(wait_all, wait_all) = default;
+};
+
+static_assert(Completion<wait_all>);
+
+}  // namespace rill::inline RILL_ABI::straggler
 
 // ===== rill/collective/detail/frame_place.hpp
 
@@ -9681,6 +11130,981 @@ request start_reduce_scatter(Group& group, const stream<T, Index>& input, stream
                              const Fold& fold = {}, const stream_codings& codings = {}) {
     return start(group, detail::reduce_scatter_call(group, input, output, fold, codings));
 }
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/detail/round_roll.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Who stands behind a contribution, and who came late below: a second frame of numbers in its message.
+struct round_roll {
+    std::vector<contributor> in;
+    std::vector<latecomer> late;
+    double error_bound = 0;
+
+    double weight() const {
+        double sum = 0;
+        for (const contributor& each : in) sum += each.weight;
+        return sum;
+    }
+    std::uint32_t age() const {
+        std::uint32_t most = 0;
+        for (const contributor& each : in) most = each.age > most ? each.age : most;
+        return most;
+    }
+
+    /// Takes up what another one says, whose contributions are `rounds` older than they were.
+    void add(const round_roll& other, std::uint32_t rounds = 0) {
+        for (contributor each : other.in) {
+            each.age += rounds;
+            in.push_back(each);
+        }
+        late.insert(late.end(), other.late.begin(), other.late.end());
+    }
+
+    std::vector<std::int64_t> numbers() const {
+        std::vector<std::int64_t> out{std::bit_cast<std::int64_t>(error_bound), static_cast<std::int64_t>(in.size())};
+        for (const contributor& each : in) put(out, each.rank, each.age, std::bit_cast<std::int64_t>(each.weight));
+        for (const latecomer& each : late) put(out, each.rank, each.rounds, each.by.ns);
+        return out;
+    }
+
+    /// Any numbers give a roll of ranks below `size`, or throw `protocol_error`.
+    static round_roll from(std::span<const std::int64_t> numbers, int size) {
+        wire::detail::require(numbers.size() >= 2 && numbers.size() % 2 == 0, "a roll has pairs of numbers");
+        round_roll read;
+        read.error_bound = std::bit_cast<double>(numbers[0]);
+        wire::detail::require(std::isfinite(read.error_bound) && read.error_bound >= 0, "an error bound is not finite");
+        const std::size_t entries = (numbers.size() - 2) / 2;
+        wire::detail::require(numbers[1] >= 0 && static_cast<std::uint64_t>(numbers[1]) <= entries,
+                              "a roll is shorter than it says");
+        const auto contributors = static_cast<std::size_t>(numbers[1]);
+        for (std::size_t i = 0; i < entries; ++i) {
+            const auto both = static_cast<std::uint64_t>(numbers[2 + 2 * i]);
+            const auto rank = static_cast<std::uint32_t>(both), rounds = static_cast<std::uint32_t>(both >> 32U);
+            wire::detail::require(rank < static_cast<std::uint32_t>(size), "a roll names a rank that is not there");
+            const std::int64_t other = numbers[3 + 2 * i];
+            if (i < contributors) {
+                const auto weight = std::bit_cast<double>(other);
+                wire::detail::require(weight > 0 && weight <= 1e300, "a weight is not finite and positive");
+                read.in.push_back({static_cast<rank_t>(rank), rounds, weight});
+            } else {
+                wire::detail::require(other >= 0, "nobody is late by less than nothing");
+                read.late.push_back({static_cast<rank_t>(rank), rounds, duration(other)});
+            }
+        }
+        return read;
+    }
+
+  private:
+    static void put(std::vector<std::int64_t>& out, rank_t rank, std::uint32_t rounds, std::int64_t other) {
+        const std::uint64_t both = static_cast<std::uint64_t>(rounds) << 32U | static_cast<std::uint32_t>(rank);
+        out.push_back(static_cast<std::int64_t>(both));
+        out.push_back(other);
+    }
+};
+
+/// One message of a frame and, behind it, the roll.
+inline buffer with_roll(const byte_pieces& content, const wire::header& head, const round_roll& roll) {
+    const std::vector<std::int64_t> numbers = roll.numbers();
+    wire::header of_roll{.kind = head.kind, .epoch = head.epoch, .context = head.context, .dimension = numbers.size()};
+    wire::header_block block;
+    const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, std::span<const std::int64_t>(numbers));
+    const byte_pieces second = view_frame(of_roll, view, block.data());
+    const std::size_t first_size = content.size_bytes();
+    const std::size_t padded = (first_size + frame_alignment - 1) / frame_alignment * frame_alignment;
+    buffer message(padded + second.size_bytes());
+    auto to = message.begin();
+    for (const byte_view piece : content) to = std::copy(piece.begin(), piece.end(), to);
+    to = std::fill_n(to, padded - first_size, std::byte{0});
+    for (const byte_view piece : second) to = std::copy(piece.begin(), piece.end(), to);
+    return message;
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/detail/round_fold.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// How far the values of two views of the same coordinates are apart, in the Euclidean norm.
+template <Element T, IndexType Index>
+double distance(const stream_view<T, Index>& a, const stream_view<T, Index>& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.count(); ++i) {
+        const double difference = static_cast<double>(a.values()[i]) - static_cast<double>(b.values()[i]);
+        sum += difference * difference;
+    }
+    return std::sqrt(sum);
+}
+
+/// The contributions that a rank has gathered, decoded; its own among them, as the others would decode it.
+template <Element T, IndexType Index>
+class round_operands {
+  public:
+    using view = stream_view<T, Index>;
+
+    void clear() {
+        operands_.clear();
+        has_own_ = false;
+        rooms_used_ = 0;
+        memory_.reset();
+        roll = {};
+    }
+
+    std::span<const view> views() const { return operands_; }
+
+    /// What this rank contributes, if its weight is not 0, comes before all that is added.
+    template <Executor Exec>
+    void add_own(wire::header head, const view& content, const coding& codes, random_key key, const contribution& own,
+                 rank_t rank, const Exec& executor) {
+        tally::of(own).describe(head);
+        if (codes.is_view())
+            own_frame_ = view_frame(head, content, memory_.take(wire::header_bytes).data());
+        else
+            own_frame_ = byte_pieces(coded_frame(head, content, codes, key, memory_, executor));
+        if (own.weight == 0) return;
+        has_own_ = true;
+        roll.in.push_back({rank, own.age, own.weight});
+        operands_.push_back(codes.is_lossless()
+                                ? content
+                                : content_of(frame_reader(own_frame_).next<T, Index>(), next_room(), executor));
+        if (!codes.is_lossless()) roll.error_bound = distance(content, operands_.back());
+    }
+
+    /// A message of a child: its content, which must stay, and its roll, `age` rounds older.
+    template <Executor Exec>
+    void add(const byte_pieces& message, std::size_t dimension, std::uint32_t age, int ranks, const Exec& executor) {
+        frame_reader reader(message);
+        const frame content = reader.next<T, Index>();
+        wire::detail::require(content.head.range == segment{0, dimension}, "of another range than all");
+        const frame numbers = reader.next<std::int64_t, std::uint32_t>();
+        wire::detail::require(reader.done() && numbers.head.codes.indices == index_coding::dense, "no roll at its end");
+        const auto of_child = round_roll::from(content_of(numbers, roll_room_).values(), ranks);
+        roll.add(of_child, age);
+        roll.error_bound += of_child.error_bound;
+        if (!of_child.in.empty()) operands_.push_back(content_of(content, next_room(), executor));
+    }
+
+    /// Per coordinate the left fold of what there is; an empty stream where there is nothing.
+    template <class Fold, Executor Exec>
+    const stream<T, Index>& fold(std::size_t dimension, const Fold& with, dense_switch when, const Exec& executor) {
+        if (operands_.empty())
+            folded_.clear({0, dimension});
+        else
+            fold_streams(
+                std::span<const view>(operands_), folded_, [&](T a, T b) { return with.fold(a, b); },
+                with.template identity<T>(), when, scratch_, executor);
+        return folded_;
+    }
+
+    /// All of it as one contribution. What this rank alone contributes travels in its own coding, sums in that of sums.
+    template <class Fold, Executor Exec>
+    buffer message(wire::header head, std::size_t dimension, const Fold& with, const stream_codings& codings,
+                   const Exec& executor) {
+        if (operands_.empty() || (operands_.size() == 1 && has_own_)) return with_roll(own_frame_, head, roll);
+        tally{roll.weight(), static_cast<std::uint32_t>(roll.in.size()), roll.age()}.describe(head);
+        const auto& sum = fold(dimension, with, codings.when, executor);
+        if (codings.partial.is_view())
+            return with_roll(view_frame(head, sum.view(), memory_.take(wire::header_bytes).data()), head, roll);
+        return with_roll(coded_frame(head, sum.view(), codings.partial, {}, memory_, executor), head, roll);
+    }
+
+    round_roll roll;
+
+  private:
+    frame_scratch<T, Index>& next_room() {
+        if (rooms_used_ == rooms_.size()) rooms_.emplace_back();
+        return rooms_[rooms_used_++];
+    }
+
+    std::vector<view> operands_;
+    bool has_own_ = false;
+    byte_pieces own_frame_{};
+    arena memory_;
+    std::deque<frame_scratch<T, Index>> rooms_;  // their addresses stay
+    std::size_t rooms_used_ = 0;
+    frame_scratch<std::int64_t, std::uint32_t> roll_room_;
+    stream<T, Index> folded_;
+    fold_scratch<T, Index> scratch_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/detail/round_blame.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Waits of rounds: what has lasted for half of the patience is told to the others, so that whoever gives up finds the
+/// rank where the standstill begins.
+template <Transport Net>
+class round_blame {
+  public:
+    /// `waits`: the context of long waits.
+    round_blame(Net& net, std::uint64_t context, std::uint64_t waits, duration patience)
+        : net_(&net), context_(context), waits_(waits), patience_(patience) {}
+
+    duration patience() const { return patience_; }
+
+    void tell(rank_t waits_for) { net_->announce(waits_, long_wait{.peer = waits_for}.announced_in(only_call)); }
+    void tell_nothing() { tell(no_rank); }
+
+    /// Of a wait for `peer` in round `round`, which has taken all the patience. `what` it was for ends the message.
+    abort_notice notice(std::uint64_t round, rank_t peer, const std::string& what) const {
+        rank_t waiter = net_->rank();
+        const time_point until = net_->now() + patience_ / 8;
+        for (int passed = 0; passed < net_->size(); ++passed) {
+            const auto said = net_->inquire(peer, waits_, only_call, until);
+            if (!said) break;
+            const rank_t next = long_wait::from(*said).peer;
+            if (next == no_rank) break;
+            waiter = std::exchange(peer, next);
+        }
+        return {.context = context_,
+                .operation = round,
+                .kind = failure::timeout,
+                .culprit = peer,
+                .other = waiter,
+                .reason = "round " + std::to_string(round) + ": rank " + std::to_string(waiter) + " waited " +
+                          std::to_string(patience_.seconds()) + " s for rank " + std::to_string(peer) + what};
+    }
+
+  private:
+    static constexpr std::uint64_t only_call = 1;
+
+    Net* net_;
+    std::uint64_t context_;
+    std::uint64_t waits_;
+    duration patience_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/detail/round_links.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// A contribution as a parent took it.
+template <class Message>
+struct round_arrival {
+    rank_t rank = no_rank;
+    int child = 0;
+    std::uint64_t round = 0;
+    std::uint32_t age = 0;  ///< rounds by which it came late
+    Message message;
+};
+
+/// What a completion, a staleness and a trigger are of.
+template <Completion Enough, Staleness Age, Trigger Start>
+struct round_policies {
+    [[no_unique_address]] Enough enough;
+    [[no_unique_address]] Age age;
+    [[no_unique_address]] Start start;
+};
+
+/// One rank's links to its parent and its children in a tree, over which states go down and contributions up, round by
+/// round.
+///
+/// A child is given a state only when it has answered the one before, so that no link ever holds more than one message
+/// each way: whoever is late meets the newest state, and whoever has died costs nothing. A frame says its round; what
+/// comes twice, or to a round that has ended, is known by that. A state also says of which round the parent has the
+/// child's latest contribution, and whether that is in a result.
+template <Transport Net, AggregationTree Tree, class Policies>
+class round_links {
+  public:
+    using message = typename Net::message;
+    using arrival = round_arrival<message>;
+
+    round_links(Net& net, const Tree& tree, const Policies& policies, random_key key, duration patience)
+        : context_(net),
+          waits_(net),
+          policies_(policies),
+          key_(key),
+          blame_(net, context_.number, waits_.number, patience),
+          parent_(tree.parent(net.size(), net.rank())),
+          height_(tree.height(net.size(), net.rank())) {
+        for (int i = 0; i < tree.children(net.size(), net.rank()); ++i) {
+            children_.push_back(tree.child(net.size(), net.rank(), i));
+            links_.push_back({});
+        }
+    }
+
+    Net& net() const { return context_.net; }
+    std::uint64_t context() const { return context_.number; }
+    bool is_root() const { return parent_ == no_rank; }
+    bool is_leaf() const { return children_.empty(); }
+    bool has_ended() const { return has_ended_; }
+    std::uint64_t round() const { return round_; }
+    /// Whether this rank's latest contribution is in a result of the root, as far as is known.
+    bool was_in() const { return is_root() || was_in_; }
+    time_point began() const { return began_; }
+    const traffic& counted() const { return counted_; }
+
+    /// At the root: begins the next round once enough children are ready.
+    void begin(const wire::header& head, byte_view values) {
+        begin_round(round_ + 1);
+        state_head_ = head;
+        if (!is_leaf()) keep_state(byte_pieces(values));
+        absorb();
+        await_trigger();
+        give_state();
+    }
+
+    /// Elsewhere: the newest state, or nothing when rounds have ended. Its frame is valid, its content not looked at.
+    std::optional<message> take_newest() {
+        const time_point entered = net().now(), half = entered + blame_.patience() / 2;
+        while (true) {
+            auto newest = receive_state(half);
+            if (!newest) {
+                blame_.tell(parent_);
+                newest = receive_state(entered + blame_.patience());
+                if (!newest) throw_error(blame_.notice(round_ + 1, parent_, ", which gives no state"));
+                blame_.tell_nothing();
+            }
+            const wire::header head = state_of(*newest);
+            if (head.kind != operation::end_rounds && head.epoch <= round_) continue;  // it came twice
+            learn_fates(head);
+            if (head.kind == operation::end_rounds) {
+                end();
+                return std::nullopt;
+            }
+            begin_round(head.epoch);
+            state_head_ = head;
+            if (!is_leaf()) keep_state(content_behind_header(newest->pieces()));
+            absorb();
+            give_state();
+            return newest;
+        }
+    }
+
+    /// Contributions until there are enough, by rank and round; late ones that still count among them.
+    std::span<arrival> gather() {
+        const time_point entered = net().now();
+        const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
+        const time_point time_up = began_ + policies_.enough.patience(height_);
+        bool told = false;
+        while (!is_complete(time_up)) {
+            const time_point now = net().now();
+            if (now >= last) give_up();
+            if (now >= half && !std::exchange(told, true)) blame_.tell(first_missing());
+            const time_point until = std::min({now < time_up ? time_up : last, now < half ? half : last, last});
+            if (auto got = net().receive(children_, up(), until)) take(std::move(*got), true);
+        }
+        if (told) blame_.tell_nothing();
+        for (link_state& each : links_)
+            if (!each.is_ready() && !each.missed_since) each.missed_since = net().now();
+        std::sort(arrivals_.begin(), arrivals_.end(), [](const arrival& a, const arrival& b) {
+            return std::pair(a.rank, a.round) < std::pair(b.rank, b.round);
+        });
+        return arrivals_;
+    }
+
+    /// Children from which this round has nothing and which are still at work.
+    std::vector<rank_t> missing() const {
+        std::vector<rank_t> ranks;
+        for (std::size_t i = 0; i < links_.size(); ++i)
+            if (!links_[i].is_ready()) ranks.push_back(children_[i]);
+        return ranks;
+    }
+
+    /// Who came late since this was asked last.
+    std::vector<latecomer> latecomers() { return std::exchange(late_, {}); }
+
+    /// Releases what was gathered.
+    void forget_arrivals() { arrivals_.clear(); }
+
+    /// Hands a contribution to the parent.
+    void hand_up(buffer&& bytes) {
+        const std::size_t size = bytes.size();
+        answered_ = round_;
+        was_in_ = false;
+        if (!net().post(parent_, up(), std::move(bytes), net().now() + blame_.patience()))
+            throw_error(blame_.notice(round_, parent_, ", whose mailbox is full"));
+        count_sent(size);
+    }
+
+    /// Tells all ranks below that there are no more rounds. Waits for nobody.
+    void end() {
+        has_ended_ = true;
+        for (std::size_t i = 0; i < links_.size(); ++i) give(i, operation::end_rounds, deadline::immediate);
+    }
+
+    /// A failure of this rank's, or of a child's, with which nobody can go on: all ranks learn of it.
+    [[noreturn]] void fail(failure kind, rank_t culprit, const std::string& what) {
+        throw_error(net().abort({.context = context(),
+                                 .operation = round_,
+                                 .kind = kind,
+                                 .culprit = culprit,
+                                 .reason = "round " + std::to_string(round_) + ": " + what}));
+    }
+
+  private:
+    enum class fate : unsigned char { out, with_mine, in };
+
+    struct link_state {
+        std::uint64_t given = 0;     // the round of the latest state
+        std::uint64_t answered = 0;  // the round of the latest contribution
+        fate latest = fate::out;     // of that contribution
+        std::optional<time_point> missed_since{};
+
+        bool is_ready() const { return given == answered; }
+    };
+
+    channel up() const { return {context_.number, 0}; }
+    channel down() const { return {context_.number, 1}; }
+
+    void begin_round(std::uint64_t round) {
+        round_ = round;
+        began_ = net().now();
+        counted_ = {};
+        arrivals_.clear();
+        in_.clear();
+    }
+
+    void keep_state(const byte_pieces& values) {
+        state_.resize(wire::header_bytes + values.size_bytes());
+        auto to = state_.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes);
+        for (const byte_view piece : values) to = std::copy(piece.begin(), piece.end(), to);
+    }
+    static byte_pieces content_behind_header(const byte_pieces& message) {
+        byte_pieces content;
+        std::size_t skip = wire::header_bytes;
+        for (const byte_view piece : message) {
+            const std::size_t skipped = std::min(skip, piece.size());
+            skip -= skipped;
+            if (skipped < piece.size()) content.push(piece.subspan(skipped));
+        }
+        return content;
+    }
+
+    /// A state to every child that has answered the last one.
+    void give_state() {
+        for (std::size_t i = 0; i < links_.size(); ++i)
+            if (links_[i].is_ready()) give(i, operation::next_round, net().now() + blame_.patience());
+    }
+
+    void give(std::size_t child, operation kind, deadline until) {
+        link_state& link = links_[child];
+        const bool has_values = kind == operation::next_round;
+        wire::header head = has_values ? state_head_ : empty_head();
+        head.kind = kind;
+        head.context = context();
+        head.epoch = static_cast<std::uint32_t>(round_);
+        head.number = link.answered;
+        head.contributors = link.latest == fate::out ? 0 : 1;
+        buffer bytes(has_values ? state_.size() : wire::header_bytes);
+        wire::encode(head, bytes.data());
+        if (has_values)
+            std::copy(state_.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes), state_.end(),
+                      bytes.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes));
+        const std::size_t size = bytes.size();
+        if (!net().post(children_[child], down(), std::move(bytes), until)) return;
+        count_sent(size);
+        if (!has_values) return;
+        link.given = round_;
+        link.missed_since.reset();
+    }
+
+    static wire::header empty_head() {
+        return {.element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
+    }
+
+    std::optional<message> receive_state(deadline until) {
+        auto newest = net().receive_latest(std::span(&parent_, 1), down(), until);
+        if (newest) count_received(*newest);
+        return newest;
+    }
+
+    wire::header state_of(const message& newest) {
+        return read(parent_, [&] {
+            const wire::header head = frame_reader(newest.pieces()).peek();
+            wire::detail::require(head.context == context(), "of another context");
+            wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds,
+                                  "no state and no end");
+            return head;
+        });
+    }
+
+    /// What became of this rank's latest contribution, and so of what its children had put into it.
+    void learn_fates(const wire::header& head) {
+        was_in_ = head.contributors != 0 && head.number == answered_ && answered_ != 0;
+        for (link_state& each : links_)
+            if (each.latest == fate::with_mine) each.latest = was_in_ ? fate::in : fate::out;
+    }
+
+    /// Takes what has come since the last round ended.
+    void absorb() {
+        if (is_leaf()) return;
+        while (auto got = net().receive(children_, up(), deadline::immediate)) take(std::move(*got), false);
+    }
+
+    void await_trigger() {
+        const time_point entered = net().now();
+        const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
+        bool told = false;
+        while (!policies_.start.starts(ready(), static_cast<int>(links_.size()) + 1, key_.derive(round_))) {
+            const time_point now = net().now();
+            if (now >= last) give_up();
+            if (now >= half && !std::exchange(told, true)) blame_.tell(first_missing());
+            if (auto got = net().receive(children_, up(), now < half ? half : last)) take(std::move(*got), false);
+        }
+        if (told) blame_.tell_nothing();
+    }
+
+    /// Of the root and its children.
+    std::span<const rank_t> ready() {
+        ready_.assign(1, net().rank());
+        for (std::size_t i = 0; i < links_.size(); ++i)
+            if (links_[i].is_ready()) ready_.push_back(children_[i]);
+        return ready_;
+    }
+
+    bool is_complete(time_point time_up) {
+        for (const link_state& each : links_)
+            if (!each.is_ready() && !policies_.age.may_lead(static_cast<std::uint32_t>(round_ - each.given)))
+                return false;
+        return policies_.enough.is_complete({.expected = static_cast<int>(links_.size()),
+                                             .in = in_,
+                                             .time_is_up = !is_leaf() && net().now() >= time_up});
+    }
+
+    void take(message&& got, bool gives_state) {
+        count_received(got);
+        const rank_t source = got.source();
+        const auto child =
+            static_cast<std::size_t>(std::find(children_.begin(), children_.end(), source) - children_.begin());
+        const wire::header head = read(source, [&] {
+            const wire::header h = frame_reader(got.pieces()).peek();
+            wire::detail::require(h.kind == operation::contribute && h.context == context(), "no contribution");
+            return h;
+        });
+        link_state& link = links_[child];
+        if (head.epoch <= link.answered) return;  // it came twice
+        if (head.epoch != link.given)
+            fail(failure::protocol, source,
+                 "rank " + std::to_string(source) + " contributes to round " + std::to_string(head.epoch) +
+                     ", which it has not been given");
+        link.answered = head.epoch;
+        const auto age = static_cast<std::uint32_t>(round_ - head.epoch);
+        link.latest = age == 0 ? fate::with_mine : policies_.age.accepts(age) ? fate::in : fate::out;
+        if (is_root() && link.latest == fate::with_mine) link.latest = fate::in;
+        if (age != 0) late_.push_back({source, age, link.missed_since ? net().now() - *link.missed_since : duration{}});
+        if (link.latest != fate::out) {
+            const auto number = static_cast<int>(child);
+            if (const auto at = std::lower_bound(in_.begin(), in_.end(), number); at == in_.end() || *at != number)
+                in_.insert(at, number);
+            arrivals_.push_back({source, number, head.epoch, age, std::move(got)});
+        }
+        if (age != 0 && gives_state) give(child, operation::next_round, net().now() + blame_.patience());
+    }
+
+    rank_t first_missing() const {
+        const auto found =
+            std::find_if(links_.begin(), links_.end(), [](const link_state& l) { return !l.is_ready(); });
+        return found == links_.end() ? parent_ : children_[static_cast<std::size_t>(found - links_.begin())];
+    }
+
+    /// Too few have come. Without its root nobody can go on; without another rank, the others may.
+    [[noreturn]] void give_up() {
+        std::string in;
+        for (const int child : in_)
+            in += (in.empty() ? "" : ", ") + std::to_string(children_[static_cast<std::size_t>(child)]);
+        const abort_notice notice =
+            blame_.notice(round_, first_missing(),
+                          "; rank " + std::to_string(net().rank()) + " has contributions of " +
+                              (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
+        throw_error(is_root() ? net().abort(notice) : notice);
+    }
+
+    template <class Read>
+    auto read(rank_t source, Read&& from) {
+        try {
+            return from();
+        } catch (const protocol_error& e) {
+            fail(failure::protocol, source,
+                 "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
+        }
+    }
+
+    void count_sent(std::size_t bytes) {
+        ++counted_.messages_sent;
+        counted_.bytes_sent += bytes;
+    }
+    void count_received(const message& m) {
+        ++counted_.messages_received;
+        counted_.bytes_received += m.pieces().size_bytes();
+    }
+
+    open_context<Net> context_;
+    open_context<Net> waits_;
+    Policies policies_;
+    random_key key_;
+    round_blame<Net> blame_;
+    rank_t parent_;
+    int height_;
+    std::vector<rank_t> children_;
+    std::vector<link_state> links_;
+    std::vector<rank_t> ready_;
+    wire::header state_head_{};
+    buffer state_;  // room for a header, and the values
+    std::uint64_t round_ = 0;
+    std::uint64_t answered_ = 0;
+    bool was_in_ = false;
+    bool has_ended_ = false;
+    time_point began_{};
+    traffic counted_{};
+    std::vector<arrival> arrivals_;
+    std::vector<int> in_;
+    std::vector<latecomer> late_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/detail/round_loop.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What all kinds of rounds do alike, whatever becomes of the contributions: states go down, rounds begin and end, a
+/// failure reaches all ranks.
+template <class Group, AggregationTree Tree, class Policies>
+class round_loop {
+  public:
+    round_loop(const round_loop&) = delete;
+    round_loop& operator=(const round_loop&) = delete;
+    /// At the root it ends the rounds, waiting for nobody; where an exception passes, for all ranks as a failure.
+    ~round_loop() {
+        if (!is_root() || links_.has_ended()) return;
+        try {
+            if (std::uncaught_exceptions() > unwinding_)
+                abort("an exception has passed through its rounds");
+            else
+                links_.end();
+        } catch (...) {  // they have ended by a failure
+        }
+    }
+
+    bool is_root() const { return links_.is_root(); }
+    /// Of the round under way; from 1. Those that this rank has missed are counted.
+    std::uint64_t number() const { return links_.round(); }
+    /// Whether this rank's latest contribution is in a result, or bound to get into one. Known once `next` has
+    /// returned; at the root always.
+    bool was_in() const { return links_.was_in(); }
+
+    /// The next round: at the root it begins, with `state` for all; elsewhere `state` becomes that of the newest. False
+    /// when rounds have ended; `state` is unchanged then. Settles the codec of the latest `reduce`.
+    template <class State>
+    bool next(State&& state) {
+        if constexpr (require_output<State>()) {
+            using T = tensor_element<State>;
+            if (links_.has_ended()) {
+                settle();
+                return false;
+            }
+            return guarded([&] {
+                auto& stage = stage_of<T>(*group_);
+                const bool goes_on =
+                    is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
+                if (!is_root() && goes_on) deliver(std::span<const T>(elements_of_output(state, stage)), state);
+                settle();
+                return goes_on;
+            });
+        }
+        return false;
+    }
+
+    /// No more rounds: `next` returns false on all ranks, on late ones once they call it. At the root; waits for
+    /// nobody.
+    void end() {
+        RILL_EXPECTS(is_root(), "rounds: only the root ends them");
+        if (!links_.has_ended()) guarded([&] { links_.end(); });
+    }
+
+  protected:
+    using links_type = round_links<typename Group::transport_type, Tree, Policies>;
+
+    /// `options`: a hash of all that the ranks must have alike besides the tree.
+    round_loop(Group& workers, const Tree& tree, const Policies& policies, std::uint64_t options)
+        : group_(&agreed(workers, mix64(fingerprint(tree), options))),
+          links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout),
+          unwinding_(std::uncaught_exceptions()) {}
+
+    Group& workers() const { return *group_; }
+    links_type& links() { return links_; }
+
+    template <class T>
+    wire::header head_of(operation kind, std::size_t dimension) const {
+        return {.kind = kind,
+                .element = element_type_of<T>,
+                .epoch = static_cast<std::uint32_t>(number()),
+                .context = links_.context(),
+                .dimension = dimension};
+    }
+
+    template <class In, class Out>
+    void check([[maybe_unused]] const In& input, [[maybe_unused]] const Out& output, const contribution& own) const {
+        require_weight(own);
+        RILL_EXPECTS(number() != 0 && !links_.has_ended(), "rounds: reduce belongs to a round that next has begun");
+        RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
+                     "rounds: at the root input and output must be of one size");
+    }
+
+    template <class Operands, class Arrival>
+    void add_child(Operands& operands, const Arrival& from, const wire::header& own) {
+        const std::string rank = "rank " + std::to_string(from.rank);
+        try {
+            const wire::header head = frame_reader(from.message.pieces()).peek();
+            if (head.call != own.call || head.element != own.element || head.dimension != own.dimension)
+                links_.fail(failure::mismatch, from.rank,
+                            rank + " contributes " + std::to_string(head.dimension) + " elements of " +
+                                name(head.element) + ", rank " + std::to_string(group_->rank()) + " " +
+                                std::to_string(own.dimension) + " of " + name(own.element) +
+                                (head.dimension == own.dimension && head.element == own.element
+                                     ? ", with another fold, compressor or coding"
+                                     : ""));
+            operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age, group_->size(),
+                         group_->executor());
+        } catch (const protocol_error& e) {
+            if (e.culprit() != no_rank) throw;
+            links_.fail(failure::protocol, from.rank,
+                        rank + " sent bytes that are no valid frame: " + e.notice().reason);
+        }
+    }
+
+    round_receipt describe(round_roll&& roll) const {
+        round_receipt result;
+        result.operation_number = number();
+        result.contributors = static_cast<int>(roll.in.size());
+        result.weight = roll.weight();
+        result.age = roll.age();
+        result.rounds = 1;
+        result.wire = links_.counted();
+        result.elapsed = std::as_const(group_->net()).now() - links_.began();
+        result.in = std::move(roll.in);
+        result.late = std::move(roll.late);
+        result.missing = links_.missing();
+        result.error_bound = roll.error_bound;
+        return result;
+    }
+
+    random_key own_key() const {
+        return random_key{group_->options().seed}.derive(fingerprint("rounds"), number(), group_->rank());
+    }
+
+    /// From now until it is settled a codec holds what this rank has contributed.
+    template <class Codec>
+    void hold(Codec& codec) {
+        unsettled_ = {&codec, [](void* of, bool is_in) {
+                          is_in ? static_cast<Codec*>(of)->commit() : static_cast<Codec*>(of)->rollback();
+                      }};
+    }
+
+    /// Runs `body`. If this rank fails in it, all ranks learn that.
+    template <class Body>
+    auto guarded(Body&& body) {
+        if (left_) throw_error(*left_);
+        if (const auto notice = group_->net().aborted(links_.context())) throw_error(*notice);
+        try {
+            return body();
+        } catch (const error& e) {
+            const abort_notice& notice = e.notice();
+            if (notice.context != links_.context() && notice.context != every_context)
+                abort(notice.reason, notice.kind);
+            if (!group_->net().aborted(links_.context())) left_ = notice;
+            throw;
+        } catch (const std::exception& e) {
+            abort(e.what());
+            throw;
+        } catch (...) {
+            abort("an exception of unknown type");
+            throw;
+        }
+    }
+
+  private:
+    static Group& agreed(Group& workers, std::uint64_t options) {
+        agree(workers, options);
+        return workers;
+    }
+
+    template <class T>
+    bool begin(std::span<const T> values) {
+        wire::header head = head_of<T>(operation::next_round, values.size());
+        head.index_bytes = 4;
+        head.codes.indices = index_coding::dense;
+        head.range = {0, values.size()};
+        head.count = values.size();
+        links_.begin(head, std::as_bytes(values));
+        return true;
+    }
+
+    template <class T>
+    bool take(std::span<T> state) {
+        const auto newest = links_.take_newest();
+        if (!newest) return false;
+        const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
+        if (values.head.count != state.size())
+            links_.fail(failure::mismatch, group_->rank(),
+                        "rank " + std::to_string(group_->rank()) + " takes a state of " + std::to_string(state.size()) +
+                            " elements where the root gives " + std::to_string(values.head.count));
+        frame_scratch<T, std::uint32_t> unused;
+        copy_dense(content_of(values, unused), state, T{}, group_->executor());
+        return true;
+    }
+
+    /// The codec of the latest contribution learns what became of that.
+    void settle() {
+        if (unsettled_.codec != nullptr) unsettled_.settle(std::exchange(unsettled_.codec, nullptr), was_in());
+    }
+
+    /// Tells all ranks; returns when it is this rank's own exception that counts.
+    void abort(const std::string& why, failure kind = failure::exception) {
+        const rank_t rank = group_->rank();
+        const abort_notice notice{
+            .context = links_.context(),
+            .operation = number(),
+            .kind = kind,
+            .culprit = rank,
+            .reason = "round " + std::to_string(number()) + ": rank " + std::to_string(rank) + ": " + why};
+        const abort_notice first = group_->net().abort(notice);
+        if (first != notice || kind != failure::exception) throw_error(first);
+    }
+
+    struct unsettled_codec {
+        void* codec = nullptr;
+        void (*settle)(void*, bool) = nullptr;
+    };
+
+    Group* group_;
+    links_type links_;
+    int unwinding_;
+    unsettled_codec unsettled_{};
+    std::optional<abort_notice> left_{};  // this rank has left alone, for that reason
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/rounds.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Rounds of a state that goes down a tree and contributions that come up, in which nobody need wait for the slow ones.
+///
+/// The same loop on all ranks; rank 0 is the root:
+///
+///     rill::rounds steps{workers, rill::topology::star{}, rill::straggler::tolerate{2}};
+///     while (steps.next(model)) {
+///         const auto own = gradient_of(model);
+///         const rill::round_receipt r = steps.reduce(own, update, rill::aggregate::mean{});
+///         if (!steps.is_root()) continue;
+///         move(model, update);
+///         if (is_good(model)) steps.end();
+///     }
+///
+/// *Completion* says when a rank that has children has enough of their contributions: each asks it of its own.
+/// *Staleness* says whether what comes after its round has ended is dropped (`fresh`) or goes into the round under way,
+/// and how far the others may run ahead. *Trigger* says when the root begins a round.
+///
+/// - A rank that is late meets the newest state and goes on from there: rounds that it has missed are not made up for.
+///   What it sent to one that has ended is known as such, by its round.
+/// - Contributions and states are handed over: no rank waits for a slower one but for what the completion and the
+///   staleness ask of it. A rank with children passes states on when it calls `next`.
+/// - A rank that has died or is cut off is one whose contribution does not come. Who waits longer than the group's
+///   timeout throws `timeout`, which names where the standstill begins: the root for all ranks, another for itself
+///   alone, because the others may go on.
+/// - A rank whose own call fails (a NaN, a user's fold that throws) ends the rounds on all ranks, as their culprit.
+/// - Bits: per coordinate the left fold of the contributions by rank, each level of the tree for itself, own first; so
+///   they depend on who was in, not on who came first.
+///
+/// Cost of a round: N elements down and N up on each edge, and 16 bytes for each rank below it; each rank that has
+/// children holds a copy of the state, and contributions until it folds them. Handed over messages are allocated.
+///
+/// Making one is collective, over a group whose own collectives can be called in between; it must not outlive that.
+template <class Group, AggregationTree Tree, Completion Enough = straggler::wait_all, Staleness Age = straggler::fresh,
+          Trigger Start = straggler::solo>
+class rounds : public detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>> {
+    using loop = detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>>;
+
+  public:
+    explicit rounds(Group& workers, const Tree& tree, const Enough& enough = {}, const Age& age = {},
+                    const Start& start = {})
+        : loop(workers, tree, {enough, age, start}, mix64(fingerprint(enough), fingerprint(age), fingerprint(start))) {}
+
+    /// Contributes to the round under way; called once in each. `input`: N elements, unchanged. `output`: N elements at
+    /// the root, where the result goes; not touched elsewhere. A contribution of weight 0 is no contribution.
+    template <class In, class Out, class Fold = aggregate::sum>
+        requires(detail::Tensors<In, Out> && !detail::CompressorFor<Fold, Out>)
+    round_receipt reduce(const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
+        if constexpr (detail::require_operation<In, Out, Fold, void>()) {
+            using T = tensor_element<Out>;
+            this->check(input, output, own);
+            return this->guarded([&] {
+                const std::span<const T> mine = detail::elements_of_input(input, detail::stage_of<T>(this->workers()));
+                const stream_view<T, std::uint32_t> view({0, mine.size()}, mine);
+                return contribute(view, mine.size(), output, fold, own, stream_codings{});
+            });
+        } else {
+            return {};
+        }
+    }
+
+    /// The same through a codec that is bound to this worker. `next` commits what is in a result and gives back what is
+    /// not, so that error feedback loses nothing; the codec must live that long.
+    template <class In, class Out, class Codec, class Fold = aggregate::sum>
+        requires(detail::Tensors<In, Out> && detail::CompressorFor<Codec, Out>)
+    round_receipt reduce(const In& input, Out&& output, Codec& codec, const Fold& fold = {},
+                         const contribution& own = {}) {
+        static_assert(Codec::is_coordinatewise,
+                      "rill::rounds: the compressor makes its output from the fold of all ranks on all of them "
+                      "(random_mask, PowerSGD); use top_k, bucket_top_k, threshold or keep_all");
+        if constexpr (detail::require_operation<In, Out, Fold, void>()) {
+            using T = tensor_element<Out>;
+            this->check(input, output, own);
+            return this->guarded([&] {
+                this->hold(codec);
+                codec.begin(this->number());
+                using Index = typename Codec::index_type;
+                const std::size_t dimension = codec.coded_dimension();
+                const auto view =
+                    own.weight == 0
+                        ? stream_view<T, Index>({0, dimension}, sparse_view<T, Index>{})
+                        : encode_with(codec, detail::elements_of_input(input, detail::stage_of<T>(this->workers())),
+                                      this->workers().executor());
+                return contribute(view, dimension, output, fold, own, codec.codings());
+            });
+        } else {
+            return {};
+        }
+    }
+
+  private:
+    template <class T, class Index, class Out, class Fold>
+    round_receipt contribute(const stream_view<T, Index>& view, std::size_t dimension, Out& output, const Fold& fold,
+                             const contribution& own, const stream_codings& codings) {
+        auto& operands = this->workers().template workspace<detail::round_operands<T, Index>>();
+        operands.clear();
+        wire::header head = this->template head_of<T>(operation::contribute, dimension);
+        head.call = static_cast<std::uint32_t>(mix64(fingerprint(fold), codings.fingerprint(), sizeof(Index)));
+        operands.add_own(head, view, codings.contribution, this->own_key(), own, this->workers().rank(),
+                         this->workers().executor());
+        for (const auto& each : this->links().gather()) this->add_child(operands, each, head);
+        const auto late = this->links().latecomers();
+        operands.roll.late.insert(operands.roll.late.end(), late.begin(), late.end());
+        if (this->is_root()) {
+            auto& stage = detail::stage_of<T>(this->workers());
+            const std::span<T> result = detail::elements_of_output(output, stage);
+            const auto& folded = operands.fold(dimension, fold, codings.when, this->workers().executor());
+            copy_dense(folded.view(), result, fold.template identity<T>(), this->workers().executor());
+            if constexpr (!Fold::finish_is_trivial)
+                if (!operands.roll.in.empty()) fold.finish(result, operands.roll.weight());
+            detail::deliver(std::span<const T>(result), output);
+        } else {
+            this->links().hand_up(operands.message(head, dimension, fold, codings, this->workers().executor()));
+        }
+        this->links().forget_arrivals();
+        return this->describe(std::move(operands.roll));
+    }
+};
 
 }  // namespace rill::inline RILL_ABI
 

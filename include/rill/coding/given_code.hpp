@@ -1,0 +1,37 @@
+#pragma once
+
+#include <rill/coding/amplification.hpp>
+#include <rill/coding/detail/dual.hpp>
+#include <rill/coding/detail/linear.hpp>
+#include <rill/coding/dual_code.hpp>
+#include <rill/core/contract.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI::codes {
+
+/// The code of a matrix B that the caller has: `values` row by row, one row per worker.
+///
+/// Checks that 1 is reached whichever `stragglers` workers are lost (all sets where there are at most 20,000, else
+/// 1,000 random ones and those of neighbours): a matrix of which that does not hold breaks the contract.
+inline dual_code given_code(int workers, int partitions, int stragglers, std::span<const double> values) {
+    RILL_EXPECTS(0 <= stragglers && stragglers < workers,
+                 "given_code: stragglers are at least 0 and fewer than the workers");
+    RILL_EXPECTS(partitions > 0, "given_code: no partition");
+    detail::matrix b{static_cast<std::size_t>(workers), static_cast<std::size_t>(partitions)};
+    RILL_EXPECTS(values.size() == b.values.size(), "given_code: the matrix has not workers · partitions elements");
+    RILL_EXPECTS(std::ranges::all_of(values, [](double value) { return std::isfinite(value); }),
+                 "given_code: the matrix has an element that is not finite");
+    std::ranges::copy(values, b.values.begin());
+    dual_code code(b, stragglers, detail::dual_of(b, std::min(b.rows, b.columns)));
+    RILL_EXPECTS(std::isfinite(amplification(code).worst),
+                 "given_code: some set of stragglers leaves rows that do not reach 1");
+    return code;
+}
+
+}  // namespace rill::inline RILL_ABI::codes

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <rill/coding/amplification.hpp>
+#include <rill/concept/gradient_code.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/testing/law.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rill::inline RILL_ABI::testing {
+
+namespace detail {
+
+/// Calls `visit(survivors)` with all sets that lack `lost` workers, where there are few, else with some.
+template <class Visit>
+void for_survivors(int workers, int lost, int most, Visit&& visit) {
+    std::vector<int> left;
+    const auto turn = [&](const std::vector<int>& missing) {
+        codes::detail::complement(missing, workers, left);
+        visit(left);
+    };
+    if (codes::detail::subsets(workers, lost, most) <= most)
+        codes::detail::for_each_subset(workers, lost, turn);
+    else
+        codes::detail::for_some_subsets(workers, lost, most, 1, turn);
+}
+
+/// a·B − 1, of a row for some survivors.
+template <class Code>
+std::vector<double> remainder(const Code& code, const std::vector<int>& survivors, const std::vector<double>& row) {
+    std::vector<double> left(static_cast<std::size_t>(code.partitions()), -1.0);
+    for (std::size_t i = 0; i < survivors.size(); ++i) {
+        const std::span<const int> at = code.partitions_of(survivors[i]);
+        const std::span<const double> with = code.coefficients_of(survivors[i]);
+        for (std::size_t j = 0; j < at.size(); ++j) left[static_cast<std::size_t>(at[j])] += row[i] * with[j];
+    }
+    return left;
+}
+
+template <class Code>
+bool allocates(const Code& code) {
+    std::vector<int> held(static_cast<std::size_t>(code.partitions()));
+    for (int worker = 0; worker < code.workers(); ++worker) {
+        const std::span<const int> at = code.partitions_of(worker);
+        if (at.size() != std::span<const double>(code.coefficients_of(worker)).size()) return false;
+        for (std::size_t j = 0; j < at.size(); ++j) {
+            if (at[j] < 0 || at[j] >= code.partitions() || (j > 0 && at[j - 1] >= at[j])) return false;
+            ++held[static_cast<std::size_t>(at[j])];
+        }
+    }
+    return std::ranges::all_of(held, [&](int count) { return count > code.stragglers(); });
+}
+
+template <class Code>
+bool reaches_one(const Code& code, const std::vector<int>& survivors) {
+    if (!code.is_decodable(survivors)) return false;
+    std::vector<double> row(survivors.size());
+    code.decoding_row(survivors, row);
+    return std::ranges::all_of(remainder(code, survivors, row), [](double left) { return std::abs(left) < 1e-6; });
+}
+
+template <class Code>
+bool order_does_not_matter(const Code& code, std::vector<int> survivors) {
+    std::vector<double> row(survivors.size()), turned(survivors.size()), again(survivors.size());
+    code.decoding_row(survivors, row);
+    code.decoding_row(survivors, again);
+    std::ranges::reverse(survivors);
+    code.decoding_row(survivors, turned);
+    std::ranges::reverse(turned);
+    return row == turned && row == again;
+}
+
+/// Whether what is left cannot be made smaller by any survivor, and is as long as was said.
+template <class Code>
+bool is_closest(const Code& code, const std::vector<int>& survivors) {
+    std::vector<double> row(survivors.size());
+    const double error = code.approximate_row(survivors, row);
+    const std::vector<double> left = remainder(code, survivors, row);
+    double squares = 0;
+    for (const double value : left) squares += value * value;
+    if (std::abs(std::sqrt(squares) - error) > 1e-5 || code.is_decodable(survivors) != (error == 0)) return false;
+    return std::ranges::all_of(survivors, [&](int worker) {
+        const std::span<const int> at = code.partitions_of(worker);
+        const std::span<const double> with = code.coefficients_of(worker);
+        double along = 0, length = 0;
+        for (std::size_t j = 0; j < at.size(); ++j) {
+            along += with[j] * left[static_cast<std::size_t>(at[j])];
+            length += std::abs(with[j]);
+        }
+        return std::abs(along) <= 1e-6 * length;
+    });
+}
+
+template <class Code>
+bool refuses(const Code& code, const std::vector<int>& survivors) {
+    std::vector<double> row(survivors.size());
+    try {
+        code.decoding_row(survivors, row);
+    } catch (const contract_violation&) {
+        return true;
+    }
+    return false;
+}
+
+}  // namespace detail
+
+/// Checks a gradient code against the laws of the concept: on all sets of survivors where there are not more than
+/// `most`, else on `most` random ones and those where neighbours are lost.
+///
+/// `visit(const char* name, const law_outcome&)` is called once per law. Needs contracts of level fast.
+template <GradientCode Code, class Visit>
+void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500) {
+    const int n = code.workers(), s = code.stragglers();
+    const auto law = [&](const char* name, bool held, const char* otherwise) {
+        visit(name,
+              law_outcome{.held = held,
+                          .what = held ? "" : "(" + std::to_string(n) + ", " + std::to_string(s) + "): " + otherwise});
+    };
+    const auto of_all = [&](int lost, auto&& check) {
+        bool held = true;
+        detail::for_survivors(n, lost, most, [&](const std::vector<int>& left) { held = held && check(left); });
+        return held;
+    };
+    std::vector<int> everyone;
+    codes::detail::complement({}, n, everyone);
+
+    law("more workers than stragglers hold each partition", detail::allocates(code),
+        "partitions_of is not ascending, or some partition is held by too few");
+    law("any n-s survivors reach 1",
+        of_all(s, [&](const std::vector<int>& left) { return detail::reaches_one(code, left); }),
+        "some n-s survivors have no row that gives every partition once");
+    law("more survivors reach 1 as well",
+        detail::reaches_one(code, everyone) &&
+            (s == 0 || of_all(1, [&](const std::vector<int>& left) { return detail::reaches_one(code, left); })),
+        "some set that lacks nobody or one worker has no decoding row");
+    law("neither order nor history changes a row",
+        of_all(s, [&](const std::vector<int>& left) { return detail::order_does_not_matter(code, left); }),
+        "the same survivors get different bits");
+    law("an approximate row is the closest",
+        of_all(s + 1, [&](const std::vector<int>& left) { return left.empty() || detail::is_closest(code, left); }),
+        "||aB - 1|| is not what was returned, or is not least");
+    law("nobody is no set of survivors", !code.is_decodable({}) && detail::refuses(code, {}),
+        "a gradient is decoded from nothing");
+    law("a worker survives once", detail::refuses(code, {0, 0}), "a worker that is listed twice is accepted");
+    law("only workers survive", detail::refuses(code, {n}), "a survivor that is no worker is accepted");
+}
+
+}  // namespace rill::inline RILL_ABI::testing
