@@ -92,6 +92,7 @@
 #include <rill/coding/given_code.hpp>
 #include <rill/coding/group_code.hpp>
 #include <rill/coding/repetition_groups.hpp>
+
 #include <rill/straggler/all_ready.hpp>
 #include <rill/straggler/bounded.hpp>
 #include <rill/straggler/fastest.hpp>
@@ -109,6 +110,7 @@
 #include <rill/collective/broadcast.hpp>
 #include <rill/collective/bucket_exchange.hpp>
 #include <rill/collective/bucket_plan.hpp>
+#include <rill/collective/coded_allocation.hpp>
 #include <rill/collective/fusion.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/group_options.hpp>
