@@ -6657,29 +6657,73 @@ inline dual dual_of(const matrix& b, std::size_t most) {
     return d;
 }
 
-/// The decoding row that vanishes at the `lost` workers, the shortest of them; nothing where there is none, or where it
-/// cannot be told from there being none.
-inline std::vector<double> row_without(const dual& d, const std::vector<int>& lost) {
-    std::vector<double> row = d.base;
-    if (lost.empty()) return row;
-    if (lost.size() > d.null.rows) return {};
-    matrix conditions{lost.size(), d.null.rows};
-    std::vector<double> products(lost.size());
-    for (std::size_t i = 0; i < lost.size(); ++i) {
-        const auto worker = static_cast<std::size_t>(lost[i]);
-        for (std::size_t j = 0; j < d.null.rows; ++j) conditions[i][j] = d.null[j][worker];
-        products[i] = -d.base[worker];
+/// What makes `base` + Σ products[j] · `null[j]` vanish at the `lost` workers, or comes closest to it; of several the
+/// shortest. Nothing where the equations depend on each other.
+inline std::vector<double> products_without(const dual& d, const std::vector<int>& lost) {
+    const std::size_t unknowns = d.null.rows;
+    std::vector<double> wanted(lost.size());
+    for (std::size_t i = 0; i < lost.size(); ++i) wanted[i] = -d.base[static_cast<std::size_t>(lost[i])];
+    if (lost.size() > unknowns) {
+        matrix parts{unknowns, lost.size()};
+        for (std::size_t j = 0; j < unknowns; ++j)
+            for (std::size_t i = 0; i < lost.size(); ++i) parts[j][i] = d.null[j][lost[i]];
+        std::vector<double> products(unknowns);
+        least_squares(orthogonal_rows(std::move(parts), 1e-13, unknowns), wanted, products);
+        return products;
     }
-    if (conditions.rows == conditions.columns) {
-        if (!solve_square(conditions, products)) return {};
-    } else {
-        const orthogonal_rows independent(std::move(conditions), 1e-13, lost.size());
-        if (independent.rank < lost.size()) return {};
-        products = shortest_solution(independent, products);
+    matrix equations{lost.size(), unknowns};
+    for (std::size_t i = 0; i < lost.size(); ++i)
+        for (std::size_t j = 0; j < unknowns; ++j) equations[i][j] = d.null[j][lost[i]];
+    if (lost.size() == unknowns) {
+        if (!solve_square(equations, wanted)) return {};
+        return wanted;
     }
-    for (std::size_t j = 0; j < d.null.rows; ++j) add(products[j], d.null[j], row.data(), row.size());
-    for (const int worker : lost) row[static_cast<std::size_t>(worker)] = 0;
-    return row;
+    const orthogonal_rows independent(std::move(equations), 1e-13, lost.size());
+    if (independent.rank < lost.size()) return {};
+    return shortest_solution(independent, wanted);
+}
+
+/// A decoding row, with an element for each worker, and how far from 1 it takes B at most.
+struct bounded_row {
+    std::vector<double> row;
+    double error = std::numeric_limits<double>::infinity();
+};
+
+/// How much of what a `dual` says of its matrix drowned in rounding errors.
+struct dual_errors {
+    double base = 0;                  ///< ‖base·B − 1‖₂
+    double null = 0;                  ///< the largest ‖null[j]·B‖₂
+    std::vector<double> row_lengths;  ///< ‖b_i‖₂
+
+    dual_errors(const dual& d, const matrix& b) {
+        for (std::size_t i = 0; i < b.rows; ++i) row_lengths.push_back(std::sqrt(dot(b[i], b[i], b.columns)));
+        base = length_of_product(d.base.data(), b, -1);
+        for (std::size_t j = 0; j < d.null.rows; ++j) null = std::max(null, length_of_product(d.null[j], b, 0));
+    }
+
+  private:
+    static double length_of_product(const double* row, const matrix& b, double start) {
+        std::vector<double> sums(b.columns, start);
+        for (std::size_t i = 0; i < b.rows; ++i) add(row[i], b[i], sums.data(), b.columns);
+        return std::sqrt(dot(sums.data(), sums.data(), sums.size()));
+    }
+};
+
+/// The row that takes B to 1 and vanishes at the `lost` workers; its error is large where there is none.
+inline bounded_row row_without(const dual& d, const dual_errors& errors, const std::vector<int>& lost) {
+    const std::vector<double> products = products_without(d, lost);
+    if (products.size() != d.null.rows) return {};
+    bounded_row found{d.base, errors.base};
+    for (std::size_t j = 0; j < products.size(); ++j) {
+        add(products[j], d.null[j], found.row.data(), found.row.size());
+        found.error += std::abs(products[j]) * errors.null;
+    }
+    for (const int worker : lost) {
+        const auto w = static_cast<std::size_t>(worker);
+        found.error += std::abs(found.row[w]) * errors.row_lengths[w];
+        found.row[w] = 0;
+    }
+    return found;
 }
 
 }  // namespace rill::inline RILL_ABI::codes::detail
@@ -6698,12 +6742,17 @@ class worker_set {
     worker_set(std::span<const int> members, int workers) : words_(words_for(workers)) {
         for (const int worker : members) {
             RILL_EXPECTS(0 <= worker && worker < workers, "gradient code: a survivor is none of the workers");
-            RILL_EXPECTS(!contains(worker), "gradient code: a worker is twice among the survivors");
             bits_[word(worker)] |= bit(worker);
         }
+        RILL_EXPECTS(count() == members.size(), "gradient code: a worker is twice among the survivors");
     }
 
     bool contains(int worker) const { return (bits_[word(worker)] & bit(worker)) != 0; }
+    std::size_t count() const {
+        int count = 0;
+        for (const std::uint64_t bits : words()) count += std::popcount(bits);
+        return static_cast<std::size_t>(count);
+    }
     std::span<const std::uint64_t> words() const { return {bits_.data(), words_}; }
     std::uint64_t hash() const {
         std::uint64_t mixed = 0;
@@ -6835,25 +6884,38 @@ class dual_code {
         return std::span(state_->coefficients).subspan(first, state_->start(worker + 1) - first);
     }
 
-    /// Any `workers() - stragglers()` survivors are, without computing; for fewer a row is sought.
+    /// Solves for the row, which a call of `decoding_row` then has at hand.
     bool is_decodable(std::span<const int> survivors) const {
         const detail::worker_set set(survivors, workers());
-        if (survivors.size() + static_cast<std::size_t>(stragglers()) >= static_cast<std::size_t>(workers()))
-            return true;
-        std::vector<double> row(survivors.size());
-        return is_exact(find_row(set, survivors, row));
+        if (const std::optional<double> error = state_->cache.find(set, {}, {})) return *error == 0;
+        return !exact_row(set).empty();
     }
 
     void decoding_row(std::span<const int> survivors, std::span<double> row) const {
-        const double error = approximate_row(survivors, row);
-        RILL_EXPECTS(is_exact(error), "gradient code: too few workers are left to decode the gradient");
-        static_cast<void>(error);
+        RILL_EXPECTS(row.size() == survivors.size(), "gradient code: a row has one coefficient per survivor");
+        const detail::worker_set set(survivors, workers());
+        std::optional<double> error = state_->cache.find(set, survivors, row);
+        if (!error) {
+            const std::vector<double> full = exact_row(set);
+            error = full.empty() ? 1 : 0;
+            if (!full.empty()) pick(full, survivors, row);
+        }
+        RILL_EXPECTS(*error == 0, "gradient code: too few workers are left to decode the gradient");
     }
 
     /// The returned ‖a·B − 1‖₂ is 0 where the survivors are decodable.
     double approximate_row(std::span<const int> survivors, std::span<double> row) const {
         RILL_EXPECTS(row.size() == survivors.size(), "gradient code: a row has one coefficient per survivor");
-        return find_row(detail::worker_set(survivors, workers()), survivors, row);
+        const detail::worker_set set(survivors, workers());
+        if (const std::optional<double> error = state_->cache.find(set, survivors, row)) return *error;
+        std::vector<double> full = exact_row(set);
+        double error = 0;
+        if (full.empty()) {
+            full = closest_row(set, error);
+            state_->cache.keep(set, full, error);
+        }
+        pick(full, survivors, row);
+        return error;
     }
 
   private:
@@ -6863,6 +6925,7 @@ class dual_code {
         std::vector<int> columns;
         std::vector<double> coefficients;
         detail::dual dual;
+        detail::dual_errors errors;
         mutable detail::row_cache cache;
 
         state(const detail::matrix& b, int s, detail::dual of_b)
@@ -6871,6 +6934,7 @@ class dual_code {
               stragglers(s),
               starts{0},
               dual(std::move(of_b)),
+              errors(dual, b),
               cache(workers) {
             RILL_EXPECTS(0 <= s && s < workers, "gradient code: stragglers are at least 0 and fewer than the workers");
             RILL_EXPECTS(workers <= detail::worker_set::capacity, "gradient code: more than 1024 workers");
@@ -6890,33 +6954,23 @@ class dual_code {
         }
     };
 
+    static void pick(const std::vector<double>& full, std::span<const int> survivors, std::span<double> row) {
+        for (std::size_t i = 0; i < survivors.size(); ++i) row[i] = full[static_cast<std::size_t>(survivors[i])];
+    }
     bool is_exact(double error) const { return error <= 1e-6 * std::sqrt(static_cast<double>(partitions())); }
 
-    double find_row(const detail::worker_set& set, std::span<const int> survivors, std::span<double> row) const {
-        if (const std::optional<double> error = state_->cache.find(set, survivors, row)) return *error;
+    /// A row with an element for each worker, which is then kept, or nothing.
+    std::vector<double> exact_row(const detail::worker_set& set) const {
         std::vector<int> lost;
+        lost.reserve(static_cast<std::size_t>(workers()));
         for (int worker = 0; worker < workers(); ++worker)
             if (!set.contains(worker)) lost.push_back(worker);
-        double error = 0;
-        std::vector<double> full = detail::row_without(state_->dual, lost);
-        if (full.empty() || !is_exact(distance(full))) {
-            full = closest_row(set, error);
-            if (is_exact(error)) error = 0;
-        }
-        for (std::size_t i = 0; i < survivors.size(); ++i) row[i] = full[static_cast<std::size_t>(survivors[i])];
-        state_->cache.keep(set, full, error);
-        return error;
+        detail::bounded_row found = detail::row_without(state_->dual, state_->errors, lost);
+        if (!is_exact(found.error)) return {};
+        state_->cache.keep(set, found.row, 0);
+        return std::move(found.row);
     }
 
-    /// ‖a·B − 1‖₂ of a row with an element for each worker.
-    double distance(const std::vector<double>& a) const {
-        std::vector<double> sums(static_cast<std::size_t>(partitions()), -1.0);
-        for (int worker = 0; worker < workers(); ++worker)
-            for (std::size_t j = state_->start(worker); j < state_->start(worker + 1); ++j)
-                sums[static_cast<std::size_t>(state_->columns[j])] +=
-                    a[static_cast<std::size_t>(worker)] * state_->coefficients[j];
-        return std::sqrt(detail::dot(sums.data(), sums.data(), sums.size()));
-    }
     std::vector<double> closest_row(const detail::worker_set& set, double& error) const {
         std::vector<int> left;
         for (int worker = 0; worker < workers(); ++worker)
@@ -7090,18 +7144,19 @@ namespace rill::inline RILL_ABI::codes {
 /// roots of unity, those around -1: a cyclic code whose every n-s rows are independent, which is known without a
 /// search.
 ///
-/// Load (s+1)/n. Its errors are the smallest of what is known at this load while s is small (worst amplification 14 for
-/// (12, 3), 42 for (12, 5)), and beyond single precision when s is large: see `amplification` and `default_code`.
+/// Load (s+1)/n. Errors grow little while s is small (worst amplification 14 for (12, 3), 42 for (12, 5)), and beyond
+/// single precision when s is large: see `amplification` and `default_code`.
 ///
-/// Source: Raviv et al., Gradient Coding from Cyclic MDS Codes and Expander Graphs, over the real numbers, where it
-/// asks for n - s odd. For n - s even, s roots of -1 are taken instead: a row that runs over the end changes its sign
-/// there, and column j is divided by c_j ≈ 1, where c is what remains of 1 without its parts along these roots.
+/// Source: Raviv et al., Gradient Coding from Cyclic MDS Codes and Expander Graphs. Over the real numbers there are
+/// such roots only if n - s is odd. If it is even we take s roots of -1 instead: a row that runs over the end changes
+/// its sign there, and column j is divided by c_j, where c is what remains of 1 without its parts along these roots.
 struct cyclic_mds {
     static constexpr const char* name = "cyclic_mds";
 
     dual_code bind(int workers, int stragglers) const {
         RILL_EXPECTS(0 <= stragglers && stragglers < workers,
                      "cyclic_mds: stragglers are at least 0 and fewer than the workers");
+        RILL_EXPECTS(workers <= detail::worker_set::capacity, "cyclic_mds: more than 1024 workers");
         const roots zeros{workers, stragglers};
         const std::vector<double> taps = polynomial(zeros);
         detail::dual dual{null_rows(zeros), std::vector<double>(zeros.size())};
@@ -7232,6 +7287,7 @@ struct cyclic_repetition {
     dual_code bind(int workers, int stragglers) const {
         RILL_EXPECTS(0 <= stragglers && stragglers < workers,
                      "cyclic_repetition: stragglers are at least 0 and fewer than the workers");
+        RILL_EXPECTS(workers <= detail::worker_set::capacity, "cyclic_repetition: more than 1024 workers");
         RILL_EXPECTS(draws > 0, "cyclic_repetition: at least one draw");
         std::optional<dual_code> best;
         double least = 0;
@@ -10885,10 +10941,11 @@ struct data_share {
 /// those of its row of the code. A child keeps the first points of what it gets and hands the rest down; leaves keep
 /// all. Where all rows of the code are as long, every worker keeps `ideal_load()` points if all sizes divide. Otherwise
 /// how many a node keeps is chosen so that the load of its sub-tree that is farthest from `ideal_load()` is as near as
-/// it can be: within one point, but where d points on this tree admit no such numbers, then within two.
+/// can be: within one point, or little more with the numbers of points for which there are no such loads.
 ///
-/// Cost: time and memory O(ranks · (s+1)^depth), whatever the number of points; nothing is sent. All ranks make the
-/// same. Source: CodedReduce, Algorithms 1 and 2 (CR.Allocate) and Theorem 1.
+/// Cost: O(ranks · (s+1)^depth) time and memory, whatever the number of points; nothing is sent.
+/// Determinism: all ranks make the same.
+/// Source: CodedReduce, Algorithms 1 and 2 (CR.Allocate) and Theorem 1.
 class coded_allocation {
   public:
     /// `code` has as many workers as a parent of `tree` has children.

@@ -76,6 +76,14 @@ TEST_CASE("dual_code: too few survivors are refused, or decoded as closely as th
                          rill::contract_violation);
 }
 
+TEST_CASE("dual_code: fewer survivors decode where their rows happen to") {
+    const dual_code code = cyclic_mds{}.bind(6, 1);  // each row is two neighbouring ones
+    CHECK(code.is_decodable(std::vector{0, 2, 4}));
+    CHECK_FALSE(code.is_decodable(std::vector{0, 2, 3}));
+    CHECK_FALSE(code.is_decodable(std::vector{0, 3}));
+    for (const double a : row_of(code, {4, 0, 2})) CHECK(a == doctest::Approx(1));
+}
+
 TEST_CASE("dual_code: more survivors than needed amplify less") {
     const dual_code code = cyclic_mds{}.bind(12, 5);
     std::vector<int> everyone(12);

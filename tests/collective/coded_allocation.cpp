@@ -85,7 +85,7 @@ TEST_CASE("coded_allocation: every point counts once, whichever children are mis
         {{.width = 2, .depth = 4}, rill::codes::cyclic_mds{}.bind(2, 0)},
     };
     for (const auto& [tree, code] : cases)
-        for (const std::size_t points : {0, 1, 2, 7, 64, 1000})
+        for (const std::size_t points : {0U, 1U, 2U, 7U, 64U, 1000U})
             for (std::uint64_t seed = 0; seed < 5; ++seed)
                 for (const int lost : {0, code.stragglers()}) {
                     const coded_allocation allocation(tree, code, points);

@@ -2,6 +2,7 @@
 
 #include <rill/coding/detail/dual.hpp>
 #include <rill/coding/detail/linear.hpp>
+#include <rill/coding/detail/worker_set.hpp>
 #include <rill/coding/dual_code.hpp>
 #include <rill/concept/gradient_code.hpp>
 #include <rill/core/contract.hpp>
@@ -18,18 +19,19 @@ namespace rill::inline RILL_ABI::codes {
 /// roots of unity, those around -1: a cyclic code whose every n-s rows are independent, which is known without a
 /// search.
 ///
-/// Load (s+1)/n. Its errors are the smallest of what is known at this load while s is small (worst amplification 14 for
-/// (12, 3), 42 for (12, 5)), and beyond single precision when s is large: see `amplification` and `default_code`.
+/// Load (s+1)/n. Errors grow little while s is small (worst amplification 14 for (12, 3), 42 for (12, 5)), and beyond
+/// single precision when s is large: see `amplification` and `default_code`.
 ///
-/// Source: Raviv et al., Gradient Coding from Cyclic MDS Codes and Expander Graphs, over the real numbers, where it
-/// asks for n - s odd. For n - s even, s roots of -1 are taken instead: a row that runs over the end changes its sign
-/// there, and column j is divided by c_j ≈ 1, where c is what remains of 1 without its parts along these roots.
+/// Source: Raviv et al., Gradient Coding from Cyclic MDS Codes and Expander Graphs. Over the real numbers there are
+/// such roots only if n - s is odd. If it is even we take s roots of -1 instead: a row that runs over the end changes
+/// its sign there, and column j is divided by c_j, where c is what remains of 1 without its parts along these roots.
 struct cyclic_mds {
     static constexpr const char* name = "cyclic_mds";
 
     dual_code bind(int workers, int stragglers) const {
         RILL_EXPECTS(0 <= stragglers && stragglers < workers,
                      "cyclic_mds: stragglers are at least 0 and fewer than the workers");
+        RILL_EXPECTS(workers <= detail::worker_set::capacity, "cyclic_mds: more than 1024 workers");
         const roots zeros{workers, stragglers};
         const std::vector<double> taps = polynomial(zeros);
         detail::dual dual{null_rows(zeros), std::vector<double>(zeros.size())};

@@ -3,6 +3,7 @@
 #include <rill/coding/amplification.hpp>
 #include <rill/coding/detail/dual.hpp>
 #include <rill/coding/detail/linear.hpp>
+#include <rill/coding/detail/worker_set.hpp>
 #include <rill/coding/dual_code.hpp>
 #include <rill/concept/gradient_code.hpp>
 #include <rill/core/contract.hpp>
@@ -35,6 +36,7 @@ struct cyclic_repetition {
     dual_code bind(int workers, int stragglers) const {
         RILL_EXPECTS(0 <= stragglers && stragglers < workers,
                      "cyclic_repetition: stragglers are at least 0 and fewer than the workers");
+        RILL_EXPECTS(workers <= detail::worker_set::capacity, "cyclic_repetition: more than 1024 workers");
         RILL_EXPECTS(draws > 0, "cyclic_repetition: at least one draw");
         std::optional<dual_code> best;
         double least = 0;

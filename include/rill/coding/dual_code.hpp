@@ -42,25 +42,38 @@ class dual_code {
         return std::span(state_->coefficients).subspan(first, state_->start(worker + 1) - first);
     }
 
-    /// Any `workers() - stragglers()` survivors are, without computing; for fewer a row is sought.
+    /// Solves for the row, which a call of `decoding_row` then has at hand.
     bool is_decodable(std::span<const int> survivors) const {
         const detail::worker_set set(survivors, workers());
-        if (survivors.size() + static_cast<std::size_t>(stragglers()) >= static_cast<std::size_t>(workers()))
-            return true;
-        std::vector<double> row(survivors.size());
-        return is_exact(find_row(set, survivors, row));
+        if (const std::optional<double> error = state_->cache.find(set, {}, {})) return *error == 0;
+        return !exact_row(set).empty();
     }
 
     void decoding_row(std::span<const int> survivors, std::span<double> row) const {
-        const double error = approximate_row(survivors, row);
-        RILL_EXPECTS(is_exact(error), "gradient code: too few workers are left to decode the gradient");
-        static_cast<void>(error);
+        RILL_EXPECTS(row.size() == survivors.size(), "gradient code: a row has one coefficient per survivor");
+        const detail::worker_set set(survivors, workers());
+        std::optional<double> error = state_->cache.find(set, survivors, row);
+        if (!error) {
+            const std::vector<double> full = exact_row(set);
+            error = full.empty() ? 1 : 0;
+            if (!full.empty()) pick(full, survivors, row);
+        }
+        RILL_EXPECTS(*error == 0, "gradient code: too few workers are left to decode the gradient");
     }
 
     /// The returned ‖a·B − 1‖₂ is 0 where the survivors are decodable.
     double approximate_row(std::span<const int> survivors, std::span<double> row) const {
         RILL_EXPECTS(row.size() == survivors.size(), "gradient code: a row has one coefficient per survivor");
-        return find_row(detail::worker_set(survivors, workers()), survivors, row);
+        const detail::worker_set set(survivors, workers());
+        if (const std::optional<double> error = state_->cache.find(set, survivors, row)) return *error;
+        std::vector<double> full = exact_row(set);
+        double error = 0;
+        if (full.empty()) {
+            full = closest_row(set, error);
+            state_->cache.keep(set, full, error);
+        }
+        pick(full, survivors, row);
+        return error;
     }
 
   private:
@@ -70,6 +83,7 @@ class dual_code {
         std::vector<int> columns;
         std::vector<double> coefficients;
         detail::dual dual;
+        detail::dual_errors errors;
         mutable detail::row_cache cache;
 
         state(const detail::matrix& b, int s, detail::dual of_b)
@@ -78,6 +92,7 @@ class dual_code {
               stragglers(s),
               starts{0},
               dual(std::move(of_b)),
+              errors(dual, b),
               cache(workers) {
             RILL_EXPECTS(0 <= s && s < workers, "gradient code: stragglers are at least 0 and fewer than the workers");
             RILL_EXPECTS(workers <= detail::worker_set::capacity, "gradient code: more than 1024 workers");
@@ -97,33 +112,23 @@ class dual_code {
         }
     };
 
+    static void pick(const std::vector<double>& full, std::span<const int> survivors, std::span<double> row) {
+        for (std::size_t i = 0; i < survivors.size(); ++i) row[i] = full[static_cast<std::size_t>(survivors[i])];
+    }
     bool is_exact(double error) const { return error <= 1e-6 * std::sqrt(static_cast<double>(partitions())); }
 
-    double find_row(const detail::worker_set& set, std::span<const int> survivors, std::span<double> row) const {
-        if (const std::optional<double> error = state_->cache.find(set, survivors, row)) return *error;
+    /// A row with an element for each worker, which is then kept, or nothing.
+    std::vector<double> exact_row(const detail::worker_set& set) const {
         std::vector<int> lost;
+        lost.reserve(static_cast<std::size_t>(workers()));
         for (int worker = 0; worker < workers(); ++worker)
             if (!set.contains(worker)) lost.push_back(worker);
-        double error = 0;
-        std::vector<double> full = detail::row_without(state_->dual, lost);
-        if (full.empty() || !is_exact(distance(full))) {
-            full = closest_row(set, error);
-            if (is_exact(error)) error = 0;
-        }
-        for (std::size_t i = 0; i < survivors.size(); ++i) row[i] = full[static_cast<std::size_t>(survivors[i])];
-        state_->cache.keep(set, full, error);
-        return error;
+        detail::bounded_row found = detail::row_without(state_->dual, state_->errors, lost);
+        if (!is_exact(found.error)) return {};
+        state_->cache.keep(set, found.row, 0);
+        return std::move(found.row);
     }
 
-    /// ‖a·B − 1‖₂ of a row with an element for each worker.
-    double distance(const std::vector<double>& a) const {
-        std::vector<double> sums(static_cast<std::size_t>(partitions()), -1.0);
-        for (int worker = 0; worker < workers(); ++worker)
-            for (std::size_t j = state_->start(worker); j < state_->start(worker + 1); ++j)
-                sums[static_cast<std::size_t>(state_->columns[j])] +=
-                    a[static_cast<std::size_t>(worker)] * state_->coefficients[j];
-        return std::sqrt(detail::dot(sums.data(), sums.data(), sums.size()));
-    }
     std::vector<double> closest_row(const detail::worker_set& set, double& error) const {
         std::vector<int> left;
         for (int worker = 0; worker < workers(); ++worker)

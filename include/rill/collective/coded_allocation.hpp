@@ -32,10 +32,11 @@ struct data_share {
 /// those of its row of the code. A child keeps the first points of what it gets and hands the rest down; leaves keep
 /// all. Where all rows of the code are as long, every worker keeps `ideal_load()` points if all sizes divide. Otherwise
 /// how many a node keeps is chosen so that the load of its sub-tree that is farthest from `ideal_load()` is as near as
-/// it can be: within one point, but where d points on this tree admit no such numbers, then within two.
+/// can be: within one point, or little more with the numbers of points for which there are no such loads.
 ///
-/// Cost: time and memory O(ranks · (s+1)^depth), whatever the number of points; nothing is sent. All ranks make the
-/// same. Source: CodedReduce, Algorithms 1 and 2 (CR.Allocate) and Theorem 1.
+/// Cost: O(ranks · (s+1)^depth) time and memory, whatever the number of points; nothing is sent.
+/// Determinism: all ranks make the same.
+/// Source: CodedReduce, Algorithms 1 and 2 (CR.Allocate) and Theorem 1.
 class coded_allocation {
   public:
     /// `code` has as many workers as a parent of `tree` has children.

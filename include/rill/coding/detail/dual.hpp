@@ -4,6 +4,7 @@
 #include <rill/core/config.hpp>
 
 #include <cstddef>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -29,29 +30,73 @@ inline dual dual_of(const matrix& b, std::size_t most) {
     return d;
 }
 
-/// The decoding row that vanishes at the `lost` workers, the shortest of them; nothing where there is none, or where it
-/// cannot be told from there being none.
-inline std::vector<double> row_without(const dual& d, const std::vector<int>& lost) {
-    std::vector<double> row = d.base;
-    if (lost.empty()) return row;
-    if (lost.size() > d.null.rows) return {};
-    matrix conditions{lost.size(), d.null.rows};
-    std::vector<double> products(lost.size());
-    for (std::size_t i = 0; i < lost.size(); ++i) {
-        const auto worker = static_cast<std::size_t>(lost[i]);
-        for (std::size_t j = 0; j < d.null.rows; ++j) conditions[i][j] = d.null[j][worker];
-        products[i] = -d.base[worker];
+/// What makes `base` + Σ products[j] · `null[j]` vanish at the `lost` workers, or comes closest to it; of several the
+/// shortest. Nothing where the equations depend on each other.
+inline std::vector<double> products_without(const dual& d, const std::vector<int>& lost) {
+    const std::size_t unknowns = d.null.rows;
+    std::vector<double> wanted(lost.size());
+    for (std::size_t i = 0; i < lost.size(); ++i) wanted[i] = -d.base[static_cast<std::size_t>(lost[i])];
+    if (lost.size() > unknowns) {
+        matrix parts{unknowns, lost.size()};
+        for (std::size_t j = 0; j < unknowns; ++j)
+            for (std::size_t i = 0; i < lost.size(); ++i) parts[j][i] = d.null[j][lost[i]];
+        std::vector<double> products(unknowns);
+        least_squares(orthogonal_rows(std::move(parts), 1e-13, unknowns), wanted, products);
+        return products;
     }
-    if (conditions.rows == conditions.columns) {
-        if (!solve_square(conditions, products)) return {};
-    } else {
-        const orthogonal_rows independent(std::move(conditions), 1e-13, lost.size());
-        if (independent.rank < lost.size()) return {};
-        products = shortest_solution(independent, products);
+    matrix equations{lost.size(), unknowns};
+    for (std::size_t i = 0; i < lost.size(); ++i)
+        for (std::size_t j = 0; j < unknowns; ++j) equations[i][j] = d.null[j][lost[i]];
+    if (lost.size() == unknowns) {
+        if (!solve_square(equations, wanted)) return {};
+        return wanted;
     }
-    for (std::size_t j = 0; j < d.null.rows; ++j) add(products[j], d.null[j], row.data(), row.size());
-    for (const int worker : lost) row[static_cast<std::size_t>(worker)] = 0;
-    return row;
+    const orthogonal_rows independent(std::move(equations), 1e-13, lost.size());
+    if (independent.rank < lost.size()) return {};
+    return shortest_solution(independent, wanted);
+}
+
+/// A decoding row, with an element for each worker, and how far from 1 it takes B at most.
+struct bounded_row {
+    std::vector<double> row;
+    double error = std::numeric_limits<double>::infinity();
+};
+
+/// How much of what a `dual` says of its matrix drowned in rounding errors.
+struct dual_errors {
+    double base = 0;                  ///< ‖base·B − 1‖₂
+    double null = 0;                  ///< the largest ‖null[j]·B‖₂
+    std::vector<double> row_lengths;  ///< ‖b_i‖₂
+
+    dual_errors(const dual& d, const matrix& b) {
+        for (std::size_t i = 0; i < b.rows; ++i) row_lengths.push_back(std::sqrt(dot(b[i], b[i], b.columns)));
+        base = length_of_product(d.base.data(), b, -1);
+        for (std::size_t j = 0; j < d.null.rows; ++j) null = std::max(null, length_of_product(d.null[j], b, 0));
+    }
+
+  private:
+    static double length_of_product(const double* row, const matrix& b, double start) {
+        std::vector<double> sums(b.columns, start);
+        for (std::size_t i = 0; i < b.rows; ++i) add(row[i], b[i], sums.data(), b.columns);
+        return std::sqrt(dot(sums.data(), sums.data(), sums.size()));
+    }
+};
+
+/// The row that takes B to 1 and vanishes at the `lost` workers; its error is large where there is none.
+inline bounded_row row_without(const dual& d, const dual_errors& errors, const std::vector<int>& lost) {
+    const std::vector<double> products = products_without(d, lost);
+    if (products.size() != d.null.rows) return {};
+    bounded_row found{d.base, errors.base};
+    for (std::size_t j = 0; j < products.size(); ++j) {
+        add(products[j], d.null[j], found.row.data(), found.row.size());
+        found.error += std::abs(products[j]) * errors.null;
+    }
+    for (const int worker : lost) {
+        const auto w = static_cast<std::size_t>(worker);
+        found.error += std::abs(found.row[w]) * errors.row_lengths[w];
+        found.row[w] = 0;
+    }
+    return found;
 }
 
 }  // namespace rill::inline RILL_ABI::codes::detail

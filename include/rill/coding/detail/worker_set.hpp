@@ -4,6 +4,7 @@
 #include <rill/core/random.hpp>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,12 +21,17 @@ class worker_set {
     worker_set(std::span<const int> members, int workers) : words_(words_for(workers)) {
         for (const int worker : members) {
             RILL_EXPECTS(0 <= worker && worker < workers, "gradient code: a survivor is none of the workers");
-            RILL_EXPECTS(!contains(worker), "gradient code: a worker is twice among the survivors");
             bits_[word(worker)] |= bit(worker);
         }
+        RILL_EXPECTS(count() == members.size(), "gradient code: a worker is twice among the survivors");
     }
 
     bool contains(int worker) const { return (bits_[word(worker)] & bit(worker)) != 0; }
+    std::size_t count() const {
+        int count = 0;
+        for (const std::uint64_t bits : words()) count += std::popcount(bits);
+        return static_cast<std::size_t>(count);
+    }
     std::span<const std::uint64_t> words() const { return {bits_.data(), words_}; }
     std::uint64_t hash() const {
         std::uint64_t mixed = 0;
