@@ -9,15 +9,14 @@
 #include <rill/topology/star.hpp>
 #include <rill/topology/tree.hpp>
 
-#include "../support/sanitized.hpp"
 #include "bodies.hpp"
+#include "campaign_size.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -26,44 +25,6 @@ using namespace protocols;
 namespace testing = rill::testing;
 
 namespace {
-
-std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
-    const char* const text = std::getenv(variable);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-}
-
-// Another compiler, another part of the cases.
-#if defined(__clang__)
-constexpr std::uint64_t first_by_default = 1'000'000'000;
-#else
-constexpr std::uint64_t first_by_default = 0;
-#endif
-#ifdef RILL_TEST_SANITIZED
-constexpr std::uint64_t one_in_by_default = 10;
-#else
-constexpr std::uint64_t one_in_by_default = 1;
-#endif
-
-// RILL_PROTOCOL_RUNS: of each cell of the coverage. RILL_PROTOCOL_SEED: where their seeds begin. RILL_PROTOCOL_ONE_IN:
-// plays only one run of so many, for a slow machine; then cells may be left out.
-const std::uint64_t runs_of_each_cell = number_in("RILL_PROTOCOL_RUNS", 1);
-const std::uint64_t first_seed = number_in("RILL_PROTOCOL_SEED", first_by_default);
-const std::uint64_t one_in = number_in("RILL_PROTOCOL_ONE_IN", one_in_by_default);
-
-constexpr int least_ranks = 2;
-constexpr int most_ranks = 16;
-
-std::vector<std::string> rank_names() {
-    std::vector<std::string> names;
-    for (int ranks = least_ranks; ranks <= most_ranks; ++ranks) names.push_back("P=" + std::to_string(ranks));
-    return names;
-}
-
-std::vector<std::string> fault_names() {
-    std::vector<std::string> names;
-    for (const testing::fault_kind kind : testing::every_fault_kind) names.emplace_back(testing::name(kind));
-    return names;
-}
 
 const std::vector<std::string> topology_names{
     "ring", "recursive_doubling", "halving_doubling", "split_allgather", "tree", "tree of 3", "star"};

@@ -39,10 +39,15 @@ namespace rill::inline RILL_ABI {
 /// *Staleness* says whether what comes after its round has ended is dropped (`fresh`) or goes into the round under way,
 /// and how far the others may run ahead. *Trigger* says when the root begins a round.
 ///
+/// - Each contribution is in one result or in none, and `was_in` says which: exactly, with `fresh`. Where late ones
+///   still count, one that is said to be in may get into a later result, and into none only when, on its way, it is
+///   with a rank between its own and the root that dies, fails or hears of the end of the rounds. What a result holds,
+///   its receipt lists.
 /// - A rank that is late meets the newest state and goes on from there: rounds that it has missed are not made up for.
 ///   What it sent to one that has ended is known as such, by its round.
 /// - Contributions and states are handed over: no rank waits for a slower one but for what the completion and the
-///   staleness ask of it. A rank with children passes states on when it calls `next`.
+///   staleness ask of it, and for room in a mailbox that is full (of messages that add up to more than the transport's
+///   bound). A rank with children passes states on when it calls `next`.
 /// - A rank that has died or is cut off is one whose contribution does not come. Who waits longer than the group's
 ///   timeout throws `timeout`, which names where the standstill begins: the root for all ranks, another for itself
 ///   alone, because the others may go on.
@@ -73,9 +78,12 @@ class rounds : public detail::round_loop<Group, Tree, detail::round_policies<Eno
             using T = tensor_element<Out>;
             this->check(input, output, own);
             return this->guarded([&] {
+                using view = stream_view<T, std::uint32_t>;
                 const std::span<const T> mine = detail::elements_of_input(input, detail::stage_of<T>(this->workers()));
-                const stream_view<T, std::uint32_t> view({0, mine.size()}, mine);
-                return contribute(view, mine.size(), output, fold, own, stream_codings{});
+                const std::size_t dimension = this->is_root() ? detail::size_of(output) : mine.size();
+                const view content = own.weight == 0 ? view({0, dimension}, sparse_view<T, std::uint32_t>{})
+                                                     : view({0, dimension}, mine);
+                return contribute(content, dimension, output, fold, own, stream_codings{});
             });
         } else {
             return {};

@@ -11,7 +11,8 @@ namespace rill::inline RILL_ABI {
 ///
 /// `accepts(age)`: whether a contribution that comes `age` rounds late still counts; age 0 always does.
 /// `may_lead(lag)`: whether a round may end while a rank is still at work on one that began `lag` rounds earlier. What
-/// cannot be refused because of that is never lost: where `may_lead(lag)` holds for no lag that is not accepted.
+/// is waited for because it does not hold counts, however old; so nothing is ever dropped where each lag of which it
+/// holds, and the next one, are accepted.
 template <class S>
 concept Staleness = std::regular<S> && requires(const S& staleness, std::uint32_t rounds) {
     { staleness.accepts(rounds) } -> std::same_as<bool>;

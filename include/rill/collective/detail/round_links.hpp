@@ -72,6 +72,8 @@ class round_links {
             children_.push_back(tree.child(net.size(), net.rank(), i));
             links_.push_back({});
         }
+        neighbours_ = children_;
+        if (parent_ != no_rank) neighbours_.push_back(parent_);
     }
 
     Net& net() const { return context_.net; }
@@ -110,7 +112,7 @@ class round_links {
             if (head.kind != operation::end_rounds && head.epoch <= round_) continue;  // it came twice
             learn_fates(head);
             if (head.kind == operation::end_rounds) {
-                end();
+                end(blame_.patience());
                 return std::nullopt;
             }
             begin_round(head.epoch);
@@ -127,15 +129,15 @@ class round_links {
         const time_point entered = net().now();
         const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
         const time_point time_up = began_ + policies_.enough.patience(height_);
-        bool told = false;
+        rank_t told = no_rank;
         while (!is_complete(time_up)) {
             const time_point now = net().now();
             if (now >= last) give_up();
-            if (now >= half && !std::exchange(told, true)) blame_.tell(first_missing());
+            if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
             const time_point until = std::min({now < time_up ? time_up : last, now < half ? half : last, last});
-            if (auto got = net().receive(children_, up(), until)) take(std::move(*got), true);
+            if (auto got = net().receive(children_, on_links(), until)) take(std::move(*got), true);
         }
-        if (told) blame_.tell_nothing();
+        if (told != no_rank) blame_.tell_nothing();
         for (link_state& each : links_)
             if (!each.is_ready() && !each.missed_since) each.missed_since = net().now();
         std::sort(arrivals_.begin(), arrivals_.end(), [](const arrival& a, const arrival& b) {
@@ -163,16 +165,17 @@ class round_links {
         const std::size_t size = bytes.size();
         answered_ = round_;
         was_in_ = false;
-        if (!net().post(parent_, up(), std::move(bytes), net().now() + blame_.patience()))
+        if (!net().post(parent_, on_links(), std::move(bytes), net().now() + blame_.patience()))
             throw_error(blame_.notice(round_, parent_, ", whose mailbox is full"));
         count_sent(size);
     }
 
-    /// Tells all ranks below that there are no more rounds. Waits for nobody.
-    void end() {
+    /// Tells all ranks below that there are no more rounds. Waits `at_most` for room in their mailboxes.
+    void end(duration at_most) {
         has_ended_ = true;
-        for (std::size_t i = 0; i < links_.size(); ++i) give(i, operation::end_rounds, deadline::immediate);
+        give_each(operation::end_rounds, at_most, [](const link_state&) { return true; });
     }
+    duration patience() const { return blame_.patience(); }
 
     /// A failure of this rank's, or of a child's, with which nobody can go on: all ranks learn of it.
     [[noreturn]] void fail(failure kind, rank_t culprit, const std::string& what) {
@@ -195,8 +198,8 @@ class round_links {
         bool is_ready() const { return given == answered; }
     };
 
-    channel up() const { return {context_.number, 0}; }
-    channel down() const { return {context_.number, 1}; }
+    /// One for both ways: a rank that waits for its parent takes what its children send, too.
+    channel on_links() const { return {context_.number, 0}; }
 
     void begin_round(std::uint64_t round) {
         round_ = round;
@@ -224,11 +227,22 @@ class round_links {
 
     /// A state to every child that has answered the last one.
     void give_state() {
-        for (std::size_t i = 0; i < links_.size(); ++i)
-            if (links_[i].is_ready()) give(i, operation::next_round, net().now() + blame_.patience());
+        give_each(operation::next_round, blame_.patience(), [](const link_state& link) { return link.is_ready(); });
     }
 
-    void give(std::size_t child, operation kind, deadline until) {
+    /// First to those that have room for it: a full mailbox holds nobody else up.
+    template <class Which>
+    void give_each(operation kind, duration at_most, Which&& is_meant) {
+        std::vector<std::size_t> refused;
+        for (std::size_t i = 0; i < links_.size(); ++i)
+            if (is_meant(links_[i]) && !give(i, kind, deadline::immediate)) refused.push_back(i);
+        const time_point until = net().now() + at_most;
+        if (at_most.ns > 0)
+            for (const std::size_t i : refused) give(i, kind, until);
+    }
+
+    /// Whether there was room for it.
+    bool give(std::size_t child, operation kind, deadline until) {
         link_state& link = links_[child];
         const bool has_values = kind == operation::next_round;
         wire::header head = has_values ? state_head_ : empty_head();
@@ -243,19 +257,29 @@ class round_links {
             std::copy(state_.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes), state_.end(),
                       bytes.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes));
         const std::size_t size = bytes.size();
-        if (!net().post(children_[child], down(), std::move(bytes), until)) return;
+        if (!net().post(children_[child], on_links(), std::move(bytes), until)) return false;
         count_sent(size);
-        if (!has_values) return;
+        if (!has_values) return true;
         link.given = round_;
         link.missed_since.reset();
+        return true;
     }
 
     static wire::header empty_head() {
         return {.element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
     }
 
+    /// What children send meanwhile is kept for later, so that it does not stop up the mailbox.
     std::optional<message> receive_state(deadline until) {
-        auto newest = net().receive_latest(std::span(&parent_, 1), down(), until);
+        auto newest = net().receive_latest(std::span(&parent_, 1), on_links(), is_leaf() ? until : deadline::immediate);
+        while (!newest && !is_leaf()) {
+            auto got = net().receive(neighbours_, on_links(), until);
+            if (!got) break;
+            if (got->source() == parent_)
+                newest = std::move(got);
+            else
+                early_.push_back(std::move(*got));
+        }
         if (newest) count_received(*newest);
         return newest;
     }
@@ -280,20 +304,22 @@ class round_links {
     /// Takes what has come since the last round ended.
     void absorb() {
         if (is_leaf()) return;
-        while (auto got = net().receive(children_, up(), deadline::immediate)) take(std::move(*got), false);
+        for (message& each : early_) take(std::move(each), false);
+        early_.clear();
+        while (auto got = net().receive(children_, on_links(), deadline::immediate)) take(std::move(*got), false);
     }
 
     void await_trigger() {
         const time_point entered = net().now();
         const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
-        bool told = false;
+        rank_t told = no_rank;
         while (!policies_.start.starts(ready(), static_cast<int>(links_.size()) + 1, key_.derive(round_))) {
             const time_point now = net().now();
             if (now >= last) give_up();
-            if (now >= half && !std::exchange(told, true)) blame_.tell(first_missing());
-            if (auto got = net().receive(children_, up(), now < half ? half : last)) take(std::move(*got), false);
+            if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
+            if (auto got = net().receive(children_, on_links(), now < half ? half : last)) take(std::move(*got), false);
         }
-        if (told) blame_.tell_nothing();
+        if (told != no_rank) blame_.tell_nothing();
     }
 
     /// Of the root and its children.
@@ -331,7 +357,8 @@ class round_links {
                      ", which it has not been given");
         link.answered = head.epoch;
         const auto age = static_cast<std::uint32_t>(round_ - head.epoch);
-        link.latest = age == 0 ? fate::with_mine : policies_.age.accepts(age) ? fate::in : fate::out;
+        const bool counts = policies_.age.accepts(age) || !policies_.age.may_lead(age);
+        link.latest = age == 0 ? fate::with_mine : counts ? fate::in : fate::out;
         if (is_root() && link.latest == fate::with_mine) link.latest = fate::in;
         if (age != 0) late_.push_back({source, age, link.missed_since ? net().now() - *link.missed_since : duration{}});
         if (link.latest != fate::out) {
@@ -343,10 +370,15 @@ class round_links {
         if (age != 0 && gives_state) give(child, operation::next_round, net().now() + blame_.patience());
     }
 
+    /// The first child that is at work, or else one that has had no room for the state.
     rank_t first_missing() const {
-        const auto found =
-            std::find_if(links_.begin(), links_.end(), [](const link_state& l) { return !l.is_ready(); });
-        return found == links_.end() ? parent_ : children_[static_cast<std::size_t>(found - links_.begin())];
+        const auto find = [&](auto&& is_missing) -> rank_t {
+            for (std::size_t i = 0; i < links_.size(); ++i)
+                if (is_missing(links_[i])) return children_[i];
+            return no_rank;
+        };
+        const rank_t at_work = find([](const link_state& link) { return !link.is_ready(); });
+        return at_work != no_rank ? at_work : find([&](const link_state& link) { return link.given != round_; });
     }
 
     /// Too few have come. Without its root nobody can go on; without another rank, the others may.
@@ -388,6 +420,7 @@ class round_links {
     rank_t parent_;
     int height_;
     std::vector<rank_t> children_;
+    std::vector<rank_t> neighbours_;  // and the parent
     std::vector<link_state> links_;
     std::vector<rank_t> ready_;
     wire::header state_head_{};
@@ -398,6 +431,7 @@ class round_links {
     bool has_ended_ = false;
     time_point began_{};
     traffic counted_{};
+    std::vector<message> early_;  // contributions that came while this rank waited for a state
     std::vector<arrival> arrivals_;
     std::vector<int> in_;
     std::vector<latecomer> late_;

@@ -31,7 +31,7 @@ class round_loop {
             if (std::uncaught_exceptions() > unwinding_)
                 abort("an exception has passed through its rounds");
             else
-                links_.end();
+                links_.end({});
         } catch (...) {  // they have ended by a failure
         }
     }
@@ -54,6 +54,7 @@ class round_loop {
                 return false;
             }
             return guarded([&] {
+                RILL_EXPECTS(number() == contributed_to_, "rounds: each round that next begins has its reduce");
                 auto& stage = stage_of<T>(*group_);
                 const bool goes_on =
                     is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
@@ -66,10 +67,10 @@ class round_loop {
     }
 
     /// No more rounds: `next` returns false on all ranks, on late ones once they call it. At the root; waits for
-    /// nobody.
+    /// nobody, but for room in a mailbox that is full.
     void end() {
         RILL_EXPECTS(is_root(), "rounds: only the root ends them");
-        if (!links_.has_ended()) guarded([&] { links_.end(); });
+        if (!links_.has_ended()) guarded([&] { links_.end(links_.patience()); });
     }
 
   protected:
@@ -97,6 +98,7 @@ class round_loop {
     void check([[maybe_unused]] const In& input, [[maybe_unused]] const Out& output, const contribution& own) const {
         require_weight(own);
         RILL_EXPECTS(number() != 0 && !links_.has_ended(), "rounds: reduce belongs to a round that next has begun");
+        RILL_EXPECTS(number() != contributed_to_, "rounds: reduce is called once in each round");
         RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
                      "rounds: at the root input and output must be of one size");
     }
@@ -123,7 +125,9 @@ class round_loop {
         }
     }
 
-    round_receipt describe(round_roll&& roll) const {
+    /// At the end of `reduce`.
+    round_receipt describe(round_roll&& roll) {
+        contributed_to_ = number();
         round_receipt result;
         result.operation_number = number();
         result.contributors = static_cast<int>(roll.in.size());
@@ -230,6 +234,7 @@ class round_loop {
     Group* group_;
     links_type links_;
     int unwinding_;
+    std::uint64_t contributed_to_ = 0;
     unsettled_codec unsettled_{};
     std::optional<abort_notice> left_{};  // this rank has left alone, for that reason
 };

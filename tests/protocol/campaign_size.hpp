@@ -1,0 +1,54 @@
+// How much a campaign plays, by the environment.
+#pragma once
+
+#include <rill/testing/fault_kind.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "../support/sanitized.hpp"
+
+namespace protocols {
+
+inline std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
+    const char* const text = std::getenv(variable);
+    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// Another compiler, another part of the cases.
+#if defined(__clang__)
+constexpr std::uint64_t first_by_default = 1'000'000'000;
+#else
+constexpr std::uint64_t first_by_default = 0;
+#endif
+#ifdef RILL_TEST_SANITIZED
+constexpr std::uint64_t one_in_by_default = 10;
+#else
+constexpr std::uint64_t one_in_by_default = 1;
+#endif
+
+// RILL_PROTOCOL_RUNS: of each cell of the coverage. RILL_PROTOCOL_SEED: where their seeds begin. RILL_PROTOCOL_ONE_IN:
+// plays only one run of so many, for a slow machine; then cells may be left out.
+inline const std::uint64_t runs_of_each_cell = number_in("RILL_PROTOCOL_RUNS", 1);
+inline const std::uint64_t first_seed = number_in("RILL_PROTOCOL_SEED", first_by_default);
+inline const std::uint64_t one_in = number_in("RILL_PROTOCOL_ONE_IN", one_in_by_default);
+
+constexpr int least_ranks = 2;
+constexpr int most_ranks = 16;
+
+inline std::vector<std::string> rank_names() {
+    std::vector<std::string> names;
+    for (int ranks = least_ranks; ranks <= most_ranks; ++ranks) names.push_back("P=" + std::to_string(ranks));
+    return names;
+}
+
+inline std::vector<std::string> fault_names() {
+    std::vector<std::string> names;
+    for (const rill::testing::fault_kind kind : rill::testing::every_fault_kind)
+        names.emplace_back(rill::testing::name(kind));
+    return names;
+}
+
+}  // namespace protocols
