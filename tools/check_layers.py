@@ -38,7 +38,7 @@ INTRINSICS = {"emmintrin.h", "immintrin.h", "arm_neon.h"}
 # The umbrella reaches every header outside these folders and outside detail/ that brings neither threads nor a third
 # party.
 UMBRELLA = "rill.hpp"
-NOT_IN_UMBRELLA = {"transport", "cost", "train", "system", "adapt", "testing"}
+NOT_IN_UMBRELLA = {"transport", "coding", "cost", "train", "system", "adapt", "testing"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

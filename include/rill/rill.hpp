@@ -1,5 +1,5 @@
-/// All of rill that needs the standard library alone, but for the transports: include the one that you use by its name
-/// (`transport/in_process.hpp`, …), and so what you need of `train/`, `adapt/` and `testing/`.
+/// All of rill that needs the standard library alone, but for the transports and the gradient codes: include those that
+/// you use by their names (`transport/in_process.hpp`, …), and so what you need of `train/`, `adapt/` and `testing/`.
 #pragma once
 
 #include <rill/core/arena.hpp>
@@ -81,17 +81,6 @@
 #include <rill/aggregate/mean.hpp>
 #include <rill/aggregate/min.hpp>
 #include <rill/aggregate/sum.hpp>
-
-#include <rill/coding/amplification.hpp>
-#include <rill/coding/any_code.hpp>
-#include <rill/coding/cyclic_mds.hpp>
-#include <rill/coding/cyclic_repetition.hpp>
-#include <rill/coding/default_code.hpp>
-#include <rill/coding/dual_code.hpp>
-#include <rill/coding/fractional_repetition.hpp>
-#include <rill/coding/given_code.hpp>
-#include <rill/coding/group_code.hpp>
-#include <rill/coding/repetition_groups.hpp>
 
 #include <rill/straggler/all_ready.hpp>
 #include <rill/straggler/bounded.hpp>

@@ -26,7 +26,6 @@
 #include <limits>
 #include <memory>
 #include <new>
-#include <numbers>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -35,7 +34,6 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 // ===== rill/core/config.hpp
@@ -1142,7 +1140,8 @@ namespace rill::inline RILL_ABI {
 ///
 /// `accepts(age)`: whether a contribution that comes `age` rounds late still counts; age 0 always does.
 /// `may_lead(lag)`: whether a round may end while a rank is still at work on one that began `lag` rounds earlier. What
-/// cannot be refused because of that is never lost: where `may_lead(lag)` holds for no lag that is not accepted.
+/// is waited for because it does not hold counts, however old; so nothing is ever dropped where each lag of which it
+/// holds, and the next one, are accepted.
 template <class S>
 concept Staleness = std::regular<S> && requires(const S& staleness, std::uint32_t rounds) {
     { staleness.accepts(rounds) } -> std::same_as<bool>;
@@ -6355,1181 +6354,6 @@ static_assert(Aggregator<min, float>);
 
 }  // namespace rill::inline RILL_ABI::aggregate
 
-// ===== rill/coding/amplification.hpp
-
-namespace rill::inline RILL_ABI::codes {
-
-/// How much a code amplifies the errors of its messages: over sets of survivors F, as many as the code can lose less
-/// than all, Σ over i ∈ F of |a_i|·‖b_i‖₁, divided by the number of partitions; 1 is the least.
-struct amplification_report {
-    double worst = 1;  ///< infinite where some row drowns in rounding errors
-    double median = 1;
-    long long sets = 0;    ///< how many sets of survivors were looked at
-    bool is_exact = true;  ///< whether these are all; else random ones and those where neighbours are lost
-
-    friend bool operator==(const amplification_report&, const amplification_report&) = default;
-};
-
-/// How many sets of survivors are looked at.
-struct amplification_options {
-    long long all_up_to = 20'000;  ///< all of them, where there are not more
-    int samples = 1'000;           ///< otherwise so many random ones, and all of neighbours
-    std::uint64_t seed = 1;
-};
-
-namespace detail {
-
-/// C(n, k), or `most + 1` where it is more than `most`.
-constexpr long long subsets(int n, int k, long long most) {
-    long long count = 1;
-    for (int i = 1; i <= std::min(k, n - k); ++i) {
-        count = count * (n - i + 1) / i;
-        if (count > most) return most + 1;
-    }
-    return count;
-}
-
-/// Calls `visit(lost)` with every ascending set of `k` out of `n`.
-template <class Visit>
-void for_each_subset(int n, int k, Visit&& visit) {
-    std::vector<int> chosen(static_cast<std::size_t>(k));
-    for (int i = 0; i < k; ++i) chosen[static_cast<std::size_t>(i)] = i;
-    for (;;) {
-        visit(std::as_const(chosen));
-        int i = k - 1;
-        while (i >= 0 && chosen[static_cast<std::size_t>(i)] == n - k + i) --i;
-        if (i < 0) return;
-        for (int value = chosen[static_cast<std::size_t>(i)] + 1; i < k; ++i)
-            chosen[static_cast<std::size_t>(i)] = value++;
-    }
-}
-
-/// Calls `visit(lost)` with `samples` random ascending sets of `k` out of `n`, and with the n of cyclic neighbours.
-template <class Visit>
-void for_some_subsets(int n, int k, int samples, std::uint64_t seed, Visit&& visit) {
-    random_sequence random(random_key{seed}.derive(n, k));
-    std::vector<int> order(static_cast<std::size_t>(n)), lost;
-    for (int i = 0; i < n; ++i) order[static_cast<std::size_t>(i)] = i;
-    for (int sample = 0; sample < samples + n; ++sample) {
-        lost.clear();
-        for (std::size_t i = 0; i < static_cast<std::size_t>(k); ++i) {
-            if (sample < samples) {
-                std::swap(order[i], order[i + random.below(order.size() - i)]);
-                lost.push_back(order[i]);
-            } else {
-                lost.push_back((sample - samples + static_cast<int>(i)) % n);
-            }
-        }
-        std::ranges::sort(lost);
-        visit(std::as_const(lost));
-    }
-}
-
-/// Those of `0 … n-1` that are not in an ascending list.
-inline void complement(const std::vector<int>& lost, int n, std::vector<int>& left) {
-    left.clear();
-    std::size_t next = 0;
-    for (int i = 0; i < n; ++i) {
-        if (next < lost.size() && lost[next] == i)
-            ++next;
-        else
-            left.push_back(i);
-    }
-}
-
-}  // namespace detail
-
-/// Measures a code's amplification: an error of ε in the messages, relative to the sums of the absolute values that
-/// they are made of, becomes one of ε · amplification in the decoded gradient, relative to the gradients of the
-/// partitions.
-///
-/// Cost: one decoding row per set. Determinism: the sampled sets are a function of (n, s, options).
-template <GradientCode Code>
-amplification_report amplification(const Code& code, amplification_options options = {}) {
-    const int n = code.workers(), s = code.stragglers();
-    std::vector<double> lengths, row, all;
-    for (int worker = 0; worker < n; ++worker) {
-        double length = 0;
-        for (const double coefficient : code.coefficients_of(worker)) length += std::abs(coefficient);
-        lengths.push_back(length / code.partitions());
-    }
-    std::vector<int> left;
-    const auto look = [&](const std::vector<int>& lost) {
-        detail::complement(lost, n, left);
-        row.resize(left.size());
-        double sum = code.approximate_row(left, row) > 0 ? std::numeric_limits<double>::infinity() : 0;
-        for (std::size_t i = 0; i < left.size(); ++i)
-            sum += std::abs(row[i]) * lengths[static_cast<std::size_t>(left[i])];
-        all.push_back(sum);
-    };
-    amplification_report report;
-    report.is_exact = detail::subsets(n, s, options.all_up_to) <= options.all_up_to;
-    if (report.is_exact)
-        detail::for_each_subset(n, s, look);
-    else
-        detail::for_some_subsets(n, s, options.samples, options.seed, look);
-    std::ranges::sort(all);
-    report.worst = all.back();
-    report.median = all[all.size() / 2];
-    report.sets = static_cast<long long>(all.size());
-    return report;
-}
-
-}  // namespace rill::inline RILL_ABI::codes
-
-// ===== rill/coding/detail/linear.hpp
-
-// What decoding needs of linear algebra, for systems of tens to hundreds of unknowns.
-
-namespace rill::inline RILL_ABI::codes::detail {
-
-/// A dense matrix, row by row.
-struct matrix {
-    std::size_t rows = 0;
-    std::size_t columns = 0;
-    std::vector<double> values = std::vector<double>(rows * columns);
-
-    double* operator[](std::size_t row) { return values.data() + row * columns; }
-    const double* operator[](std::size_t row) const { return values.data() + row * columns; }
-};
-
-inline double dot(const double* x, const double* y, std::size_t count) {
-    double sum = 0;
-    for (std::size_t i = 0; i < count; ++i) sum += x[i] * y[i];
-    return sum;
-}
-/// y += factor · x
-inline void add(double factor, const double* x, double* y, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) y[i] += factor * x[i];
-}
-
-/// Solves the square system A x = b by elimination with partial pivoting; x replaces b. False where A is singular to
-/// the last bit: then A and b are spoilt.
-inline bool solve_square(matrix& a, std::vector<double>& b) {
-    const std::size_t size = a.rows;
-    for (std::size_t k = 0; k < size; ++k) {
-        std::size_t pivot = k;
-        for (std::size_t i = k + 1; i < size; ++i)
-            if (std::abs(a[i][k]) > std::abs(a[pivot][k])) pivot = i;
-        if (!(std::abs(a[pivot][k]) > 0)) return false;
-        if (pivot != k) {
-            std::swap_ranges(a[k] + k, a[k] + size, a[pivot] + k);
-            std::swap(b[k], b[pivot]);
-        }
-        const double inverse = 1 / a[k][k];
-        for (std::size_t i = k + 1; i < size; ++i) {
-            const double factor = -a[i][k] * inverse;
-            add(factor, a[k] + k + 1, a[i] + k + 1, size - k - 1);
-            b[i] += factor * b[k];
-        }
-    }
-    for (std::size_t k = size; k-- > 0;) b[k] = (b[k] - dot(a[k] + k + 1, b.data() + k + 1, size - k - 1)) / a[k][k];
-    return true;
-}
-
-/// Orthonormal vectors that span the rows of a matrix: Gram-Schmidt, done twice, the longest remainder first.
-///
-/// Row `order[j]` of the matrix is Σ over i ≤ j of `r[i][j]` · `q[i]`, but for the rows past `rank`, whose remainders
-/// are below `cutoff` times the longest row.
-struct orthogonal_rows {
-    std::size_t rank = 0;
-    std::vector<std::size_t> order;
-    matrix q;
-    matrix r;
-
-    orthogonal_rows(matrix rows, double cutoff, std::size_t most)
-        : order(rows.rows), q(std::move(rows)), r{q.rows, q.rows} {
-        std::vector<double> lengths(q.rows);
-        for (std::size_t i = 0; i < q.rows; ++i) {
-            order[i] = i;
-            lengths[i] = std::sqrt(dot(q[i], q[i], q.columns));
-        }
-        const double least = cutoff * (q.rows == 0 ? 0 : *std::ranges::max_element(lengths));
-        for (; rank < std::min(q.rows, most); ++rank) {
-            bring_longest(lengths);
-            subtract_earlier();
-            const double length = std::sqrt(dot(q[rank], q[rank], q.columns));
-            if (!(length > least)) return;
-            r[rank][rank] = length;
-            for (std::size_t c = 0; c < q.columns; ++c) q[rank][c] /= length;
-            subtract_from_later(lengths);
-        }
-    }
-
-  private:
-    void bring_longest(std::vector<double>& lengths) {
-        const auto longest = static_cast<std::size_t>(
-            std::max_element(lengths.begin() + static_cast<std::ptrdiff_t>(rank), lengths.end()) - lengths.begin());
-        if (longest == rank) return;
-        std::swap(lengths[rank], lengths[longest]);
-        std::swap(order[rank], order[longest]);
-        std::swap_ranges(q[rank], q[rank] + q.columns, q[longest]);
-        for (std::size_t i = 0; i < rank; ++i) std::swap(r[i][rank], r[i][longest]);
-    }
-    void subtract_earlier() {
-        for (std::size_t i = 0; i < rank; ++i) {
-            const double left = dot(q[i], q[rank], q.columns);
-            add(-left, q[i], q[rank], q.columns);
-            r[i][rank] += left;
-        }
-    }
-    void subtract_from_later(std::vector<double>& lengths) {
-        for (std::size_t j = rank + 1; j < q.rows; ++j) {
-            r[rank][j] = dot(q[rank], q[j], q.columns);
-            add(-r[rank][j], q[rank], q[j], q.columns);
-            lengths[j] = std::sqrt(dot(q[j], q[j], q.columns));
-        }
-    }
-};
-
-/// Σ x[i] · row i of what `rows` was made of comes closest to `target`, with x = 0 for rows past the rank; returns the
-/// distance.
-inline double least_squares(const orthogonal_rows& rows, std::span<const double> target, std::span<double> x) {
-    std::vector<double> remainder(target.begin(), target.end());
-    std::vector<double> along(rows.rank);
-    for (int pass = 0; pass < 2; ++pass)
-        for (std::size_t i = 0; i < rows.rank; ++i) {
-            const double part = dot(rows.q[i], remainder.data(), remainder.size());
-            add(-part, rows.q[i], remainder.data(), remainder.size());
-            along[i] += part;
-        }
-    std::ranges::fill(x, 0.0);
-    for (std::size_t i = rows.rank; i-- > 0;) {
-        along[i] /= rows.r[i][i];
-        x[rows.order[i]] = along[i];
-        for (std::size_t j = 0; j < i; ++j) along[j] -= rows.r[j][i] * along[i];
-    }
-    return std::sqrt(dot(remainder.data(), remainder.data(), remainder.size()));
-}
-
-/// The shortest x whose product with row i of what `rows` was made of is `products[i]`; the rows are independent.
-inline std::vector<double> shortest_solution(const orthogonal_rows& rows, std::span<const double> products) {
-    std::vector<double> x(rows.q.columns);
-    std::vector<double> along(rows.rank);
-    for (std::size_t j = 0; j < rows.rank; ++j) {
-        double rest = products[rows.order[j]];
-        for (std::size_t i = 0; i < j; ++i) rest -= rows.r[i][j] * along[i];
-        along[j] = rest / rows.r[j][j];
-        add(along[j], rows.q[j], x.data(), x.size());
-    }
-    return x;
-}
-
-/// Orthonormal rows that complete the first `rows.rank` of `rows.q` to a basis.
-inline matrix orthogonal_complement(const orthogonal_rows& rows) {
-    const std::size_t size = rows.q.columns;
-    const std::size_t missing = size - rows.rank;
-    matrix units{size, size};
-    for (std::size_t u = 0; u < size; ++u) {
-        units[u][u] = 1;
-        for (int pass = 0; pass < 2; ++pass)
-            for (std::size_t i = 0; i < rows.rank; ++i) add(-dot(rows.q[i], units[u], size), rows.q[i], units[u], size);
-    }
-    orthogonal_rows rest(std::move(units), 0, missing);
-    rest.q.values.resize(missing * size);
-    rest.q.rows = missing;
-    return std::move(rest.q);
-}
-
-}  // namespace rill::inline RILL_ABI::codes::detail
-
-// ===== rill/coding/detail/dual.hpp
-
-namespace rill::inline RILL_ABI::codes::detail {
-
-/// All decoding rows of a code at once: `base` + any combination of the rows of `null`, which are orthonormal, span
-/// what times B vanishes, and are orthogonal to `base`.
-struct dual {
-    matrix null;               ///< a column for each worker
-    std::vector<double> base;  ///< an element for each worker
-};
-
-/// The dual of a matrix B whose rank is at most `most`; nothing tells whether any row reaches 1 at all.
-inline dual dual_of(const matrix& b, std::size_t most) {
-    matrix transposed{b.columns, b.rows};
-    for (std::size_t i = 0; i < b.rows; ++i)
-        for (std::size_t j = 0; j < b.columns; ++j) transposed[j][i] = b[i][j];
-    constexpr double cutoff = 1e-12;
-    dual d{orthogonal_complement(orthogonal_rows(std::move(transposed), cutoff, most)), std::vector<double>(b.rows)};
-    least_squares(orthogonal_rows(b, cutoff, most), std::vector<double>(b.columns, 1.0), d.base);
-    for (std::size_t i = 0; i < d.null.rows; ++i)
-        add(-dot(d.null[i], d.base.data(), b.rows), d.null[i], d.base.data(), b.rows);
-    return d;
-}
-
-/// What makes `base` + Σ products[j] · `null[j]` vanish at the `lost` workers, or comes closest to it; of several the
-/// shortest. Nothing where the equations depend on each other.
-inline std::vector<double> products_without(const dual& d, const std::vector<int>& lost) {
-    const std::size_t unknowns = d.null.rows;
-    std::vector<double> wanted(lost.size());
-    for (std::size_t i = 0; i < lost.size(); ++i) wanted[i] = -d.base[static_cast<std::size_t>(lost[i])];
-    if (lost.size() > unknowns) {
-        matrix parts{unknowns, lost.size()};
-        for (std::size_t j = 0; j < unknowns; ++j)
-            for (std::size_t i = 0; i < lost.size(); ++i) parts[j][i] = d.null[j][lost[i]];
-        std::vector<double> products(unknowns);
-        least_squares(orthogonal_rows(std::move(parts), 1e-13, unknowns), wanted, products);
-        return products;
-    }
-    matrix equations{lost.size(), unknowns};
-    for (std::size_t i = 0; i < lost.size(); ++i)
-        for (std::size_t j = 0; j < unknowns; ++j) equations[i][j] = d.null[j][lost[i]];
-    if (lost.size() == unknowns) {
-        if (!solve_square(equations, wanted)) return {};
-        return wanted;
-    }
-    const orthogonal_rows independent(std::move(equations), 1e-13, lost.size());
-    if (independent.rank < lost.size()) return {};
-    return shortest_solution(independent, wanted);
-}
-
-/// A decoding row, with an element for each worker, and how far from 1 it takes B at most.
-struct bounded_row {
-    std::vector<double> row;
-    double error = std::numeric_limits<double>::infinity();
-};
-
-/// How much of what a `dual` says of its matrix drowned in rounding errors.
-struct dual_errors {
-    double base = 0;                  ///< ‖base·B − 1‖₂
-    double null = 0;                  ///< the largest ‖null[j]·B‖₂
-    std::vector<double> row_lengths;  ///< ‖b_i‖₂
-
-    dual_errors(const dual& d, const matrix& b) {
-        for (std::size_t i = 0; i < b.rows; ++i) row_lengths.push_back(std::sqrt(dot(b[i], b[i], b.columns)));
-        base = length_of_product(d.base.data(), b, -1);
-        for (std::size_t j = 0; j < d.null.rows; ++j) null = std::max(null, length_of_product(d.null[j], b, 0));
-    }
-
-  private:
-    static double length_of_product(const double* row, const matrix& b, double start) {
-        std::vector<double> sums(b.columns, start);
-        for (std::size_t i = 0; i < b.rows; ++i) add(row[i], b[i], sums.data(), b.columns);
-        return std::sqrt(dot(sums.data(), sums.data(), sums.size()));
-    }
-};
-
-/// The row that takes B to 1 and vanishes at the `lost` workers; its error is large where there is none.
-inline bounded_row row_without(const dual& d, const dual_errors& errors, const std::vector<int>& lost) {
-    const std::vector<double> products = products_without(d, lost);
-    if (products.size() != d.null.rows) return {};
-    bounded_row found{d.base, errors.base};
-    for (std::size_t j = 0; j < products.size(); ++j) {
-        add(products[j], d.null[j], found.row.data(), found.row.size());
-        found.error += std::abs(products[j]) * errors.null;
-    }
-    for (const int worker : lost) {
-        const auto w = static_cast<std::size_t>(worker);
-        found.error += std::abs(found.row[w]) * errors.row_lengths[w];
-        found.row[w] = 0;
-    }
-    return found;
-}
-
-}  // namespace rill::inline RILL_ABI::codes::detail
-
-// ===== rill/coding/detail/worker_set.hpp
-
-namespace rill::inline RILL_ABI::codes::detail {
-
-/// Some of up to `capacity` workers, a bit for each.
-class worker_set {
-  public:
-    static constexpr int capacity = 1024;
-    static constexpr std::size_t words_for(int workers) { return (static_cast<std::size_t>(workers) + 63) / 64; }
-
-    /// Distinct workers below `workers`, in any order.
-    worker_set(std::span<const int> members, int workers) : words_(words_for(workers)) {
-        for (const int worker : members) {
-            RILL_EXPECTS(0 <= worker && worker < workers, "gradient code: a survivor is none of the workers");
-            bits_[word(worker)] |= bit(worker);
-        }
-        RILL_EXPECTS(count() == members.size(), "gradient code: a worker is twice among the survivors");
-    }
-
-    bool contains(int worker) const { return (bits_[word(worker)] & bit(worker)) != 0; }
-    std::size_t count() const {
-        int count = 0;
-        for (const std::uint64_t bits : words()) count += std::popcount(bits);
-        return static_cast<std::size_t>(count);
-    }
-    std::span<const std::uint64_t> words() const { return {bits_.data(), words_}; }
-    std::uint64_t hash() const {
-        std::uint64_t mixed = 0;
-        for (const std::uint64_t bits : words()) mixed = mix64(mixed ^ bits);
-        return mixed;
-    }
-
-  private:
-    static constexpr std::size_t word(int worker) { return static_cast<std::size_t>(worker) / 64; }
-    static constexpr std::uint64_t bit(int worker) { return std::uint64_t{1} << (static_cast<unsigned>(worker) % 64); }
-
-    std::array<std::uint64_t, capacity / 64> bits_{};
-    std::size_t words_;
-};
-
-}  // namespace rill::inline RILL_ABI::codes::detail
-
-// ===== rill/coding/detail/row_cache.hpp
-
-namespace rill::inline RILL_ABI::codes::detail {
-
-/// The rows of the survivor sets asked for last: at most 256 of them and 1 MiB, four to a bucket, where the one that
-/// was not asked for longest makes room. Safe to use from several threads, which wait for each other for the time of a
-/// copy.
-class row_cache {
-  public:
-    explicit row_cache(int workers)
-        : workers_(static_cast<std::size_t>(workers)), words_(worker_set::words_for(workers)) {
-        while (buckets_ > 1 && buckets_ * ways * workers_ * sizeof(double) > most_bytes) buckets_ /= 2;
-    }
-
-    /// The error of the row of `set`, whose coefficients for `survivors` go to `row`; nothing where it is not held.
-    std::optional<double> find(const worker_set& set, std::span<const int> survivors, std::span<double> row) {
-        const std::size_t bucket = set.hash() & (buckets_ - 1);
-        const lock held(busy_);
-        if (entries_.empty()) return std::nullopt;
-        for (std::size_t slot = bucket * ways; slot < (bucket + 1) * ways; ++slot) {
-            if (entries_[slot].used == 0 ||
-                !std::ranges::equal(set.words(), std::span(keys_).subspan(slot * words_, words_)))
-                continue;
-            entries_[slot].used = ++now_;
-            const double* values = rows_.data() + slot * workers_;
-            for (std::size_t i = 0; i < survivors.size(); ++i) row[i] = values[survivors[i]];
-            return entries_[slot].error;
-        }
-        return std::nullopt;
-    }
-
-    /// Keeps a row with an element for each worker.
-    void keep(const worker_set& set, std::span<const double> row, double error) {
-        const std::size_t bucket = set.hash() & (buckets_ - 1);
-        const lock held(busy_);
-        if (entries_.empty()) {
-            keys_.resize(buckets_ * ways * words_);
-            rows_.resize(buckets_ * ways * workers_);
-            entries_.resize(buckets_ * ways);
-        }
-        const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(bucket * ways);
-        const auto oldest = std::ranges::min_element(first, first + ways, {}, &entry::used);
-        const auto slot = static_cast<std::size_t>(oldest - entries_.begin());
-        std::ranges::copy(set.words(), keys_.begin() + static_cast<std::ptrdiff_t>(slot * words_));
-        std::ranges::copy(row, rows_.begin() + static_cast<std::ptrdiff_t>(slot * workers_));
-        *oldest = {.used = ++now_, .error = error};
-    }
-
-  private:
-    static constexpr std::size_t ways = 4;
-    static constexpr std::size_t most_bytes = std::size_t{1} << 20;
-
-    struct entry {
-        std::uint64_t used = 0;  ///< when it was asked for last; 0: empty
-        double error = 0;
-    };
-
-    class lock {
-      public:
-        explicit lock(std::atomic_flag& flag) : flag_(flag) {
-            while (flag_.test_and_set(std::memory_order_acquire)) flag_.wait(true, std::memory_order_relaxed);
-        }
-        ~lock() {
-            flag_.clear(std::memory_order_release);
-            flag_.notify_one();
-        }
-        lock(const lock&) = delete;
-        lock& operator=(const lock&) = delete;
-
-      private:
-        std::atomic_flag& flag_;
-    };
-
-    std::size_t workers_;
-    std::size_t words_;
-    std::size_t buckets_ = 64;
-    std::vector<std::uint64_t> keys_;
-    std::vector<double> rows_;
-    std::vector<entry> entries_;
-    std::uint64_t now_ = 0;
-    std::atomic_flag busy_;
-};
-
-}  // namespace rill::inline RILL_ABI::codes::detail
-
-// ===== rill/coding/dual_code.hpp
-
-namespace rill::inline RILL_ABI::codes {
-
-/// A gradient code given by its matrix B, decoded through the rows that B takes to zero: with s stragglers a system of
-/// s equations, whatever the number of workers.
-///
-/// Cost, with n workers, s lost: a row takes O(s³ + n·s) the first time and O(n) while it is among the last 256 that
-/// were asked for (fewer where they would take more than 1 MiB). Copies share one table of rows. At most 1024 workers.
-/// Determinism: the same survivors get the same bits, in whatever order, of several rows the shortest.
-class dual_code {
-  public:
-    /// The code whose matrix is `b`; `dual` belongs to it, and any `stragglers` workers may be lost.
-    dual_code(const detail::matrix& b, int stragglers, detail::dual dual)
-        : state_(std::make_shared<state>(b, stragglers, std::move(dual))) {}
-
-    int workers() const { return state_->workers; }
-    int partitions() const { return state_->partitions; }
-    int stragglers() const { return state_->stragglers; }
-
-    std::span<const int> partitions_of(int worker) const {
-        const std::size_t first = state_->checked_start(worker);
-        return std::span(state_->columns).subspan(first, state_->start(worker + 1) - first);
-    }
-    std::span<const double> coefficients_of(int worker) const {
-        const std::size_t first = state_->checked_start(worker);
-        return std::span(state_->coefficients).subspan(first, state_->start(worker + 1) - first);
-    }
-
-    /// Solves for the row, which a call of `decoding_row` then has at hand.
-    bool is_decodable(std::span<const int> survivors) const {
-        const detail::worker_set set(survivors, workers());
-        if (const std::optional<double> error = state_->cache.find(set, {}, {})) return *error == 0;
-        return !exact_row(set).empty();
-    }
-
-    void decoding_row(std::span<const int> survivors, std::span<double> row) const {
-        RILL_EXPECTS(row.size() == survivors.size(), "gradient code: a row has one coefficient per survivor");
-        const detail::worker_set set(survivors, workers());
-        std::optional<double> error = state_->cache.find(set, survivors, row);
-        if (!error) {
-            const std::vector<double> full = exact_row(set);
-            error = full.empty() ? 1 : 0;
-            if (!full.empty()) pick(full, survivors, row);
-        }
-        RILL_EXPECTS(*error == 0, "gradient code: too few workers are left to decode the gradient");
-    }
-
-    /// The returned ‖a·B − 1‖₂ is 0 where the survivors are decodable.
-    double approximate_row(std::span<const int> survivors, std::span<double> row) const {
-        RILL_EXPECTS(row.size() == survivors.size(), "gradient code: a row has one coefficient per survivor");
-        const detail::worker_set set(survivors, workers());
-        if (const std::optional<double> error = state_->cache.find(set, survivors, row)) return *error;
-        std::vector<double> full = exact_row(set);
-        double error = 0;
-        if (full.empty()) {
-            full = closest_row(set, error);
-            state_->cache.keep(set, full, error);
-        }
-        pick(full, survivors, row);
-        return error;
-    }
-
-  private:
-    struct state {
-        int workers, partitions, stragglers;
-        std::vector<std::size_t> starts;  // of each worker's entries below, and their end
-        std::vector<int> columns;
-        std::vector<double> coefficients;
-        detail::dual dual;
-        detail::dual_errors errors;
-        mutable detail::row_cache cache;
-
-        state(const detail::matrix& b, int s, detail::dual of_b)
-            : workers(static_cast<int>(b.rows)),
-              partitions(static_cast<int>(b.columns)),
-              stragglers(s),
-              starts{0},
-              dual(std::move(of_b)),
-              errors(dual, b),
-              cache(workers) {
-            RILL_EXPECTS(0 <= s && s < workers, "gradient code: stragglers are at least 0 and fewer than the workers");
-            RILL_EXPECTS(workers <= detail::worker_set::capacity, "gradient code: more than 1024 workers");
-            for (std::size_t i = 0; i < b.rows; ++i) {
-                for (std::size_t j = 0; j < b.columns; ++j)
-                    if (b[i][j] != 0) {
-                        columns.push_back(static_cast<int>(j));
-                        coefficients.push_back(b[i][j]);
-                    }
-                starts.push_back(columns.size());
-            }
-        }
-        std::size_t start(int worker) const { return starts[static_cast<std::size_t>(worker)]; }
-        std::size_t checked_start(int worker) const {
-            RILL_EXPECTS(0 <= worker && worker < workers, "gradient code: no such worker");
-            return start(worker);
-        }
-    };
-
-    static void pick(const std::vector<double>& full, std::span<const int> survivors, std::span<double> row) {
-        for (std::size_t i = 0; i < survivors.size(); ++i) row[i] = full[static_cast<std::size_t>(survivors[i])];
-    }
-    bool is_exact(double error) const { return error <= 1e-6 * std::sqrt(static_cast<double>(partitions())); }
-
-    /// A row with an element for each worker, which is then kept, or nothing.
-    std::vector<double> exact_row(const detail::worker_set& set) const {
-        std::vector<int> lost;
-        lost.reserve(static_cast<std::size_t>(workers()));
-        for (int worker = 0; worker < workers(); ++worker)
-            if (!set.contains(worker)) lost.push_back(worker);
-        detail::bounded_row found = detail::row_without(state_->dual, state_->errors, lost);
-        if (!is_exact(found.error)) return {};
-        state_->cache.keep(set, found.row, 0);
-        return std::move(found.row);
-    }
-
-    std::vector<double> closest_row(const detail::worker_set& set, double& error) const {
-        std::vector<int> left;
-        for (int worker = 0; worker < workers(); ++worker)
-            if (set.contains(worker)) left.push_back(worker);
-        detail::matrix b{left.size(), static_cast<std::size_t>(partitions())};
-        for (std::size_t i = 0; i < left.size(); ++i) {
-            const std::span<const int> at = partitions_of(left[i]);
-            for (std::size_t j = 0; j < at.size(); ++j)
-                b[i][static_cast<std::size_t>(at[j])] = coefficients_of(left[i])[j];
-        }
-        const std::size_t most = left.size();
-        std::vector<double> some(left.size());
-        error = detail::least_squares(detail::orthogonal_rows(std::move(b), 1e-12, most),
-                                      std::vector<double>(static_cast<std::size_t>(partitions()), 1.0), some);
-        std::vector<double> full(static_cast<std::size_t>(workers()));
-        for (std::size_t i = 0; i < left.size(); ++i) full[static_cast<std::size_t>(left[i])] = some[i];
-        return full;
-    }
-
-    std::shared_ptr<const state> state_;
-};
-
-static_assert(GradientCode<dual_code>);
-
-}  // namespace rill::inline RILL_ABI::codes
-
-// ===== rill/coding/group_code.hpp
-
-namespace rill::inline RILL_ABI::codes {
-
-/// Repetition: the workers form groups of more than `stragglers()` neighbours, those of one group compute the same sum
-/// of neighbouring partitions, and one survivor of each group is enough.
-///
-/// The lowest survivor of each group has coefficient 1, all others have 0: what is decoded has the same bits whoever is
-/// lost. Any set that has a survivor in each group is decodable, however many are lost.
-/// Cost: a row takes O(survivors) when they are in ascending order, O(survivors²) otherwise; nothing is allocated.
-class group_code {
-  public:
-    /// `groups` of nearly equal size, each with its own `partitions_per_group`.
-    group_code(int workers, int stragglers, int groups, int partitions_per_group)
-        : workers_(workers),
-          stragglers_(stragglers),
-          groups_(groups),
-          each_(static_cast<std::size_t>(partitions_per_group)) {
-        RILL_EXPECTS(0 <= stragglers && stragglers < workers,
-                     "gradient code: stragglers are at least 0 and fewer than the workers");
-        RILL_EXPECTS(0 < groups && groups <= workers / (stragglers + 1), "gradient code: a group is lost as a whole");
-        RILL_EXPECTS(partitions_per_group > 0, "gradient code: a group has no partition");
-        ones_.assign(each_, 1.0);
-        for (int j = 0; j < groups * partitions_per_group; ++j) numbers_.push_back(j);
-    }
-
-    int workers() const { return workers_; }
-    int partitions() const { return static_cast<int>(numbers_.size()); }
-    int stragglers() const { return stragglers_; }
-    int groups() const { return groups_; }
-    int group_of(int worker) const {
-        RILL_EXPECTS(0 <= worker && worker < workers_, "gradient code: no such worker");
-        return static_cast<int>((static_cast<long long>(worker + 1) * groups_ - 1) / workers_);
-    }
-
-    std::span<const int> partitions_of(int worker) const {
-        return std::span(numbers_).subspan(static_cast<std::size_t>(group_of(worker)) * each_, each_);
-    }
-    std::span<const double> coefficients_of(int worker) const {
-        static_cast<void>(group_of(worker));
-        return ones_;
-    }
-
-    bool is_decodable(std::span<const int> survivors) const { return present(survivors, nullptr) == groups_; }
-
-    void decoding_row(std::span<const int> survivors, std::span<double> row) const {
-        const double error = approximate_row(survivors, row);
-        RILL_EXPECTS(error == 0, "gradient code: too few workers are left to decode the gradient");
-        static_cast<void>(error);
-    }
-
-    /// Leaves out the groups that are lost as a whole: ‖a·B − 1‖₂ is the square root of the number of their partitions.
-    double approximate_row(std::span<const int> survivors, std::span<double> row) const {
-        RILL_EXPECTS(row.size() == survivors.size(), "gradient code: a row has one coefficient per survivor");
-        const int missing = groups_ - present(survivors, row.data());
-        return std::sqrt(static_cast<double>(missing) * static_cast<double>(each_));
-    }
-
-  private:
-    /// How many groups have a survivor; marks their lowest in `row`, where there is one.
-    int present(std::span<const int> survivors, double* row) const {
-        bool ascending = true;
-        for (std::size_t i = 1; i < survivors.size(); ++i) ascending = ascending && survivors[i - 1] < survivors[i];
-        int found = 0, before = -1;
-        for (std::size_t i = 0; i < survivors.size(); ++i) {
-            const int group = group_of(survivors[i]);
-            const bool first = ascending ? group != before : is_lowest(survivors, i);
-            before = group;
-            found += first ? 1 : 0;
-            if (row != nullptr) row[i] = first ? 1 : 0;
-        }
-        return found;
-    }
-    bool is_lowest(std::span<const int> survivors, std::size_t at) const {
-        const int group = group_of(survivors[at]);
-        bool lowest = true;
-        for (std::size_t i = 0; i < survivors.size(); ++i) {
-            RILL_EXPECTS(i == at || survivors[i] != survivors[at],
-                         "gradient code: a worker is twice among the survivors");
-            lowest = lowest && (survivors[i] >= survivors[at] || group_of(survivors[i]) != group);
-        }
-        return lowest;
-    }
-
-    int workers_;
-    int stragglers_;
-    int groups_;
-    std::size_t each_;
-    std::vector<int> numbers_;  // 0 … partitions-1
-    std::vector<double> ones_;
-};
-
-static_assert(GradientCode<group_code>);
-
-}  // namespace rill::inline RILL_ABI::codes
-
-// ===== rill/coding/any_code.hpp
-
-namespace rill::inline RILL_ABI::codes {
-
-/// Any of the library's codes, for choices that are made at run time.
-class any_code {
-  public:
-    any_code(group_code code) : code_(std::move(code)) {}
-    any_code(dual_code code) : code_(std::move(code)) {}
-
-    int workers() const {
-        return std::visit([](const auto& code) { return code.workers(); }, code_);
-    }
-    int partitions() const {
-        return std::visit([](const auto& code) { return code.partitions(); }, code_);
-    }
-    int stragglers() const {
-        return std::visit([](const auto& code) { return code.stragglers(); }, code_);
-    }
-    std::span<const int> partitions_of(int worker) const {
-        return std::visit([=](const auto& code) { return code.partitions_of(worker); }, code_);
-    }
-    std::span<const double> coefficients_of(int worker) const {
-        return std::visit([=](const auto& code) { return code.coefficients_of(worker); }, code_);
-    }
-    bool is_decodable(std::span<const int> survivors) const {
-        return std::visit([=](const auto& code) { return code.is_decodable(survivors); }, code_);
-    }
-    void decoding_row(std::span<const int> survivors, std::span<double> row) const {
-        std::visit([=](const auto& code) { code.decoding_row(survivors, row); }, code_);
-    }
-    double approximate_row(std::span<const int> survivors, std::span<double> row) const {
-        return std::visit([=](const auto& code) { return code.approximate_row(survivors, row); }, code_);
-    }
-
-  private:
-    std::variant<group_code, dual_code> code_;
-};
-
-static_assert(GradientCode<any_code>);
-
-}  // namespace rill::inline RILL_ABI::codes
-
-// ===== rill/coding/cyclic_mds.hpp
-
-namespace rill::inline RILL_ABI::codes {
-
-/// n partitions; worker i holds i … i+s (mod n), with the coefficients of a polynomial that vanishes at s neighbouring
-/// roots of unity, those around -1: a cyclic code whose every n-s rows are independent, which is known without a
-/// search.
-///
-/// Load (s+1)/n. Errors grow little while s is small (worst amplification 14 for (12, 3), 42 for (12, 5)), and beyond
-/// single precision when s is large: see `amplification` and `default_code`.
-///
-/// Source: Raviv et al., Gradient Coding from Cyclic MDS Codes and Expander Graphs. Over the real numbers there are
-/// such roots only if n - s is odd. If it is even we take s roots of -1 instead: a row that runs over the end changes
-/// its sign there, and column j is divided by c_j, where c is what remains of 1 without its parts along these roots.
-struct cyclic_mds {
-    static constexpr const char* name = "cyclic_mds";
-
-    dual_code bind(int workers, int stragglers) const {
-        RILL_EXPECTS(0 <= stragglers && stragglers < workers,
-                     "cyclic_mds: stragglers are at least 0 and fewer than the workers");
-        RILL_EXPECTS(workers <= detail::worker_set::capacity, "cyclic_mds: more than 1024 workers");
-        const roots zeros{workers, stragglers};
-        const std::vector<double> taps = polynomial(zeros);
-        detail::dual dual{null_rows(zeros), std::vector<double>(zeros.size())};
-        const std::vector<double> scale = column_scale(zeros, dual.null);
-        detail::matrix b{zeros.size(), zeros.size()};
-        for (std::size_t i = 0; i < b.rows; ++i)
-            for (std::size_t t = 0; t < taps.size(); ++t) {
-                const std::size_t j = (i + t) % b.rows;
-                b[i][j] = (zeros.turns() && i + t >= b.rows ? -taps[t] : taps[t]) / scale[j];
-            }
-        find_base(zeros, taps, dual.base);
-        return {b, stragglers, std::move(dual)};
-    }
-
-    template <class Visit>
-    constexpr void visit_options(Visit&&) const {}
-
-    friend constexpr bool operator==(cyclic_mds, cyclic_mds) = default;
-
-  private:
-    /// The angles 2πf/n at which the polynomial vanishes: f in n/2 - (s-1)/2 … n/2 + (s-1)/2, whole numbers or all
-    /// halves.
-    struct roots {
-        int n, s;
-
-        std::size_t size() const { return static_cast<std::size_t>(n); }
-        /// Whether the powers of the roots change sign after n steps.
-        bool turns() const { return (n - s) % 2 == 0; }
-        double lowest() const { return 0.5 * (n - s + 1); }
-        double angle(double f, int steps) const {
-            return 2 * std::numbers::pi * std::fmod(f * steps, static_cast<double>(n)) / n;
-        }
-    };
-
-    /// Π (x² - 2 cos φ x + 1) over the pairs of roots, times x + 1 where -1 is one of them; the sum of the coefficients
-    /// is s+1.
-    static std::vector<double> polynomial(const roots& zeros) {
-        std::vector<double> p{1};
-        const auto times = [&](std::vector<double> factor) {
-            std::vector<double> product(p.size() + factor.size() - 1);
-            for (std::size_t i = 0; i < p.size(); ++i)
-                detail::add(p[i], factor.data(), product.data() + i, factor.size());
-            p = std::move(product);
-        };
-        for (int i = 0; i < zeros.s / 2; ++i) times({1, -2 * std::cos(zeros.angle(zeros.lowest() + i, 1)), 1});
-        if (zeros.s % 2 == 1) times({1, 1});
-        double sum = 0;
-        for (const double tap : p) sum += tap;
-        for (double& tap : p) tap *= (zeros.s + 1) / sum;
-        return p;
-    }
-
-    /// Sines and cosines of the roots, which every column of B is orthogonal to.
-    static detail::matrix null_rows(const roots& zeros) {
-        detail::matrix null{static_cast<std::size_t>(zeros.s), zeros.size()};
-        std::size_t row = 0;
-        for (int i = 0; i < zeros.s / 2; ++i, row += 2)
-            for (int j = 0; j < zeros.n; ++j) {
-                const double angle = zeros.angle(zeros.lowest() + i, j);
-                null[row][j] = std::sqrt(2.0 / zeros.n) * std::cos(angle);
-                null[row + 1][j] = std::sqrt(2.0 / zeros.n) * std::sin(angle);
-            }
-        if (zeros.s % 2 == 1)
-            for (int j = 0; j < zeros.n; ++j) null[row][j] = (j % 2 == 0 ? 1 : -1) / std::sqrt(zeros.n);
-        return null;
-    }
-
-    static std::vector<double> column_scale(const roots& zeros, const detail::matrix& null) {
-        std::vector<double> scale(zeros.size(), 1.0);
-        if (!zeros.turns()) return scale;
-        const std::vector<double> ones = scale;
-        for (std::size_t i = 0; i < null.rows; ++i)
-            detail::add(-detail::dot(null[i], ones.data(), ones.size()), null[i], scale.data(), scale.size());
-        return scale;
-    }
-
-    /// The row that takes B to 1 and is orthogonal to `null_rows`. In terms of the roots that are left B only
-    /// multiplies.
-    static void find_base(const roots& zeros, const std::vector<double>& taps, std::vector<double>& base) {
-        if (!zeros.turns()) {
-            base.assign(zeros.size(), 1.0 / (zeros.s + 1));
-            return;
-        }
-        for (double f = 0.5; f < zeros.lowest(); ++f) {
-            double real = 0, imaginary = 0, gain_real = 0, gain_imaginary = 0;
-            for (int j = 0; j < zeros.n; ++j) {
-                real += std::cos(zeros.angle(f, j));
-                imaginary -= std::sin(zeros.angle(f, j));
-            }
-            for (std::size_t t = 0; t < taps.size(); ++t) {
-                gain_real += taps[t] * std::cos(zeros.angle(f, static_cast<int>(t)));
-                gain_imaginary -= taps[t] * std::sin(zeros.angle(f, static_cast<int>(t)));
-            }
-            const double gain = gain_real * gain_real + gain_imaginary * gain_imaginary;
-            const double part = (real * gain_real + imaginary * gain_imaginary) / gain;
-            const double other = (imaginary * gain_real - real * gain_imaginary) / gain;
-            for (int j = 0; j < zeros.n; ++j)
-                base[static_cast<std::size_t>(j)] +=
-                    2.0 / zeros.n * (part * std::cos(zeros.angle(f, j)) - other * std::sin(zeros.angle(f, j)));
-        }
-    }
-};
-
-static_assert(GradientCodePolicy<cyclic_mds>);
-
-}  // namespace rill::inline RILL_ABI::codes
-
-// ===== rill/coding/cyclic_repetition.hpp
-
-namespace rill::inline RILL_ABI::codes {
-
-/// n partitions; worker i holds i … i+s (mod n), with coefficients that a random s×n matrix H with H·1 = 0 takes to
-/// zero.
-///
-/// Load (s+1)/n. Plain random codes amplify errors a hundred- to ten-thousandfold: of `draws` matrices the one whose
-/// worst amplification is least is taken. `cyclic_mds` is better for few stragglers; see `amplification` and
-/// `default_code`.
-///
-/// Determinism: the code is a function of (n, s, seed, draws).
-/// Source: Tandon et al., Gradient Coding (ICML 2017), Algorithm 2, which draws once, from a normal distribution; here
-/// elements are uniform in [-1, 1).
-struct cyclic_repetition {
-    std::uint64_t seed = 1;
-    int draws = 1;
-
-    static constexpr const char* name = "cyclic_repetition";
-
-    dual_code bind(int workers, int stragglers) const {
-        RILL_EXPECTS(0 <= stragglers && stragglers < workers,
-                     "cyclic_repetition: stragglers are at least 0 and fewer than the workers");
-        RILL_EXPECTS(workers <= detail::worker_set::capacity, "cyclic_repetition: more than 1024 workers");
-        RILL_EXPECTS(draws > 0, "cyclic_repetition: at least one draw");
-        std::optional<dual_code> best;
-        double least = 0;
-        for (int d = 0; d < draws || !best; ++d) {
-            const random_key key = random_key{seed}.derive(workers, stragglers, d);
-            std::optional<detail::matrix> b = draw(workers, stragglers, key);
-            if (!b) continue;
-            const std::size_t rank = b->rows - static_cast<std::size_t>(stragglers);
-            dual_code code(*b, stragglers, detail::dual_of(*b, rank));
-            const double worst = draws == 1 ? 0 : amplification(code).worst;
-            if (best && !(worst < least)) continue;
-            best = std::move(code);
-            least = worst;
-        }
-        return *std::move(best);
-    }
-
-    template <class Visit>
-    constexpr void visit_options(Visit&& visit) const {
-        visit("seed", seed);
-        visit("draws", draws);
-    }
-
-    friend constexpr bool operator==(cyclic_repetition, cyclic_repetition) = default;
-
-  private:
-    /// Nothing where s columns of H that should be independent are not.
-    static std::optional<detail::matrix> draw(int workers, int stragglers, random_key key) {
-        const auto n = static_cast<std::size_t>(workers), s = static_cast<std::size_t>(stragglers);
-        detail::matrix h{s, n};
-        random_sequence random(key);
-        for (std::size_t i = 0; i < s; ++i)
-            for (std::size_t j = 0; j + 1 < n; ++j) {
-                h[i][j] = 2.0 * static_cast<double>(random.uniform()) - 1;
-                h[i][n - 1] -= h[i][j];
-            }
-        detail::matrix b{n, n};
-        for (std::size_t i = 0; i < n; ++i) {
-            detail::matrix later{s, s};
-            std::vector<double> x(s);
-            for (std::size_t row = 0; row < s; ++row) {
-                for (std::size_t t = 0; t < s; ++t) later[row][t] = h[row][(i + 1 + t) % n];
-                x[row] = -h[row][i];
-            }
-            if (s > 0 && !detail::solve_square(later, x)) return std::nullopt;
-            b[i][i] = 1;
-            for (std::size_t t = 0; t < s; ++t) b[i][(i + 1 + t) % n] = x[t];
-        }
-        return b;
-    }
-};
-
-static_assert(GradientCodePolicy<cyclic_repetition>);
-
-}  // namespace rill::inline RILL_ABI::codes
-
-// ===== rill/coding/fractional_repetition.hpp
-
-namespace rill::inline RILL_ABI::codes {
-
-/// n partitions; s+1 neighbours hold the same s+1 of them, with coefficients 1. Needs s+1 to divide n.
-///
-/// Load (s+1)/n of the data, the least there is, and no error is amplified: the best code where it exists.
-///
-/// Source: Tandon et al., Gradient Coding (ICML 2017), section 3.1.
-struct fractional_repetition {
-    static constexpr const char* name = "fractional_repetition";
-
-    static constexpr bool exists(int workers, int stragglers) {
-        return 0 <= stragglers && stragglers < workers && workers % (stragglers + 1) == 0;
-    }
-    group_code bind(int workers, int stragglers) const {
-        RILL_EXPECTS(0 <= stragglers && stragglers < workers,
-                     "fractional_repetition: stragglers are at least 0 and fewer than the workers");
-        RILL_EXPECTS(exists(workers, stragglers),
-                     "fractional_repetition: stragglers + 1 does not divide the workers; take repetition_groups");
-        return {workers, stragglers, workers / (stragglers + 1), stragglers + 1};
-    }
-
-    template <class Visit>
-    constexpr void visit_options(Visit&&) const {}
-
-    friend constexpr bool operator==(fractional_repetition, fractional_repetition) = default;
-};
-
-static_assert(GradientCodePolicy<fractional_repetition>);
-
-}  // namespace rill::inline RILL_ABI::codes
-
-// ===== rill/coding/repetition_groups.hpp
-
-namespace rill::inline RILL_ABI::codes {
-
-/// g = ⌊n/(s+1)⌋ partitions, one for each of g groups of nearly equal size: for any n.
-///
-/// Load 1/g of the data, which is more than (s+1)/n where s+1 does not divide n; no error is amplified.
-struct repetition_groups {
-    static constexpr const char* name = "repetition_groups";
-
-    group_code bind(int workers, int stragglers) const {
-        RILL_EXPECTS(0 <= stragglers && stragglers < workers,
-                     "repetition_groups: stragglers are at least 0 and fewer than the workers");
-        return {workers, stragglers, workers / (stragglers + 1), 1};
-    }
-
-    template <class Visit>
-    constexpr void visit_options(Visit&&) const {}
-
-    friend constexpr bool operator==(repetition_groups, repetition_groups) = default;
-};
-
-static_assert(GradientCodePolicy<repetition_groups>);
-
-}  // namespace rill::inline RILL_ABI::codes
-
-// ===== rill/coding/default_code.hpp
-
-namespace rill::inline RILL_ABI::codes {
-
-/// A code, and why it was taken.
-struct code_choice {
-    any_code code;
-    const char* policy;                  ///< the name of the policy that made it
-    double load;                         ///< the largest part of the data that a worker computes on
-    amplification_report amplification;  ///< of the errors of its messages
-    std::string reason;                  ///< complete in itself: names the policy, the load and what decided
-};
-
-/// What the messages are, and how much may be lost in decoding.
-struct code_needs {
-    double roundoff;   ///< relative error of a value of a message
-    double tolerance;  ///< of the decoded gradient, relative to Σ‖gradient of a partition‖
-};
-
-/// 1e-5 for float and 1e-7 for double messages; whole numbers have no codes.
-inline code_needs needs_of(element_type type) {
-    RILL_EXPECTS(type == element_type::float32 || type == element_type::float64,
-                 "gradient code: decoding coefficients are real numbers; use float or double");
-    return type == element_type::float64 ? code_needs{0x1p-53, 1e-7} : code_needs{0x1p-24, 1e-5};
-}
-
-namespace detail {
-
-template <class Code>
-double load_of(const Code& code) {
-    std::size_t most = 0;
-    for (int worker = 0; worker < code.workers(); ++worker) most = std::max(most, code.partitions_of(worker).size());
-    return static_cast<double>(most) / code.partitions();
-}
-
-inline std::string short_number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", value);
-    return text;
-}
-
-inline std::string describe(const char* policy, double load, const amplification_report& report) {
-    return std::string(policy) + ": load " + short_number(load) + ", errors grow at worst " +
-           short_number(report.worst) + "-fold" +
-           (report.is_exact ? "" : " in the " + std::to_string(report.sets) + " sets sampled");
-}
-
-inline code_choice chosen(any_code code, const char* policy, const amplification_report& report,
-                          const std::string& why) {
-    const double load = load_of(code);
-    return {std::move(code), policy, load, report, describe(policy, load, report) + "; " + why};
-}
-
-}  // namespace detail
-
-/// The code of least load whose amplification the messages can bear: fractional repetition where s+1 divides n; else
-/// `cyclic_mds`, else `cyclic_repetition`, where roundoff · 2 · amplification stays below the tolerance, a hundredth of
-/// it where sets were only sampled; else groups.
-///
-/// Cost: up to 2·20,000 decoding rows, at most 2·(300 + n) of them where there are more sets than that.
-inline code_choice default_code(int workers, int stragglers, code_needs needs) {
-    RILL_EXPECTS(0 <= stragglers && stragglers < workers,
-                 "gradient code: stragglers are at least 0 and fewer than the workers");
-    if (fractional_repetition::exists(workers, stragglers)) {
-        any_code code(fractional_repetition{}.bind(workers, stragglers));
-        return detail::chosen(std::move(code), fractional_repetition::name, {},
-                              std::to_string(stragglers + 1) + " divides " + std::to_string(workers) +
-                                  ", so nothing has less load or less error");
-    }
-    any_code groups(repetition_groups{}.bind(workers, stragglers));
-    const double bearable = needs.tolerance / (2 * needs.roundoff);
-    std::string refused;
-    const auto fits = [&](const dual_code& code, const char* policy, const amplification_report& report) {
-        if (report.worst <= (report.is_exact ? bearable : bearable / 100)) return true;
-        refused += "; not " + detail::describe(policy, detail::load_of(code), report);
-        return false;
-    };
-    const auto offer = [&](const auto& policy) -> std::pair<dual_code, amplification_report> {
-        dual_code code = policy.bind(workers, stragglers);
-        const amplification_report report = amplification(code, {.samples = 300});
-        return {std::move(code), report};
-    };
-    const std::string limit = detail::short_number(bearable) + "-fold is bearable";
-    if (detail::load_of(groups) * workers > stragglers + 1) {
-        auto [mds, mds_report] = offer(cyclic_mds{});
-        if (fits(mds, cyclic_mds::name, mds_report))
-            return detail::chosen(std::move(mds), cyclic_mds::name, mds_report,
-                                  limit + "; groups have load " + detail::short_number(detail::load_of(groups)));
-        auto [random, random_report] = offer(cyclic_repetition{});
-        if (fits(random, cyclic_repetition::name, random_report))
-            return detail::chosen(std::move(random), cyclic_repetition::name, random_report, limit + refused);
-    }
-    return detail::chosen(std::move(groups), repetition_groups::name, {}, limit + refused);
-}
-
-/// The same for messages of a type, with the tolerance of `needs_of`.
-inline code_choice default_code(int workers, int stragglers, element_type type) {
-    return default_code(workers, stragglers, needs_of(type));
-}
-
-}  // namespace rill::inline RILL_ABI::codes
-
-// ===== rill/coding/given_code.hpp
-
-namespace rill::inline RILL_ABI::codes {
-
-/// The code of a matrix B that the caller has: `values` row by row, one row per worker.
-///
-/// Checks that 1 is reached whichever `stragglers` workers are lost (all sets where there are at most 20,000, else
-/// 1,000 random ones and those of neighbours): a matrix of which that does not hold breaks the contract.
-inline dual_code given_code(int workers, int partitions, int stragglers, std::span<const double> values) {
-    RILL_EXPECTS(0 <= stragglers && stragglers < workers,
-                 "given_code: stragglers are at least 0 and fewer than the workers");
-    RILL_EXPECTS(partitions > 0, "given_code: no partition");
-    detail::matrix b{static_cast<std::size_t>(workers), static_cast<std::size_t>(partitions)};
-    RILL_EXPECTS(values.size() == b.values.size(), "given_code: the matrix has not workers · partitions elements");
-    RILL_EXPECTS(std::ranges::all_of(values, [](double value) { return std::isfinite(value); }),
-                 "given_code: the matrix has an element that is not finite");
-    std::ranges::copy(values, b.values.begin());
-    dual_code code(b, stragglers, detail::dual_of(b, std::min(b.rows, b.columns)));
-    RILL_EXPECTS(std::isfinite(amplification(code).worst),
-                 "given_code: some set of stragglers leaves rows that do not reach 1");
-    return code;
-}
-
-}  // namespace rill::inline RILL_ABI::codes
-
 // ===== rill/straggler/all_ready.hpp
 
 namespace rill::inline RILL_ABI::straggler {
@@ -7554,6 +6378,9 @@ namespace rill::inline RILL_ABI::straggler {
 
 /// What comes late goes into the round under way, up to `rounds` rounds late; who is faster than that waits, so that
 /// nothing is ever dropped. 0: everybody waits for everybody. Stale synchronous parallel (Ho et al. 2013) has this.
+///
+/// That is between the root and its children. Deeper in a tree ranks with children may themselves have missed rounds:
+/// what a rank h edges from the root sends reaches its parent at most h (rounds - 1) + 1 rounds late.
 struct bounded {
     std::uint32_t rounds = 1;
 
@@ -11014,7 +9841,7 @@ class coded_allocation {
             if (weight == 0 || tree_.children(size, rank) == 0) continue;
             left.clear();
             for (int i = 0; i < tree_.width; ++i)
-                if (std::ranges::find(lost, tree_.child(size, rank, i)) == lost.end()) left.push_back(i);
+                if (std::find(lost.begin(), lost.end(), tree_.child(size, rank, i)) == lost.end()) left.push_back(i);
             row.resize(left.size());
             code.decoding_row(left, row);
             for (std::size_t i = 0; i < left.size(); ++i)
@@ -11101,8 +9928,8 @@ class coded_allocation {
     template <class Code>
     decision best_kept(const Code& code, std::vector<share_plan>& plans, int layer, std::size_t given) const {
         share_plan& plan = plans[static_cast<std::size_t>(layer)];
-        const auto known = std::ranges::find(plan, given, &decision::given);
-        if (known != plan.end()) return *known;
+        for (const decision& known : plan)
+            if (known.given == given) return known;
         const double ideal = ideal_load();
         decision best{given, given, std::abs(static_cast<double>(given) - ideal)};
         if (layer < tree_.depth) {
@@ -11719,6 +10546,8 @@ class round_links {
             children_.push_back(tree.child(net.size(), net.rank(), i));
             links_.push_back({});
         }
+        neighbours_ = children_;
+        if (parent_ != no_rank) neighbours_.push_back(parent_);
     }
 
     Net& net() const { return context_.net; }
@@ -11757,7 +10586,7 @@ class round_links {
             if (head.kind != operation::end_rounds && head.epoch <= round_) continue;  // it came twice
             learn_fates(head);
             if (head.kind == operation::end_rounds) {
-                end();
+                end(blame_.patience());
                 return std::nullopt;
             }
             begin_round(head.epoch);
@@ -11774,15 +10603,15 @@ class round_links {
         const time_point entered = net().now();
         const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
         const time_point time_up = began_ + policies_.enough.patience(height_);
-        bool told = false;
+        rank_t told = no_rank;
         while (!is_complete(time_up)) {
             const time_point now = net().now();
             if (now >= last) give_up();
-            if (now >= half && !std::exchange(told, true)) blame_.tell(first_missing());
+            if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
             const time_point until = std::min({now < time_up ? time_up : last, now < half ? half : last, last});
-            if (auto got = net().receive(children_, up(), until)) take(std::move(*got), true);
+            if (auto got = net().receive(children_, on_links(), until)) take(std::move(*got), true);
         }
-        if (told) blame_.tell_nothing();
+        if (told != no_rank) blame_.tell_nothing();
         for (link_state& each : links_)
             if (!each.is_ready() && !each.missed_since) each.missed_since = net().now();
         std::sort(arrivals_.begin(), arrivals_.end(), [](const arrival& a, const arrival& b) {
@@ -11810,16 +10639,17 @@ class round_links {
         const std::size_t size = bytes.size();
         answered_ = round_;
         was_in_ = false;
-        if (!net().post(parent_, up(), std::move(bytes), net().now() + blame_.patience()))
+        if (!net().post(parent_, on_links(), std::move(bytes), net().now() + blame_.patience()))
             throw_error(blame_.notice(round_, parent_, ", whose mailbox is full"));
         count_sent(size);
     }
 
-    /// Tells all ranks below that there are no more rounds. Waits for nobody.
-    void end() {
+    /// Tells all ranks below that there are no more rounds. Waits `at_most` for room in their mailboxes.
+    void end(duration at_most) {
         has_ended_ = true;
-        for (std::size_t i = 0; i < links_.size(); ++i) give(i, operation::end_rounds, deadline::immediate);
+        give_each(operation::end_rounds, at_most, [](const link_state&) { return true; });
     }
+    duration patience() const { return blame_.patience(); }
 
     /// A failure of this rank's, or of a child's, with which nobody can go on: all ranks learn of it.
     [[noreturn]] void fail(failure kind, rank_t culprit, const std::string& what) {
@@ -11842,8 +10672,8 @@ class round_links {
         bool is_ready() const { return given == answered; }
     };
 
-    channel up() const { return {context_.number, 0}; }
-    channel down() const { return {context_.number, 1}; }
+    /// One for both ways: a rank that waits for its parent takes what its children send, too.
+    channel on_links() const { return {context_.number, 0}; }
 
     void begin_round(std::uint64_t round) {
         round_ = round;
@@ -11871,11 +10701,22 @@ class round_links {
 
     /// A state to every child that has answered the last one.
     void give_state() {
-        for (std::size_t i = 0; i < links_.size(); ++i)
-            if (links_[i].is_ready()) give(i, operation::next_round, net().now() + blame_.patience());
+        give_each(operation::next_round, blame_.patience(), [](const link_state& link) { return link.is_ready(); });
     }
 
-    void give(std::size_t child, operation kind, deadline until) {
+    /// First to those that have room for it: a full mailbox holds nobody else up.
+    template <class Which>
+    void give_each(operation kind, duration at_most, Which&& is_meant) {
+        std::vector<std::size_t> refused;
+        for (std::size_t i = 0; i < links_.size(); ++i)
+            if (is_meant(links_[i]) && !give(i, kind, deadline::immediate)) refused.push_back(i);
+        const time_point until = net().now() + at_most;
+        if (at_most.ns > 0)
+            for (const std::size_t i : refused) give(i, kind, until);
+    }
+
+    /// Whether there was room for it.
+    bool give(std::size_t child, operation kind, deadline until) {
         link_state& link = links_[child];
         const bool has_values = kind == operation::next_round;
         wire::header head = has_values ? state_head_ : empty_head();
@@ -11890,19 +10731,29 @@ class round_links {
             std::copy(state_.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes), state_.end(),
                       bytes.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes));
         const std::size_t size = bytes.size();
-        if (!net().post(children_[child], down(), std::move(bytes), until)) return;
+        if (!net().post(children_[child], on_links(), std::move(bytes), until)) return false;
         count_sent(size);
-        if (!has_values) return;
+        if (!has_values) return true;
         link.given = round_;
         link.missed_since.reset();
+        return true;
     }
 
     static wire::header empty_head() {
         return {.element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
     }
 
+    /// What children send meanwhile is kept for later, so that it does not stop up the mailbox.
     std::optional<message> receive_state(deadline until) {
-        auto newest = net().receive_latest(std::span(&parent_, 1), down(), until);
+        auto newest = net().receive_latest(std::span(&parent_, 1), on_links(), is_leaf() ? until : deadline::immediate);
+        while (!newest && !is_leaf()) {
+            auto got = net().receive(neighbours_, on_links(), until);
+            if (!got) break;
+            if (got->source() == parent_)
+                newest = std::move(got);
+            else
+                early_.push_back(std::move(*got));
+        }
         if (newest) count_received(*newest);
         return newest;
     }
@@ -11927,20 +10778,22 @@ class round_links {
     /// Takes what has come since the last round ended.
     void absorb() {
         if (is_leaf()) return;
-        while (auto got = net().receive(children_, up(), deadline::immediate)) take(std::move(*got), false);
+        for (message& each : early_) take(std::move(each), false);
+        early_.clear();
+        while (auto got = net().receive(children_, on_links(), deadline::immediate)) take(std::move(*got), false);
     }
 
     void await_trigger() {
         const time_point entered = net().now();
         const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
-        bool told = false;
+        rank_t told = no_rank;
         while (!policies_.start.starts(ready(), static_cast<int>(links_.size()) + 1, key_.derive(round_))) {
             const time_point now = net().now();
             if (now >= last) give_up();
-            if (now >= half && !std::exchange(told, true)) blame_.tell(first_missing());
-            if (auto got = net().receive(children_, up(), now < half ? half : last)) take(std::move(*got), false);
+            if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
+            if (auto got = net().receive(children_, on_links(), now < half ? half : last)) take(std::move(*got), false);
         }
-        if (told) blame_.tell_nothing();
+        if (told != no_rank) blame_.tell_nothing();
     }
 
     /// Of the root and its children.
@@ -11978,7 +10831,8 @@ class round_links {
                      ", which it has not been given");
         link.answered = head.epoch;
         const auto age = static_cast<std::uint32_t>(round_ - head.epoch);
-        link.latest = age == 0 ? fate::with_mine : policies_.age.accepts(age) ? fate::in : fate::out;
+        const bool counts = policies_.age.accepts(age) || !policies_.age.may_lead(age);
+        link.latest = age == 0 ? fate::with_mine : counts ? fate::in : fate::out;
         if (is_root() && link.latest == fate::with_mine) link.latest = fate::in;
         if (age != 0) late_.push_back({source, age, link.missed_since ? net().now() - *link.missed_since : duration{}});
         if (link.latest != fate::out) {
@@ -11990,10 +10844,15 @@ class round_links {
         if (age != 0 && gives_state) give(child, operation::next_round, net().now() + blame_.patience());
     }
 
+    /// The first child that is at work, or else one that has had no room for the state.
     rank_t first_missing() const {
-        const auto found =
-            std::find_if(links_.begin(), links_.end(), [](const link_state& l) { return !l.is_ready(); });
-        return found == links_.end() ? parent_ : children_[static_cast<std::size_t>(found - links_.begin())];
+        const auto find = [&](auto&& is_missing) -> rank_t {
+            for (std::size_t i = 0; i < links_.size(); ++i)
+                if (is_missing(links_[i])) return children_[i];
+            return no_rank;
+        };
+        const rank_t at_work = find([](const link_state& link) { return !link.is_ready(); });
+        return at_work != no_rank ? at_work : find([&](const link_state& link) { return link.given != round_; });
     }
 
     /// Too few have come. Without its root nobody can go on; without another rank, the others may.
@@ -12035,6 +10894,7 @@ class round_links {
     rank_t parent_;
     int height_;
     std::vector<rank_t> children_;
+    std::vector<rank_t> neighbours_;  // and the parent
     std::vector<link_state> links_;
     std::vector<rank_t> ready_;
     wire::header state_head_{};
@@ -12045,6 +10905,7 @@ class round_links {
     bool has_ended_ = false;
     time_point began_{};
     traffic counted_{};
+    std::vector<message> early_;  // contributions that came while this rank waited for a state
     std::vector<arrival> arrivals_;
     std::vector<int> in_;
     std::vector<latecomer> late_;
@@ -12070,7 +10931,7 @@ class round_loop {
             if (std::uncaught_exceptions() > unwinding_)
                 abort("an exception has passed through its rounds");
             else
-                links_.end();
+                links_.end({});
         } catch (...) {  // they have ended by a failure
         }
     }
@@ -12093,6 +10954,7 @@ class round_loop {
                 return false;
             }
             return guarded([&] {
+                RILL_EXPECTS(number() == contributed_to_, "rounds: each round that next begins has its reduce");
                 auto& stage = stage_of<T>(*group_);
                 const bool goes_on =
                     is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
@@ -12105,10 +10967,10 @@ class round_loop {
     }
 
     /// No more rounds: `next` returns false on all ranks, on late ones once they call it. At the root; waits for
-    /// nobody.
+    /// nobody, but for room in a mailbox that is full.
     void end() {
         RILL_EXPECTS(is_root(), "rounds: only the root ends them");
-        if (!links_.has_ended()) guarded([&] { links_.end(); });
+        if (!links_.has_ended()) guarded([&] { links_.end(links_.patience()); });
     }
 
   protected:
@@ -12136,6 +10998,7 @@ class round_loop {
     void check([[maybe_unused]] const In& input, [[maybe_unused]] const Out& output, const contribution& own) const {
         require_weight(own);
         RILL_EXPECTS(number() != 0 && !links_.has_ended(), "rounds: reduce belongs to a round that next has begun");
+        RILL_EXPECTS(number() != contributed_to_, "rounds: reduce is called once in each round");
         RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
                      "rounds: at the root input and output must be of one size");
     }
@@ -12162,7 +11025,9 @@ class round_loop {
         }
     }
 
-    round_receipt describe(round_roll&& roll) const {
+    /// At the end of `reduce`.
+    round_receipt describe(round_roll&& roll) {
+        contributed_to_ = number();
         round_receipt result;
         result.operation_number = number();
         result.contributors = static_cast<int>(roll.in.size());
@@ -12269,6 +11134,7 @@ class round_loop {
     Group* group_;
     links_type links_;
     int unwinding_;
+    std::uint64_t contributed_to_ = 0;
     unsettled_codec unsettled_{};
     std::optional<abort_notice> left_{};  // this rank has left alone, for that reason
 };
@@ -12296,10 +11162,15 @@ namespace rill::inline RILL_ABI {
 /// *Staleness* says whether what comes after its round has ended is dropped (`fresh`) or goes into the round under way,
 /// and how far the others may run ahead. *Trigger* says when the root begins a round.
 ///
+/// - Each contribution is in one result or in none, and `was_in` says which: exactly, with `fresh`. Where late ones
+///   still count, one that is said to be in may get into a later result, and into none only when, on its way, it is
+///   with a rank between its own and the root that dies, fails or hears of the end of the rounds. What a result holds,
+///   its receipt lists.
 /// - A rank that is late meets the newest state and goes on from there: rounds that it has missed are not made up for.
 ///   What it sent to one that has ended is known as such, by its round.
 /// - Contributions and states are handed over: no rank waits for a slower one but for what the completion and the
-///   staleness ask of it. A rank with children passes states on when it calls `next`.
+///   staleness ask of it, and for room in a mailbox that is full (of messages that add up to more than the transport's
+///   bound). A rank with children passes states on when it calls `next`.
 /// - A rank that has died or is cut off is one whose contribution does not come. Who waits longer than the group's
 ///   timeout throws `timeout`, which names where the standstill begins: the root for all ranks, another for itself
 ///   alone, because the others may go on.
@@ -12330,9 +11201,12 @@ class rounds : public detail::round_loop<Group, Tree, detail::round_policies<Eno
             using T = tensor_element<Out>;
             this->check(input, output, own);
             return this->guarded([&] {
+                using view = stream_view<T, std::uint32_t>;
                 const std::span<const T> mine = detail::elements_of_input(input, detail::stage_of<T>(this->workers()));
-                const stream_view<T, std::uint32_t> view({0, mine.size()}, mine);
-                return contribute(view, mine.size(), output, fold, own, stream_codings{});
+                const std::size_t dimension = this->is_root() ? detail::size_of(output) : mine.size();
+                const view content = own.weight == 0 ? view({0, dimension}, sparse_view<T, std::uint32_t>{})
+                                                     : view({0, dimension}, mine);
+                return contribute(content, dimension, output, fold, own, stream_codings{});
             });
         } else {
             return {};
@@ -12401,8 +11275,8 @@ class rounds : public detail::round_loop<Group, Tree, detail::round_policies<Eno
 
 // ===== rill/rill.hpp
 
-/// All of rill that needs the standard library alone, but for the transports: include the one that you use by its name
-/// (`transport/in_process.hpp`, …), and so what you need of `train/`, `adapt/` and `testing/`.
+/// All of rill that needs the standard library alone, but for the transports and the gradient codes: include those that
+/// you use by their names (`transport/in_process.hpp`, …), and so what you need of `train/`, `adapt/` and `testing/`.
 
 #define RILL_SINGLE_HEADER
 

@@ -74,7 +74,7 @@ void for_some_subsets(int n, int k, int samples, std::uint64_t seed, Visit&& vis
                 lost.push_back((sample - samples + static_cast<int>(i)) % n);
             }
         }
-        std::ranges::sort(lost);
+        std::sort(lost.begin(), lost.end());
         visit(std::as_const(lost));
     }
 }
@@ -122,7 +122,7 @@ amplification_report amplification(const Code& code, amplification_options optio
         detail::for_each_subset(n, s, look);
     else
         detail::for_some_subsets(n, s, options.samples, options.seed, look);
-    std::ranges::sort(all);
+    std::sort(all.begin(), all.end());
     report.worst = all.back();
     report.median = all[all.size() / 2];
     report.sets = static_cast<long long>(all.size());

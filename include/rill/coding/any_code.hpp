@@ -4,45 +4,40 @@
 #include <rill/coding/group_code.hpp>
 #include <rill/concept/gradient_code.hpp>
 
+#include <optional>
 #include <span>
 #include <utility>
-#include <variant>
 
 namespace rill::inline RILL_ABI::codes {
 
 /// Any of the library's codes, for choices that are made at run time.
 class any_code {
   public:
-    any_code(group_code code) : code_(std::move(code)) {}
-    any_code(dual_code code) : code_(std::move(code)) {}
+    any_code(group_code code) : group_(std::move(code)) {}
+    any_code(dual_code code) : dual_(std::move(code)) {}
 
-    int workers() const {
-        return std::visit([](const auto& code) { return code.workers(); }, code_);
-    }
-    int partitions() const {
-        return std::visit([](const auto& code) { return code.partitions(); }, code_);
-    }
-    int stragglers() const {
-        return std::visit([](const auto& code) { return code.stragglers(); }, code_);
-    }
+    int workers() const { return dual_ ? dual_->workers() : group_->workers(); }
+    int partitions() const { return dual_ ? dual_->partitions() : group_->partitions(); }
+    int stragglers() const { return dual_ ? dual_->stragglers() : group_->stragglers(); }
     std::span<const int> partitions_of(int worker) const {
-        return std::visit([=](const auto& code) { return code.partitions_of(worker); }, code_);
+        return dual_ ? dual_->partitions_of(worker) : group_->partitions_of(worker);
     }
     std::span<const double> coefficients_of(int worker) const {
-        return std::visit([=](const auto& code) { return code.coefficients_of(worker); }, code_);
+        return dual_ ? dual_->coefficients_of(worker) : group_->coefficients_of(worker);
     }
     bool is_decodable(std::span<const int> survivors) const {
-        return std::visit([=](const auto& code) { return code.is_decodable(survivors); }, code_);
+        return dual_ ? dual_->is_decodable(survivors) : group_->is_decodable(survivors);
     }
     void decoding_row(std::span<const int> survivors, std::span<double> row) const {
-        std::visit([=](const auto& code) { code.decoding_row(survivors, row); }, code_);
+        dual_ ? dual_->decoding_row(survivors, row) : group_->decoding_row(survivors, row);
     }
     double approximate_row(std::span<const int> survivors, std::span<double> row) const {
-        return std::visit([=](const auto& code) { return code.approximate_row(survivors, row); }, code_);
+        return dual_ ? dual_->approximate_row(survivors, row) : group_->approximate_row(survivors, row);
     }
 
   private:
-    std::variant<group_code, dual_code> code_;
+    std::optional<dual_code> dual_;  // one of the two
+    std::optional<group_code> group_;
 };
 
 static_assert(GradientCode<any_code>);

@@ -25,9 +25,9 @@ inline dual_code given_code(int workers, int partitions, int stragglers, std::sp
     RILL_EXPECTS(partitions > 0, "given_code: no partition");
     detail::matrix b{static_cast<std::size_t>(workers), static_cast<std::size_t>(partitions)};
     RILL_EXPECTS(values.size() == b.values.size(), "given_code: the matrix has not workers · partitions elements");
-    RILL_EXPECTS(std::ranges::all_of(values, [](double value) { return std::isfinite(value); }),
+    RILL_EXPECTS(std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }),
                  "given_code: the matrix has an element that is not finite");
-    std::ranges::copy(values, b.values.begin());
+    std::copy(values.begin(), values.end(), b.values.begin());
     dual_code code(b, stragglers, detail::dual_of(b, std::min(b.rows, b.columns)));
     RILL_EXPECTS(std::isfinite(amplification(code).worst),
                  "given_code: some set of stragglers leaves rows that do not reach 1");

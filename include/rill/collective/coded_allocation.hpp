@@ -105,7 +105,7 @@ class coded_allocation {
             if (weight == 0 || tree_.children(size, rank) == 0) continue;
             left.clear();
             for (int i = 0; i < tree_.width; ++i)
-                if (std::ranges::find(lost, tree_.child(size, rank, i)) == lost.end()) left.push_back(i);
+                if (std::find(lost.begin(), lost.end(), tree_.child(size, rank, i)) == lost.end()) left.push_back(i);
             row.resize(left.size());
             code.decoding_row(left, row);
             for (std::size_t i = 0; i < left.size(); ++i)
@@ -192,8 +192,8 @@ class coded_allocation {
     template <class Code>
     decision best_kept(const Code& code, std::vector<share_plan>& plans, int layer, std::size_t given) const {
         share_plan& plan = plans[static_cast<std::size_t>(layer)];
-        const auto known = std::ranges::find(plan, given, &decision::given);
-        if (known != plan.end()) return *known;
+        for (const decision& known : plan)
+            if (known.given == given) return known;
         const double ideal = ideal_load();
         decision best{given, given, std::abs(static_cast<double>(given) - ideal)};
         if (layer < tree_.depth) {

@@ -73,7 +73,7 @@ struct orthogonal_rows {
             order[i] = i;
             lengths[i] = std::sqrt(dot(q[i], q[i], q.columns));
         }
-        const double least = cutoff * (q.rows == 0 ? 0 : *std::ranges::max_element(lengths));
+        const double least = cutoff * (q.rows == 0 ? 0 : *std::max_element(lengths.begin(), lengths.end()));
         for (; rank < std::min(q.rows, most); ++rank) {
             bring_longest(lengths);
             subtract_earlier();
@@ -122,7 +122,7 @@ inline double least_squares(const orthogonal_rows& rows, std::span<const double>
             add(-part, rows.q[i], remainder.data(), remainder.size());
             along[i] += part;
         }
-    std::ranges::fill(x, 0.0);
+    std::fill(x.begin(), x.end(), 0.0);
     for (std::size_t i = rows.rank; i-- > 0;) {
         along[i] /= rows.r[i][i];
         x[rows.order[i]] = along[i];

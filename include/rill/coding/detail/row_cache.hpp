@@ -29,7 +29,7 @@ class row_cache {
         if (entries_.empty()) return std::nullopt;
         for (std::size_t slot = bucket * ways; slot < (bucket + 1) * ways; ++slot) {
             if (entries_[slot].used == 0 ||
-                !std::ranges::equal(set.words(), std::span(keys_).subspan(slot * words_, words_)))
+                !std::equal(set.words().begin(), set.words().end(), keys_.data() + slot * words_))
                 continue;
             entries_[slot].used = ++now_;
             const double* values = rows_.data() + slot * workers_;
@@ -48,12 +48,12 @@ class row_cache {
             rows_.resize(buckets_ * ways * workers_);
             entries_.resize(buckets_ * ways);
         }
-        const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(bucket * ways);
-        const auto oldest = std::ranges::min_element(first, first + ways, {}, &entry::used);
-        const auto slot = static_cast<std::size_t>(oldest - entries_.begin());
-        std::ranges::copy(set.words(), keys_.begin() + static_cast<std::ptrdiff_t>(slot * words_));
-        std::ranges::copy(row, rows_.begin() + static_cast<std::ptrdiff_t>(slot * workers_));
-        *oldest = {.used = ++now_, .error = error};
+        std::size_t oldest = bucket * ways;
+        for (std::size_t slot = oldest + 1; slot < (bucket + 1) * ways; ++slot)
+            if (entries_[slot].used < entries_[oldest].used) oldest = slot;
+        std::copy(set.words().begin(), set.words().end(), keys_.data() + oldest * words_);
+        std::copy(row.begin(), row.end(), rows_.data() + oldest * workers_);
+        entries_[oldest] = {.used = ++now_, .error = error};
     }
 
   private:
