@@ -55,7 +55,7 @@ TEST_CASE_TEMPLATE("objectives: with weights, sums over the rows in place of the
     std::vector<double> w(model.dimension()), g(w.size()), one(w.size()), expected(w.size());
     for (std::size_t i = 0; i < w.size(); ++i) w[i] = 0.3 * static_cast<double>(i % 5) - 0.5;
     const std::vector<std::uint32_t> rows{3, 7, 1};
-    const std::vector<float> weights{2.0F, -0.5F, 0.0F};
+    const std::vector<double> weights{2.0, -0.5, 0.0};
     double loss = 0;
     for (std::size_t r = 0; r < rows.size(); ++r) {
         loss += static_cast<double>(weights[r]) * model.gradient(w, {data, std::span(rows).subspan(r, 1)}, one);

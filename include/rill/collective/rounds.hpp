@@ -129,7 +129,8 @@ class rounds : public detail::round_loop<Group, Tree, detail::round_policies<Eno
         head.call = static_cast<std::uint32_t>(mix64(fingerprint(fold), codings.fingerprint(), sizeof(Index)));
         operands.add_own(head, view, codings.contribution, this->own_key(), own, this->workers().rank(),
                          this->workers().executor());
-        for (const auto& each : this->links().gather()) this->add_child(operands, each, head);
+        for (const auto& each : this->links().gather())
+            operands.roll.error_bound += this->add_child(operands, each, head);
         const auto late = this->links().latecomers();
         operands.roll.late.insert(operands.roll.late.end(), late.begin(), late.end());
         if (this->is_root()) {

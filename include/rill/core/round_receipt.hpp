@@ -34,6 +34,7 @@ struct round_receipt : receipt {
     std::vector<latecomer> late;  ///< that were met since the round before; whoever counts all the same is also in `in`
     std::vector<rank_t> missing;  ///< children of this rank that it did not wait for
     double error_bound = 0;  ///< of rounding on the way, in the Euclidean norm of the fold, if anything was rounded
+    double decoding_error = 0;  ///< of a coded one: the largest ‖a·B − 1‖₂ of any rank that had to do with too few
 };
 
 }  // namespace rill::inline RILL_ABI

@@ -37,7 +37,7 @@ struct batch {
     std::span<const std::uint32_t> rows;
     /// One for each row, of any sign, or none: 1 / rows each, the mean. Loss and gradient are sums of the rows' own,
     /// times their weights; so the gradient of a coded worker is that of its rows, weighted with its coefficients.
-    std::span<const float> weights{};
+    std::span<const double> weights{};
 
     /// The weight of the i-th of `rows`.
     template <std::floating_point T>

@@ -70,9 +70,9 @@ class round_operands {
         if (!codes.is_lossless()) roll.error_bound = distance(content, operands_.back());
     }
 
-    /// A message of a child: its content, which must stay, and its roll, `age` rounds older.
+    /// A message of a child: its content, which must stay, and its roll, `age` rounds older. Returns its error bound.
     template <Executor Exec>
-    void add(const byte_pieces& message, std::size_t dimension, std::uint32_t age, int ranks, const Exec& executor) {
+    double add(const byte_pieces& message, std::size_t dimension, std::uint32_t age, int ranks, const Exec& executor) {
         frame_reader reader(message);
         const frame content = reader.next<T, Index>();
         wire::detail::require(content.head.range == segment{0, dimension}, "of another range than all");
@@ -80,8 +80,8 @@ class round_operands {
         wire::detail::require(reader.done() && numbers.head.codes.indices == index_coding::dense, "no roll at its end");
         const auto of_child = round_roll::from(content_of(numbers, roll_room_).values(), ranks);
         roll.add(of_child, age);
-        roll.error_bound += of_child.error_bound;
         if (!of_child.in.empty()) operands_.push_back(content_of(content, next_room(), executor));
+        return of_child.error_bound;
     }
 
     /// Per coordinate the left fold of what there is; an empty stream where there is nothing.

@@ -103,8 +103,9 @@ class round_loop {
                      "rounds: at the root input and output must be of one size");
     }
 
+    /// Returns the bound of the rounding errors below.
     template <class Operands, class Arrival>
-    void add_child(Operands& operands, const Arrival& from, const wire::header& own) {
+    double add_child(Operands& operands, const Arrival& from, const wire::header& own) {
         const std::string rank = "rank " + std::to_string(from.rank);
         try {
             const wire::header head = frame_reader(from.message.pieces()).peek();
@@ -116,8 +117,8 @@ class round_loop {
                                 (head.dimension == own.dimension && head.element == own.element
                                      ? ", with another fold, compressor or coding"
                                      : ""));
-            operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age, group_->size(),
-                         group_->executor());
+            return operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age,
+                                group_->size(), group_->executor());
         } catch (const protocol_error& e) {
             if (e.culprit() != no_rank) throw;
             links_.fail(failure::protocol, from.rank,
@@ -140,6 +141,7 @@ class round_loop {
         result.late = std::move(roll.late);
         result.missing = links_.missing();
         result.error_bound = roll.error_bound;
+        result.decoding_error = roll.decoding_error;
         return result;
     }
 

@@ -24,6 +24,7 @@ struct round_roll {
     std::vector<contributor> in;
     std::vector<latecomer> late;
     double error_bound = 0;
+    double decoding_error = 0;
 
     double weight() const {
         double sum = 0;
@@ -38,6 +39,7 @@ struct round_roll {
 
     /// Takes up what another one says, whose contributions are `rounds` older than they were.
     void add(const round_roll& other, std::uint32_t rounds = 0) {
+        decoding_error = std::max(decoding_error, other.decoding_error);
         for (contributor each : other.in) {
             each.age += rounds;
             in.push_back(each);
@@ -46,7 +48,9 @@ struct round_roll {
     }
 
     std::vector<std::int64_t> numbers() const {
-        std::vector<std::int64_t> out{std::bit_cast<std::int64_t>(error_bound), static_cast<std::int64_t>(in.size())};
+        std::vector<std::int64_t> out{std::bit_cast<std::int64_t>(error_bound),
+                                      std::bit_cast<std::int64_t>(decoding_error),
+                                      static_cast<std::int64_t>(in.size())};
         for (const contributor& each : in) put(out, each.rank, each.age, std::bit_cast<std::int64_t>(each.weight));
         for (const latecomer& each : late) put(out, each.rank, each.rounds, each.by.ns);
         return out;
@@ -54,19 +58,22 @@ struct round_roll {
 
     /// Any numbers give a roll of ranks below `size`, or throw `protocol_error`.
     static round_roll from(std::span<const std::int64_t> numbers, int size) {
-        wire::detail::require(numbers.size() >= 2 && numbers.size() % 2 == 0, "a roll has pairs of numbers");
+        wire::detail::require(numbers.size() >= first && (numbers.size() - first) % 2 == 0,
+                              "a roll has pairs of numbers");
         round_roll read;
         read.error_bound = std::bit_cast<double>(numbers[0]);
-        wire::detail::require(std::isfinite(read.error_bound) && read.error_bound >= 0, "an error bound is not finite");
-        const std::size_t entries = (numbers.size() - 2) / 2;
-        wire::detail::require(numbers[1] >= 0 && static_cast<std::uint64_t>(numbers[1]) <= entries,
+        read.decoding_error = std::bit_cast<double>(numbers[1]);
+        for (const double error : {read.error_bound, read.decoding_error})
+            wire::detail::require(std::isfinite(error) && error >= 0, "an error bound is not finite");
+        const std::size_t entries = (numbers.size() - first) / 2;
+        wire::detail::require(numbers[2] >= 0 && static_cast<std::uint64_t>(numbers[2]) <= entries,
                               "a roll is shorter than it says");
-        const auto contributors = static_cast<std::size_t>(numbers[1]);
+        const auto contributors = static_cast<std::size_t>(numbers[2]);
         for (std::size_t i = 0; i < entries; ++i) {
-            const auto both = static_cast<std::uint64_t>(numbers[2 + 2 * i]);
+            const auto both = static_cast<std::uint64_t>(numbers[first + 2 * i]);
             const auto rank = static_cast<std::uint32_t>(both), rounds = static_cast<std::uint32_t>(both >> 32U);
             wire::detail::require(rank < static_cast<std::uint32_t>(size), "a roll names a rank that is not there");
-            const std::int64_t other = numbers[3 + 2 * i];
+            const std::int64_t other = numbers[first + 2 * i + 1];
             if (i < contributors) {
                 const auto weight = std::bit_cast<double>(other);
                 wire::detail::require(weight > 0 && weight <= 1e300, "a weight is not finite and positive");
@@ -80,6 +87,8 @@ struct round_roll {
     }
 
   private:
+    static constexpr std::size_t first = 3;  // of the pairs: two errors and a count come before
+
     static void put(std::vector<std::int64_t>& out, rank_t rank, std::uint32_t rounds, std::int64_t other) {
         const std::uint64_t both = static_cast<std::uint64_t>(rounds) << 32U | static_cast<std::uint32_t>(rank);
         out.push_back(static_cast<std::int64_t>(both));
