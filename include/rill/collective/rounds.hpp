@@ -136,13 +136,12 @@ class rounds : public detail::round_loop<Group, Tree, detail::round_policies<Eno
         if (this->is_root()) {
             auto& stage = detail::stage_of<T>(this->workers());
             const std::span<T> result = detail::elements_of_output(output, stage);
-            const auto& folded = operands.fold(dimension, fold, codings.when, this->workers().executor());
-            copy_dense(folded.view(), result, fold.template identity<T>(), this->workers().executor());
+            operands.fold(result, fold, this->workers().executor());
             if constexpr (!Fold::finish_is_trivial)
                 if (!operands.roll.in.empty()) fold.finish(result, operands.roll.weight());
             detail::deliver(std::span<const T>(result), output);
         } else {
-            this->links().hand_up(operands.message(head, dimension, fold, codings, this->workers().executor()));
+            this->links().hand_up(operands.message(head, fold, codings, this->workers().executor()));
         }
         this->links().forget_arrivals();
         return this->describe(std::move(operands.roll));

@@ -16,6 +16,7 @@
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -84,28 +85,30 @@ class round_operands {
         return of_child.error_bound;
     }
 
-    /// Per coordinate the left fold of what there is; an empty stream where there is nothing.
+    /// Per coordinate the left fold of what there is, neutral elements where there is nothing. `target` may be what
+    /// this rank itself contributes.
     template <class Fold, Executor Exec>
-    const stream<T, Index>& fold(std::size_t dimension, const Fold& with, dense_switch when, const Exec& executor) {
+    void fold(std::span<T> target, const Fold& with, const Exec& executor) {
+        const T neutral = with.template identity<T>();
         if (operands_.empty())
-            folded_.clear({0, dimension});
+            std::fill(target.begin(), target.end(), neutral);
         else
-            fold_streams(
-                std::span<const view>(operands_), folded_, [&](T a, T b) { return with.fold(a, b); },
-                with.template identity<T>(), when, scratch_, executor);
-        return folded_;
+            fold_into_dense(
+                std::span<const view>(operands_), target, [&](T a, T b) { return with.fold(a, b); }, neutral, scratch_,
+                executor);
     }
 
     /// All of it as one contribution. What this rank alone contributes travels in its own coding, sums in that of sums.
     template <class Fold, Executor Exec>
-    buffer message(wire::header head, std::size_t dimension, const Fold& with, const stream_codings& codings,
-                   const Exec& executor) {
+    buffer message(wire::header head, const Fold& with, const stream_codings& codings, const Exec& executor) {
         if (operands_.empty() || (operands_.size() == 1 && has_own_)) return with_roll(own_frame_, head, roll);
         tally{roll.weight(), static_cast<std::uint32_t>(roll.in.size()), roll.age()}.describe(head);
-        const auto& sum = fold(dimension, with, codings.when, executor);
+        fold_streams(
+            std::span<const view>(operands_), folded_, [&](T a, T b) { return with.fold(a, b); },
+            with.template identity<T>(), codings.when, scratch_, executor);
         if (codings.partial.is_view())
-            return with_roll(view_frame(head, sum.view(), memory_.take(wire::header_bytes).data()), head, roll);
-        return with_roll(coded_frame(head, sum.view(), codings.partial, {}, memory_, executor), head, roll);
+            return with_roll(view_frame(head, folded_.view(), memory_.take(wire::header_bytes).data()), head, roll);
+        return with_roll(coded_frame(head, folded_.view(), codings.partial, {}, memory_, executor), head, roll);
     }
 
     round_roll roll;

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <rill/coding/any_code.hpp>
+#include <rill/coding/default_code.hpp>
+#include <rill/collective/coded_allocation.hpp>
+#include <rill/collective/coded_reduce.hpp>
+#include <rill/core/types.hpp>
+#include <rill/topology/regular_tree.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace rill::inline RILL_ABI::system {
+
+/// The (width, depth)-regular tree of workers and how many children a parent does without.
+struct coded_reduce_options {
+    int width = 2;
+    int depth = 1;
+    int stragglers = 0;
+};
+
+/// What all ranks of CodedReduce have alike: give tree and code to a `rill::coded_reduce`, the allocation to each
+/// rank's `train::coded_batch`.
+struct coded_reduce_plan {
+    topology::regular_tree tree;
+    codes::any_code code;
+    coded_allocation allocation;
+    std::string reason;  ///< why this code: `codes::default_code`
+};
+
+/// CodedReduce (Reisizadeh et al. 2022) over so many points, with messages of T. Deviation: the code is the library's
+/// default for its numbers and T, because a random one loses the digits of floats.
+template <std::floating_point T = float>
+coded_reduce_plan coded_reduce(const coded_reduce_options& chosen, std::size_t points) {
+    const topology::regular_tree tree{chosen.width, chosen.depth};
+    codes::code_choice choice = codes::default_code(chosen.width, chosen.stragglers, element_type_of<T>);
+    coded_allocation allocation(tree, choice.code, points);
+    return {tree, std::move(choice.code), std::move(allocation), std::move(choice.reason)};
+}
+
+/// Gradient coding at one master (Tandon et al. 2017): CodedReduce on a tree of depth 1.
+template <std::floating_point T = float>
+coded_reduce_plan gradient_coding(int workers, int stragglers, std::size_t points) {
+    return coded_reduce<T>({.width = workers, .depth = 1, .stragglers = stragglers}, points);
+}
+
+}  // namespace rill::inline RILL_ABI::system

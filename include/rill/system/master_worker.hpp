@@ -1,0 +1,29 @@
+#pragma once
+
+#include <rill/collective/rounds.hpp>
+#include <rill/straggler/fastest.hpp>
+#include <rill/straggler/wait_all.hpp>
+#include <rill/topology/star.hpp>
+
+namespace rill::inline RILL_ABI::system {
+
+/// A master that waits for every worker: the uncoded baseline of gradient coding.
+template <class Group>
+using master_worker = rounds<Group, topology::star, straggler::wait_all>;
+
+/// A master that goes on with the workers that come first and drops what comes later: SGD that ignores the slowest.
+template <class Group>
+using fastest_workers = rounds<Group, topology::star, straggler::fastest>;
+
+template <class Group>
+master_worker<Group> uncoded_master_worker(Group& workers) {
+    return master_worker<Group>(workers, {});
+}
+
+/// Without the `ignored` slowest of all ranks but the master.
+template <class Group>
+fastest_workers<Group> sgd_ignoring_slowest(Group& workers, int ignored) {
+    return fastest_workers<Group>(workers, {}, {.count = workers.size() - 1 - ignored});
+}
+
+}  // namespace rill::inline RILL_ABI::system
