@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rill/core/arena.hpp>
+#include <rill/core/buffer_shelf.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/channel.hpp>

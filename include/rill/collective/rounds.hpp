@@ -55,8 +55,9 @@ namespace rill::inline RILL_ABI {
 /// - Bits: per coordinate the left fold of the contributions by rank, each level of the tree for itself, own first; so
 ///   they depend on who was in, not on who came first.
 ///
-/// Cost of a round: N elements down and N up on each edge, and 16 bytes for each rank below it; each rank that has
-/// children holds a copy of the state, and contributions until it folds them. Handed over messages are allocated.
+/// Cost of a round: N elements down and N up on each edge, and 16 bytes for each rank below it; a rank that has
+/// children holds the state, the root a copy of it where somebody is late, and contributions until they are folded.
+/// Messages are handed over: each is a copy, made in memory of earlier ones (`buffer_shelf`).
 ///
 /// Making one is collective, over a group whose own collectives can be called in between; it must not outlive that.
 template <class Group, AggregationTree Tree, Completion Enough = straggler::wait_all, Staleness Age = straggler::fresh,

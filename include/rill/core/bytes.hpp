@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/core/buffer_shelf.hpp>
 #include <rill/core/config.hpp>
 
 #include <cstddef>
@@ -47,8 +48,24 @@ struct aligned_allocator {
 template <class T>
 using aligned_vector = std::vector<T, aligned_allocator<T>>;
 
+/// The same from the thread's `buffer_shelf`.
+template <class T>
+struct shelf_allocator : aligned_allocator<T> {
+    static_assert(aligned_allocator<T>::alignment == static_cast<std::size_t>(buffer_shelf::alignment));
+
+    shelf_allocator() = default;
+    template <class U>
+    shelf_allocator(const shelf_allocator<U>&) noexcept {}
+
+    T* allocate(std::size_t n) {
+        if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
+        return static_cast<T*>(buffer_shelf::take(n * sizeof(T)));
+    }
+    void deallocate(T* p, std::size_t n) noexcept { buffer_shelf::give_back(p, n * sizeof(T)); }
+};
+
 /// An owned message.
-using buffer = aligned_vector<std::byte>;
+using buffer = std::vector<std::byte, shelf_allocator<std::byte>>;
 
 /// A message as its parts, in order. The parts of a frame (header, indices, values) are sent from where they lie.
 class byte_pieces {

@@ -18,8 +18,8 @@ enum class operation : std::uint8_t {
     reduce = 5,
     broadcast = 6,
     barrier = 7,
-    next_round = 8,   ///< a state that begins a round
-    contribute = 9,   ///< to a round
+    next_round = 8,  ///< a state that begins a round
+    contribute = 9,  ///< to a round
     end_rounds = 10
 };
 

@@ -91,14 +91,16 @@ class round_links {
     void begin(const wire::header& head, byte_view values) {
         begin_round(round_ + 1);
         state_head_ = head;
-        if (!is_leaf()) keep_state(byte_pieces(values));
+        state_ = byte_pieces(values);
         absorb();
         await_trigger();
         give_state();
+        keep_state_for_latecomers();
     }
 
     /// Elsewhere: the newest state, or nothing when rounds have ended. Its frame is valid, its content not looked at.
-    std::optional<message> take_newest() {
+    /// It stays until the next one.
+    const message* take_newest() {
         const time_point entered = net().now(), half = entered + blame_.patience() / 2;
         while (true) {
             auto newest = receive_state(half);
@@ -113,14 +115,15 @@ class round_links {
             learn_fates(head);
             if (head.kind == operation::end_rounds) {
                 end(blame_.patience());
-                return std::nullopt;
+                return nullptr;
             }
             begin_round(head.epoch);
             state_head_ = head;
-            if (!is_leaf()) keep_state(content_behind_header(newest->pieces()));
+            state_message_ = std::move(newest);
+            state_ = content_behind_header(state_message_->pieces());
             absorb();
             give_state();
-            return newest;
+            return &*state_message_;
         }
     }
 
@@ -209,10 +212,15 @@ class round_links {
         in_.clear();
     }
 
-    void keep_state(const byte_pieces& values) {
-        state_.resize(wire::header_bytes + values.size_bytes());
-        auto to = state_.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes);
-        for (const byte_view piece : values) to = std::copy(piece.begin(), piece.end(), to);
+    /// The caller's own state may change from now on.
+    void keep_state_for_latecomers() {
+        const auto is_late = [this](const link_state& l) { return l.given != round_; };
+        if (std::none_of(links_.begin(), links_.end(), is_late)) return;
+        const byte_pieces given = state_;
+        kept_state_.resize(given.size_bytes());
+        auto to = kept_state_.begin();
+        for (const byte_view piece : given) to = std::copy(piece.begin(), piece.end(), to);
+        state_ = byte_pieces(kept_state_);
     }
     static byte_pieces content_behind_header(const byte_pieces& message) {
         byte_pieces content;
@@ -251,11 +259,11 @@ class round_links {
         head.epoch = static_cast<std::uint32_t>(round_);
         head.number = link.answered;
         head.contributors = link.latest == fate::out ? 0 : 1;
-        buffer bytes(has_values ? state_.size() : wire::header_bytes);
+        const byte_pieces values = has_values ? state_ : byte_pieces{};
+        buffer bytes(wire::header_bytes + values.size_bytes());
         wire::encode(head, bytes.data());
-        if (has_values)
-            std::copy(state_.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes), state_.end(),
-                      bytes.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes));
+        auto to = bytes.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes);
+        for (const byte_view piece : values) to = std::copy(piece.begin(), piece.end(), to);
         const std::size_t size = bytes.size();
         if (!net().post(children_[child], on_links(), std::move(bytes), until)) return false;
         count_sent(size);
@@ -424,7 +432,9 @@ class round_links {
     std::vector<link_state> links_;
     std::vector<rank_t> ready_;
     wire::header state_head_{};
-    buffer state_;  // room for a header, and the values
+    byte_pieces state_;                     // the values of the round's state, wherever they lie
+    std::optional<message> state_message_;  // from the parent, which holds them
+    buffer kept_state_;                     // at the root, where a child may need them later
     std::uint64_t round_ = 0;
     std::uint64_t answered_ = 0;
     bool was_in_ = false;

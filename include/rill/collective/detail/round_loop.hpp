@@ -198,8 +198,8 @@ class round_loop {
 
     template <class T>
     bool take(std::span<T> state) {
-        const auto newest = links_.take_newest();
-        if (!newest) return false;
+        const auto* const newest = links_.take_newest();
+        if (newest == nullptr) return false;
         const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
         if (values.head.count != state.size())
             links_.fail(failure::mismatch, group_->rank(),

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <new>
+#include <utility>
+
+namespace rill::inline RILL_ABI {
+
+/// Where a thread keeps the memory of large messages that it has done with, for those that it will send. The first
+/// touch of fresh memory costs more than a copy; and whoever takes part in an exchange lets go of as much as it sends.
+///
+/// Memory comes in sizes of which there are eight between powers of two, from `least` bytes on; at most `places` pieces
+/// and `most` bytes lie here, the rest goes back to the system. Never shared between threads; under the address
+/// sanitizer nothing is kept, so that it sees what is used after it was freed.
+class buffer_shelf {
+  public:
+    static constexpr std::size_t least = std::size_t{1} << 16;
+    static constexpr std::size_t most = std::size_t{1} << 28;
+    static constexpr std::size_t places = 64;
+    static constexpr std::align_val_t alignment{64};
+#if defined(__SANITIZE_ADDRESS__)
+    static constexpr bool keeps = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+    static constexpr bool keeps = false;
+#else
+    static constexpr bool keeps = true;
+#endif
+#else
+    static constexpr bool keeps = true;
+#endif
+
+    /// The size of the memory in which `size` bytes lie.
+    static constexpr std::size_t room_for(std::size_t size) {
+        if (size < least) return size;
+        const std::size_t step = std::bit_floor(size - 1) / 8;
+        return (size + step - 1) / step * step;
+    }
+
+    static void* take(std::size_t size) {
+        const std::size_t room = room_for(size);
+        if (buffer_shelf* const own = of_this_thread(room))
+            if (void* const kept = own->find(room)) return kept;
+        return ::operator new(room, alignment);
+    }
+    /// Of as many bytes as were taken.
+    static void give_back(void* memory, std::size_t size) noexcept {
+        const std::size_t room = room_for(size);
+        buffer_shelf* const own = of_this_thread(room);
+        if (own == nullptr || !own->keep(memory, room)) ::operator delete(memory, alignment);
+    }
+
+    buffer_shelf() = default;
+    buffer_shelf(const buffer_shelf&) = delete;
+    buffer_shelf& operator=(const buffer_shelf&) = delete;
+    ~buffer_shelf() {
+        is_gone = true;
+        for (std::size_t i = 0; i < count_; ++i) ::operator delete(kept_[i].memory, alignment);
+    }
+
+  private:
+    struct piece {
+        void* memory;
+        std::size_t room;
+    };
+
+    /// None for what is small, and where the thread has ended but for what its last objects let go.
+    static buffer_shelf* of_this_thread(std::size_t room) {
+        if (!keeps || room < least || is_gone) return nullptr;
+        thread_local buffer_shelf own;
+        return &own;
+    }
+
+    void* find(std::size_t room) {
+        for (std::size_t i = count_; i-- > 0;)
+            if (kept_[i].room == room) {
+                bytes_ -= room;
+                return std::exchange(kept_[i], kept_[--count_]).memory;
+            }
+        return nullptr;
+    }
+    bool keep(void* memory, std::size_t room) {
+        if (count_ == places || room > most - bytes_) return false;
+        kept_[count_++] = {memory, room};
+        bytes_ += room;
+        return true;
+    }
+
+    static inline thread_local bool is_gone = false;
+
+    std::array<piece, places> kept_{};
+    std::size_t count_ = 0;
+    std::size_t bytes_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI

@@ -1,0 +1,54 @@
+#include <rill/core/buffer_shelf.hpp>
+#include <rill/core/bytes.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+using rill::buffer;
+using rill::buffer_shelf;
+
+TEST_CASE("buffer_shelf: rooms are at most an eighth larger, and fixed points") {
+    for (std::size_t size = 1; size < (std::size_t{1} << 22); size += 1 + size / 97) {
+        const std::size_t room = buffer_shelf::room_for(size);
+        CHECK(room >= size);
+        CHECK(room <= size + size / 8);
+        CHECK(buffer_shelf::room_for(room) == room);
+        CHECK(buffer_shelf::room_for(size + 1) >= room);
+        if (size < buffer_shelf::least) CHECK(room == size);
+    }
+}
+
+TEST_CASE("buffer_shelf: a large buffer lies where an earlier one of its size did") {
+    if (!buffer_shelf::keeps) return;
+    constexpr std::size_t size = buffer_shelf::least * 3 + 5;
+    buffer first(size);
+    const std::byte* const place = first.data();
+    CHECK(reinterpret_cast<std::uintptr_t>(place) % 64 == 0);
+    buffer moved = std::move(first);
+    CHECK(moved.data() == place);
+    moved = buffer();
+    buffer other(size * 2);
+    CHECK(other.data() != place);
+    const buffer again(size - 1);  // of the same room
+    CHECK(again.data() == place);
+}
+
+TEST_CASE("buffer_shelf: what does not fit goes back, and buffers of all sizes hold what is written") {
+    std::vector<buffer> all;
+    for (int turn = 0; turn < 3; ++turn) {
+        for (std::size_t i = 0; i < buffer_shelf::places + 10; ++i) {
+            all.emplace_back(buffer_shelf::least + i * 1000, std::byte(i));
+            all.emplace_back(i * 10, std::byte(i));
+        }
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (all[i].empty()) continue;
+            CHECK(all[i].front() == std::byte(i / 2));
+            CHECK(all[i].back() == std::byte(i / 2));
+        }
+        all.clear();
+    }
+}
