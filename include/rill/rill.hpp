@@ -36,6 +36,7 @@
 
 #include <rill/kernel/bf16.hpp>
 #include <rill/kernel/bucket_select.hpp>
+#include <rill/kernel/combine.hpp>
 #include <rill/kernel/copy.hpp>
 #include <rill/kernel/fold.hpp>
 #include <rill/kernel/index_bitmap.hpp>
@@ -101,6 +102,7 @@
 #include <rill/collective/bucket_exchange.hpp>
 #include <rill/collective/bucket_plan.hpp>
 #include <rill/collective/coded_allocation.hpp>
+#include <rill/collective/coded_reduce.hpp>
 #include <rill/collective/fusion.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/group_options.hpp>

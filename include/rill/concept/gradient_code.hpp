@@ -19,6 +19,8 @@ namespace rill::inline RILL_ABI {
 /// for `survivors[i]`; a set that is not decodable breaks its contract. `approximate_row` does the same for any set,
 /// with the a of least ‖a·B − 1‖₂, which it returns.
 ///
+/// A code of which fewer may be enough says so by `least_survivors()`: with fewer than that nobody need ask.
+///
 /// Codes are immutable: several threads may ask one at the same time, and the same survivors get the same bits always.
 template <class C>
 concept GradientCode =
