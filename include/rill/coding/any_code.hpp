@@ -19,9 +19,7 @@ class any_code {
     int workers() const { return dual_ ? dual_->workers() : group_->workers(); }
     int partitions() const { return dual_ ? dual_->partitions() : group_->partitions(); }
     int stragglers() const { return dual_ ? dual_->stragglers() : group_->stragglers(); }
-    int least_survivors() const {
-        return dual_ ? dual_->workers() - dual_->stragglers() : group_->least_survivors();
-    }
+    int least_survivors() const { return dual_ ? dual_->workers() - dual_->stragglers() : group_->least_survivors(); }
     std::span<const int> partitions_of(int worker) const {
         return dual_ ? dual_->partitions_of(worker) : group_->partitions_of(worker);
     }
