@@ -72,6 +72,99 @@
 /// Everything lives in `namespace rill::inline RILL_ABI`: its name carries the contract level and the instruction set.
 #define RILL_ABI RILL_DETAIL_JOIN(contracts_, RILL_CONTRACTS, RILL_DETAIL_ISA)
 
+// ===== rill/core/buffer_shelf.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Where a thread keeps the memory of large messages that it has done with, for those that it will send. The first
+/// touch of fresh memory costs more than a copy; and whoever takes part in an exchange lets go of as much as it sends.
+///
+/// Memory comes in sizes of which there are eight between powers of two, from `least` bytes on; at most `places` pieces
+/// and `most` bytes lie here, the rest goes back to the system. Never shared between threads; under the address
+/// sanitizer nothing is kept, so that it sees what is used after it was freed.
+class buffer_shelf {
+  public:
+    static constexpr std::size_t least = std::size_t{1} << 16;
+    static constexpr std::size_t most = std::size_t{1} << 28;
+    static constexpr std::size_t places = 64;
+    static constexpr std::align_val_t alignment{64};
+#if defined(__SANITIZE_ADDRESS__)
+    static constexpr bool keeps = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+    static constexpr bool keeps = false;
+#else
+    static constexpr bool keeps = true;
+#endif
+#else
+    static constexpr bool keeps = true;
+#endif
+
+    /// The size of the memory in which `size` bytes lie.
+    static constexpr std::size_t room_for(std::size_t size) {
+        if (size < least) return size;
+        const std::size_t step = std::bit_floor(size - 1) / 8;
+        return (size + step - 1) / step * step;
+    }
+
+    static void* take(std::size_t size) {
+        const std::size_t room = room_for(size);
+        if (buffer_shelf* const own = of_this_thread(room))
+            if (void* const kept = own->find(room)) return kept;
+        return ::operator new(room, alignment);
+    }
+    /// Of as many bytes as were taken.
+    static void give_back(void* memory, std::size_t size) noexcept {
+        const std::size_t room = room_for(size);
+        buffer_shelf* const own = of_this_thread(room);
+        if (own == nullptr || !own->keep(memory, room)) ::operator delete(memory, alignment);
+    }
+
+    buffer_shelf() = default;
+    buffer_shelf(const buffer_shelf&) = delete;
+    buffer_shelf& operator=(const buffer_shelf&) = delete;
+    ~buffer_shelf() {
+        is_gone = true;
+        for (std::size_t i = 0; i < count_; ++i) ::operator delete(kept_[i].memory, alignment);
+    }
+
+  private:
+    struct piece {
+        void* memory;
+        std::size_t room;
+    };
+
+    /// None for what is small, and where the thread has ended but for what its last objects let go.
+    static buffer_shelf* of_this_thread(std::size_t room) {
+        if (!keeps || room < least || is_gone) return nullptr;
+        thread_local buffer_shelf own;
+        return &own;
+    }
+
+    void* find(std::size_t room) {
+        for (std::size_t i = count_; i-- > 0;)
+            if (kept_[i].room == room) {
+                bytes_ -= room;
+                return std::exchange(kept_[i], kept_[--count_]).memory;
+            }
+        return nullptr;
+    }
+    bool keep(void* memory, std::size_t room) {
+        if (count_ == places || room > most - bytes_) return false;
+        kept_[count_++] = {memory, room};
+        bytes_ += room;
+        return true;
+    }
+
+    static inline thread_local bool is_gone = false;
+
+    std::array<piece, places> kept_{};
+    std::size_t count_ = 0;
+    std::size_t bytes_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI
+
 // ===== rill/core/bytes.hpp
 
 namespace rill::inline RILL_ABI {
@@ -113,8 +206,24 @@ struct aligned_allocator {
 template <class T>
 using aligned_vector = std::vector<T, aligned_allocator<T>>;
 
+/// The same from the thread's `buffer_shelf`.
+template <class T>
+struct shelf_allocator : aligned_allocator<T> {
+    static_assert(aligned_allocator<T>::alignment == static_cast<std::size_t>(buffer_shelf::alignment));
+
+    shelf_allocator() = default;
+    template <class U>
+    shelf_allocator(const shelf_allocator<U>&) noexcept {}
+
+    T* allocate(std::size_t n) {
+        if (n > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
+        return static_cast<T*>(buffer_shelf::take(n * sizeof(T)));
+    }
+    void deallocate(T* p, std::size_t n) noexcept { buffer_shelf::give_back(p, n * sizeof(T)); }
+};
+
 /// An owned message.
-using buffer = aligned_vector<std::byte>;
+using buffer = std::vector<std::byte, shelf_allocator<std::byte>>;
 
 /// A message as its parts, in order. The parts of a frame (header, indices, values) are sent from where they lie.
 class byte_pieces {
@@ -368,8 +477,8 @@ enum class operation : std::uint8_t {
     reduce = 5,
     broadcast = 6,
     barrier = 7,
-    next_round = 8,   ///< a state that begins a round
-    contribute = 9,   ///< to a round
+    next_round = 8,  ///< a state that begins a round
+    contribute = 9,  ///< to a round
     end_rounds = 10
 };
 
@@ -817,6 +926,7 @@ struct round_receipt : receipt {
     std::vector<latecomer> late;  ///< that were met since the round before; whoever counts all the same is also in `in`
     std::vector<rank_t> missing;  ///< children of this rank that it did not wait for
     double error_bound = 0;  ///< of rounding on the way, in the Euclidean norm of the fold, if anything was rounded
+    double decoding_error = 0;  ///< of a coded one: the largest ‖a·B − 1‖₂ of any rank that had to do with too few
 };
 
 }  // namespace rill::inline RILL_ABI
@@ -1054,6 +1164,8 @@ namespace rill::inline RILL_ABI {
 /// outside of it; any `workers() - stragglers()` of them are. `decoding_row(survivors, row)` writes such an a, `row[i]`
 /// for `survivors[i]`; a set that is not decodable breaks its contract. `approximate_row` does the same for any set,
 /// with the a of least ‖a·B − 1‖₂, which it returns.
+///
+/// A code of which fewer may be enough says so by `least_survivors()`: with fewer than that nobody need ask.
 ///
 /// Codes are immutable: several threads may ask one at the same time, and the same survivors get the same bits always.
 template <class C>
@@ -2431,61 +2543,6 @@ std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k
 
 }  // namespace rill::inline RILL_ABI::kernel
 
-// ===== rill/kernel/copy.hpp
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
-namespace rill::inline RILL_ABI::kernel {
-
-namespace detail {
-
-/// From this many bytes on a copy goes past the caches: a target that no cache holds would only be read to be
-/// overwritten, and drive out what others still need.
-inline constexpr std::size_t least_streamed_copy = std::size_t{1} << 19;
-
-#if defined(__SSE2__)
-/// Copies whole lines to `target`, which lies on one, without reading it.
-inline void stream_lines(const unsigned char* source, unsigned char* target, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; i += 64) {
-        const auto* const from = reinterpret_cast<const __m128i*>(source + i);
-        auto* const to = reinterpret_cast<__m128i*>(target + i);
-        const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
-        const __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
-        _mm_stream_si128(to, a);
-        _mm_stream_si128(to + 1, b);
-        _mm_stream_si128(to + 2, c);
-        _mm_stream_si128(to + 3, d);
-    }
-    _mm_sfence();  // such stores are not ordered by what publishes them to other threads
-}
-#endif
-
-}  // namespace detail
-
-/// Copies `source` to `target`, which is as long and does not overlap it.
-template <Element T>
-void copy(std::span<const T> source, std::span<T> target) {
-    RILL_EXPECTS(source.size() == target.size(), "copy: source and target differ in length");
-    std::size_t first = 0, last = 0;
-#if defined(__SSE2__)
-    constexpr std::size_t line = 64;
-    if (target.size_bytes() >= detail::least_streamed_copy) {
-        first = (line - reinterpret_cast<std::uintptr_t>(target.data()) % line) % line / sizeof(T);
-        last = first + (target.size() - first) * sizeof(T) / line * line / sizeof(T);
-        const auto bytes = std::as_bytes(source.subspan(first, last - first));
-        detail::stream_lines(reinterpret_cast<const unsigned char*>(bytes.data()),
-                             reinterpret_cast<unsigned char*>(target.data() + first), bytes.size());
-    }
-#endif
-    std::copy_n(source.begin(), first, target.begin());
-    std::copy(source.begin() + static_cast<std::ptrdiff_t>(last), source.end(),
-              target.begin() + static_cast<std::ptrdiff_t>(last));
-}
-
-}  // namespace rill::inline RILL_ABI::kernel
-
 // ===== rill/kernel/fold.hpp
 
 // Folds of dense vectors.
@@ -2551,6 +2608,118 @@ template <Element T, class Fold>
 void fold_dense(std::span<T> acc, std::span<const T> x, Fold&& fold) {
     const std::span<const T> inputs[] = {acc, x};
     fold_dense_k<T>(inputs, acc, fold);
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/combine.hpp
+
+// Linear combinations of dense vectors.
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// acc += factor * x, the product rounded by itself: no build makes one rounding of the two.
+template <std::floating_point T>
+void add_multiple(T* acc, const T* x, T factor) {
+    for (std::size_t i = 0; i < fold_block; i += block) {
+        T product[block];
+        for (std::size_t j = 0; j < block; ++j) product[j] = factor * x[i + j];
+        round_here(product);
+        for (std::size_t j = 0; j < block; ++j) acc[i + j] += product[j];
+    }
+}
+
+/// The entries of `part`, which begins at a multiple of blocks.
+template <std::floating_point T>
+void combine_part(std::span<const std::span<const T>> inputs, std::span<const T> factors, segment part,
+                  std::span<T> out) {
+    alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
+    alignas(64) T rest[fold_block];
+    for (std::size_t i = part.begin; i < part.end; i += fold_block) {
+        const std::size_t count = std::min(fold_block, part.end - i);
+        std::fill_n(acc, fold_block, T{0});
+        for (std::size_t k = 0; k < inputs.size(); ++k) {
+            const T* x = inputs[k].data() + i;
+            if (count < fold_block)
+                x = rest, std::fill(std::copy_n(inputs[k].data() + i, count, rest), rest + fold_block, T{0});
+            add_multiple(acc, x, factors[k]);
+        }
+        std::copy_n(acc, count, out.data() + i);
+    }
+}
+
+}  // namespace detail
+
+/// out[i] = Σ factors[k] · inputs[k][i], in the order of the inputs, each product and each sum rounded. No inputs give
+/// zeros.
+///
+/// All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one otherwise. Cost: one pass
+/// over the inputs and the output.
+template <std::floating_point T, Executor Exec = serial>
+void combine_k(std::span<const std::span<const T>> inputs, std::span<const T> factors, std::span<T> out,
+               const Exec& executor = {}) {
+    RILL_EXPECTS(inputs.size() == factors.size(), "combine_k: a factor for each input");
+    for ([[maybe_unused]] const auto& input : inputs)
+        RILL_EXPECTS(input.size() == out.size(), "combine_k: an input differs in length from the output");
+    run_tasks(executor, tasks_for(executor, out.size(), detail::fold_block),
+              [&](segment part) { detail::combine_part(inputs, factors, part, out); });
+}
+
+}  // namespace rill::inline RILL_ABI::kernel
+
+// ===== rill/kernel/copy.hpp
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// From this many bytes on a copy goes past the caches: a target that no cache holds would only be read to be
+/// overwritten, and drive out what others still need.
+inline constexpr std::size_t least_streamed_copy = std::size_t{1} << 19;
+
+#if defined(__SSE2__)
+/// Copies whole lines to `target`, which lies on one, without reading it.
+inline void stream_lines(const unsigned char* source, unsigned char* target, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; i += 64) {
+        const auto* const from = reinterpret_cast<const __m128i*>(source + i);
+        auto* const to = reinterpret_cast<__m128i*>(target + i);
+        const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
+        const __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
+        _mm_stream_si128(to, a);
+        _mm_stream_si128(to + 1, b);
+        _mm_stream_si128(to + 2, c);
+        _mm_stream_si128(to + 3, d);
+    }
+    _mm_sfence();  // such stores are not ordered by what publishes them to other threads
+}
+#endif
+
+}  // namespace detail
+
+/// Copies `source` to `target`, which is as long and does not overlap it.
+template <Element T>
+void copy(std::span<const T> source, std::span<T> target) {
+    RILL_EXPECTS(source.size() == target.size(), "copy: source and target differ in length");
+    std::size_t first = 0, last = 0;
+#if defined(__SSE2__)
+    constexpr std::size_t line = 64;
+    if (target.size_bytes() >= detail::least_streamed_copy) {
+        first = (line - reinterpret_cast<std::uintptr_t>(target.data()) % line) % line / sizeof(T);
+        last = first + (target.size() - first) * sizeof(T) / line * line / sizeof(T);
+        const auto bytes = std::as_bytes(source.subspan(first, last - first));
+        detail::stream_lines(reinterpret_cast<const unsigned char*>(bytes.data()),
+                             reinterpret_cast<unsigned char*>(target.data() + first), bytes.size());
+    }
+#endif
+    std::copy_n(source.begin(), first, target.begin());
+    std::copy(source.begin() + static_cast<std::ptrdiff_t>(last), source.end(),
+              target.begin() + static_cast<std::ptrdiff_t>(last));
 }
 
 }  // namespace rill::inline RILL_ABI::kernel
@@ -9982,6 +10151,1156 @@ inline std::string to_string(const coded_allocation& allocation) {
 
 }  // namespace rill::inline RILL_ABI
 
+// ===== rill/collective/detail/round_roll.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Who stands behind a contribution, and who came late below: a second frame of numbers in its message.
+struct round_roll {
+    std::vector<contributor> in;
+    std::vector<latecomer> late;
+    double error_bound = 0;
+    double decoding_error = 0;
+
+    double weight() const {
+        double sum = 0;
+        for (const contributor& each : in) sum += each.weight;
+        return sum;
+    }
+    std::uint32_t age() const {
+        std::uint32_t most = 0;
+        for (const contributor& each : in) most = each.age > most ? each.age : most;
+        return most;
+    }
+
+    /// Takes up what another one says, whose contributions are `rounds` older than they were.
+    void add(const round_roll& other, std::uint32_t rounds = 0) {
+        decoding_error = std::max(decoding_error, other.decoding_error);
+        for (contributor each : other.in) {
+            each.age += rounds;
+            in.push_back(each);
+        }
+        late.insert(late.end(), other.late.begin(), other.late.end());
+    }
+
+    std::vector<std::int64_t> numbers() const {
+        std::vector<std::int64_t> out{std::bit_cast<std::int64_t>(error_bound),
+                                      std::bit_cast<std::int64_t>(decoding_error),
+                                      static_cast<std::int64_t>(in.size())};
+        for (const contributor& each : in) put(out, each.rank, each.age, std::bit_cast<std::int64_t>(each.weight));
+        for (const latecomer& each : late) put(out, each.rank, each.rounds, each.by.ns);
+        return out;
+    }
+
+    /// Any numbers give a roll of ranks below `size`, or throw `protocol_error`.
+    static round_roll from(std::span<const std::int64_t> numbers, int size) {
+        wire::detail::require(numbers.size() >= first && (numbers.size() - first) % 2 == 0,
+                              "a roll has pairs of numbers");
+        round_roll read;
+        read.error_bound = std::bit_cast<double>(numbers[0]);
+        read.decoding_error = std::bit_cast<double>(numbers[1]);
+        for (const double error : {read.error_bound, read.decoding_error})
+            wire::detail::require(std::isfinite(error) && error >= 0, "an error bound is not finite");
+        const std::size_t entries = (numbers.size() - first) / 2;
+        wire::detail::require(numbers[2] >= 0 && static_cast<std::uint64_t>(numbers[2]) <= entries,
+                              "a roll is shorter than it says");
+        const auto contributors = static_cast<std::size_t>(numbers[2]);
+        for (std::size_t i = 0; i < entries; ++i) {
+            const auto both = static_cast<std::uint64_t>(numbers[first + 2 * i]);
+            const auto rank = static_cast<std::uint32_t>(both), rounds = static_cast<std::uint32_t>(both >> 32U);
+            wire::detail::require(rank < static_cast<std::uint32_t>(size), "a roll names a rank that is not there");
+            const std::int64_t other = numbers[first + 2 * i + 1];
+            if (i < contributors) {
+                const auto weight = std::bit_cast<double>(other);
+                wire::detail::require(weight > 0 && weight <= 1e300, "a weight is not finite and positive");
+                read.in.push_back({static_cast<rank_t>(rank), rounds, weight});
+            } else {
+                wire::detail::require(other >= 0, "nobody is late by less than nothing");
+                read.late.push_back({static_cast<rank_t>(rank), rounds, duration(other)});
+            }
+        }
+        return read;
+    }
+
+  private:
+    static constexpr std::size_t first = 3;  // of the pairs: two errors and a count come before
+
+    static void put(std::vector<std::int64_t>& out, rank_t rank, std::uint32_t rounds, std::int64_t other) {
+        const std::uint64_t both = static_cast<std::uint64_t>(rounds) << 32U | static_cast<std::uint32_t>(rank);
+        out.push_back(static_cast<std::int64_t>(both));
+        out.push_back(other);
+    }
+};
+
+/// One message of a frame and, behind it, the roll.
+inline buffer with_roll(const byte_pieces& content, const wire::header& head, const round_roll& roll) {
+    const std::vector<std::int64_t> numbers = roll.numbers();
+    wire::header of_roll{.kind = head.kind, .epoch = head.epoch, .context = head.context, .dimension = numbers.size()};
+    wire::header_block block;
+    const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, std::span<const std::int64_t>(numbers));
+    const byte_pieces second = view_frame(of_roll, view, block.data());
+    const std::size_t first_size = content.size_bytes();
+    const std::size_t padded = (first_size + frame_alignment - 1) / frame_alignment * frame_alignment;
+    buffer message(padded + second.size_bytes());
+    auto to = message.begin();
+    for (const byte_view piece : content) to = std::copy(piece.begin(), piece.end(), to);
+    to = std::fill_n(to, padded - first_size, std::byte{0});
+    for (const byte_view piece : second) to = std::copy(piece.begin(), piece.end(), to);
+    return message;
+}
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/detail/round_fold.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// How far the values of two views of the same coordinates are apart, in the Euclidean norm.
+template <Element T, IndexType Index>
+double distance(const stream_view<T, Index>& a, const stream_view<T, Index>& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.count(); ++i) {
+        const double difference = static_cast<double>(a.values()[i]) - static_cast<double>(b.values()[i]);
+        sum += difference * difference;
+    }
+    return std::sqrt(sum);
+}
+
+/// The contributions that a rank has gathered, decoded; its own among them, as the others would decode it.
+template <Element T, IndexType Index>
+class round_operands {
+  public:
+    using view = stream_view<T, Index>;
+
+    void clear() {
+        operands_.clear();
+        has_own_ = false;
+        rooms_used_ = 0;
+        memory_.reset();
+        roll = {};
+    }
+
+    std::span<const view> views() const { return operands_; }
+
+    /// What this rank contributes, if its weight is not 0, comes before all that is added.
+    template <Executor Exec>
+    void add_own(wire::header head, const view& content, const coding& codes, random_key key, const contribution& own,
+                 rank_t rank, const Exec& executor) {
+        tally::of(own).describe(head);
+        if (codes.is_view())
+            own_frame_ = view_frame(head, content, memory_.take(wire::header_bytes).data());
+        else
+            own_frame_ = byte_pieces(coded_frame(head, content, codes, key, memory_, executor));
+        if (own.weight == 0) return;
+        has_own_ = true;
+        roll.in.push_back({rank, own.age, own.weight});
+        operands_.push_back(codes.is_lossless()
+                                ? content
+                                : content_of(frame_reader(own_frame_).next<T, Index>(), next_room(), executor));
+        if (!codes.is_lossless()) roll.error_bound = distance(content, operands_.back());
+    }
+
+    /// A message of a child: its content, which must stay, and its roll, `age` rounds older. Returns its error bound.
+    template <Executor Exec>
+    double add(const byte_pieces& message, std::size_t dimension, std::uint32_t age, int ranks, const Exec& executor) {
+        frame_reader reader(message);
+        const frame content = reader.next<T, Index>();
+        wire::detail::require(content.head.range == segment{0, dimension}, "of another range than all");
+        const frame numbers = reader.next<std::int64_t, std::uint32_t>();
+        wire::detail::require(reader.done() && numbers.head.codes.indices == index_coding::dense, "no roll at its end");
+        const auto of_child = round_roll::from(content_of(numbers, roll_room_).values(), ranks);
+        roll.add(of_child, age);
+        if (!of_child.in.empty()) operands_.push_back(content_of(content, next_room(), executor));
+        return of_child.error_bound;
+    }
+
+    /// Per coordinate the left fold of what there is, neutral elements where there is nothing. `target` may be what
+    /// this rank itself contributes.
+    template <class Fold, Executor Exec>
+    void fold(std::span<T> target, const Fold& with, const Exec& executor) {
+        const T neutral = with.template identity<T>();
+        if (operands_.empty())
+            std::fill(target.begin(), target.end(), neutral);
+        else
+            fold_into_dense(
+                std::span<const view>(operands_), target, [&](T a, T b) { return with.fold(a, b); }, neutral, scratch_,
+                executor);
+    }
+
+    /// All of it as one contribution. What this rank alone contributes travels in its own coding, sums in that of sums.
+    template <class Fold, Executor Exec>
+    buffer message(wire::header head, const Fold& with, const stream_codings& codings, const Exec& executor) {
+        if (operands_.empty() || (operands_.size() == 1 && has_own_)) return with_roll(own_frame_, head, roll);
+        tally{roll.weight(), static_cast<std::uint32_t>(roll.in.size()), roll.age()}.describe(head);
+        fold_streams(
+            std::span<const view>(operands_), folded_, [&](T a, T b) { return with.fold(a, b); },
+            with.template identity<T>(), codings.when, scratch_, executor);
+        if (codings.partial.is_view())
+            return with_roll(view_frame(head, folded_.view(), memory_.take(wire::header_bytes).data()), head, roll);
+        return with_roll(coded_frame(head, folded_.view(), codings.partial, {}, memory_, executor), head, roll);
+    }
+
+    round_roll roll;
+
+  private:
+    frame_scratch<T, Index>& next_room() {
+        if (rooms_used_ == rooms_.size()) rooms_.emplace_back();
+        return rooms_[rooms_used_++];
+    }
+
+    std::vector<view> operands_;
+    bool has_own_ = false;
+    byte_pieces own_frame_{};
+    arena memory_;
+    std::deque<frame_scratch<T, Index>> rooms_;  // their addresses stay
+    std::size_t rooms_used_ = 0;
+    frame_scratch<std::int64_t, std::uint32_t> roll_room_;
+    stream<T, Index> folded_;
+    fold_scratch<T, Index> scratch_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/detail/round_blame.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// Waits of rounds: what has lasted for half of the patience is told to the others, so that whoever gives up finds the
+/// rank where the standstill begins.
+template <Transport Net>
+class round_blame {
+  public:
+    /// `waits`: the context of long waits.
+    round_blame(Net& net, std::uint64_t context, std::uint64_t waits, duration patience)
+        : net_(&net), context_(context), waits_(waits), patience_(patience) {}
+
+    duration patience() const { return patience_; }
+
+    void tell(rank_t waits_for) { net_->announce(waits_, long_wait{.peer = waits_for}.announced_in(only_call)); }
+    void tell_nothing() { tell(no_rank); }
+
+    /// Of a wait for `peer` in round `round`, which has taken all the patience. `what` it was for ends the message.
+    abort_notice notice(std::uint64_t round, rank_t peer, const std::string& what) const {
+        rank_t waiter = net_->rank();
+        const time_point until = net_->now() + patience_ / 8;
+        for (int passed = 0; passed < net_->size(); ++passed) {
+            const auto said = net_->inquire(peer, waits_, only_call, until);
+            if (!said) break;
+            const rank_t next = long_wait::from(*said).peer;
+            if (next == no_rank) break;
+            waiter = std::exchange(peer, next);
+        }
+        return {.context = context_,
+                .operation = round,
+                .kind = failure::timeout,
+                .culprit = peer,
+                .other = waiter,
+                .reason = "round " + std::to_string(round) + ": rank " + std::to_string(waiter) + " waited " +
+                          std::to_string(patience_.seconds()) + " s for rank " + std::to_string(peer) + what};
+    }
+
+  private:
+    static constexpr std::uint64_t only_call = 1;
+
+    Net* net_;
+    std::uint64_t context_;
+    std::uint64_t waits_;
+    duration patience_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/detail/round_links.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// A contribution as a parent took it.
+template <class Message>
+struct round_arrival {
+    rank_t rank = no_rank;
+    int child = 0;
+    std::uint64_t round = 0;
+    std::uint32_t age = 0;  ///< rounds by which it came late
+    Message message;
+};
+
+/// What a completion, a staleness and a trigger are of.
+template <Completion Enough, Staleness Age, Trigger Start>
+struct round_policies {
+    [[no_unique_address]] Enough enough;
+    [[no_unique_address]] Age age;
+    [[no_unique_address]] Start start;
+};
+
+/// One rank's links to its parent and its children in a tree, over which states go down and contributions up, round by
+/// round.
+///
+/// A child is given a state only when it has answered the one before, so that no link ever holds more than one message
+/// each way: whoever is late meets the newest state, and whoever has died costs nothing. A frame says its round; what
+/// comes twice, or to a round that has ended, is known by that. A state also says of which round the parent has the
+/// child's latest contribution, and whether that is in a result.
+template <Transport Net, AggregationTree Tree, class Policies>
+class round_links {
+  public:
+    using message = typename Net::message;
+    using arrival = round_arrival<message>;
+
+    round_links(Net& net, const Tree& tree, const Policies& policies, random_key key, duration patience)
+        : context_(net),
+          waits_(net),
+          policies_(policies),
+          key_(key),
+          blame_(net, context_.number, waits_.number, patience),
+          parent_(tree.parent(net.size(), net.rank())),
+          height_(tree.height(net.size(), net.rank())) {
+        for (int i = 0; i < tree.children(net.size(), net.rank()); ++i) {
+            children_.push_back(tree.child(net.size(), net.rank(), i));
+            links_.push_back({});
+        }
+        neighbours_ = children_;
+        if (parent_ != no_rank) neighbours_.push_back(parent_);
+    }
+
+    Net& net() const { return context_.net; }
+    std::uint64_t context() const { return context_.number; }
+    bool is_root() const { return parent_ == no_rank; }
+    bool is_leaf() const { return children_.empty(); }
+    bool has_ended() const { return has_ended_; }
+    std::uint64_t round() const { return round_; }
+    /// Whether this rank's latest contribution is in a result of the root, as far as is known.
+    bool was_in() const { return is_root() || was_in_; }
+    time_point began() const { return began_; }
+    const traffic& counted() const { return counted_; }
+
+    /// At the root: begins the next round once enough children are ready.
+    void begin(const wire::header& head, byte_view values) {
+        begin_round(round_ + 1);
+        state_head_ = head;
+        state_ = byte_pieces(values);
+        absorb();
+        await_trigger();
+        give_state();
+        keep_state_for_latecomers();
+    }
+
+    /// Elsewhere: the newest state, or nothing when rounds have ended. Its frame is valid, its content not looked at.
+    /// It stays until the next one.
+    const message* take_newest() {
+        const time_point entered = net().now(), half = entered + blame_.patience() / 2;
+        while (true) {
+            auto newest = receive_state(half);
+            if (!newest) {
+                blame_.tell(parent_);
+                newest = receive_state(entered + blame_.patience());
+                if (!newest) throw_error(blame_.notice(round_ + 1, parent_, ", which gives no state"));
+                blame_.tell_nothing();
+            }
+            const wire::header head = state_of(*newest);
+            if (head.kind != operation::end_rounds && head.epoch <= round_) continue;  // it came twice
+            learn_fates(head);
+            if (head.kind == operation::end_rounds) {
+                end(blame_.patience());
+                return nullptr;
+            }
+            begin_round(head.epoch);
+            state_head_ = head;
+            state_message_ = std::move(newest);
+            state_ = content_behind_header(state_message_->pieces());
+            absorb();
+            give_state();
+            return &*state_message_;
+        }
+    }
+
+    /// Contributions until there are enough, by rank and round; late ones that still count among them.
+    std::span<arrival> gather() {
+        const time_point entered = net().now();
+        const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
+        const time_point time_up = began_ + policies_.enough.patience(height_);
+        rank_t told = no_rank;
+        while (!is_complete(time_up)) {
+            const time_point now = net().now();
+            if (now >= last) give_up();
+            if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
+            const time_point until = std::min({now < time_up ? time_up : last, now < half ? half : last, last});
+            if (auto got = net().receive(children_, on_links(), until)) take(std::move(*got), true);
+        }
+        if (told != no_rank) blame_.tell_nothing();
+        for (link_state& each : links_)
+            if (!each.is_ready() && !each.missed_since) each.missed_since = net().now();
+        std::sort(arrivals_.begin(), arrivals_.end(), [](const arrival& a, const arrival& b) {
+            return std::pair(a.rank, a.round) < std::pair(b.rank, b.round);
+        });
+        return arrivals_;
+    }
+
+    /// Children from which this round has nothing and which are still at work.
+    std::vector<rank_t> missing() const {
+        std::vector<rank_t> ranks;
+        for (std::size_t i = 0; i < links_.size(); ++i)
+            if (!links_[i].is_ready()) ranks.push_back(children_[i]);
+        return ranks;
+    }
+
+    /// Who came late since this was asked last.
+    std::vector<latecomer> latecomers() { return std::exchange(late_, {}); }
+
+    /// Releases what was gathered.
+    void forget_arrivals() { arrivals_.clear(); }
+
+    /// Hands a contribution to the parent.
+    void hand_up(buffer&& bytes) {
+        const std::size_t size = bytes.size();
+        answered_ = round_;
+        was_in_ = false;
+        if (!net().post(parent_, on_links(), std::move(bytes), net().now() + blame_.patience()))
+            throw_error(blame_.notice(round_, parent_, ", whose mailbox is full"));
+        count_sent(size);
+    }
+
+    /// Tells all ranks below that there are no more rounds. Waits `at_most` for room in their mailboxes.
+    void end(duration at_most) {
+        has_ended_ = true;
+        give_each(operation::end_rounds, at_most, [](const link_state&) { return true; });
+    }
+    duration patience() const { return blame_.patience(); }
+
+    /// A failure of this rank's, or of a child's, with which nobody can go on: all ranks learn of it.
+    [[noreturn]] void fail(failure kind, rank_t culprit, const std::string& what) {
+        throw_error(net().abort({.context = context(),
+                                 .operation = round_,
+                                 .kind = kind,
+                                 .culprit = culprit,
+                                 .reason = "round " + std::to_string(round_) + ": " + what}));
+    }
+
+  private:
+    enum class fate : unsigned char { out, with_mine, in };
+
+    struct link_state {
+        std::uint64_t given = 0;     // the round of the latest state
+        std::uint64_t answered = 0;  // the round of the latest contribution
+        fate latest = fate::out;     // of that contribution
+        std::optional<time_point> missed_since{};
+
+        bool is_ready() const { return given == answered; }
+    };
+
+    /// One for both ways: a rank that waits for its parent takes what its children send, too.
+    channel on_links() const { return {context_.number, 0}; }
+
+    void begin_round(std::uint64_t round) {
+        round_ = round;
+        began_ = net().now();
+        counted_ = {};
+        arrivals_.clear();
+        in_.clear();
+    }
+
+    /// The caller's own state may change from now on.
+    void keep_state_for_latecomers() {
+        const auto is_late = [this](const link_state& l) { return l.given != round_; };
+        if (std::none_of(links_.begin(), links_.end(), is_late)) return;
+        const byte_pieces given = state_;
+        kept_state_.resize(given.size_bytes());
+        auto to = kept_state_.begin();
+        for (const byte_view piece : given) to = std::copy(piece.begin(), piece.end(), to);
+        state_ = byte_pieces(kept_state_);
+    }
+    static byte_pieces content_behind_header(const byte_pieces& message) {
+        byte_pieces content;
+        std::size_t skip = wire::header_bytes;
+        for (const byte_view piece : message) {
+            const std::size_t skipped = std::min(skip, piece.size());
+            skip -= skipped;
+            if (skipped < piece.size()) content.push(piece.subspan(skipped));
+        }
+        return content;
+    }
+
+    /// A state to every child that has answered the last one.
+    void give_state() {
+        give_each(operation::next_round, blame_.patience(), [](const link_state& link) { return link.is_ready(); });
+    }
+
+    /// First to those that have room for it: a full mailbox holds nobody else up.
+    template <class Which>
+    void give_each(operation kind, duration at_most, Which&& is_meant) {
+        std::vector<std::size_t> refused;
+        for (std::size_t i = 0; i < links_.size(); ++i)
+            if (is_meant(links_[i]) && !give(i, kind, deadline::immediate)) refused.push_back(i);
+        const time_point until = net().now() + at_most;
+        if (at_most.ns > 0)
+            for (const std::size_t i : refused) give(i, kind, until);
+    }
+
+    /// Whether there was room for it.
+    bool give(std::size_t child, operation kind, deadline until) {
+        link_state& link = links_[child];
+        const bool has_values = kind == operation::next_round;
+        wire::header head = has_values ? state_head_ : empty_head();
+        head.kind = kind;
+        head.context = context();
+        head.epoch = static_cast<std::uint32_t>(round_);
+        head.number = link.answered;
+        head.contributors = link.latest == fate::out ? 0 : 1;
+        const byte_pieces values = has_values ? state_ : byte_pieces{};
+        buffer bytes(wire::header_bytes + values.size_bytes());
+        wire::encode(head, bytes.data());
+        auto to = bytes.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes);
+        for (const byte_view piece : values) to = std::copy(piece.begin(), piece.end(), to);
+        const std::size_t size = bytes.size();
+        if (!net().post(children_[child], on_links(), std::move(bytes), until)) return false;
+        count_sent(size);
+        if (!has_values) return true;
+        link.given = round_;
+        link.missed_since.reset();
+        return true;
+    }
+
+    static wire::header empty_head() {
+        return {.element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
+    }
+
+    /// What children send meanwhile is kept for later, so that it does not stop up the mailbox.
+    std::optional<message> receive_state(deadline until) {
+        auto newest = net().receive_latest(std::span(&parent_, 1), on_links(), is_leaf() ? until : deadline::immediate);
+        while (!newest && !is_leaf()) {
+            auto got = net().receive(neighbours_, on_links(), until);
+            if (!got) break;
+            if (got->source() == parent_)
+                newest = std::move(got);
+            else
+                early_.push_back(std::move(*got));
+        }
+        if (newest) count_received(*newest);
+        return newest;
+    }
+
+    wire::header state_of(const message& newest) {
+        return read(parent_, [&] {
+            const wire::header head = frame_reader(newest.pieces()).peek();
+            wire::detail::require(head.context == context(), "of another context");
+            wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds,
+                                  "no state and no end");
+            return head;
+        });
+    }
+
+    /// What became of this rank's latest contribution, and so of what its children had put into it.
+    void learn_fates(const wire::header& head) {
+        was_in_ = head.contributors != 0 && head.number == answered_ && answered_ != 0;
+        for (link_state& each : links_)
+            if (each.latest == fate::with_mine) each.latest = was_in_ ? fate::in : fate::out;
+    }
+
+    /// Takes what has come since the last round ended.
+    void absorb() {
+        if (is_leaf()) return;
+        for (message& each : early_) take(std::move(each), false);
+        early_.clear();
+        while (auto got = net().receive(children_, on_links(), deadline::immediate)) take(std::move(*got), false);
+    }
+
+    void await_trigger() {
+        const time_point entered = net().now();
+        const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
+        rank_t told = no_rank;
+        while (!policies_.start.starts(ready(), static_cast<int>(links_.size()) + 1, key_.derive(round_))) {
+            const time_point now = net().now();
+            if (now >= last) give_up();
+            if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
+            if (auto got = net().receive(children_, on_links(), now < half ? half : last)) take(std::move(*got), false);
+        }
+        if (told != no_rank) blame_.tell_nothing();
+    }
+
+    /// Of the root and its children.
+    std::span<const rank_t> ready() {
+        ready_.assign(1, net().rank());
+        for (std::size_t i = 0; i < links_.size(); ++i)
+            if (links_[i].is_ready()) ready_.push_back(children_[i]);
+        return ready_;
+    }
+
+    bool is_complete(time_point time_up) {
+        for (const link_state& each : links_)
+            if (!each.is_ready() && !policies_.age.may_lead(static_cast<std::uint32_t>(round_ - each.given)))
+                return false;
+        return policies_.enough.is_complete({.expected = static_cast<int>(links_.size()),
+                                             .in = in_,
+                                             .time_is_up = !is_leaf() && net().now() >= time_up});
+    }
+
+    void take(message&& got, bool gives_state) {
+        count_received(got);
+        const rank_t source = got.source();
+        const auto child =
+            static_cast<std::size_t>(std::find(children_.begin(), children_.end(), source) - children_.begin());
+        const wire::header head = read(source, [&] {
+            const wire::header h = frame_reader(got.pieces()).peek();
+            wire::detail::require(h.kind == operation::contribute && h.context == context(), "no contribution");
+            return h;
+        });
+        link_state& link = links_[child];
+        if (head.epoch <= link.answered) return;  // it came twice
+        if (head.epoch != link.given)
+            fail(failure::protocol, source,
+                 "rank " + std::to_string(source) + " contributes to round " + std::to_string(head.epoch) +
+                     ", which it has not been given");
+        link.answered = head.epoch;
+        const auto age = static_cast<std::uint32_t>(round_ - head.epoch);
+        const bool counts = policies_.age.accepts(age) || !policies_.age.may_lead(age);
+        link.latest = age == 0 ? fate::with_mine : counts ? fate::in : fate::out;
+        if (is_root() && link.latest == fate::with_mine) link.latest = fate::in;
+        if (age != 0) late_.push_back({source, age, link.missed_since ? net().now() - *link.missed_since : duration{}});
+        if (link.latest != fate::out) {
+            const auto number = static_cast<int>(child);
+            if (const auto at = std::lower_bound(in_.begin(), in_.end(), number); at == in_.end() || *at != number)
+                in_.insert(at, number);
+            arrivals_.push_back({source, number, head.epoch, age, std::move(got)});
+        }
+        if (age != 0 && gives_state) give(child, operation::next_round, net().now() + blame_.patience());
+    }
+
+    /// The first child that is at work, or else one that has had no room for the state.
+    rank_t first_missing() const {
+        const auto find = [&](auto&& is_missing) -> rank_t {
+            for (std::size_t i = 0; i < links_.size(); ++i)
+                if (is_missing(links_[i])) return children_[i];
+            return no_rank;
+        };
+        const rank_t at_work = find([](const link_state& link) { return !link.is_ready(); });
+        return at_work != no_rank ? at_work : find([&](const link_state& link) { return link.given != round_; });
+    }
+
+    /// Too few have come. Without its root nobody can go on; without another rank, the others may.
+    [[noreturn]] void give_up() {
+        std::string in;
+        for (const int child : in_)
+            in += (in.empty() ? "" : ", ") + std::to_string(children_[static_cast<std::size_t>(child)]);
+        const abort_notice notice =
+            blame_.notice(round_, first_missing(),
+                          "; rank " + std::to_string(net().rank()) + " has contributions of " +
+                              (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
+        throw_error(is_root() ? net().abort(notice) : notice);
+    }
+
+    template <class Read>
+    auto read(rank_t source, Read&& from) {
+        try {
+            return from();
+        } catch (const protocol_error& e) {
+            fail(failure::protocol, source,
+                 "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
+        }
+    }
+
+    void count_sent(std::size_t bytes) {
+        ++counted_.messages_sent;
+        counted_.bytes_sent += bytes;
+    }
+    void count_received(const message& m) {
+        ++counted_.messages_received;
+        counted_.bytes_received += m.pieces().size_bytes();
+    }
+
+    open_context<Net> context_;
+    open_context<Net> waits_;
+    Policies policies_;
+    random_key key_;
+    round_blame<Net> blame_;
+    rank_t parent_;
+    int height_;
+    std::vector<rank_t> children_;
+    std::vector<rank_t> neighbours_;  // and the parent
+    std::vector<link_state> links_;
+    std::vector<rank_t> ready_;
+    wire::header state_head_{};
+    byte_pieces state_;                     // the values of the round's state, wherever they lie
+    std::optional<message> state_message_;  // from the parent, which holds them
+    buffer kept_state_;                     // at the root, where a child may need them later
+    std::uint64_t round_ = 0;
+    std::uint64_t answered_ = 0;
+    bool was_in_ = false;
+    bool has_ended_ = false;
+    time_point began_{};
+    traffic counted_{};
+    std::vector<message> early_;  // contributions that came while this rank waited for a state
+    std::vector<arrival> arrivals_;
+    std::vector<int> in_;
+    std::vector<latecomer> late_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/detail/round_loop.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What all kinds of rounds do alike, whatever becomes of the contributions: states go down, rounds begin and end, a
+/// failure reaches all ranks.
+template <class Group, AggregationTree Tree, class Policies>
+class round_loop {
+  public:
+    round_loop(const round_loop&) = delete;
+    round_loop& operator=(const round_loop&) = delete;
+    /// At the root it ends the rounds, waiting for nobody; where an exception passes, for all ranks as a failure.
+    ~round_loop() {
+        if (!is_root() || links_.has_ended()) return;
+        try {
+            if (std::uncaught_exceptions() > unwinding_)
+                abort("an exception has passed through its rounds");
+            else
+                links_.end({});
+        } catch (...) {  // they have ended by a failure
+        }
+    }
+
+    bool is_root() const { return links_.is_root(); }
+    /// Of the round under way; from 1. Those that this rank has missed are counted.
+    std::uint64_t number() const { return links_.round(); }
+    /// Whether this rank's latest contribution is in a result, or bound to get into one. Known once `next` has
+    /// returned; at the root always.
+    bool was_in() const { return links_.was_in(); }
+
+    /// The next round: at the root it begins, with `state` for all; elsewhere `state` becomes that of the newest. False
+    /// when rounds have ended; `state` is unchanged then. Settles the codec of the latest `reduce`.
+    template <class State>
+    bool next(State&& state) {
+        if constexpr (require_output<State>()) {
+            using T = tensor_element<State>;
+            if (links_.has_ended()) {
+                settle();
+                return false;
+            }
+            return guarded([&] {
+                RILL_EXPECTS(number() == contributed_to_, "rounds: each round that next begins has its reduce");
+                auto& stage = stage_of<T>(*group_);
+                const bool goes_on =
+                    is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
+                if (!is_root() && goes_on) deliver(std::span<const T>(elements_of_output(state, stage)), state);
+                settle();
+                return goes_on;
+            });
+        }
+        return false;
+    }
+
+    /// No more rounds: `next` returns false on all ranks, on late ones once they call it. At the root; waits for
+    /// nobody, but for room in a mailbox that is full.
+    void end() {
+        RILL_EXPECTS(is_root(), "rounds: only the root ends them");
+        if (!links_.has_ended()) guarded([&] { links_.end(links_.patience()); });
+    }
+
+  protected:
+    using links_type = round_links<typename Group::transport_type, Tree, Policies>;
+
+    /// `options`: a hash of all that the ranks must have alike besides the tree.
+    round_loop(Group& workers, const Tree& tree, const Policies& policies, std::uint64_t options)
+        : group_(&agreed(workers, mix64(fingerprint(tree), options))),
+          links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout),
+          unwinding_(std::uncaught_exceptions()) {}
+
+    Group& workers() const { return *group_; }
+    links_type& links() { return links_; }
+
+    template <class T>
+    wire::header head_of(operation kind, std::size_t dimension) const {
+        return {.kind = kind,
+                .element = element_type_of<T>,
+                .epoch = static_cast<std::uint32_t>(number()),
+                .context = links_.context(),
+                .dimension = dimension};
+    }
+
+    template <class In, class Out>
+    void check([[maybe_unused]] const In& input, [[maybe_unused]] const Out& output, const contribution& own) const {
+        require_weight(own);
+        RILL_EXPECTS(number() != 0 && !links_.has_ended(), "rounds: reduce belongs to a round that next has begun");
+        RILL_EXPECTS(number() != contributed_to_, "rounds: reduce is called once in each round");
+        RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
+                     "rounds: at the root input and output must be of one size");
+    }
+
+    /// Returns the bound of the rounding errors below.
+    template <class Operands, class Arrival>
+    double add_child(Operands& operands, const Arrival& from, const wire::header& own) {
+        const std::string rank = "rank " + std::to_string(from.rank);
+        try {
+            const wire::header head = frame_reader(from.message.pieces()).peek();
+            if (head.call != own.call || head.element != own.element || head.dimension != own.dimension)
+                links_.fail(failure::mismatch, from.rank,
+                            rank + " contributes " + std::to_string(head.dimension) + " elements of " +
+                                name(head.element) + ", rank " + std::to_string(group_->rank()) + " " +
+                                std::to_string(own.dimension) + " of " + name(own.element) +
+                                (head.dimension == own.dimension && head.element == own.element
+                                     ? ", with another fold, compressor or coding"
+                                     : ""));
+            return operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age,
+                                group_->size(), group_->executor());
+        } catch (const protocol_error& e) {
+            if (e.culprit() != no_rank) throw;
+            links_.fail(failure::protocol, from.rank,
+                        rank + " sent bytes that are no valid frame: " + e.notice().reason);
+        }
+    }
+
+    /// At the end of `reduce`.
+    round_receipt describe(round_roll&& roll) {
+        contributed_to_ = number();
+        round_receipt result;
+        result.operation_number = number();
+        result.contributors = static_cast<int>(roll.in.size());
+        result.weight = roll.weight();
+        result.age = roll.age();
+        result.rounds = 1;
+        result.wire = links_.counted();
+        result.elapsed = std::as_const(group_->net()).now() - links_.began();
+        result.in = std::move(roll.in);
+        result.late = std::move(roll.late);
+        result.missing = links_.missing();
+        result.error_bound = roll.error_bound;
+        result.decoding_error = roll.decoding_error;
+        return result;
+    }
+
+    random_key own_key() const {
+        return random_key{group_->options().seed}.derive(fingerprint("rounds"), number(), group_->rank());
+    }
+
+    /// From now until it is settled a codec holds what this rank has contributed.
+    template <class Codec>
+    void hold(Codec& codec) {
+        unsettled_ = {&codec, [](void* of, bool is_in) {
+                          is_in ? static_cast<Codec*>(of)->commit() : static_cast<Codec*>(of)->rollback();
+                      }};
+    }
+
+    /// Runs `body`. If this rank fails in it, all ranks learn that.
+    template <class Body>
+    auto guarded(Body&& body) {
+        if (left_) throw_error(*left_);
+        if (const auto notice = group_->net().aborted(links_.context())) throw_error(*notice);
+        try {
+            return body();
+        } catch (const error& e) {
+            const abort_notice& notice = e.notice();
+            if (notice.context != links_.context() && notice.context != every_context)
+                abort(notice.reason, notice.kind);
+            if (!group_->net().aborted(links_.context())) left_ = notice;
+            throw;
+        } catch (const std::exception& e) {
+            abort(e.what());
+            throw;
+        } catch (...) {
+            abort("an exception of unknown type");
+            throw;
+        }
+    }
+
+  private:
+    static Group& agreed(Group& workers, std::uint64_t options) {
+        agree(workers, options);
+        return workers;
+    }
+
+    template <class T>
+    bool begin(std::span<const T> values) {
+        wire::header head = head_of<T>(operation::next_round, values.size());
+        head.index_bytes = 4;
+        head.codes.indices = index_coding::dense;
+        head.range = {0, values.size()};
+        head.count = values.size();
+        links_.begin(head, std::as_bytes(values));
+        return true;
+    }
+
+    template <class T>
+    bool take(std::span<T> state) {
+        const auto* const newest = links_.take_newest();
+        if (newest == nullptr) return false;
+        const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
+        if (values.head.count != state.size())
+            links_.fail(failure::mismatch, group_->rank(),
+                        "rank " + std::to_string(group_->rank()) + " takes a state of " + std::to_string(state.size()) +
+                            " elements where the root gives " + std::to_string(values.head.count));
+        frame_scratch<T, std::uint32_t> unused;
+        copy_dense(content_of(values, unused), state, T{}, group_->executor());
+        return true;
+    }
+
+    /// The codec of the latest contribution learns what became of that.
+    void settle() {
+        if (unsettled_.codec != nullptr) unsettled_.settle(std::exchange(unsettled_.codec, nullptr), was_in());
+    }
+
+    /// Tells all ranks; returns when it is this rank's own exception that counts.
+    void abort(const std::string& why, failure kind = failure::exception) {
+        const rank_t rank = group_->rank();
+        const abort_notice notice{
+            .context = links_.context(),
+            .operation = number(),
+            .kind = kind,
+            .culprit = rank,
+            .reason = "round " + std::to_string(number()) + ": rank " + std::to_string(rank) + ": " + why};
+        const abort_notice first = group_->net().abort(notice);
+        if (first != notice || kind != failure::exception) throw_error(first);
+    }
+
+    struct unsettled_codec {
+        void* codec = nullptr;
+        void (*settle)(void*, bool) = nullptr;
+    };
+
+    Group* group_;
+    links_type links_;
+    int unwinding_;
+    std::uint64_t contributed_to_ = 0;
+    unsettled_codec unsettled_{};
+    std::optional<abort_notice> left_{};  // this rank has left alone, for that reason
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/coded_reduce.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// How a coded reduction works; the same on all its ranks.
+struct coded_options {
+    /// Of the values of each message, at each rank that sends one: raw, bf16 or QSGD. The indices are not looked at.
+    coding values{};
+    /// A rank that cannot decode goes on with what it has, by least squares, when so long has passed for every edge
+    /// between it and its deepest leaf. By default it waits, and throws when the group's timeout has passed.
+    duration approximate_after = endless_patience;
+
+    friend constexpr bool operator==(const coded_options&, const coded_options&) = default;
+};
+
+namespace detail {
+
+/// The fewest survivors with which a code can do: where it does not say, all but its stragglers.
+template <GradientCode Code>
+int least_survivors(const Code& code) {
+    if constexpr (requires { code.least_survivors(); })
+        return code.least_survivors();
+    else
+        return code.workers() - code.stragglers();
+}
+
+/// A gather is complete when what has come can be decoded.
+template <GradientCode Code>
+struct decodable {
+    std::shared_ptr<const Code> code;
+    duration approximate_after = endless_patience;
+
+    static constexpr const char* name = "decodable";
+
+    bool is_complete(const gathering& g) const {
+        if (g.missing() == 0 || g.time_is_up) return true;
+        return static_cast<int>(g.in.size()) >= least_survivors(*code) && code->is_decodable(g.in);
+    }
+    duration patience(int height) const { return approximate_after * height; }
+    friend bool operator==(const decodable&, const decodable&) = default;
+};
+
+template <GradientCode Code>
+std::uint64_t fingerprint_of(const Code& code) {
+    std::uint64_t hash = mix64(code.workers(), code.partitions(), code.stragglers());
+    for (int worker = 0; worker < code.workers(); ++worker) {
+        for (const int partition : code.partitions_of(worker)) hash = mix64(hash, partition);
+        for (const double b : code.coefficients_of(worker)) hash = mix64(hash, std::bit_cast<std::uint64_t>(b));
+    }
+    return hash;
+}
+
+/// Scratch of a coded reduction.
+template <std::floating_point T>
+struct coded_scratch {
+    std::vector<int> survivors;
+    std::vector<double> row;
+    std::vector<double> errors;  // of each survivor's message
+    std::vector<std::span<const T>> inputs;
+    std::vector<T> factors;
+    aligned_vector<T> combined;
+    arena memory;
+    frame_scratch<T, std::uint32_t> room;
+};
+
+}  // namespace detail
+
+/// Rounds in which each rank contributes a coded gradient, and each rank with children regains what it needs from those
+/// of them that come first: CR.Execute of CodedReduce on a `regular_tree`, gradient coding on a `star`.
+///
+/// The same loop as of `rounds`. In a round each rank but the root computes the gradient of the points that
+/// `coded_allocation` gives it, each times its coefficient, and hands it in; a rank with children takes the first
+/// messages that the code can decode, multiplies each by its entry of the decoding row, adds its own and hands up the
+/// sum. The root has the sum of the gradients of all points, whichever children are missing, as long as no rank misses
+/// more than the code's stragglers.
+///
+/// Where more are lost: the rank cannot decode and is itself as good as lost; at the root it is an error that names who
+/// did come, or by choice (`coded_options::approximate_after`) the closest that least squares gives.
+///
+/// - The receipt: who was in; `error_bound`, by which rounding to bf16 or QSGD may have moved the result, through all
+///   decoding rows; `decoding_error`, 0 where all was decoded exactly.
+/// - Bits: own first, then the children by rank, each product and sum rounded to T. The result depends on who was in
+///   (by rounding errors times the code's `amplification`); with a repetition code of groups it does not.
+/// - A late message is dropped; deaths, failures and timeouts as in `rounds`.
+///
+/// Cost of a round: N elements on each edge, down and up; a decoding row per rank with children (O(s³ + n s) when it is
+/// not in the code's cache), one pass over the messages.
+/// Source: CodedReduce, section III-A, CR.Execute, and Tandon et al. for one layer. Deviation: a parent takes what can
+/// be decoded, which for groups may be before n - s have come.
+template <class Group, AggregationTree Tree, GradientCode Code>
+class coded_reduce
+    : public detail::round_loop<Group, Tree,
+                                detail::round_policies<detail::decodable<Code>, straggler::fresh, straggler::solo>> {
+    using completion = detail::decodable<Code>;
+    using loop = detail::round_loop<Group, Tree, detail::round_policies<completion, straggler::fresh, straggler::solo>>;
+
+  public:
+    /// Each rank of the tree that has children has `code.workers()` of them.
+    coded_reduce(Group& workers, const Tree& tree, Code code, const coded_options& options = {})
+        : coded_reduce(workers, tree, std::make_shared<const Code>(std::move(code)), options) {}
+
+    const Code& code() const { return *code_; }
+
+    /// Contributes a coded gradient to the round under way; called once in each. `coded`: N elements, unchanged; not
+    /// looked at at the root. `output`: N elements at the root, where the gradient goes; not touched elsewhere.
+    template <class In, class Out>
+    round_receipt reduce(const In& coded, Out&& output) {
+        if constexpr (detail::require_tensors<In, Out>()) {
+            using T = tensor_element<Out>;
+            static_assert(std::floating_point<T>, "rill::coded_reduce: decoding needs floating-point elements");
+            this->check(coded, output, {.weight = this->is_root() ? 0.0 : 1.0});
+            return this->guarded([&] { return contribute<T>(coded, output); });
+        } else {
+            return {};
+        }
+    }
+
+  private:
+    coded_reduce(Group& workers, const Tree& tree, std::shared_ptr<const Code> code, const coded_options& options)
+        : loop(workers, fitting(workers, tree, *code), {completion{code, options.approximate_after}, {}, {}},
+               mix64(detail::fingerprint_of(*code), options.values.fingerprint(), options.approximate_after.ns)),
+          code_(std::move(code)),
+          options_(options) {
+        options_.values.indices = index_coding::dense;
+    }
+
+    static const Tree& fitting(const Group& workers, const Tree& tree, [[maybe_unused]] const Code& code) {
+        for (rank_t rank = 0; rank < workers.size(); ++rank) {
+            [[maybe_unused]] const int children = tree.children(workers.size(), rank);
+            RILL_EXPECTS(children == 0 || children == code.workers(),
+                         "coded_reduce: a rank of the tree has not as many children as the code has workers");
+        }
+        return tree;
+    }
+
+    template <class T, class In, class Out>
+    round_receipt contribute(const In& coded, Out& output) {
+        auto& group = this->workers();
+        auto& operands = group.template workspace<detail::round_operands<T, std::uint32_t>>();
+        auto& scratch = group.template workspace<detail::coded_scratch<T>>();
+        auto& stage = detail::stage_of<T>(group);
+        const bool is_root = this->is_root();
+        const std::size_t size = is_root ? detail::size_of(output) : detail::size_of(coded);
+        std::span<const T> own;
+        if (!is_root) own = detail::elements_of_input(coded, stage);
+
+        wire::header head = this->template head_of<T>(operation::contribute, size);
+        head.call = static_cast<std::uint32_t>(options_.values.fingerprint());
+        operands.clear();
+        gather(operands, scratch, head);
+        if (!is_root) operands.roll.in.insert(operands.roll.in.begin(), {group.rank(), 0, 1.0});
+        std::span<T> target;
+        if (is_root)
+            target = detail::elements_of_output(output, stage);
+        else if (!this->links().is_leaf())
+            target = (scratch.combined.resize(size), std::span<T>(scratch.combined));
+        const std::span<const T> sum = combine(operands, scratch, own, target);
+        if (is_root)
+            detail::deliver(sum, output);
+        else
+            hand_up(operands.roll, scratch, head, sum);
+        this->links().forget_arrivals();
+        return this->describe(std::move(operands.roll));
+    }
+
+    /// Fills in who survives, what they have sent and how wrong that may be.
+    template <class Operands, class Scratch>
+    void gather(Operands& operands, Scratch& scratch, const wire::header& head) {
+        scratch.survivors.clear();
+        scratch.errors.clear();
+        for (const auto& each : this->links().gather()) {
+            scratch.errors.push_back(this->add_child(operands, each, head));
+            scratch.survivors.push_back(each.child);
+            if (operands.views().size() != scratch.survivors.size() || !operands.views().back().is_dense())
+                this->links().fail(failure::protocol, each.rank,
+                                   "rank " + std::to_string(each.rank) + " sent no coded gradient");
+        }
+        const auto late = this->links().latecomers();
+        operands.roll.late.insert(operands.roll.late.end(), late.begin(), late.end());
+        scratch.row.assign(scratch.survivors.size(), 0.0);
+        if (this->links().is_leaf()) return;
+        double missed = 0;
+        if (scratch.survivors.empty())
+            missed = std::sqrt(static_cast<double>(code_->partitions()));
+        else if (code_->is_decodable(scratch.survivors))
+            code_->decoding_row(scratch.survivors, scratch.row);
+        else
+            missed = code_->approximate_row(scratch.survivors, scratch.row);
+        operands.roll.decoding_error = std::max(operands.roll.decoding_error, missed);
+        for (std::size_t i = 0; i < scratch.row.size(); ++i)
+            operands.roll.error_bound += std::abs(scratch.row[i]) * scratch.errors[i];
+    }
+
+    /// Own, and the messages times the decoding row: `own` itself where there are none.
+    template <class Operands, class T>
+    std::span<const T> combine(const Operands& operands, detail::coded_scratch<T>& scratch, std::span<const T> own,
+                               std::span<T> target) {
+        if (this->links().is_leaf() && !this->is_root()) return own;
+        scratch.inputs.clear();
+        scratch.factors.clear();
+        if (!this->is_root()) {
+            scratch.inputs.push_back(own);
+            scratch.factors.push_back(T{1});
+        }
+        for (std::size_t i = 0; i < scratch.row.size(); ++i) {
+            if (scratch.row[i] == 0) continue;
+            scratch.inputs.push_back(operands.views()[i].values());
+            scratch.factors.push_back(static_cast<T>(scratch.row[i]));
+        }
+        kernel::combine_k<T>(scratch.inputs, scratch.factors, target, this->workers().executor());
+        return target;
+    }
+
+    template <class T>
+    void hand_up(detail::round_roll& roll, detail::coded_scratch<T>& scratch, wire::header head,
+                 std::span<const T> sum) {
+        tally{roll.weight(), static_cast<std::uint32_t>(roll.in.size()), 0}.describe(head);
+        const stream_view<T, std::uint32_t> view({0, sum.size()}, sum);
+        if (options_.values.is_lossless()) {
+            wire::header_block block;
+            this->links().hand_up(with_roll(view_frame(head, view, block.data()), head, roll));
+            return;
+        }
+        scratch.memory.reset();
+        const byte_view bytes =
+            coded_frame(head, view, options_.values, this->own_key(), scratch.memory, this->workers().executor());
+        const auto rounded = content_of(frame_reader(bytes).next<T, std::uint32_t>(), scratch.room);
+        roll.error_bound += detail::distance(view, rounded);
+        this->links().hand_up(with_roll(bytes, head, roll));
+    }
+
+    std::shared_ptr<const Code> code_;
+    coded_options options_;
+};
+
+}  // namespace rill::inline RILL_ABI
+
 // ===== rill/collective/fusion.hpp
 
 namespace rill::inline RILL_ABI {
@@ -10251,896 +11570,6 @@ request start_reduce_scatter(Group& group, const stream<T, Index>& input, stream
 
 }  // namespace rill::inline RILL_ABI
 
-// ===== rill/collective/detail/round_roll.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// Who stands behind a contribution, and who came late below: a second frame of numbers in its message.
-struct round_roll {
-    std::vector<contributor> in;
-    std::vector<latecomer> late;
-    double error_bound = 0;
-
-    double weight() const {
-        double sum = 0;
-        for (const contributor& each : in) sum += each.weight;
-        return sum;
-    }
-    std::uint32_t age() const {
-        std::uint32_t most = 0;
-        for (const contributor& each : in) most = each.age > most ? each.age : most;
-        return most;
-    }
-
-    /// Takes up what another one says, whose contributions are `rounds` older than they were.
-    void add(const round_roll& other, std::uint32_t rounds = 0) {
-        for (contributor each : other.in) {
-            each.age += rounds;
-            in.push_back(each);
-        }
-        late.insert(late.end(), other.late.begin(), other.late.end());
-    }
-
-    std::vector<std::int64_t> numbers() const {
-        std::vector<std::int64_t> out{std::bit_cast<std::int64_t>(error_bound), static_cast<std::int64_t>(in.size())};
-        for (const contributor& each : in) put(out, each.rank, each.age, std::bit_cast<std::int64_t>(each.weight));
-        for (const latecomer& each : late) put(out, each.rank, each.rounds, each.by.ns);
-        return out;
-    }
-
-    /// Any numbers give a roll of ranks below `size`, or throw `protocol_error`.
-    static round_roll from(std::span<const std::int64_t> numbers, int size) {
-        wire::detail::require(numbers.size() >= 2 && numbers.size() % 2 == 0, "a roll has pairs of numbers");
-        round_roll read;
-        read.error_bound = std::bit_cast<double>(numbers[0]);
-        wire::detail::require(std::isfinite(read.error_bound) && read.error_bound >= 0, "an error bound is not finite");
-        const std::size_t entries = (numbers.size() - 2) / 2;
-        wire::detail::require(numbers[1] >= 0 && static_cast<std::uint64_t>(numbers[1]) <= entries,
-                              "a roll is shorter than it says");
-        const auto contributors = static_cast<std::size_t>(numbers[1]);
-        for (std::size_t i = 0; i < entries; ++i) {
-            const auto both = static_cast<std::uint64_t>(numbers[2 + 2 * i]);
-            const auto rank = static_cast<std::uint32_t>(both), rounds = static_cast<std::uint32_t>(both >> 32U);
-            wire::detail::require(rank < static_cast<std::uint32_t>(size), "a roll names a rank that is not there");
-            const std::int64_t other = numbers[3 + 2 * i];
-            if (i < contributors) {
-                const auto weight = std::bit_cast<double>(other);
-                wire::detail::require(weight > 0 && weight <= 1e300, "a weight is not finite and positive");
-                read.in.push_back({static_cast<rank_t>(rank), rounds, weight});
-            } else {
-                wire::detail::require(other >= 0, "nobody is late by less than nothing");
-                read.late.push_back({static_cast<rank_t>(rank), rounds, duration(other)});
-            }
-        }
-        return read;
-    }
-
-  private:
-    static void put(std::vector<std::int64_t>& out, rank_t rank, std::uint32_t rounds, std::int64_t other) {
-        const std::uint64_t both = static_cast<std::uint64_t>(rounds) << 32U | static_cast<std::uint32_t>(rank);
-        out.push_back(static_cast<std::int64_t>(both));
-        out.push_back(other);
-    }
-};
-
-/// One message of a frame and, behind it, the roll.
-inline buffer with_roll(const byte_pieces& content, const wire::header& head, const round_roll& roll) {
-    const std::vector<std::int64_t> numbers = roll.numbers();
-    wire::header of_roll{.kind = head.kind, .epoch = head.epoch, .context = head.context, .dimension = numbers.size()};
-    wire::header_block block;
-    const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, std::span<const std::int64_t>(numbers));
-    const byte_pieces second = view_frame(of_roll, view, block.data());
-    const std::size_t first_size = content.size_bytes();
-    const std::size_t padded = (first_size + frame_alignment - 1) / frame_alignment * frame_alignment;
-    buffer message(padded + second.size_bytes());
-    auto to = message.begin();
-    for (const byte_view piece : content) to = std::copy(piece.begin(), piece.end(), to);
-    to = std::fill_n(to, padded - first_size, std::byte{0});
-    for (const byte_view piece : second) to = std::copy(piece.begin(), piece.end(), to);
-    return message;
-}
-
-}  // namespace rill::inline RILL_ABI::detail
-
-// ===== rill/collective/detail/round_fold.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// How far the values of two views of the same coordinates are apart, in the Euclidean norm.
-template <Element T, IndexType Index>
-double distance(const stream_view<T, Index>& a, const stream_view<T, Index>& b) {
-    double sum = 0;
-    for (std::size_t i = 0; i < a.count(); ++i) {
-        const double difference = static_cast<double>(a.values()[i]) - static_cast<double>(b.values()[i]);
-        sum += difference * difference;
-    }
-    return std::sqrt(sum);
-}
-
-/// The contributions that a rank has gathered, decoded; its own among them, as the others would decode it.
-template <Element T, IndexType Index>
-class round_operands {
-  public:
-    using view = stream_view<T, Index>;
-
-    void clear() {
-        operands_.clear();
-        has_own_ = false;
-        rooms_used_ = 0;
-        memory_.reset();
-        roll = {};
-    }
-
-    std::span<const view> views() const { return operands_; }
-
-    /// What this rank contributes, if its weight is not 0, comes before all that is added.
-    template <Executor Exec>
-    void add_own(wire::header head, const view& content, const coding& codes, random_key key, const contribution& own,
-                 rank_t rank, const Exec& executor) {
-        tally::of(own).describe(head);
-        if (codes.is_view())
-            own_frame_ = view_frame(head, content, memory_.take(wire::header_bytes).data());
-        else
-            own_frame_ = byte_pieces(coded_frame(head, content, codes, key, memory_, executor));
-        if (own.weight == 0) return;
-        has_own_ = true;
-        roll.in.push_back({rank, own.age, own.weight});
-        operands_.push_back(codes.is_lossless()
-                                ? content
-                                : content_of(frame_reader(own_frame_).next<T, Index>(), next_room(), executor));
-        if (!codes.is_lossless()) roll.error_bound = distance(content, operands_.back());
-    }
-
-    /// A message of a child: its content, which must stay, and its roll, `age` rounds older.
-    template <Executor Exec>
-    void add(const byte_pieces& message, std::size_t dimension, std::uint32_t age, int ranks, const Exec& executor) {
-        frame_reader reader(message);
-        const frame content = reader.next<T, Index>();
-        wire::detail::require(content.head.range == segment{0, dimension}, "of another range than all");
-        const frame numbers = reader.next<std::int64_t, std::uint32_t>();
-        wire::detail::require(reader.done() && numbers.head.codes.indices == index_coding::dense, "no roll at its end");
-        const auto of_child = round_roll::from(content_of(numbers, roll_room_).values(), ranks);
-        roll.add(of_child, age);
-        roll.error_bound += of_child.error_bound;
-        if (!of_child.in.empty()) operands_.push_back(content_of(content, next_room(), executor));
-    }
-
-    /// Per coordinate the left fold of what there is; an empty stream where there is nothing.
-    template <class Fold, Executor Exec>
-    const stream<T, Index>& fold(std::size_t dimension, const Fold& with, dense_switch when, const Exec& executor) {
-        if (operands_.empty())
-            folded_.clear({0, dimension});
-        else
-            fold_streams(
-                std::span<const view>(operands_), folded_, [&](T a, T b) { return with.fold(a, b); },
-                with.template identity<T>(), when, scratch_, executor);
-        return folded_;
-    }
-
-    /// All of it as one contribution. What this rank alone contributes travels in its own coding, sums in that of sums.
-    template <class Fold, Executor Exec>
-    buffer message(wire::header head, std::size_t dimension, const Fold& with, const stream_codings& codings,
-                   const Exec& executor) {
-        if (operands_.empty() || (operands_.size() == 1 && has_own_)) return with_roll(own_frame_, head, roll);
-        tally{roll.weight(), static_cast<std::uint32_t>(roll.in.size()), roll.age()}.describe(head);
-        const auto& sum = fold(dimension, with, codings.when, executor);
-        if (codings.partial.is_view())
-            return with_roll(view_frame(head, sum.view(), memory_.take(wire::header_bytes).data()), head, roll);
-        return with_roll(coded_frame(head, sum.view(), codings.partial, {}, memory_, executor), head, roll);
-    }
-
-    round_roll roll;
-
-  private:
-    frame_scratch<T, Index>& next_room() {
-        if (rooms_used_ == rooms_.size()) rooms_.emplace_back();
-        return rooms_[rooms_used_++];
-    }
-
-    std::vector<view> operands_;
-    bool has_own_ = false;
-    byte_pieces own_frame_{};
-    arena memory_;
-    std::deque<frame_scratch<T, Index>> rooms_;  // their addresses stay
-    std::size_t rooms_used_ = 0;
-    frame_scratch<std::int64_t, std::uint32_t> roll_room_;
-    stream<T, Index> folded_;
-    fold_scratch<T, Index> scratch_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-// ===== rill/collective/detail/round_blame.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// Waits of rounds: what has lasted for half of the patience is told to the others, so that whoever gives up finds the
-/// rank where the standstill begins.
-template <Transport Net>
-class round_blame {
-  public:
-    /// `waits`: the context of long waits.
-    round_blame(Net& net, std::uint64_t context, std::uint64_t waits, duration patience)
-        : net_(&net), context_(context), waits_(waits), patience_(patience) {}
-
-    duration patience() const { return patience_; }
-
-    void tell(rank_t waits_for) { net_->announce(waits_, long_wait{.peer = waits_for}.announced_in(only_call)); }
-    void tell_nothing() { tell(no_rank); }
-
-    /// Of a wait for `peer` in round `round`, which has taken all the patience. `what` it was for ends the message.
-    abort_notice notice(std::uint64_t round, rank_t peer, const std::string& what) const {
-        rank_t waiter = net_->rank();
-        const time_point until = net_->now() + patience_ / 8;
-        for (int passed = 0; passed < net_->size(); ++passed) {
-            const auto said = net_->inquire(peer, waits_, only_call, until);
-            if (!said) break;
-            const rank_t next = long_wait::from(*said).peer;
-            if (next == no_rank) break;
-            waiter = std::exchange(peer, next);
-        }
-        return {.context = context_,
-                .operation = round,
-                .kind = failure::timeout,
-                .culprit = peer,
-                .other = waiter,
-                .reason = "round " + std::to_string(round) + ": rank " + std::to_string(waiter) + " waited " +
-                          std::to_string(patience_.seconds()) + " s for rank " + std::to_string(peer) + what};
-    }
-
-  private:
-    static constexpr std::uint64_t only_call = 1;
-
-    Net* net_;
-    std::uint64_t context_;
-    std::uint64_t waits_;
-    duration patience_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-// ===== rill/collective/detail/round_links.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// A contribution as a parent took it.
-template <class Message>
-struct round_arrival {
-    rank_t rank = no_rank;
-    int child = 0;
-    std::uint64_t round = 0;
-    std::uint32_t age = 0;  ///< rounds by which it came late
-    Message message;
-};
-
-/// What a completion, a staleness and a trigger are of.
-template <Completion Enough, Staleness Age, Trigger Start>
-struct round_policies {
-    [[no_unique_address]] Enough enough;
-    [[no_unique_address]] Age age;
-    [[no_unique_address]] Start start;
-};
-
-/// One rank's links to its parent and its children in a tree, over which states go down and contributions up, round by
-/// round.
-///
-/// A child is given a state only when it has answered the one before, so that no link ever holds more than one message
-/// each way: whoever is late meets the newest state, and whoever has died costs nothing. A frame says its round; what
-/// comes twice, or to a round that has ended, is known by that. A state also says of which round the parent has the
-/// child's latest contribution, and whether that is in a result.
-template <Transport Net, AggregationTree Tree, class Policies>
-class round_links {
-  public:
-    using message = typename Net::message;
-    using arrival = round_arrival<message>;
-
-    round_links(Net& net, const Tree& tree, const Policies& policies, random_key key, duration patience)
-        : context_(net),
-          waits_(net),
-          policies_(policies),
-          key_(key),
-          blame_(net, context_.number, waits_.number, patience),
-          parent_(tree.parent(net.size(), net.rank())),
-          height_(tree.height(net.size(), net.rank())) {
-        for (int i = 0; i < tree.children(net.size(), net.rank()); ++i) {
-            children_.push_back(tree.child(net.size(), net.rank(), i));
-            links_.push_back({});
-        }
-        neighbours_ = children_;
-        if (parent_ != no_rank) neighbours_.push_back(parent_);
-    }
-
-    Net& net() const { return context_.net; }
-    std::uint64_t context() const { return context_.number; }
-    bool is_root() const { return parent_ == no_rank; }
-    bool is_leaf() const { return children_.empty(); }
-    bool has_ended() const { return has_ended_; }
-    std::uint64_t round() const { return round_; }
-    /// Whether this rank's latest contribution is in a result of the root, as far as is known.
-    bool was_in() const { return is_root() || was_in_; }
-    time_point began() const { return began_; }
-    const traffic& counted() const { return counted_; }
-
-    /// At the root: begins the next round once enough children are ready.
-    void begin(const wire::header& head, byte_view values) {
-        begin_round(round_ + 1);
-        state_head_ = head;
-        if (!is_leaf()) keep_state(byte_pieces(values));
-        absorb();
-        await_trigger();
-        give_state();
-    }
-
-    /// Elsewhere: the newest state, or nothing when rounds have ended. Its frame is valid, its content not looked at.
-    std::optional<message> take_newest() {
-        const time_point entered = net().now(), half = entered + blame_.patience() / 2;
-        while (true) {
-            auto newest = receive_state(half);
-            if (!newest) {
-                blame_.tell(parent_);
-                newest = receive_state(entered + blame_.patience());
-                if (!newest) throw_error(blame_.notice(round_ + 1, parent_, ", which gives no state"));
-                blame_.tell_nothing();
-            }
-            const wire::header head = state_of(*newest);
-            if (head.kind != operation::end_rounds && head.epoch <= round_) continue;  // it came twice
-            learn_fates(head);
-            if (head.kind == operation::end_rounds) {
-                end(blame_.patience());
-                return std::nullopt;
-            }
-            begin_round(head.epoch);
-            state_head_ = head;
-            if (!is_leaf()) keep_state(content_behind_header(newest->pieces()));
-            absorb();
-            give_state();
-            return newest;
-        }
-    }
-
-    /// Contributions until there are enough, by rank and round; late ones that still count among them.
-    std::span<arrival> gather() {
-        const time_point entered = net().now();
-        const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
-        const time_point time_up = began_ + policies_.enough.patience(height_);
-        rank_t told = no_rank;
-        while (!is_complete(time_up)) {
-            const time_point now = net().now();
-            if (now >= last) give_up();
-            if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
-            const time_point until = std::min({now < time_up ? time_up : last, now < half ? half : last, last});
-            if (auto got = net().receive(children_, on_links(), until)) take(std::move(*got), true);
-        }
-        if (told != no_rank) blame_.tell_nothing();
-        for (link_state& each : links_)
-            if (!each.is_ready() && !each.missed_since) each.missed_since = net().now();
-        std::sort(arrivals_.begin(), arrivals_.end(), [](const arrival& a, const arrival& b) {
-            return std::pair(a.rank, a.round) < std::pair(b.rank, b.round);
-        });
-        return arrivals_;
-    }
-
-    /// Children from which this round has nothing and which are still at work.
-    std::vector<rank_t> missing() const {
-        std::vector<rank_t> ranks;
-        for (std::size_t i = 0; i < links_.size(); ++i)
-            if (!links_[i].is_ready()) ranks.push_back(children_[i]);
-        return ranks;
-    }
-
-    /// Who came late since this was asked last.
-    std::vector<latecomer> latecomers() { return std::exchange(late_, {}); }
-
-    /// Releases what was gathered.
-    void forget_arrivals() { arrivals_.clear(); }
-
-    /// Hands a contribution to the parent.
-    void hand_up(buffer&& bytes) {
-        const std::size_t size = bytes.size();
-        answered_ = round_;
-        was_in_ = false;
-        if (!net().post(parent_, on_links(), std::move(bytes), net().now() + blame_.patience()))
-            throw_error(blame_.notice(round_, parent_, ", whose mailbox is full"));
-        count_sent(size);
-    }
-
-    /// Tells all ranks below that there are no more rounds. Waits `at_most` for room in their mailboxes.
-    void end(duration at_most) {
-        has_ended_ = true;
-        give_each(operation::end_rounds, at_most, [](const link_state&) { return true; });
-    }
-    duration patience() const { return blame_.patience(); }
-
-    /// A failure of this rank's, or of a child's, with which nobody can go on: all ranks learn of it.
-    [[noreturn]] void fail(failure kind, rank_t culprit, const std::string& what) {
-        throw_error(net().abort({.context = context(),
-                                 .operation = round_,
-                                 .kind = kind,
-                                 .culprit = culprit,
-                                 .reason = "round " + std::to_string(round_) + ": " + what}));
-    }
-
-  private:
-    enum class fate : unsigned char { out, with_mine, in };
-
-    struct link_state {
-        std::uint64_t given = 0;     // the round of the latest state
-        std::uint64_t answered = 0;  // the round of the latest contribution
-        fate latest = fate::out;     // of that contribution
-        std::optional<time_point> missed_since{};
-
-        bool is_ready() const { return given == answered; }
-    };
-
-    /// One for both ways: a rank that waits for its parent takes what its children send, too.
-    channel on_links() const { return {context_.number, 0}; }
-
-    void begin_round(std::uint64_t round) {
-        round_ = round;
-        began_ = net().now();
-        counted_ = {};
-        arrivals_.clear();
-        in_.clear();
-    }
-
-    void keep_state(const byte_pieces& values) {
-        state_.resize(wire::header_bytes + values.size_bytes());
-        auto to = state_.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes);
-        for (const byte_view piece : values) to = std::copy(piece.begin(), piece.end(), to);
-    }
-    static byte_pieces content_behind_header(const byte_pieces& message) {
-        byte_pieces content;
-        std::size_t skip = wire::header_bytes;
-        for (const byte_view piece : message) {
-            const std::size_t skipped = std::min(skip, piece.size());
-            skip -= skipped;
-            if (skipped < piece.size()) content.push(piece.subspan(skipped));
-        }
-        return content;
-    }
-
-    /// A state to every child that has answered the last one.
-    void give_state() {
-        give_each(operation::next_round, blame_.patience(), [](const link_state& link) { return link.is_ready(); });
-    }
-
-    /// First to those that have room for it: a full mailbox holds nobody else up.
-    template <class Which>
-    void give_each(operation kind, duration at_most, Which&& is_meant) {
-        std::vector<std::size_t> refused;
-        for (std::size_t i = 0; i < links_.size(); ++i)
-            if (is_meant(links_[i]) && !give(i, kind, deadline::immediate)) refused.push_back(i);
-        const time_point until = net().now() + at_most;
-        if (at_most.ns > 0)
-            for (const std::size_t i : refused) give(i, kind, until);
-    }
-
-    /// Whether there was room for it.
-    bool give(std::size_t child, operation kind, deadline until) {
-        link_state& link = links_[child];
-        const bool has_values = kind == operation::next_round;
-        wire::header head = has_values ? state_head_ : empty_head();
-        head.kind = kind;
-        head.context = context();
-        head.epoch = static_cast<std::uint32_t>(round_);
-        head.number = link.answered;
-        head.contributors = link.latest == fate::out ? 0 : 1;
-        buffer bytes(has_values ? state_.size() : wire::header_bytes);
-        wire::encode(head, bytes.data());
-        if (has_values)
-            std::copy(state_.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes), state_.end(),
-                      bytes.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes));
-        const std::size_t size = bytes.size();
-        if (!net().post(children_[child], on_links(), std::move(bytes), until)) return false;
-        count_sent(size);
-        if (!has_values) return true;
-        link.given = round_;
-        link.missed_since.reset();
-        return true;
-    }
-
-    static wire::header empty_head() {
-        return {.element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
-    }
-
-    /// What children send meanwhile is kept for later, so that it does not stop up the mailbox.
-    std::optional<message> receive_state(deadline until) {
-        auto newest = net().receive_latest(std::span(&parent_, 1), on_links(), is_leaf() ? until : deadline::immediate);
-        while (!newest && !is_leaf()) {
-            auto got = net().receive(neighbours_, on_links(), until);
-            if (!got) break;
-            if (got->source() == parent_)
-                newest = std::move(got);
-            else
-                early_.push_back(std::move(*got));
-        }
-        if (newest) count_received(*newest);
-        return newest;
-    }
-
-    wire::header state_of(const message& newest) {
-        return read(parent_, [&] {
-            const wire::header head = frame_reader(newest.pieces()).peek();
-            wire::detail::require(head.context == context(), "of another context");
-            wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds,
-                                  "no state and no end");
-            return head;
-        });
-    }
-
-    /// What became of this rank's latest contribution, and so of what its children had put into it.
-    void learn_fates(const wire::header& head) {
-        was_in_ = head.contributors != 0 && head.number == answered_ && answered_ != 0;
-        for (link_state& each : links_)
-            if (each.latest == fate::with_mine) each.latest = was_in_ ? fate::in : fate::out;
-    }
-
-    /// Takes what has come since the last round ended.
-    void absorb() {
-        if (is_leaf()) return;
-        for (message& each : early_) take(std::move(each), false);
-        early_.clear();
-        while (auto got = net().receive(children_, on_links(), deadline::immediate)) take(std::move(*got), false);
-    }
-
-    void await_trigger() {
-        const time_point entered = net().now();
-        const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
-        rank_t told = no_rank;
-        while (!policies_.start.starts(ready(), static_cast<int>(links_.size()) + 1, key_.derive(round_))) {
-            const time_point now = net().now();
-            if (now >= last) give_up();
-            if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
-            if (auto got = net().receive(children_, on_links(), now < half ? half : last)) take(std::move(*got), false);
-        }
-        if (told != no_rank) blame_.tell_nothing();
-    }
-
-    /// Of the root and its children.
-    std::span<const rank_t> ready() {
-        ready_.assign(1, net().rank());
-        for (std::size_t i = 0; i < links_.size(); ++i)
-            if (links_[i].is_ready()) ready_.push_back(children_[i]);
-        return ready_;
-    }
-
-    bool is_complete(time_point time_up) {
-        for (const link_state& each : links_)
-            if (!each.is_ready() && !policies_.age.may_lead(static_cast<std::uint32_t>(round_ - each.given)))
-                return false;
-        return policies_.enough.is_complete({.expected = static_cast<int>(links_.size()),
-                                             .in = in_,
-                                             .time_is_up = !is_leaf() && net().now() >= time_up});
-    }
-
-    void take(message&& got, bool gives_state) {
-        count_received(got);
-        const rank_t source = got.source();
-        const auto child =
-            static_cast<std::size_t>(std::find(children_.begin(), children_.end(), source) - children_.begin());
-        const wire::header head = read(source, [&] {
-            const wire::header h = frame_reader(got.pieces()).peek();
-            wire::detail::require(h.kind == operation::contribute && h.context == context(), "no contribution");
-            return h;
-        });
-        link_state& link = links_[child];
-        if (head.epoch <= link.answered) return;  // it came twice
-        if (head.epoch != link.given)
-            fail(failure::protocol, source,
-                 "rank " + std::to_string(source) + " contributes to round " + std::to_string(head.epoch) +
-                     ", which it has not been given");
-        link.answered = head.epoch;
-        const auto age = static_cast<std::uint32_t>(round_ - head.epoch);
-        const bool counts = policies_.age.accepts(age) || !policies_.age.may_lead(age);
-        link.latest = age == 0 ? fate::with_mine : counts ? fate::in : fate::out;
-        if (is_root() && link.latest == fate::with_mine) link.latest = fate::in;
-        if (age != 0) late_.push_back({source, age, link.missed_since ? net().now() - *link.missed_since : duration{}});
-        if (link.latest != fate::out) {
-            const auto number = static_cast<int>(child);
-            if (const auto at = std::lower_bound(in_.begin(), in_.end(), number); at == in_.end() || *at != number)
-                in_.insert(at, number);
-            arrivals_.push_back({source, number, head.epoch, age, std::move(got)});
-        }
-        if (age != 0 && gives_state) give(child, operation::next_round, net().now() + blame_.patience());
-    }
-
-    /// The first child that is at work, or else one that has had no room for the state.
-    rank_t first_missing() const {
-        const auto find = [&](auto&& is_missing) -> rank_t {
-            for (std::size_t i = 0; i < links_.size(); ++i)
-                if (is_missing(links_[i])) return children_[i];
-            return no_rank;
-        };
-        const rank_t at_work = find([](const link_state& link) { return !link.is_ready(); });
-        return at_work != no_rank ? at_work : find([&](const link_state& link) { return link.given != round_; });
-    }
-
-    /// Too few have come. Without its root nobody can go on; without another rank, the others may.
-    [[noreturn]] void give_up() {
-        std::string in;
-        for (const int child : in_)
-            in += (in.empty() ? "" : ", ") + std::to_string(children_[static_cast<std::size_t>(child)]);
-        const abort_notice notice =
-            blame_.notice(round_, first_missing(),
-                          "; rank " + std::to_string(net().rank()) + " has contributions of " +
-                              (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
-        throw_error(is_root() ? net().abort(notice) : notice);
-    }
-
-    template <class Read>
-    auto read(rank_t source, Read&& from) {
-        try {
-            return from();
-        } catch (const protocol_error& e) {
-            fail(failure::protocol, source,
-                 "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
-        }
-    }
-
-    void count_sent(std::size_t bytes) {
-        ++counted_.messages_sent;
-        counted_.bytes_sent += bytes;
-    }
-    void count_received(const message& m) {
-        ++counted_.messages_received;
-        counted_.bytes_received += m.pieces().size_bytes();
-    }
-
-    open_context<Net> context_;
-    open_context<Net> waits_;
-    Policies policies_;
-    random_key key_;
-    round_blame<Net> blame_;
-    rank_t parent_;
-    int height_;
-    std::vector<rank_t> children_;
-    std::vector<rank_t> neighbours_;  // and the parent
-    std::vector<link_state> links_;
-    std::vector<rank_t> ready_;
-    wire::header state_head_{};
-    buffer state_;  // room for a header, and the values
-    std::uint64_t round_ = 0;
-    std::uint64_t answered_ = 0;
-    bool was_in_ = false;
-    bool has_ended_ = false;
-    time_point began_{};
-    traffic counted_{};
-    std::vector<message> early_;  // contributions that came while this rank waited for a state
-    std::vector<arrival> arrivals_;
-    std::vector<int> in_;
-    std::vector<latecomer> late_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-// ===== rill/collective/detail/round_loop.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// What all kinds of rounds do alike, whatever becomes of the contributions: states go down, rounds begin and end, a
-/// failure reaches all ranks.
-template <class Group, AggregationTree Tree, class Policies>
-class round_loop {
-  public:
-    round_loop(const round_loop&) = delete;
-    round_loop& operator=(const round_loop&) = delete;
-    /// At the root it ends the rounds, waiting for nobody; where an exception passes, for all ranks as a failure.
-    ~round_loop() {
-        if (!is_root() || links_.has_ended()) return;
-        try {
-            if (std::uncaught_exceptions() > unwinding_)
-                abort("an exception has passed through its rounds");
-            else
-                links_.end({});
-        } catch (...) {  // they have ended by a failure
-        }
-    }
-
-    bool is_root() const { return links_.is_root(); }
-    /// Of the round under way; from 1. Those that this rank has missed are counted.
-    std::uint64_t number() const { return links_.round(); }
-    /// Whether this rank's latest contribution is in a result, or bound to get into one. Known once `next` has
-    /// returned; at the root always.
-    bool was_in() const { return links_.was_in(); }
-
-    /// The next round: at the root it begins, with `state` for all; elsewhere `state` becomes that of the newest. False
-    /// when rounds have ended; `state` is unchanged then. Settles the codec of the latest `reduce`.
-    template <class State>
-    bool next(State&& state) {
-        if constexpr (require_output<State>()) {
-            using T = tensor_element<State>;
-            if (links_.has_ended()) {
-                settle();
-                return false;
-            }
-            return guarded([&] {
-                RILL_EXPECTS(number() == contributed_to_, "rounds: each round that next begins has its reduce");
-                auto& stage = stage_of<T>(*group_);
-                const bool goes_on =
-                    is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
-                if (!is_root() && goes_on) deliver(std::span<const T>(elements_of_output(state, stage)), state);
-                settle();
-                return goes_on;
-            });
-        }
-        return false;
-    }
-
-    /// No more rounds: `next` returns false on all ranks, on late ones once they call it. At the root; waits for
-    /// nobody, but for room in a mailbox that is full.
-    void end() {
-        RILL_EXPECTS(is_root(), "rounds: only the root ends them");
-        if (!links_.has_ended()) guarded([&] { links_.end(links_.patience()); });
-    }
-
-  protected:
-    using links_type = round_links<typename Group::transport_type, Tree, Policies>;
-
-    /// `options`: a hash of all that the ranks must have alike besides the tree.
-    round_loop(Group& workers, const Tree& tree, const Policies& policies, std::uint64_t options)
-        : group_(&agreed(workers, mix64(fingerprint(tree), options))),
-          links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout),
-          unwinding_(std::uncaught_exceptions()) {}
-
-    Group& workers() const { return *group_; }
-    links_type& links() { return links_; }
-
-    template <class T>
-    wire::header head_of(operation kind, std::size_t dimension) const {
-        return {.kind = kind,
-                .element = element_type_of<T>,
-                .epoch = static_cast<std::uint32_t>(number()),
-                .context = links_.context(),
-                .dimension = dimension};
-    }
-
-    template <class In, class Out>
-    void check([[maybe_unused]] const In& input, [[maybe_unused]] const Out& output, const contribution& own) const {
-        require_weight(own);
-        RILL_EXPECTS(number() != 0 && !links_.has_ended(), "rounds: reduce belongs to a round that next has begun");
-        RILL_EXPECTS(number() != contributed_to_, "rounds: reduce is called once in each round");
-        RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
-                     "rounds: at the root input and output must be of one size");
-    }
-
-    template <class Operands, class Arrival>
-    void add_child(Operands& operands, const Arrival& from, const wire::header& own) {
-        const std::string rank = "rank " + std::to_string(from.rank);
-        try {
-            const wire::header head = frame_reader(from.message.pieces()).peek();
-            if (head.call != own.call || head.element != own.element || head.dimension != own.dimension)
-                links_.fail(failure::mismatch, from.rank,
-                            rank + " contributes " + std::to_string(head.dimension) + " elements of " +
-                                name(head.element) + ", rank " + std::to_string(group_->rank()) + " " +
-                                std::to_string(own.dimension) + " of " + name(own.element) +
-                                (head.dimension == own.dimension && head.element == own.element
-                                     ? ", with another fold, compressor or coding"
-                                     : ""));
-            operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age, group_->size(),
-                         group_->executor());
-        } catch (const protocol_error& e) {
-            if (e.culprit() != no_rank) throw;
-            links_.fail(failure::protocol, from.rank,
-                        rank + " sent bytes that are no valid frame: " + e.notice().reason);
-        }
-    }
-
-    /// At the end of `reduce`.
-    round_receipt describe(round_roll&& roll) {
-        contributed_to_ = number();
-        round_receipt result;
-        result.operation_number = number();
-        result.contributors = static_cast<int>(roll.in.size());
-        result.weight = roll.weight();
-        result.age = roll.age();
-        result.rounds = 1;
-        result.wire = links_.counted();
-        result.elapsed = std::as_const(group_->net()).now() - links_.began();
-        result.in = std::move(roll.in);
-        result.late = std::move(roll.late);
-        result.missing = links_.missing();
-        result.error_bound = roll.error_bound;
-        return result;
-    }
-
-    random_key own_key() const {
-        return random_key{group_->options().seed}.derive(fingerprint("rounds"), number(), group_->rank());
-    }
-
-    /// From now until it is settled a codec holds what this rank has contributed.
-    template <class Codec>
-    void hold(Codec& codec) {
-        unsettled_ = {&codec, [](void* of, bool is_in) {
-                          is_in ? static_cast<Codec*>(of)->commit() : static_cast<Codec*>(of)->rollback();
-                      }};
-    }
-
-    /// Runs `body`. If this rank fails in it, all ranks learn that.
-    template <class Body>
-    auto guarded(Body&& body) {
-        if (left_) throw_error(*left_);
-        if (const auto notice = group_->net().aborted(links_.context())) throw_error(*notice);
-        try {
-            return body();
-        } catch (const error& e) {
-            const abort_notice& notice = e.notice();
-            if (notice.context != links_.context() && notice.context != every_context)
-                abort(notice.reason, notice.kind);
-            if (!group_->net().aborted(links_.context())) left_ = notice;
-            throw;
-        } catch (const std::exception& e) {
-            abort(e.what());
-            throw;
-        } catch (...) {
-            abort("an exception of unknown type");
-            throw;
-        }
-    }
-
-  private:
-    static Group& agreed(Group& workers, std::uint64_t options) {
-        agree(workers, options);
-        return workers;
-    }
-
-    template <class T>
-    bool begin(std::span<const T> values) {
-        wire::header head = head_of<T>(operation::next_round, values.size());
-        head.index_bytes = 4;
-        head.codes.indices = index_coding::dense;
-        head.range = {0, values.size()};
-        head.count = values.size();
-        links_.begin(head, std::as_bytes(values));
-        return true;
-    }
-
-    template <class T>
-    bool take(std::span<T> state) {
-        const auto newest = links_.take_newest();
-        if (!newest) return false;
-        const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
-        if (values.head.count != state.size())
-            links_.fail(failure::mismatch, group_->rank(),
-                        "rank " + std::to_string(group_->rank()) + " takes a state of " + std::to_string(state.size()) +
-                            " elements where the root gives " + std::to_string(values.head.count));
-        frame_scratch<T, std::uint32_t> unused;
-        copy_dense(content_of(values, unused), state, T{}, group_->executor());
-        return true;
-    }
-
-    /// The codec of the latest contribution learns what became of that.
-    void settle() {
-        if (unsettled_.codec != nullptr) unsettled_.settle(std::exchange(unsettled_.codec, nullptr), was_in());
-    }
-
-    /// Tells all ranks; returns when it is this rank's own exception that counts.
-    void abort(const std::string& why, failure kind = failure::exception) {
-        const rank_t rank = group_->rank();
-        const abort_notice notice{
-            .context = links_.context(),
-            .operation = number(),
-            .kind = kind,
-            .culprit = rank,
-            .reason = "round " + std::to_string(number()) + ": rank " + std::to_string(rank) + ": " + why};
-        const abort_notice first = group_->net().abort(notice);
-        if (first != notice || kind != failure::exception) throw_error(first);
-    }
-
-    struct unsettled_codec {
-        void* codec = nullptr;
-        void (*settle)(void*, bool) = nullptr;
-    };
-
-    Group* group_;
-    links_type links_;
-    int unwinding_;
-    std::uint64_t contributed_to_ = 0;
-    unsettled_codec unsettled_{};
-    std::optional<abort_notice> left_{};  // this rank has left alone, for that reason
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
 // ===== rill/collective/rounds.hpp
 
 namespace rill::inline RILL_ABI {
@@ -11178,8 +11607,9 @@ namespace rill::inline RILL_ABI {
 /// - Bits: per coordinate the left fold of the contributions by rank, each level of the tree for itself, own first; so
 ///   they depend on who was in, not on who came first.
 ///
-/// Cost of a round: N elements down and N up on each edge, and 16 bytes for each rank below it; each rank that has
-/// children holds a copy of the state, and contributions until it folds them. Handed over messages are allocated.
+/// Cost of a round: N elements down and N up on each edge, and 16 bytes for each rank below it; a rank that has
+/// children holds the state, the root a copy of it where somebody is late, and contributions until they are folded.
+/// Messages are handed over: each is a copy, made in memory of earlier ones (`buffer_shelf`).
 ///
 /// Making one is collective, over a group whose own collectives can be called in between; it must not outlive that.
 template <class Group, AggregationTree Tree, Completion Enough = straggler::wait_all, Staleness Age = straggler::fresh,
@@ -11252,19 +11682,19 @@ class rounds : public detail::round_loop<Group, Tree, detail::round_policies<Eno
         head.call = static_cast<std::uint32_t>(mix64(fingerprint(fold), codings.fingerprint(), sizeof(Index)));
         operands.add_own(head, view, codings.contribution, this->own_key(), own, this->workers().rank(),
                          this->workers().executor());
-        for (const auto& each : this->links().gather()) this->add_child(operands, each, head);
+        for (const auto& each : this->links().gather())
+            operands.roll.error_bound += this->add_child(operands, each, head);
         const auto late = this->links().latecomers();
         operands.roll.late.insert(operands.roll.late.end(), late.begin(), late.end());
         if (this->is_root()) {
             auto& stage = detail::stage_of<T>(this->workers());
             const std::span<T> result = detail::elements_of_output(output, stage);
-            const auto& folded = operands.fold(dimension, fold, codings.when, this->workers().executor());
-            copy_dense(folded.view(), result, fold.template identity<T>(), this->workers().executor());
+            operands.fold(result, fold, this->workers().executor());
             if constexpr (!Fold::finish_is_trivial)
                 if (!operands.roll.in.empty()) fold.finish(result, operands.roll.weight());
             detail::deliver(std::span<const T>(result), output);
         } else {
-            this->links().hand_up(operands.message(head, dimension, fold, codings, this->workers().executor()));
+            this->links().hand_up(operands.message(head, fold, codings, this->workers().executor()));
         }
         this->links().forget_arrivals();
         return this->describe(std::move(operands.roll));

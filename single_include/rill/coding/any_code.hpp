@@ -605,6 +605,8 @@ class group_code {
     int workers() const { return workers_; }
     int partitions() const { return static_cast<int>(numbers_.size()); }
     int stragglers() const { return stragglers_; }
+    /// The fewest that may be decodable: one of each group.
+    int least_survivors() const { return groups_; }
     int groups() const { return groups_; }
     int group_of(int worker) const {
         RILL_EXPECTS(0 <= worker && worker < workers_, "gradient code: no such worker");
@@ -687,6 +689,7 @@ class any_code {
     int workers() const { return dual_ ? dual_->workers() : group_->workers(); }
     int partitions() const { return dual_ ? dual_->partitions() : group_->partitions(); }
     int stragglers() const { return dual_ ? dual_->stragglers() : group_->stragglers(); }
+    int least_survivors() const { return dual_ ? dual_->workers() - dual_->stragglers() : group_->least_survivors(); }
     std::span<const int> partitions_of(int worker) const {
         return dual_ ? dual_->partitions_of(worker) : group_->partitions_of(worker);
     }

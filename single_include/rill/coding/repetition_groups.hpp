@@ -51,6 +51,8 @@ class group_code {
     int workers() const { return workers_; }
     int partitions() const { return static_cast<int>(numbers_.size()); }
     int stragglers() const { return stragglers_; }
+    /// The fewest that may be decodable: one of each group.
+    int least_survivors() const { return groups_; }
     int groups() const { return groups_; }
     int group_of(int worker) const {
         RILL_EXPECTS(0 <= worker && worker < workers_, "gradient code: no such worker");

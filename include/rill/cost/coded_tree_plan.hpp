@@ -1,0 +1,192 @@
+#pragma once
+
+#include <rill/core/contract.hpp>
+#include <rill/cost/simulate_step.hpp>
+#include <rill/cost/step_model.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace rill::inline RILL_ABI::cost {
+
+/// A way to add up gradients, and what a step of it takes.
+struct planned_step {
+    std::string name;  ///< "coded tree", "gradient coding", "master-worker", "tree", "ring", "ignoring the slowest"
+    gather_plan plan;  ///< of a ring only the load counts
+    double formula = 0;
+    sampled_time simulated;
+};
+
+/// What `plan_coded_tree` found. Times are the simulated means, except where they are called formulas.
+struct coded_tree_plan {
+    /// The best tolerance of each tree, the fastest first; of depth 1 it is gradient coding at one master.
+    std::vector<planned_step> coded;
+    /// Exact without redundancy, the fastest first: master-worker, trees that wait for all, the ring.
+    std::vector<planned_step> uncoded;
+    /// Not exact: the master goes on without as many as the best coded tree tolerates in all.
+    planned_step ignoring;
+    /// The latency of a message from which on the best coded way is faster than the ring, in seconds; 0 where it is at
+    /// any.
+    double pays_from_latency = 0;
+    /// The mean of the exponential part, as a multiple of the given one, from which on coding is the fastest by
+    /// formula; 0 where no multiple up to 10,000 is enough.
+    double pays_from_tail = 0;
+    std::string reason;  ///< complete in itself: what to take, how much faster it is, and when that would change
+
+    const planned_step& best_coded() const { return coded.front(); }
+    const planned_step& best_uncoded() const { return uncoded.front(); }
+    bool coding_pays() const { return best_coded().simulated.mean < best_uncoded().simulated.mean; }
+};
+
+namespace detail {
+
+/// The width of the largest tree of some depth that so many workers fill; less than 2 where there is none.
+inline int widest(int workers, int depth) {
+    int width = 1;
+    while (gather_plan{.width = width + 1, .depth = depth}.workers() <= workers) ++width;
+    return width;
+}
+
+/// All tolerances from 1 on where there are few; else some sixty.
+inline std::vector<int> tolerances(int width) {
+    std::vector<int> all;
+    for (int s = 1; s < width; s += std::max(1, s < 16 ? 1 : width / 48)) all.push_back(s);
+    return all;
+}
+
+inline gather_plan best_tolerance(const step_model& model, int width, int depth) {
+    gather_plan best = coded_tree(width, depth, 1);
+    double least = expected_time(model, best);
+    for (const int s : tolerances(width)) {
+        const gather_plan plan = coded_tree(width, depth, s);
+        const double time = expected_time(model, plan);
+        if (time < least) {
+            best = plan;
+            least = time;
+        }
+    }
+    return best;
+}
+
+struct best_formulas {
+    double coded = 0, uncoded = 0;
+};
+
+inline best_formulas compare(const step_model& model, int workers) {
+    best_formulas best{HUGE_VAL, expected_ring_time(model, workers)};
+    for (int depth = 1; widest(workers, depth) >= 2; ++depth) {
+        const int width = widest(workers, depth);
+        best.coded = std::min(best.coded, expected_time(model, best_tolerance(model, width, depth)));
+        best.uncoded = std::min(best.uncoded, expected_time(model, coded_tree(width, depth, 0)));
+    }
+    return best;
+}
+
+/// The multiple of the tail at which coding becomes the fastest, to a hundredth; 0 where it does not.
+inline double tail_that_pays(const step_model& model, int workers) {
+    const auto pays = [&](double multiple) {
+        step_model changed = model;
+        changed.tail_per_point *= multiple;
+        const best_formulas best = compare(changed, workers);
+        return best.coded < best.uncoded;
+    };
+    double high = 1e4, low = 1e-4;
+    if (!pays(high)) return 0;
+    if (pays(low)) return low;
+    while (high > 1.01 * low) {
+        const double middle = std::sqrt(low * high);
+        (pays(middle) ? high : low) = middle;
+    }
+    return high;
+}
+
+inline std::string seconds_text(double seconds) {
+    char text[32];
+    if (seconds >= 1)
+        std::snprintf(text, sizeof text, "%.3g s", seconds);
+    else if (seconds >= 1e-3)
+        std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
+    else
+        std::snprintf(text, sizeof text, "%.3g us", seconds * 1e6);
+    return text;
+}
+
+inline std::string describe(const planned_step& step) {
+    std::string text = step.name;
+    if (step.name == "coded tree" || step.name == "tree")
+        text += " of width " + std::to_string(step.plan.width) + " and depth " + std::to_string(step.plan.depth);
+    if (step.plan.missing > 0) text += " that tolerates " + std::to_string(step.plan.missing);
+    return text + ", " + seconds_text(step.simulated.mean) + " a step";
+}
+
+inline std::string times_text(double factor) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", factor);
+    return text;
+}
+
+inline std::string reason_of(const coded_tree_plan& plan) {
+    const planned_step &coded = plan.best_coded(), &uncoded = plan.best_uncoded();
+    const double factor = uncoded.simulated.mean / coded.simulated.mean;
+    if (plan.coding_pays())
+        return "Coding pays: " + describe(coded) + ", " + times_text(factor) + " times as fast as the best without, " +
+               describe(uncoded) + ".";
+    std::string text = "Coding does not pay: " + describe(uncoded) + "; the best that is coded, " + describe(coded) +
+                       ", takes " + times_text(1 / factor) + " times as long.";
+    if (uncoded.name == "ring")
+        text +=
+            " It beats the ring where a message has a latency of " + seconds_text(plan.pays_from_latency) + " or more.";
+    text += plan.pays_from_tail > 0
+                ? " Coding becomes the fastest where the tail is " + times_text(plan.pays_from_tail) + " times as long."
+                : " A longer tail does not change that.";
+    return text;
+}
+
+inline bool is_faster(const planned_step& a, const planned_step& b) { return a.simulated.mean < b.simulated.mean; }
+
+}  // namespace detail
+
+/// The tree of least expected time: depth, width and tolerated stragglers per parent, for at most so many workers; and
+/// what the same workers take without coding.
+///
+/// Of each depth the largest regular tree that the workers fill is looked at, all of whose tolerances (some sixty where
+/// there are more) are compared by `expected_time`; the best of each depth is simulated. Loads are those of
+/// `cyclic_repetition` and `cyclic_mds`; see `default_code` for the widths at which float messages need more.
+inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sampling how = {}) {
+    RILL_EXPECTS(workers >= 2, "plan_coded_tree: at least two workers");
+    RILL_EXPECTS(model.points > 0 && model.least_per_point >= 0 && model.tail_per_point >= 0 && model.message >= 0 &&
+                     model.latency >= 0,
+                 "plan_coded_tree: times are not negative, and there is data");
+    coded_tree_plan found;
+    const auto step = [&](const char* name, const gather_plan& plan) {
+        return planned_step{name, plan, expected_time(model, plan), simulate_step(model, plan, how)};
+    };
+    for (int depth = 1; detail::widest(workers, depth) >= 2; ++depth) {
+        const int width = detail::widest(workers, depth);
+        found.coded.push_back(
+            step(depth == 1 ? "gradient coding" : "coded tree", detail::best_tolerance(model, width, depth)));
+        found.uncoded.push_back(step(depth == 1 ? "master-worker" : "tree", coded_tree(width, depth, 0)));
+    }
+    found.uncoded.push_back(
+        {"ring", master_worker(workers), expected_ring_time(model, workers), simulate_ring_step(model, workers, how)});
+    std::stable_sort(found.coded.begin(), found.coded.end(), detail::is_faster);
+    std::stable_sort(found.uncoded.begin(), found.uncoded.end(), detail::is_faster);
+
+    const gather_plan& best = found.best_coded().plan;
+    const int lost = static_cast<int>(static_cast<long long>(workers) * best.missing / best.width);
+    found.ignoring = step("ignoring the slowest", ignoring_slowest(workers, lost));
+    const auto ring = std::find_if(found.uncoded.begin(), found.uncoded.end(),
+                                   [](const planned_step& each) { return each.name == "ring"; });
+    const int more_messages = 2 * (workers - 1) - best.depth;  // one after the other
+    const double behind = found.best_coded().simulated.mean - ring->simulated.mean;
+    if (more_messages > 0) found.pays_from_latency = std::max(0.0, model.latency + behind / more_messages);
+    if (model.tail_per_point > 0) found.pays_from_tail = detail::tail_that_pays(model, workers);
+    found.reason = detail::reason_of(found);
+    return found;
+}
+
+}  // namespace rill::inline RILL_ABI::cost

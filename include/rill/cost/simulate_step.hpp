@@ -1,0 +1,94 @@
+#pragma once
+
+#include <rill/core/contract.hpp>
+#include <rill/core/random.hpp>
+#include <rill/cost/step_model.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace rill::inline RILL_ABI::cost {
+
+/// The mean of many steps, in seconds, and its standard error.
+struct sampled_time {
+    double mean = 0;
+    double error = 0;
+
+    friend bool operator==(const sampled_time&, const sampled_time&) = default;
+};
+
+/// How many steps are drawn, of which random numbers: plans with the same seed meet the same stragglers.
+struct sampling {
+    int steps = 400;
+    std::uint64_t seed = 1;
+};
+
+namespace detail {
+
+inline double drawn_compute(const step_model& model, double load, std::uint64_t seed, int step, std::uint64_t worker) {
+    const std::uint64_t bits = mix64(seed, static_cast<std::uint64_t>(step), worker);
+    const double uniform = static_cast<double>((bits >> 11U) + 1) * 0x1p-53;
+    return load * model.points * (model.least_per_point - model.tail_per_point * std::log(uniform));
+}
+
+/// When a parent has taken the first `waits` of gradients that were sent at these times, which it sorts.
+inline double taken(const step_model& model, double* sent, int count, int waits) {
+    std::sort(sent, sent + count);
+    double busy = 0;
+    for (int i = 0; i < waits; ++i) busy = std::max(busy, sent[i] + model.latency) + model.message;
+    return busy;
+}
+
+template <class OneStep>
+sampled_time mean_of(sampling how, OneStep&& one_step) {
+    RILL_EXPECTS(how.steps > 1, "cost: at least two steps make a mean with an error");
+    double sum = 0, squares = 0;
+    for (int step = 0; step < how.steps; ++step) {
+        const double time = one_step(step);
+        sum += time;
+        squares += time * time;
+    }
+    const double mean = sum / how.steps;
+    const double variance = std::max(0.0, squares / how.steps - mean * mean) * how.steps / (how.steps - 1);
+    return {mean, std::sqrt(variance / how.steps)};
+}
+
+}  // namespace detail
+
+/// Steps of a gather by the model itself: draws what each worker computes, and follows the gradients up to the master.
+/// An inner node sends when it has what it waits for and its own gradient.
+///
+/// Cost: O(steps · workers · log width). Determinism: a function of the arguments, on each machine.
+inline sampled_time simulate_step(const step_model& model, const gather_plan& plan, sampling how = {}) {
+    RILL_EXPECTS(0 <= plan.missing && plan.missing < plan.width && plan.depth > 0,
+                 "cost: fewer children are missing than a parent has");
+    const auto workers = static_cast<std::size_t>(plan.workers());
+    const auto width = static_cast<std::size_t>(plan.width);
+    std::vector<double> sent(workers + 1);  // by each rank of a regular tree; the master's is the time of the step
+    const std::size_t inner = (workers - 1) / width + 1;
+    return detail::mean_of(how, [&](int step) {
+        for (std::size_t rank = 1; rank <= workers; ++rank)
+            sent[rank] = detail::drawn_compute(model, plan.load, how.seed, step, rank);
+        sent[0] = 0;
+        for (std::size_t rank = inner; rank-- > 0;)
+            sent[rank] = std::max(sent[rank],
+                                  detail::taken(model, sent.data() + rank * width + 1, plan.width, plan.waits_for()));
+        return sent[0];
+    });
+}
+
+/// Steps of a ring, as `expected_ring_time` has them.
+inline sampled_time simulate_ring_step(const step_model& model, int workers, sampling how = {}) {
+    return detail::mean_of(how, [&](int step) {
+        double slowest = 0;
+        for (int worker = 1; worker <= workers; ++worker)
+            slowest = std::max(slowest, detail::drawn_compute(model, 1.0 / workers, how.seed, step,
+                                                              static_cast<std::uint64_t>(worker)));
+        return slowest + 2.0 * (workers - 1) * (model.message / workers + model.latency);
+    });
+}
+
+}  // namespace rill::inline RILL_ABI::cost

@@ -1,0 +1,162 @@
+#pragma once
+
+#include <rill/core/contract.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace rill::inline RILL_ABI::cost {
+
+/// What a step of distributed gradient descent takes, in seconds. A worker that computes on x points takes
+/// x · (`least_per_point` + an exponential time of mean `tail_per_point`), one draw for the whole x. A gradient arrives
+/// `latency` after it was sent, waits until its receiver has taken those that arrived before, and takes it for
+/// `message`.
+///
+/// Source: CodedReduce, section III-C: a = `least_per_point`, 1/μ = `tail_per_point`, t_c = `message`. The paper knows
+/// no latency, and like it we leave out what the model takes down to the workers, decoding and updating.
+struct step_model {
+    double points = 1;  ///< of the whole data set
+    double least_per_point = 0;
+    double tail_per_point = 0;
+    double message = 0;
+    double latency = 0;
+
+    friend bool operator==(const step_model&, const step_model&) = default;
+};
+
+/// How gradients come to a master: a regular tree, a star where `depth` is 1, whose parents each go on without the last
+/// `missing` of their children.
+struct gather_plan {
+    int width = 1;
+    int depth = 1;
+    int missing = 0;
+    double load = 1;  ///< the part of the points that each worker computes on
+
+    int waits_for() const { return width - missing; }
+    long long workers() const {
+        long long all = 0, layer = 1;
+        for (int l = 0; l < depth; ++l) all += layer *= width;
+        return all;
+    }
+    friend bool operator==(const gather_plan&, const gather_plan&) = default;
+};
+
+/// All workers send to the master, which waits for all.
+inline gather_plan master_worker(int workers) { return {.width = workers, .load = 1.0 / workers}; }
+
+/// The same without the slowest `missing`, whose part of the gradient is lost.
+inline gather_plan ignoring_slowest(int workers, int missing) {
+    return {.width = workers, .missing = missing, .load = 1.0 / workers};
+}
+
+/// A gradient code over a tree, with the least load that it can have: (n/(s+1) + … + (n/(s+1))^L)^-1 of the points,
+/// which is (s+1)/n for gradient coding at one master. Source: CodedReduce, Theorem 1.
+inline gather_plan coded_tree(int width, int depth, int stragglers) {
+    RILL_EXPECTS(width > 0 && depth > 0, "coded_tree: width and depth are at least 1");
+    RILL_EXPECTS(0 <= stragglers && stragglers < width,
+                 "coded_tree: stragglers are at least 0 and fewer than the children of a parent");
+    double sum = 0, power = 1;
+    for (int layer = 0; layer < depth; ++layer) sum += power *= static_cast<double>(width) / (stragglers + 1);
+    return {.width = width, .depth = depth, .missing = stragglers, .load = 1 / sum};
+}
+
+/// 1 + 1/2 + … + 1/n.
+inline double harmonic(long long n) {
+    if (n > 1000) {
+        const auto x = static_cast<double>(n);
+        return std::log(x) + 0.57721566490153286 + 1 / (2 * x) - 1 / (12 * x * x);
+    }
+    double sum = 0;
+    for (long long i = n; i > 0; --i) sum += 1 / static_cast<double>(i);
+    return sum;
+}
+
+/// When the `arrived`-th of `workers` has computed, in the mean: load · d · (a + (H_n − H_{n−arrived}) / μ).
+inline double compute_time(const step_model& model, double load, long long workers, long long arrived) {
+    return load * model.points *
+           (model.least_per_point + model.tail_per_point * (harmonic(workers) - harmonic(workers - arrived)));
+}
+
+namespace detail {
+
+/// The chance that at least `least` of n have done what each has done with chance p.
+inline double at_least(int n, int least, double p) {
+    if (p >= 1) return 1;
+    if (p <= 0) return least == 0 ? 1 : 0;
+    const double odds = std::log(p) - std::log1p(-p);
+    double exactly = n * std::log1p(-p), sum = 0;  // the logarithm of: exactly i of n
+    for (int i = 0; i < least; ++i) {
+        sum += std::exp(exactly);
+        exactly += odds + std::log(static_cast<double>(n - i) / (i + 1));
+    }
+    return std::max(0.0, 1 - sum);
+}
+
+/// The mean time until the master of a tree has what it waits for, where gradients take no time and workers one that is
+/// exponential of mean 1: H_n - H_s at depth 1; below it an integral over the chance that a sub-tree is not done.
+inline double tree_wait(const gather_plan& plan) {
+    if (plan.depth == 1) return harmonic(plan.width) - harmonic(plan.missing);
+    const double step = 0.02;
+    double sum = 0;
+    for (double time = step / 2;; time += step) {
+        const double own = -std::expm1(-time);
+        double done = own;
+        for (int layer = 1; layer < plan.depth; ++layer) done = own * at_least(plan.width, plan.waits_for(), done);
+        const double waiting = 1 - at_least(plan.width, plan.waits_for(), done);
+        sum += waiting * step;
+        if (waiting < 1e-4 && done > 0.5) return sum;
+    }
+}
+
+}  // namespace detail
+
+/// A step of a gather by formula: the larger of two times. One is that of all computations that are waited for, with
+/// one gradient per layer. The other is that of the last layer with the queue behind each of its computations, and
+/// above it of a queue per layer, of gradients that arrive together.
+///
+/// Mostly within 10 % of the simulated mean, within 25 % where computing and queues take about as long. Cost: O(width ·
+/// depth) for some hundred points of an integral.
+/// Source: the order statistics of CodedReduce, appendix D; the queues are ours.
+inline double expected_time(const step_model& model, const gather_plan& plan) {
+    const int n = plan.width, waits = plan.waits_for();
+    const double own = plan.load * model.points;
+    double last_layer = 0, sum = 0;  // of 1/n + 1/(n-1) + …
+    for (int j = 1; j <= waits; ++j) {
+        sum += 1.0 / (n - j + 1);
+        last_layer = std::max(
+            last_layer, own * (model.least_per_point + model.tail_per_point * sum) + (waits - j + 1) * model.message);
+    }
+    const double queues = last_layer + model.latency + (plan.depth - 1) * (model.latency + waits * model.message);
+    const double tail = model.tail_per_point > 0 ? model.tail_per_point * detail::tree_wait(plan) : 0;
+    return std::max(queues, own * (model.least_per_point + tail) + plan.depth * (model.latency + model.message));
+}
+
+/// CodedReduce's upper bound: (r d/μ) log(n/s) + a r d + n L t_c, and the latency of each layer; infinite where nobody
+/// may be missing. Source: Theorem 2, which has it up to terms that vanish with n.
+inline double upper_bound(const step_model& model, const gather_plan& plan) {
+    if (plan.missing == 0) return std::numeric_limits<double>::infinity();
+    return plan.load * model.points *
+               (model.least_per_point +
+                model.tail_per_point * std::log(static_cast<double>(plan.width) / plan.missing)) +
+           plan.depth * (plan.width * model.message + model.latency);
+}
+
+/// What CodedReduce's lower bound tends to for large n: (r d/μ) log(n/s) + a r d + (n - s + L - 1) t_c. Its terms of
+/// o(n) are left out, so that it is no bound for small n. Source: Theorem 2.
+inline double lower_trend(const step_model& model, const gather_plan& plan) {
+    if (plan.missing == 0) return std::numeric_limits<double>::infinity();
+    return plan.load * model.points *
+               (model.least_per_point +
+                model.tail_per_point * std::log(static_cast<double>(plan.width) / plan.missing)) +
+           (plan.waits_for() + plan.depth - 1) * model.message + plan.depth * model.latency;
+}
+
+/// A ring all_reduce, which waits for the slowest worker and then takes 2(N-1) messages of 1/N of a gradient.
+/// (CodedReduce states no model of it.)
+inline double expected_ring_time(const step_model& model, int workers) {
+    return compute_time(model, 1.0 / workers, workers, workers) +
+           2.0 * (workers - 1) * (model.message / workers + model.latency);
+}
+
+}  // namespace rill::inline RILL_ABI::cost
