@@ -29,7 +29,9 @@ constexpr const char* more =
     "Examples:\n"
     "  rill_plan --ranks 1000 --bandwidth 1gbit --latency 50us --model-size 25M --density 0.01\n"
     "  rill_plan --ranks 64 --compute 120ms --stragglers exponential:0.3 --svg plan.svg\n"
-    "  rill_plan --ranks 16 --model-size 407050 --gradients measured.f32 --csv plan.csv\n\n"
+    "  rill_plan --ranks 16 --model-size 407050 --gradients measured.f32 --csv plan.csv\n"
+    "  rill_plan --coded --ranks 156 --model-size 120k --bandwidth 1gbit --compute 32ms --stragglers "
+    "exponential:0.5\n\n"
     "Exit codes: 0 done; 1 a file that cannot be read or written, or --verify found another time; more than 1 wrong\n"
     "arguments.";
 
@@ -91,6 +93,9 @@ void describe(CLI::App& app, arguments& chosen, double& size) {
     app.add_option("--svg", chosen.svg, "file for a picture: speed-up against ranks");
     app.add_flag("--verify", chosen.verify,
                  "runs the recommended exchange in the simulated network and compares; for small plans");
+    app.add_flag("--coded", chosen.coded,
+                 "plans gradient codes over trees instead: depth, width and tolerated stragglers, and whether they "
+                 "pay; --compute is a rank's time without redundancy");
 }
 
 }  // namespace
@@ -109,6 +114,10 @@ arguments read_arguments(int argc, char** argv) {
                                        "holds all gradients at once: ranks x parameters at most 200 million");
         if (chosen.verify && !chosen.gradients.empty())
             throw CLI::ValidationError("--verify", "runs with random coordinates, not with those of --gradients");
+        if (chosen.coded && (chosen.verify || !(chosen.csv + chosen.svg + chosen.gradients).empty()))
+            throw CLI::ValidationError("--coded", "goes with neither --verify, --csv, --svg nor --gradients");
+        if (chosen.coded && chosen.compute == 0)
+            throw CLI::ValidationError("--coded", "needs --compute: what stragglers take longer for");
         const bool needs_compute = chosen.stragglers != "none" && chosen.stragglers.rfind("trace:", 0) != 0;
         if (needs_compute && chosen.compute == 0)
             throw CLI::ValidationError("--stragglers", "needs --compute: the time of which they take more or less");

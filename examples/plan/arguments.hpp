@@ -20,6 +20,7 @@ struct arguments {
     std::string csv;
     std::string svg;
     bool verify = false;
+    bool coded = false;
 };
 
 /// Reads the command line. Prints the help, or what is wrong, and ends the program where there is nothing to do.

@@ -1,5 +1,7 @@
-// Predicts step times and traffic of all topologies and compressors on a network, and says what to choose.
+// Predicts step times and traffic of all topologies and compressors on a network, or step times of gradient codes, and
+// says what to choose.
 #include "arguments.hpp"
+#include "coded.hpp"
 #include "forecast.hpp"
 #include "picture.hpp"
 #include "report.hpp"
@@ -33,6 +35,10 @@ int verify(const plan::arguments& chosen, const plan::row& which) {
 }
 
 int run(const plan::arguments& chosen) {
+    if (chosen.coded) {
+        plan::print_coded(chosen);
+        return 0;
+    }
     const plan::frequencies overlap = plan::measure_overlap(chosen);
     const plan::forecast all = plan::predict_all(chosen, overlap, chosen.ranks);
     plan::print_table(chosen, all);

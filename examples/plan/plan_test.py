@@ -79,6 +79,17 @@ class Files(unittest.TestCase):
         self.assertAlmostEqual(alone["uniform:0.5"] - exchange, 0.001389, delta=0.00003)
         self.assertAlmostEqual(alone["exponential:0.5"] - exchange, 0.001859, delta=0.00008)
 
+    def test_coded(self):
+        # Computing alone, with a long tail: of two workers the first takes half as long as one, the second 1.5 times.
+        done = run("--coded", "--ranks", "2", "--model-size", "1", "--bandwidth", "100GB", "--latency", "0s",
+                   "--compute", "1s", "--stragglers", "exponential:1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = {line[:21].strip(): line.split() for line in done.stdout.splitlines()[4:-2]}
+        self.assertEqual(rows["gradient coding"][-4:-2], ["1.000", "s"])
+        self.assertEqual(rows["master-worker"][-4:-2], ["1.500", "s"])
+        self.assertEqual(rows["ring"][-4:-2], ["1.500", "s"])
+        self.assertIn("Coding pays: gradient coding that tolerates 1", done.stdout)
+
     def test_wrong_arguments(self):
         for arguments, message in {
             ("--bandwidth", "10"): "'10' needs one of the units",
@@ -90,6 +101,9 @@ class Files(unittest.TestCase):
             ("--stragglers", "uniform:2", "--compute", "1s"): "is none of none, uniform:SPREAD",
             ("--csv", "/nowhere/at/all"): "/nowhere/at/all: cannot be written",
             ("--ranks", "4096", "--verify"): "at most 200 million",
+            ("--coded",): "needs --compute",
+            ("--coded", "--compute", "1s"): "needs --stragglers exponential:TAIL",
+            ("--coded", "--compute", "1s", "--verify"): "goes with neither",
         }.items():
             with self.subTest(arguments=arguments):
                 done = run("--model-size", "100k", *(["--ranks", "8"] if arguments[0] != "--ranks" else []), *arguments)

@@ -1,5 +1,7 @@
 #include "report.hpp"
 
+#include "text.hpp"
+
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -7,8 +9,6 @@
 #include <string>
 
 namespace plan {
-
-namespace {
 
 std::string time_text(double seconds) {
     char text[40];
@@ -26,6 +26,8 @@ std::string percent(double share) {
     std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
     return text;
 }
+
+namespace {
 
 std::string factor_text(double factor) {
     char text[40];

@@ -55,6 +55,13 @@ rill::compute_model model_of(const arguments& chosen) {
 
 }  // namespace
 
+double exponential_share(const arguments& chosen) {
+    const auto numbers = numbers_of(chosen.stragglers);
+    if (chosen.stragglers.rfind("exponential:", 0) != 0 || numbers.size() != 1 || numbers[0] < 0 || numbers[0] > 1)
+        throw std::runtime_error("--coded: needs --stragglers exponential:TAIL, with TAIL in [0, 1]");
+    return numbers[0];
+}
+
 waiting wait_for(const arguments& chosen, int ranks) {
     const rill::compute_model model = model_of(chosen);
     waiting found;

@@ -13,4 +13,7 @@ struct waiting {
 /// By the model that `--stragglers` names; throws `std::runtime_error` where it names none.
 waiting wait_for(const arguments& chosen, int ranks);
 
+/// The share TAIL of `--stragglers exponential:TAIL`; throws `std::runtime_error` for every other model.
+double exponential_share(const arguments& chosen);
+
 }  // namespace plan
