@@ -103,7 +103,8 @@ struct choice {
     any_trigger start;
     std::uint64_t rounds = 0;
     bool has_codec = false;
-    bool leads_only = false;  ///< the root contributes nothing
+    bool leads_only = false;      ///< the root contributes nothing
+    rill::duration at_leisure{};  ///< the root takes so long for each round
 
     choice(const scene& of, const testing::protocol_case& drawn, const testing::protocol_limits& limits)
         : tree(tree_of(of.shape, drawn.ranks)) {
@@ -127,6 +128,7 @@ struct choice {
         rounds = 2 + draw.below(7);
         has_codec = below(3) == 0;
         leads_only = below(4) == 0;
+        if (below(4) == 0) at_leisure = limits.patience * 3 / 10;
     }
 
     /// Whether a rank with so many children does without any one of them.
@@ -237,6 +239,7 @@ class member {
 
     void come(int step) {
         net_->sleep_until(net_->now() + testing::entry_delay(*of_, net_->rank(), step, *limits_));
+        if (step > 0 && net_->rank() == 0) net_->sleep_until(net_->now() + chosen_->at_leisure);
         net_->compute(1);
     }
 

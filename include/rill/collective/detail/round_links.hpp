@@ -127,18 +127,24 @@ class round_links {
         }
     }
 
-    /// Contributions until there are enough, by rank and round; late ones that still count among them.
+    /// Contributions until there are enough, or rounds have ended, by rank and round; late ones that still count among
+    /// them.
     std::span<arrival> gather() {
         const time_point entered = net().now();
         const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
         const time_point time_up = began_ + policies_.enough.patience(height_);
         rank_t told = no_rank;
-        while (!is_complete(time_up)) {
+        while (!end_ && !is_complete(time_up)) {
             const time_point now = net().now();
             if (now >= last) give_up();
             if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
             const time_point until = std::min({now < time_up ? time_up : last, now < half ? half : last, last});
-            if (auto got = net().receive(children_, on_links(), until)) take(std::move(*got), true);
+            auto got = net().receive(neighbours_, on_links(), until);
+            if (!got) continue;
+            if (got->source() != parent_)
+                take(std::move(*got), true);
+            else if (state_of(*got).kind == operation::end_rounds)
+                end_ = std::move(got);  // nobody waits for this rank any more
         }
         if (told != no_rank) blame_.tell_nothing();
         for (link_state& each : links_)
@@ -279,7 +285,9 @@ class round_links {
 
     /// What children send meanwhile is kept for later, so that it does not stop up the mailbox.
     std::optional<message> receive_state(deadline until) {
-        auto newest = net().receive_latest(std::span(&parent_, 1), on_links(), is_leaf() ? until : deadline::immediate);
+        auto newest = std::exchange(end_, std::nullopt);
+        if (!newest)
+            newest = net().receive_latest(std::span(&parent_, 1), on_links(), is_leaf() ? until : deadline::immediate);
         while (!newest && !is_leaf()) {
             auto got = net().receive(neighbours_, on_links(), until);
             if (!got) break;
@@ -441,6 +449,7 @@ class round_links {
     bool has_ended_ = false;
     time_point began_{};
     traffic counted_{};
+    std::optional<message> end_;  // of the rounds, which came while this rank gathered
     std::vector<message> early_;  // contributions that came while this rank waited for a state
     std::vector<arrival> arrivals_;
     std::vector<int> in_;

@@ -200,11 +200,13 @@ class round_loop {
     bool take(std::span<T> state) {
         const auto* const newest = links_.take_newest();
         if (newest == nullptr) return false;
-        const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
-        if (values.head.count != state.size())
+        const wire::header given = frame_reader(newest->pieces()).peek();
+        if (given.element != element_type_of<T> || given.count != state.size())
             links_.fail(failure::mismatch, group_->rank(),
                         "rank " + std::to_string(group_->rank()) + " takes a state of " + std::to_string(state.size()) +
-                            " elements where the root gives " + std::to_string(values.head.count));
+                            " elements of " + name(element_type_of<T>) + " where the root gives " +
+                            std::to_string(given.count) + " of " + name(given.element));
+        const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
         frame_scratch<T, std::uint32_t> unused;
         copy_dense(content_of(values, unused), state, T{}, group_->executor());
         return true;
