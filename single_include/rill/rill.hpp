@@ -10512,18 +10512,24 @@ class round_links {
         }
     }
 
-    /// Contributions until there are enough, by rank and round; late ones that still count among them.
+    /// Contributions until there are enough, or rounds have ended, by rank and round; late ones that still count among
+    /// them.
     std::span<arrival> gather() {
         const time_point entered = net().now();
         const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
         const time_point time_up = began_ + policies_.enough.patience(height_);
         rank_t told = no_rank;
-        while (!is_complete(time_up)) {
+        while (!end_ && !is_complete(time_up)) {
             const time_point now = net().now();
             if (now >= last) give_up();
             if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
             const time_point until = std::min({now < time_up ? time_up : last, now < half ? half : last, last});
-            if (auto got = net().receive(children_, on_links(), until)) take(std::move(*got), true);
+            auto got = net().receive(neighbours_, on_links(), until);
+            if (!got) continue;
+            if (got->source() != parent_)
+                take(std::move(*got), true);
+            else if (state_of(*got).kind == operation::end_rounds)
+                end_ = std::move(got);  // nobody waits for this rank any more
         }
         if (told != no_rank) blame_.tell_nothing();
         for (link_state& each : links_)
@@ -10664,7 +10670,9 @@ class round_links {
 
     /// What children send meanwhile is kept for later, so that it does not stop up the mailbox.
     std::optional<message> receive_state(deadline until) {
-        auto newest = net().receive_latest(std::span(&parent_, 1), on_links(), is_leaf() ? until : deadline::immediate);
+        auto newest = std::exchange(end_, std::nullopt);
+        if (!newest)
+            newest = net().receive_latest(std::span(&parent_, 1), on_links(), is_leaf() ? until : deadline::immediate);
         while (!newest && !is_leaf()) {
             auto got = net().receive(neighbours_, on_links(), until);
             if (!got) break;
@@ -10826,6 +10834,7 @@ class round_links {
     bool has_ended_ = false;
     time_point began_{};
     traffic counted_{};
+    std::optional<message> end_;  // of the rounds, which came while this rank gathered
     std::vector<message> early_;  // contributions that came while this rank waited for a state
     std::vector<arrival> arrivals_;
     std::vector<int> in_;
@@ -11021,11 +11030,13 @@ class round_loop {
     bool take(std::span<T> state) {
         const auto* const newest = links_.take_newest();
         if (newest == nullptr) return false;
-        const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
-        if (values.head.count != state.size())
+        const wire::header given = frame_reader(newest->pieces()).peek();
+        if (given.element != element_type_of<T> || given.count != state.size())
             links_.fail(failure::mismatch, group_->rank(),
                         "rank " + std::to_string(group_->rank()) + " takes a state of " + std::to_string(state.size()) +
-                            " elements where the root gives " + std::to_string(values.head.count));
+                            " elements of " + name(element_type_of<T>) + " where the root gives " +
+                            std::to_string(given.count) + " of " + name(given.element));
+        const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
         frame_scratch<T, std::uint32_t> unused;
         copy_dense(content_of(values, unused), state, T{}, group_->executor());
         return true;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -66,46 +67,53 @@ inline code_choice chosen(any_code code, const char* policy, const amplification
     return {std::move(code), policy, load, report, describe(policy, load, report) + "; " + why};
 }
 
+/// Measures codes of the least load one after the other, and remembers why it did not take those before.
+class code_search {
+  public:
+    code_search(int workers, int stragglers, code_needs needs)
+        : workers_(workers), stragglers_(stragglers), bearable_(needs.tolerance / (2 * needs.roundoff)) {}
+
+    template <class Policy>
+    std::optional<code_choice> offer(const Policy& policy, double load_of_groups) {
+        dual_code code = policy.bind(workers_, stragglers_);
+        const amplification_report report = amplification(code, {.samples = 300});
+        if (report.worst <= (report.is_exact ? bearable_ : bearable_ / 100))
+            return chosen(std::move(code), Policy::name, report,
+                          findings() + "; groups have load " + short_number(load_of_groups));
+        refused_ += "; not " + describe(Policy::name, load_of(code), report);
+        return std::nullopt;
+    }
+    std::string findings() const { return short_number(bearable_) + "-fold is bearable" + refused_; }
+
+  private:
+    int workers_, stragglers_;
+    double bearable_;
+    std::string refused_;
+};
+
 }  // namespace detail
 
-/// The code of least load whose amplification the messages can bear: fractional repetition where s+1 divides n; else
-/// `cyclic_mds`, else `cyclic_repetition`, where roundoff · 2 · amplification stays below the tolerance, a hundredth of
-/// it where sets were only sampled; else groups.
+/// Fractional repetition where s+1 divides n, and groups where their load is within 5 % of the least: both amplify
+/// nothing. Else `cyclic_mds`, else `cyclic_repetition`, where the messages can bear what it amplifies: where roundoff
+/// · 2 · amplification stays below the tolerance, or a hundredth of it where not all sets were looked at. Else groups.
 ///
 /// Cost: up to 2·20,000 decoding rows, at most 2·(300 + n) of them where there are more sets than that.
 inline code_choice default_code(int workers, int stragglers, code_needs needs) {
     RILL_EXPECTS(0 <= stragglers && stragglers < workers,
                  "gradient code: stragglers are at least 0 and fewer than the workers");
-    if (fractional_repetition::exists(workers, stragglers)) {
-        any_code code(fractional_repetition{}.bind(workers, stragglers));
-        return detail::chosen(std::move(code), fractional_repetition::name, {},
+    if (fractional_repetition::exists(workers, stragglers))
+        return detail::chosen(fractional_repetition{}.bind(workers, stragglers), fractional_repetition::name, {},
                               std::to_string(stragglers + 1) + " divides " + std::to_string(workers) +
                                   ", so nothing has less load or less error");
-    }
-    any_code groups(repetition_groups{}.bind(workers, stragglers));
-    const double bearable = needs.tolerance / (2 * needs.roundoff);
-    std::string refused;
-    const auto fits = [&](const dual_code& code, const char* policy, const amplification_report& report) {
-        if (report.worst <= (report.is_exact ? bearable : bearable / 100)) return true;
-        refused += "; not " + detail::describe(policy, detail::load_of(code), report);
-        return false;
-    };
-    const auto offer = [&](const auto& policy) -> std::pair<dual_code, amplification_report> {
-        dual_code code = policy.bind(workers, stragglers);
-        const amplification_report report = amplification(code, {.samples = 300});
-        return {std::move(code), report};
-    };
-    const std::string limit = detail::short_number(bearable) + "-fold is bearable";
-    if (detail::load_of(groups) * workers > stragglers + 1) {
-        auto [mds, mds_report] = offer(cyclic_mds{});
-        if (fits(mds, cyclic_mds::name, mds_report))
-            return detail::chosen(std::move(mds), cyclic_mds::name, mds_report,
-                                  limit + "; groups have load " + detail::short_number(detail::load_of(groups)));
-        auto [random, random_report] = offer(cyclic_repetition{});
-        if (fits(random, cyclic_repetition::name, random_report))
-            return detail::chosen(std::move(random), cyclic_repetition::name, random_report, limit + refused);
-    }
-    return detail::chosen(std::move(groups), repetition_groups::name, {}, limit + refused);
+    const group_code groups = repetition_groups{}.bind(workers, stragglers);
+    const double load = detail::load_of(groups), least = (stragglers + 1.0) / workers;
+    if (load <= 1.05 * least)
+        return detail::chosen(groups, repetition_groups::name, {},
+                              "the least load is " + detail::short_number(least) + ", hardly less");
+    detail::code_search search(workers, stragglers, needs);
+    if (std::optional<code_choice> mds = search.offer(cyclic_mds{}, load)) return *std::move(mds);
+    if (std::optional<code_choice> random = search.offer(cyclic_repetition{}, load)) return *std::move(random);
+    return detail::chosen(groups, repetition_groups::name, {}, search.findings());
 }
 
 /// The same for messages of a type, with the tolerance of `needs_of`.
