@@ -273,3 +273,48 @@ TEST_CASE("rounds: threads, with a rank that sleeps") {
         if (net.rank() == 0) CHECK(mine == 50);
     });
 }
+
+TEST_CASE("rounds: a rank that is late hears of it, and sends nothing") {
+    constexpr std::size_t many = 100'000;
+    std::uint64_t bytes[3] = {};
+    rill::simulated::run(3, taking({0, 1, 30}), [&](endpoint& end) {
+        rill::group workers{end, star{}};
+        rill::rounds steps{workers, star{}, tolerate{1}};
+        std::vector<double> model(1), own(many), update(many);
+        while (steps.next(model)) {
+            rill::compute(end, 1);
+            const auto r = steps.reduce(own, update);
+            bytes[end.rank()] = r.wire.bytes_sent;
+            if (end.rank() == 2) CHECK(r.contributors == 0);
+            if (steps.is_root() && steps.number() == 40) steps.end();
+        }
+        if (end.rank() == 2) CHECK(!steps.was_in());
+    });
+    CHECK(bytes[1] > many * sizeof(double));
+    CHECK(bytes[2] < 1000);
+}
+
+TEST_CASE("rounds: an inner rank whose children have gone silent joins again once its round is over") {
+    // A chain 0 - 1 - 2 beside 3: rank 2 takes so long in its first round that rank 1 would wait for it.
+    std::vector<std::string> in;
+    const rill::simulated::network net{.computing = [](rill::rank_t rank, std::uint64_t number, double) {
+        return rank == 2 && number == 0 ? rill::seconds(5) : rill::milliseconds(1);
+    }};
+    rill::simulated::run(4, net, [&](endpoint& end) {
+        rill::group workers{end, star{}};
+        rill::rounds steps{workers, tree{2}, fastest{1}};  // 0 has 1 and 3, 1 has 2
+        std::vector<double> model(1), own(4, 1.0), update(4);
+        int mine = 0;
+        while (steps.next(model)) {
+            ++mine;
+            rill::compute(end, 1);
+            if (end.rank() == 0) end.sleep_until(end.now() + rill::milliseconds(10));
+            const auto r = steps.reduce(own, update);
+            if (!steps.is_root()) continue;
+            in.push_back(ranks_of(r));
+            if (steps.number() == 3) steps.end();
+        }
+        if (end.rank() == 1) CHECK(mine == 3);
+    });
+    CHECK(in == std::vector<std::string>(3, "0 3"));
+}

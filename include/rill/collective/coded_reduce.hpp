@@ -173,7 +173,9 @@ class coded_reduce
         wire::header head = this->template head_of<T>(operation::contribute, size);
         head.call = static_cast<std::uint32_t>(options_.values.fingerprint());
         operands.clear();
-        gather(operands, scratch, head);
+        const auto arrivals = this->links().gather();
+        if (this->links().is_over()) return this->template contribute_nothing<T, std::uint32_t>(head);
+        read(arrivals, operands, scratch, head);
         if (!is_root) operands.roll.in.insert(operands.roll.in.begin(), {group.rank(), 0, 1.0});
         std::span<T> target;
         if (is_root)
@@ -190,11 +192,11 @@ class coded_reduce
     }
 
     /// Fills in who survives, what they have sent and how wrong that may be.
-    template <class Operands, class Scratch>
-    void gather(Operands& operands, Scratch& scratch, const wire::header& head) {
+    template <class Arrivals, class Operands, class Scratch>
+    void read(const Arrivals& arrivals, Operands& operands, Scratch& scratch, const wire::header& head) {
         scratch.survivors.clear();
         scratch.errors.clear();
-        for (const auto& each : this->links().gather()) {
+        for (const auto& each : arrivals) {
             scratch.errors.push_back(this->add_child(operands, each, head));
             scratch.survivors.push_back(each.child);
             if (operands.views().size() != scratch.survivors.size() || !operands.views().back().is_dense())

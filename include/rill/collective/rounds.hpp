@@ -44,7 +44,8 @@ namespace rill::inline RILL_ABI {
 ///   with a rank between its own and the root that dies, fails or hears of the end of the rounds. What a result holds,
 ///   its receipt lists.
 /// - A rank that is late meets the newest state and goes on from there: rounds that it has missed are not made up for.
-///   What it sent to one that has ended is known as such, by its round.
+///   What it sent to one that has ended is known as such, by its round; under `fresh` it learns that the round is over,
+///   and sends nothing.
 /// - Contributions and states are handed over: no rank waits for a slower one but for what the completion and the
 ///   staleness ask of it, and for room in a mailbox that is full (of messages that add up to more than the transport's
 ///   bound). A rank with children passes states on when it calls `next`.
@@ -128,10 +129,11 @@ class rounds : public detail::round_loop<Group, Tree, detail::round_policies<Eno
         operands.clear();
         wire::header head = this->template head_of<T>(operation::contribute, dimension);
         head.call = static_cast<std::uint32_t>(mix64(fingerprint(fold), codings.fingerprint(), sizeof(Index)));
+        const auto arrivals = this->links().gather();
+        if (this->links().is_over()) return this->template contribute_nothing<T, Index>(head);
         operands.add_own(head, view, codings.contribution, this->own_key(), own, this->workers().rank(),
                          this->workers().executor());
-        for (const auto& each : this->links().gather())
-            operands.roll.error_bound += this->add_child(operands, each, head);
+        for (const auto& each : arrivals) operands.roll.error_bound += this->add_child(operands, each, head);
         const auto late = this->links().latecomers();
         operands.roll.late.insert(operands.roll.late.end(), late.begin(), late.end());
         if (this->is_root()) {

@@ -20,7 +20,8 @@ enum class operation : std::uint8_t {
     barrier = 7,
     next_round = 8,  ///< a state that begins a round
     contribute = 9,  ///< to a round
-    end_rounds = 10
+    end_rounds = 10,
+    round_over = 11  ///< tells a rank that its contribution would come too late
 };
 
 /// As it stands in messages: "all_reduce".
@@ -36,6 +37,7 @@ constexpr const char* name(operation op) {
         case operation::next_round: return "next_round";
         case operation::contribute: return "contribute";
         case operation::end_rounds: return "end_rounds";
+        case operation::round_over: return "round_over";
         case operation::none: break;
     }
     return "none";

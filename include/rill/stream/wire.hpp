@@ -103,7 +103,7 @@ inline std::size_t element_bytes(element_type type) {
 }
 
 inline void validate(const header& h) {
-    require(h.kind > operation::none && h.kind <= operation::end_rounds, "unknown operation");
+    require(h.kind > operation::none && h.kind <= operation::round_over, "unknown operation");
     require(h.element > element_type::none && h.element <= element_type::int64, "unknown element type");
     require(h.index_bytes == 4 || h.index_bytes == 8, "unknown index width");
     require(is_known(h.codes.values), "unknown value coding");

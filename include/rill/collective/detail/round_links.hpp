@@ -52,8 +52,9 @@ struct round_policies {
 ///
 /// A child is given a state only when it has answered the one before, so that no link ever holds more than one message
 /// each way: whoever is late meets the newest state, and whoever has died costs nothing. A frame says its round; what
-/// comes twice, or to a round that has ended, is known by that. A state also says of which round the parent has the
-/// child's latest contribution, and whether that is in a result.
+/// comes twice, or to a round that has ended, is known by that. A child that has missed a round hears that it is over,
+/// so that it need not send, nor gather, what nobody wants. A state also says of which round the parent has the child's
+/// latest contribution, and whether that is in a result.
 template <Transport Net, AggregationTree Tree, class Policies>
 class round_links {
   public:
@@ -127,14 +128,25 @@ class round_links {
         }
     }
 
-    /// Contributions until there are enough, or rounds have ended, by rank and round; late ones that still count among
+    /// Whether nobody waits for this rank's contribution to the round under way any more.
+    bool is_over() {
+        if (is_root()) return false;
+        while (!end_) {
+            auto got = net().receive(parent_, on_links(), deadline::immediate);
+            if (!got) break;
+            hear(std::move(*got));
+        }
+        return end_ || over_ >= round_;
+    }
+
+    /// Contributions until there are enough, or the round is over, by rank and round; late ones that still count among
     /// them.
     std::span<arrival> gather() {
         const time_point entered = net().now();
         const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
         const time_point time_up = began_ + policies_.enough.patience(height_);
         rank_t told = no_rank;
-        while (!end_ && !is_complete(time_up)) {
+        while (!end_ && over_ < round_ && !is_complete(time_up)) {
             const time_point now = net().now();
             if (now >= last) give_up();
             if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
@@ -143,12 +155,15 @@ class round_links {
             if (!got) continue;
             if (got->source() != parent_)
                 take(std::move(*got), true);
-            else if (state_of(*got).kind == operation::end_rounds)
-                end_ = std::move(got);  // nobody waits for this rank any more
+            else
+                hear(std::move(*got));
         }
         if (told != no_rank) blame_.tell_nothing();
-        for (link_state& each : links_)
-            if (!each.is_ready() && !each.missed_since) each.missed_since = net().now();
+        for (std::size_t i = 0; i < links_.size(); ++i) {
+            if (links_[i].is_ready() || links_[i].missed_since) continue;
+            links_[i].missed_since = net().now();
+            if (!policies_.age.accepts(1)) give(i, operation::round_over, deadline::immediate);
+        }
         std::sort(arrivals_.begin(), arrivals_.end(), [](const arrival& a, const arrival& b) {
             return std::pair(a.rank, a.round) < std::pair(b.rank, b.round);
         });
@@ -283,29 +298,35 @@ class round_links {
         return {.element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
     }
 
+    /// What a parent says while this rank does not wait for a state.
+    void hear(message&& got) {
+        count_received(got);
+        const wire::header head = state_of(got);
+        if (head.kind == operation::end_rounds) end_ = std::move(got);
+        if (head.kind == operation::round_over) over_ = std::max(over_, std::uint64_t{head.epoch});
+    }
+
     /// What children send meanwhile is kept for later, so that it does not stop up the mailbox.
     std::optional<message> receive_state(deadline until) {
-        auto newest = std::exchange(end_, std::nullopt);
-        if (!newest)
-            newest = net().receive_latest(std::span(&parent_, 1), on_links(), is_leaf() ? until : deadline::immediate);
-        while (!newest && !is_leaf()) {
-            auto got = net().receive(neighbours_, on_links(), until);
-            if (!got) break;
-            if (got->source() == parent_)
-                newest = std::move(got);
-            else
+        if (end_) return std::exchange(end_, std::nullopt);
+        while (auto got = net().receive(neighbours_, on_links(), until)) {
+            if (got->source() != parent_) {
                 early_.push_back(std::move(*got));
+                continue;
+            }
+            count_received(*got);
+            if (state_of(*got).kind != operation::round_over) return got;
         }
-        if (newest) count_received(*newest);
-        return newest;
+        return std::nullopt;
     }
 
     wire::header state_of(const message& newest) {
         return read(parent_, [&] {
             const wire::header head = frame_reader(newest.pieces()).peek();
             wire::detail::require(head.context == context(), "of another context");
-            wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds,
-                                  "no state and no end");
+            wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds ||
+                                      head.kind == operation::round_over,
+                                  "nothing that a parent says");
             return head;
         });
     }
@@ -445,11 +466,12 @@ class round_links {
     buffer kept_state_;                     // at the root, where a child may need them later
     std::uint64_t round_ = 0;
     std::uint64_t answered_ = 0;
+    std::uint64_t over_ = 0;  // the latest round of which the parent has said so
     bool was_in_ = false;
     bool has_ended_ = false;
     time_point began_{};
     traffic counted_{};
-    std::optional<message> end_;  // of the rounds, which came while this rank gathered
+    std::optional<message> end_;  // of the rounds, which came while this rank did not wait for it
     std::vector<message> early_;  // contributions that came while this rank waited for a state
     std::vector<arrival> arrivals_;
     std::vector<int> in_;

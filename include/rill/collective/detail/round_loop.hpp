@@ -126,6 +126,17 @@ class round_loop {
         }
     }
 
+    /// An answer without a contribution, to a round that is over.
+    template <Element T, IndexType Index>
+    round_receipt contribute_nothing(wire::header head) {
+        tally{0, 0, 0}.describe(head);
+        const stream_view<T, Index> nothing({0, static_cast<std::size_t>(head.dimension)}, sparse_view<T, Index>{});
+        wire::header_block block;
+        links_.hand_up(with_roll(view_frame(head, nothing, block.data()), head, {}));
+        links_.forget_arrivals();
+        return describe({});
+    }
+
     /// At the end of `reduce`.
     round_receipt describe(round_roll&& roll) {
         contributed_to_ = number();
