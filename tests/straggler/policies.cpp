@@ -1,0 +1,119 @@
+#include <rill/straggler/all_ready.hpp>
+#include <rill/straggler/bounded.hpp>
+#include <rill/straggler/fastest.hpp>
+#include <rill/straggler/fresh.hpp>
+#include <rill/straggler/solo.hpp>
+#include <rill/straggler/tolerate.hpp>
+#include <rill/straggler/unbounded.hpp>
+#include <rill/straggler/until.hpp>
+#include <rill/straggler/wait_all.hpp>
+#include <rill/testing/straggler_laws.hpp>
+#include <rill/topology/star.hpp>
+#include <rill/topology/tree.hpp>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace rill::straggler;
+namespace testing = rill::testing;
+
+namespace {
+
+const auto holds = [](const char* name, const testing::law_outcome& outcome) {
+    CAPTURE(name);
+    CAPTURE(outcome.what);
+    CHECK(outcome.held);
+};
+
+/// How many laws do not hold.
+template <class Check>
+int broken(Check&& check) {
+    int count = 0;
+    check([&](const char*, const testing::law_outcome& outcome) { count += outcome.held ? 0 : 1; });
+    return count;
+}
+
+/// Breaks every law there is.
+struct contrary {
+    static constexpr const char* name = "contrary";
+
+    static bool is_complete(const rill::gathering& g) { return g.in.size() == 1 && !g.time_is_up; }
+    static rill::duration patience(int height) { return rill::seconds(-height); }
+    static bool accepts(std::uint32_t age) { return age == 1; }
+    static bool may_lead(std::uint32_t lag) { return lag == 1; }
+    static bool starts(std::span<const rill::rank_t> ready, int, rill::random_key) { return ready.empty(); }
+
+    rill::rank_t parent(int, rill::rank_t rank) const { return rank - 1; }
+    int children(int, rill::rank_t) const { return 0; }
+    rill::rank_t child(int, rill::rank_t, int) const { return 0; }
+    int height(int, rill::rank_t) const { return 0; }
+
+    friend bool operator==(contrary, contrary) = default;
+};
+
+bool complete(const auto& completion, int expected, const std::vector<int>& in, bool time_is_up = false) {
+    return completion.is_complete({.expected = expected, .in = in, .time_is_up = time_is_up});
+}
+
+}  // namespace
+
+TEST_CASE("straggler: completions keep their laws") {
+    testing::for_each_completion_law(wait_all{}, holds);
+    for (const int some : {-1, 0, 1, 3, 100}) {
+        testing::for_each_completion_law(fastest{some}, holds);
+        testing::for_each_completion_law(tolerate{some}, holds);
+        testing::for_each_completion_law(until{.after = rill::milliseconds(1), .at_least = some}, holds);
+    }
+    CHECK(broken([](auto visit) { testing::for_each_completion_law(contrary{}, visit); }) == 3);
+}
+
+TEST_CASE("straggler: completions say when there is enough") {
+    CHECK(!complete(wait_all{}, 3, {0, 2}));
+    CHECK(complete(wait_all{}, 3, {0, 1, 2}));
+    CHECK(!complete(fastest{2}, 3, {1}, true));
+    CHECK(complete(fastest{2}, 3, {1, 2}));
+    CHECK(complete(fastest{5}, 3, {0, 1, 2}));
+    CHECK(!complete(tolerate{1}, 3, {2}, true));
+    CHECK(complete(tolerate{1}, 3, {0, 2}));
+    CHECK(complete(tolerate{-4}, 3, {0, 1, 2}));
+    CHECK(!complete(until{.at_least = 1}, 3, {1}));
+    CHECK(complete(until{.at_least = 1}, 3, {1}, true));
+    CHECK(!complete(until{.at_least = 2}, 3, {1}, true));
+    CHECK(until{.after = rill::milliseconds(2)}.patience(3) == rill::milliseconds(6));
+    CHECK(until{.after = rill::endless_patience}.patience(3) == rill::endless_patience);
+}
+
+TEST_CASE("straggler: stalenesses keep their laws") {
+    testing::for_each_staleness_law(fresh{}, holds);
+    testing::for_each_staleness_law(unbounded{}, holds);
+    for (const std::uint32_t rounds : {0U, 1U, 7U, std::numeric_limits<std::uint32_t>::max()})
+        testing::for_each_staleness_law(bounded{rounds}, holds);
+    CHECK(broken([](auto visit) { testing::for_each_staleness_law(contrary{}, visit); }) == 3);
+    CHECK(!fresh{}.accepts(1));
+    CHECK(bounded{2}.accepts(2));
+    CHECK(!bounded{2}.accepts(3));
+    CHECK(bounded{2}.may_lead(1));
+    CHECK(!bounded{2}.may_lead(2));
+}
+
+TEST_CASE("straggler: triggers keep their laws") {
+    testing::for_each_trigger_law(solo{}, holds);
+    testing::for_each_trigger_law(all_ready{}, holds);
+    CHECK(broken([](auto visit) { testing::for_each_trigger_law(contrary{}, visit); }) == 2);
+}
+
+TEST_CASE("straggler: trees keep their laws") {
+    for (int size = 1; size <= 40; ++size) {
+        CAPTURE(size);
+        testing::for_each_aggregation_tree_law(rill::topology::star{}, size, holds);
+        for (int arity = 1; arity <= 6; ++arity)
+            testing::for_each_aggregation_tree_law(rill::topology::tree{arity}, size, holds);
+    }
+    CHECK(broken([](auto visit) { testing::for_each_aggregation_tree_law(contrary{}, 3, visit); }) == 1);
+    CHECK(rill::topology::star{}.children(9, 0) == 8);
+    CHECK(rill::topology::tree{1}.height(9, 0) == 8);
+    CHECK(rill::topology::tree{2}.height(7, 0) == 2);
+}
