@@ -29,12 +29,7 @@ using rill::topology::tree;
 using namespace rill::straggler;
 using numbers = std::vector<std::int64_t>;
 
-namespace {
-
-struct outcome {
-    std::string said;
-    rill::rank_t culprit = -7;
-};
+namespace folds {
 
 /// A sum that fails on the number 13.
 struct superstitious_sum {
@@ -53,6 +48,15 @@ struct superstitious_sum {
     template <class T>
     static void finish(std::span<T>, double) {}
     friend bool operator==(superstitious_sum, superstitious_sum) = default;
+};
+
+}  // namespace folds
+
+namespace {
+
+struct outcome {
+    std::string said;
+    rill::rank_t culprit = -7;
 };
 
 /// What each rank of `ranks` got from `body(workers)`.
@@ -191,7 +195,7 @@ TEST_CASE("rounds: a failure of one rank's own ends them for all, as its") {
         while (steps.next(model)) {
             const std::int64_t value = workers.rank() == 2 && steps.number() == 3 ? 13 : 1;
             workers.net().sleep_until(workers.net().now() + rill::milliseconds(1));
-            steps.reduce(numbers(3, value), update, superstitious_sum{});
+            steps.reduce(numbers(3, value), update, folds::superstitious_sum{});
         }
     });
     CHECK(seen[1].said == "own: not with me");

@@ -39,9 +39,8 @@
 namespace testing = rill::testing;
 using namespace rill::straggler;
 
-namespace {
-
-// --- policies that are chosen at run time, so that the compiler sees one kind of rounds
+// Chosen at run time, so that the compiler sees one kind of rounds.
+namespace policies {
 
 struct any_completion {
     std::variant<wait_all, fastest, tolerate, until> chosen{};
@@ -81,6 +80,12 @@ struct any_trigger {
     }
     friend bool operator==(const any_trigger&, const any_trigger&) = default;
 };
+
+}  // namespace policies
+
+namespace {
+
+using namespace policies;
 
 const std::vector<std::string> completion_names{"wait_all", "fastest", "tolerate", "until"};
 const std::vector<std::string> staleness_names{"fresh", "bounded", "unbounded"};

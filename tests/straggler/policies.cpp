@@ -20,21 +20,7 @@
 using namespace rill::straggler;
 namespace testing = rill::testing;
 
-namespace {
-
-const auto holds = [](const char* name, const testing::law_outcome& outcome) {
-    CAPTURE(name);
-    CAPTURE(outcome.what);
-    CHECK(outcome.held);
-};
-
-/// How many laws do not hold.
-template <class Check>
-int broken(Check&& check) {
-    int count = 0;
-    check([&](const char*, const testing::law_outcome& outcome) { count += outcome.held ? 0 : 1; });
-    return count;
-}
+namespace policies {
 
 /// Breaks every law there is.
 struct contrary {
@@ -54,6 +40,24 @@ struct contrary {
     friend bool operator==(contrary, contrary) = default;
 };
 
+}  // namespace policies
+
+namespace {
+
+const auto holds = [](const char* name, const testing::law_outcome& outcome) {
+    CAPTURE(name);
+    CAPTURE(outcome.what);
+    CHECK(outcome.held);
+};
+
+/// How many laws do not hold.
+template <class Check>
+int broken(Check&& check) {
+    int count = 0;
+    check([&](const char*, const testing::law_outcome& outcome) { count += outcome.held ? 0 : 1; });
+    return count;
+}
+
 bool complete(const auto& completion, int expected, const std::vector<int>& in, bool time_is_up = false) {
     return completion.is_complete({.expected = expected, .in = in, .time_is_up = time_is_up});
 }
@@ -67,7 +71,7 @@ TEST_CASE("straggler: completions keep their laws") {
         testing::for_each_completion_law(tolerate{some}, holds);
         testing::for_each_completion_law(until{.after = rill::milliseconds(1), .at_least = some}, holds);
     }
-    CHECK(broken([](auto visit) { testing::for_each_completion_law(contrary{}, visit); }) == 3);
+    CHECK(broken([](auto visit) { testing::for_each_completion_law(policies::contrary{}, visit); }) == 3);
 }
 
 TEST_CASE("straggler: completions say when there is enough") {
@@ -91,7 +95,7 @@ TEST_CASE("straggler: stalenesses keep their laws") {
     testing::for_each_staleness_law(unbounded{}, holds);
     for (const std::uint32_t rounds : {0U, 1U, 7U, std::numeric_limits<std::uint32_t>::max()})
         testing::for_each_staleness_law(bounded{rounds}, holds);
-    CHECK(broken([](auto visit) { testing::for_each_staleness_law(contrary{}, visit); }) == 3);
+    CHECK(broken([](auto visit) { testing::for_each_staleness_law(policies::contrary{}, visit); }) == 3);
     CHECK(!fresh{}.accepts(1));
     CHECK(bounded{2}.accepts(2));
     CHECK(!bounded{2}.accepts(3));
@@ -102,7 +106,7 @@ TEST_CASE("straggler: stalenesses keep their laws") {
 TEST_CASE("straggler: triggers keep their laws") {
     testing::for_each_trigger_law(solo{}, holds);
     testing::for_each_trigger_law(all_ready{}, holds);
-    CHECK(broken([](auto visit) { testing::for_each_trigger_law(contrary{}, visit); }) == 2);
+    CHECK(broken([](auto visit) { testing::for_each_trigger_law(policies::contrary{}, visit); }) == 2);
 }
 
 TEST_CASE("straggler: trees keep their laws") {
@@ -112,7 +116,7 @@ TEST_CASE("straggler: trees keep their laws") {
         for (int arity = 1; arity <= 6; ++arity)
             testing::for_each_aggregation_tree_law(rill::topology::tree{arity}, size, holds);
     }
-    CHECK(broken([](auto visit) { testing::for_each_aggregation_tree_law(contrary{}, 3, visit); }) == 1);
+    CHECK(broken([](auto visit) { testing::for_each_aggregation_tree_law(policies::contrary{}, 3, visit); }) == 1);
     CHECK(rill::topology::star{}.children(9, 0) == 8);
     CHECK(rill::topology::tree{1}.height(9, 0) == 8);
     CHECK(rill::topology::tree{2}.height(7, 0) == 2);

@@ -4,6 +4,7 @@
 #include <rill/collective/detail/round_fold.hpp>
 #include <rill/collective/detail/round_links.hpp>
 #include <rill/collective/detail/round_loop.hpp>
+#include <rill/collective/detail/round_requirements.hpp>
 #include <rill/collective/front.hpp>
 #include <rill/concept/aggregation_tree.hpp>
 #include <rill/concept/completion.hpp>
@@ -61,9 +62,10 @@ namespace rill::inline RILL_ABI {
 /// Messages are handed over: each is a copy, made in memory of earlier ones (`buffer_shelf`).
 ///
 /// Making one is collective, over a group whose own collectives can be called in between; it must not outlive that.
-template <class Group, AggregationTree Tree, Completion Enough = straggler::wait_all, Staleness Age = straggler::fresh,
-          Trigger Start = straggler::solo>
-class rounds : public detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>> {
+template <class Group, class Tree, class Enough = straggler::wait_all, class Age = straggler::fresh,
+          class Start = straggler::solo>
+class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
+               public detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>> {
     using loop = detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>>;
 
   public:

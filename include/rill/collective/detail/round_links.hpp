@@ -40,7 +40,7 @@ struct round_arrival {
 };
 
 /// What a completion, a staleness and a trigger are of.
-template <Completion Enough, Staleness Age, Trigger Start>
+template <class Enough, class Age, class Start>
 struct round_policies {
     [[no_unique_address]] Enough enough;
     [[no_unique_address]] Age age;
@@ -55,7 +55,7 @@ struct round_policies {
 /// comes twice, or to a round that has ended, is known by that. A child that has missed a round hears that it is over,
 /// so that it need not send, nor gather, what nobody wants. A state also says of which round the parent has the child's
 /// latest contribution, and whether that is in a result.
-template <Transport Net, AggregationTree Tree, class Policies>
+template <Transport Net, class Tree, class Policies>
 class round_links {
   public:
     using message = typename Net::message;

@@ -19,7 +19,7 @@ namespace rill::inline RILL_ABI::detail {
 
 /// What all kinds of rounds do alike, whatever becomes of the contributions: states go down, rounds begin and end, a
 /// failure reaches all ranks.
-template <class Group, AggregationTree Tree, class Policies>
+template <class Group, class Tree, class Policies>
 class round_loop {
   public:
     round_loop(const round_loop&) = delete;
