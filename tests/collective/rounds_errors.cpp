@@ -219,7 +219,7 @@ TEST_CASE("rounds: a failure of one rank's own ends them for all, as its") {
     // A rank that gives up, because it misses more than it can do without, leaves the others alone: rank 3 never comes.
     rill::round_receipt last;
     const auto by_parent = errors_of(4, [&](auto& workers) {
-        rill::rounds steps{workers, tree{2}, fastest{1}};
+        rill::rounds steps{workers, tree{2}, fastest{1}, unbounded{}};
         numbers model(3), update(3);
         while (steps.next(model)) {
             const auto more = workers.options().timeout * (workers.rank() == 2 ? 30 : 3) / 10;
