@@ -479,7 +479,8 @@ enum class operation : std::uint8_t {
     barrier = 7,
     next_round = 8,  ///< a state that begins a round
     contribute = 9,  ///< to a round
-    end_rounds = 10
+    end_rounds = 10,
+    round_over = 11  ///< tells a rank that its contribution would come too late
 };
 
 /// As it stands in messages: "all_reduce".
@@ -495,6 +496,7 @@ constexpr const char* name(operation op) {
         case operation::next_round: return "next_round";
         case operation::contribute: return "contribute";
         case operation::end_rounds: return "end_rounds";
+        case operation::round_over: return "round_over";
         case operation::none: break;
     }
     return "none";
@@ -4241,7 +4243,7 @@ inline std::size_t element_bytes(element_type type) {
 }
 
 inline void validate(const header& h) {
-    require(h.kind > operation::none && h.kind <= operation::end_rounds, "unknown operation");
+    require(h.kind > operation::none && h.kind <= operation::round_over, "unknown operation");
     require(h.element > element_type::none && h.element <= element_type::int64, "unknown element type");
     require(h.index_bytes == 4 || h.index_bytes == 8, "unknown index width");
     require(is_known(h.codes.values), "unknown value coding");
@@ -10425,7 +10427,7 @@ struct round_arrival {
 };
 
 /// What a completion, a staleness and a trigger are of.
-template <Completion Enough, Staleness Age, Trigger Start>
+template <class Enough, class Age, class Start>
 struct round_policies {
     [[no_unique_address]] Enough enough;
     [[no_unique_address]] Age age;
@@ -10437,9 +10439,10 @@ struct round_policies {
 ///
 /// A child is given a state only when it has answered the one before, so that no link ever holds more than one message
 /// each way: whoever is late meets the newest state, and whoever has died costs nothing. A frame says its round; what
-/// comes twice, or to a round that has ended, is known by that. A state also says of which round the parent has the
-/// child's latest contribution, and whether that is in a result.
-template <Transport Net, AggregationTree Tree, class Policies>
+/// comes twice, or to a round that has ended, is known by that. A child that has missed a round hears that it is over,
+/// so that it need not send, nor gather, what nobody wants. A state also says of which round the parent has the child's
+/// latest contribution, and whether that is in a result.
+template <Transport Net, class Tree, class Policies>
 class round_links {
   public:
     using message = typename Net::message;
@@ -10512,14 +10515,25 @@ class round_links {
         }
     }
 
-    /// Contributions until there are enough, or rounds have ended, by rank and round; late ones that still count among
+    /// Whether nobody waits for this rank's contribution to the round under way any more.
+    bool is_over() {
+        if (is_root()) return false;
+        while (!end_) {
+            auto got = net().receive(parent_, on_links(), deadline::immediate);
+            if (!got) break;
+            hear(std::move(*got));
+        }
+        return end_ || over_ >= round_;
+    }
+
+    /// Contributions until there are enough, or the round is over, by rank and round; late ones that still count among
     /// them.
     std::span<arrival> gather() {
         const time_point entered = net().now();
         const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
         const time_point time_up = began_ + policies_.enough.patience(height_);
         rank_t told = no_rank;
-        while (!end_ && !is_complete(time_up)) {
+        while (!end_ && over_ < round_ && !is_complete(time_up)) {
             const time_point now = net().now();
             if (now >= last) give_up();
             if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
@@ -10528,12 +10542,15 @@ class round_links {
             if (!got) continue;
             if (got->source() != parent_)
                 take(std::move(*got), true);
-            else if (state_of(*got).kind == operation::end_rounds)
-                end_ = std::move(got);  // nobody waits for this rank any more
+            else
+                hear(std::move(*got));
         }
         if (told != no_rank) blame_.tell_nothing();
-        for (link_state& each : links_)
-            if (!each.is_ready() && !each.missed_since) each.missed_since = net().now();
+        for (std::size_t i = 0; i < links_.size(); ++i) {
+            if (links_[i].is_ready() || links_[i].missed_since) continue;
+            links_[i].missed_since = net().now();
+            if (!policies_.age.accepts(1)) give(i, operation::round_over, deadline::immediate);
+        }
         std::sort(arrivals_.begin(), arrivals_.end(), [](const arrival& a, const arrival& b) {
             return std::pair(a.rank, a.round) < std::pair(b.rank, b.round);
         });
@@ -10668,29 +10685,35 @@ class round_links {
         return {.element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
     }
 
+    /// What a parent says while this rank does not wait for a state.
+    void hear(message&& got) {
+        count_received(got);
+        const wire::header head = state_of(got);
+        if (head.kind == operation::end_rounds) end_ = std::move(got);
+        if (head.kind == operation::round_over) over_ = std::max(over_, std::uint64_t{head.epoch});
+    }
+
     /// What children send meanwhile is kept for later, so that it does not stop up the mailbox.
     std::optional<message> receive_state(deadline until) {
-        auto newest = std::exchange(end_, std::nullopt);
-        if (!newest)
-            newest = net().receive_latest(std::span(&parent_, 1), on_links(), is_leaf() ? until : deadline::immediate);
-        while (!newest && !is_leaf()) {
-            auto got = net().receive(neighbours_, on_links(), until);
-            if (!got) break;
-            if (got->source() == parent_)
-                newest = std::move(got);
-            else
+        if (end_) return std::exchange(end_, std::nullopt);
+        while (auto got = net().receive(neighbours_, on_links(), until)) {
+            if (got->source() != parent_) {
                 early_.push_back(std::move(*got));
+                continue;
+            }
+            count_received(*got);
+            if (state_of(*got).kind != operation::round_over) return got;
         }
-        if (newest) count_received(*newest);
-        return newest;
+        return std::nullopt;
     }
 
     wire::header state_of(const message& newest) {
         return read(parent_, [&] {
             const wire::header head = frame_reader(newest.pieces()).peek();
             wire::detail::require(head.context == context(), "of another context");
-            wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds,
-                                  "no state and no end");
+            wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds ||
+                                      head.kind == operation::round_over,
+                                  "nothing that a parent says");
             return head;
         });
     }
@@ -10830,11 +10853,12 @@ class round_links {
     buffer kept_state_;                     // at the root, where a child may need them later
     std::uint64_t round_ = 0;
     std::uint64_t answered_ = 0;
+    std::uint64_t over_ = 0;  // the latest round of which the parent has said so
     bool was_in_ = false;
     bool has_ended_ = false;
     time_point began_{};
     traffic counted_{};
-    std::optional<message> end_;  // of the rounds, which came while this rank gathered
+    std::optional<message> end_;  // of the rounds, which came while this rank did not wait for it
     std::vector<message> early_;  // contributions that came while this rank waited for a state
     std::vector<arrival> arrivals_;
     std::vector<int> in_;
@@ -10849,7 +10873,7 @@ namespace rill::inline RILL_ABI::detail {
 
 /// What all kinds of rounds do alike, whatever becomes of the contributions: states go down, rounds begin and end, a
 /// failure reaches all ranks.
-template <class Group, AggregationTree Tree, class Policies>
+template <class Group, class Tree, class Policies>
 class round_loop {
   public:
     round_loop(const round_loop&) = delete;
@@ -10954,6 +10978,17 @@ class round_loop {
             links_.fail(failure::protocol, from.rank,
                         rank + " sent bytes that are no valid frame: " + e.notice().reason);
         }
+    }
+
+    /// An answer without a contribution, to a round that is over.
+    template <Element T, IndexType Index>
+    round_receipt contribute_nothing(wire::header head) {
+        tally{0, 0, 0}.describe(head);
+        const stream_view<T, Index> nothing({0, static_cast<std::size_t>(head.dimension)}, sparse_view<T, Index>{});
+        wire::header_block block;
+        links_.hand_up(with_roll(view_frame(head, nothing, block.data()), head, {}));
+        links_.forget_arrivals();
+        return describe({});
     }
 
     /// At the end of `reduce`.
@@ -11224,7 +11259,9 @@ class coded_reduce
         wire::header head = this->template head_of<T>(operation::contribute, size);
         head.call = static_cast<std::uint32_t>(options_.values.fingerprint());
         operands.clear();
-        gather(operands, scratch, head);
+        const auto arrivals = this->links().gather();
+        if (this->links().is_over()) return this->template contribute_nothing<T, std::uint32_t>(head);
+        read(arrivals, operands, scratch, head);
         if (!is_root) operands.roll.in.insert(operands.roll.in.begin(), {group.rank(), 0, 1.0});
         std::span<T> target;
         if (is_root)
@@ -11241,11 +11278,11 @@ class coded_reduce
     }
 
     /// Fills in who survives, what they have sent and how wrong that may be.
-    template <class Operands, class Scratch>
-    void gather(Operands& operands, Scratch& scratch, const wire::header& head) {
+    template <class Arrivals, class Operands, class Scratch>
+    void read(const Arrivals& arrivals, Operands& operands, Scratch& scratch, const wire::header& head) {
         scratch.survivors.clear();
         scratch.errors.clear();
-        for (const auto& each : this->links().gather()) {
+        for (const auto& each : arrivals) {
             scratch.errors.push_back(this->add_child(operands, each, head));
             scratch.survivors.push_back(each.child);
             if (operands.views().size() != scratch.survivors.size() || !operands.views().back().is_dense())
@@ -11581,6 +11618,32 @@ request start_reduce_scatter(Group& group, const stream<T, Index>& input, stream
 
 }  // namespace rill::inline RILL_ABI
 
+// ===== rill/collective/detail/round_requirements.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The first base of `rounds`, so that its messages come before all others.
+template <class Tree, class Enough, class Age, class Start>
+struct round_requirements {
+    static_assert(AggregationTree<Tree>,
+                  "rill::rounds: the tree does not model AggregationTree; use topology::star, topology::tree or "
+                  "topology::regular_tree (see rill/concept/aggregation_tree.hpp)");
+    static_assert(
+        Completion<Enough>,
+        "rill::rounds: the policy after the tree does not model Completion, which says when a gather has enough; use "
+        "straggler::wait_all, fastest, tolerate or until (see rill/concept/completion.hpp)");
+    static_assert(Staleness<Age>,
+                  "rill::rounds: the policy after the completion does not model Staleness, which says how old a "
+                  "contribution may be; "
+                  "use straggler::fresh, bounded or unbounded (see rill/concept/staleness.hpp)");
+    static_assert(
+        Trigger<Start>,
+        "rill::rounds: the policy after the staleness does not model Trigger, which says who starts a round; use "
+        "straggler::solo or all_ready (see rill/concept/trigger.hpp)");
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
 // ===== rill/collective/rounds.hpp
 
 namespace rill::inline RILL_ABI {
@@ -11607,7 +11670,8 @@ namespace rill::inline RILL_ABI {
 ///   with a rank between its own and the root that dies, fails or hears of the end of the rounds. What a result holds,
 ///   its receipt lists.
 /// - A rank that is late meets the newest state and goes on from there: rounds that it has missed are not made up for.
-///   What it sent to one that has ended is known as such, by its round.
+///   What it sent to one that has ended is known as such, by its round; under `fresh` it learns that the round is over,
+///   and sends nothing.
 /// - Contributions and states are handed over: no rank waits for a slower one but for what the completion and the
 ///   staleness ask of it, and for room in a mailbox that is full (of messages that add up to more than the transport's
 ///   bound). A rank with children passes states on when it calls `next`.
@@ -11623,9 +11687,10 @@ namespace rill::inline RILL_ABI {
 /// Messages are handed over: each is a copy, made in memory of earlier ones (`buffer_shelf`).
 ///
 /// Making one is collective, over a group whose own collectives can be called in between; it must not outlive that.
-template <class Group, AggregationTree Tree, Completion Enough = straggler::wait_all, Staleness Age = straggler::fresh,
-          Trigger Start = straggler::solo>
-class rounds : public detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>> {
+template <class Group, class Tree, class Enough = straggler::wait_all, class Age = straggler::fresh,
+          class Start = straggler::solo>
+class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
+               public detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>> {
     using loop = detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>>;
 
   public:
@@ -11691,10 +11756,11 @@ class rounds : public detail::round_loop<Group, Tree, detail::round_policies<Eno
         operands.clear();
         wire::header head = this->template head_of<T>(operation::contribute, dimension);
         head.call = static_cast<std::uint32_t>(mix64(fingerprint(fold), codings.fingerprint(), sizeof(Index)));
+        const auto arrivals = this->links().gather();
+        if (this->links().is_over()) return this->template contribute_nothing<T, Index>(head);
         operands.add_own(head, view, codings.contribution, this->own_key(), own, this->workers().rank(),
                          this->workers().executor());
-        for (const auto& each : this->links().gather())
-            operands.roll.error_bound += this->add_child(operands, each, head);
+        for (const auto& each : arrivals) operands.roll.error_bound += this->add_child(operands, each, head);
         const auto late = this->links().latecomers();
         operands.roll.late.insert(operands.roll.late.end(), late.begin(), late.end());
         if (this->is_root()) {

@@ -110,6 +110,9 @@ TEST_CASE("default_code: what is taken, by numbers and type") {
     CHECK(policy(156, 39, element_type::float32) == "repetition_groups");
     CHECK(policy(156, 39, element_type::float64) == "cyclic_repetition");
     CHECK(policy(156, 13, element_type::float64) == "repetition_groups");
+    // Twice its roundoff times what was sampled would be within this tolerance, but not by far.
+    CHECK(std::string(default_code(84, 21, rill::codes::code_needs{.roundoff = 0x1p-53, .tolerance = 1e-9}).policy) ==
+          "repetition_groups");
     CHECK(std::string(default_code(12, 4, rill::codes::code_needs{.roundoff = 0x1p-8, .tolerance = 0.01}).policy) ==
           "repetition_groups");
 }

@@ -110,8 +110,13 @@ amplification_report amplification(const Code& code, amplification_options optio
     std::vector<int> left;
     const auto look = [&](const std::vector<int>& lost) {
         detail::complement(lost, n, left);
+        if (!code.is_decodable(left)) {
+            all.push_back(std::numeric_limits<double>::infinity());
+            return;
+        }
         row.resize(left.size());
-        double sum = code.approximate_row(left, row) > 0 ? std::numeric_limits<double>::infinity() : 0;
+        code.decoding_row(left, row);
+        double sum = 0;
         for (std::size_t i = 0; i < left.size(); ++i)
             sum += std::abs(row[i]) * lengths[static_cast<std::size_t>(left[i])];
         all.push_back(sum);

@@ -132,8 +132,13 @@ amplification_report amplification(const Code& code, amplification_options optio
     std::vector<int> left;
     const auto look = [&](const std::vector<int>& lost) {
         detail::complement(lost, n, left);
+        if (!code.is_decodable(left)) {
+            all.push_back(std::numeric_limits<double>::infinity());
+            return;
+        }
         row.resize(left.size());
-        double sum = code.approximate_row(left, row) > 0 ? std::numeric_limits<double>::infinity() : 0;
+        code.decoding_row(left, row);
+        double sum = 0;
         for (std::size_t i = 0; i < left.size(); ++i)
             sum += std::abs(row[i]) * lengths[static_cast<std::size_t>(left[i])];
         all.push_back(sum);
@@ -395,7 +400,8 @@ struct dual_errors {
     }
 };
 
-/// The row that takes B to 1 and vanishes at the `lost` workers; its error is large where there is none.
+/// The row that takes B to 1 without the `lost` workers, whose elements mean nothing; its error is large where there is
+/// none.
 inline bounded_row row_without(const dual& d, const dual_errors& errors, const std::vector<int>& lost) {
     const std::vector<double> products = products_without(d, lost);
     if (products.size() != d.null.rows) return {};
@@ -407,7 +413,6 @@ inline bounded_row row_without(const dual& d, const dual_errors& errors, const s
     for (const int worker : lost) {
         const auto w = static_cast<std::size_t>(worker);
         found.error += std::abs(found.row[w]) * errors.row_lengths[w];
-        found.row[w] = 0;
     }
     return found;
 }

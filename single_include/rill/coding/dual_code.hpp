@@ -268,7 +268,8 @@ struct dual_errors {
     }
 };
 
-/// The row that takes B to 1 and vanishes at the `lost` workers; its error is large where there is none.
+/// The row that takes B to 1 without the `lost` workers, whose elements mean nothing; its error is large where there is
+/// none.
 inline bounded_row row_without(const dual& d, const dual_errors& errors, const std::vector<int>& lost) {
     const std::vector<double> products = products_without(d, lost);
     if (products.size() != d.null.rows) return {};
@@ -280,7 +281,6 @@ inline bounded_row row_without(const dual& d, const dual_errors& errors, const s
     for (const int worker : lost) {
         const auto w = static_cast<std::size_t>(worker);
         found.error += std::abs(found.row[w]) * errors.row_lengths[w];
-        found.row[w] = 0;
     }
     return found;
 }
