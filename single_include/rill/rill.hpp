@@ -5439,6 +5439,8 @@ struct regular_tree {
     }
 };
 
+static_assert(AggregationTree<regular_tree>);
+
 }  // namespace rill::inline RILL_ABI::topology
 
 // ===== rill/topology/ring.hpp

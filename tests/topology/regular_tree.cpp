@@ -2,6 +2,7 @@
 
 #include <rill/core/contract.hpp>
 #include <rill/core/fingerprint.hpp>
+#include <rill/testing/straggler_laws.hpp>
 
 #include <doctest/doctest.h>
 
@@ -40,6 +41,16 @@ TEST_CASE("regular_tree: sizes of the paper") {
     CHECK(regular_tree{.width = 12, .depth = 2}.first_of(2) == 13);
     CHECK(is_consistent({.width = 12, .depth = 2}));
     CHECK(is_consistent({.width = 2, .depth = 9}));
+}
+
+TEST_CASE("regular_tree: the laws of aggregation trees") {
+    for (const regular_tree tree : {regular_tree{.width = 3, .depth = 3}, regular_tree{.width = 1, .depth = 4},
+                                    regular_tree{.width = 6, .depth = 1}})
+        rill::testing::for_each_aggregation_tree_law(tree, tree.size(),
+                                                     [](const char*, const rill::testing::law_outcome& outcome) {
+                                                         INFO(outcome.what);
+                                                         CHECK(outcome.held);
+                                                     });
 }
 
 TEST_CASE("regular_tree: what does not fit is refused") {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/aggregation_tree.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/types.hpp>
 
@@ -83,5 +84,7 @@ struct regular_tree {
         RILL_EXPECTS(0 <= rank && rank < size, "regular_tree: no such rank");
     }
 };
+
+static_assert(AggregationTree<regular_tree>);
 
 }  // namespace rill::inline RILL_ABI::topology
