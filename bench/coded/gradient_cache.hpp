@@ -1,0 +1,60 @@
+#pragma once
+
+#include <rill/collective/coded_allocation.hpp>
+#include <rill/train/dataset.hpp>
+#include <rill/train/logistic_regression.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace coded_bench {
+
+/// The gradients of ranges of points, each computed once in a step: simulated ranks run one after the other on one
+/// thread, and workers that hold the same points at the same model would compute the same bits.
+class gradient_cache {
+  public:
+    explicit gradient_cache(const rill::train::dataset& data)
+        : data_(&data), model_(data.columns), rows_(data.rows), weights_(data.rows, 1.0) {
+        std::iota(rows_.begin(), rows_.end(), 0U);
+    }
+
+    const rill::train::dataset& data() const { return *data_; }
+
+    /// Adds the gradient of the share's part of the mean loss of all points, times its coefficient. A step has one
+    /// model.
+    void add(std::uint64_t step, std::span<const double> model, const rill::data_share& share, std::span<double> sum) {
+        if (step != step_) known_.clear();
+        step_ = step;
+        auto& gradient = known_[{share.first, share.last}];
+        if (gradient.empty()) {
+            gradient.resize(model_.dimension());
+            model_.gradient(model, batch(share.first, share.last), gradient);
+        }
+        const double factor = share.coefficient / static_cast<double>(data_->rows);
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += factor * gradient[i];
+    }
+
+    double loss(std::span<const double> model) {
+        return model_.loss(model, batch(0, data_->rows)) / static_cast<double>(data_->rows);
+    }
+
+  private:
+    rill::train::batch batch(std::size_t first, std::size_t last) const {
+        return {*data_, std::span(rows_).subspan(first, last - first),
+                std::span(weights_).subspan(first, last - first)};
+    }
+
+    const rill::train::dataset* data_;
+    rill::train::logistic_regression<double> model_;
+    std::vector<std::uint32_t> rows_;
+    std::vector<double> weights_;
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> known_;
+    std::uint64_t step_ = ~std::uint64_t{0};
+};
+
+}  // namespace coded_bench

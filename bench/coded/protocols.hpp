@@ -1,0 +1,192 @@
+#pragma once
+
+#include "plain_model.hpp"
+
+#include <rill/coding/cyclic_repetition.hpp>
+#include <rill/coding/dual_code.hpp>
+#include <rill/coding/repetition_groups.hpp>
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/coded_allocation.hpp>
+#include <rill/collective/coded_reduce.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/collective/rounds.hpp>
+#include <rill/core/time.hpp>
+#include <rill/straggler/tolerate.hpp>
+#include <rill/topology/regular_tree.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/topology/star.hpp>
+#include <rill/transport/simulated.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+/// rill's protocols under the models of CodedReduce.
+namespace coded_bench {
+
+enum class scheme { star, gradient_code, ring, sgd, coded };
+constexpr std::array schemes{scheme::star, scheme::gradient_code, scheme::ring, scheme::sgd, scheme::coded};
+
+/// As the paper calls them.
+constexpr const char* name(scheme s) {
+    constexpr std::array names{"umw", "gc", "rar", "sgd", "cr"};
+    return names[static_cast<std::size_t>(s)];
+}
+
+struct cluster {
+    plain::tree tree;  ///< of CodedReduce; the others have as many workers, and do without the same part of them
+    double points = 0;
+    plain::models models;
+    std::size_t entries = 5001;  ///< doubles of a gradient
+
+    int workers() const { return tree.workers(); }
+    int stragglers() const { return tree.stragglers * workers() / tree.width; }
+    /// What a worker computes.
+    double load(scheme s) const {
+        if (s == scheme::coded) return tree.load() * points;
+        if (s == scheme::gradient_code) return points * (stragglers() + 1) / workers();
+        return points / workers();
+    }
+    /// What gathers: a star is a tree of depth 1.
+    plain::tree gathering(scheme s) const {
+        if (s == scheme::coded) return tree;
+        return {.width = workers(), .depth = 1, .stragglers = s == scheme::star ? 0 : stragglers()};
+    }
+};
+
+/// Figures 8 and 9: what `bench_coded_timing fit` found, in seconds where a gradient takes 10 ms.
+inline constexpr plain::models fitted{.shift = 1e-5, .tail = 1e-5, .gradient = 0.01, .latency = 2.17e-3};
+
+inline double plain_seconds(plain::simulation& simulate, const cluster& of, scheme s) {
+    if (s == scheme::ring) return simulate.ring_seconds(of.workers(), of.load(s));
+    return simulate.tree_seconds(of.gathering(s), of.load(s));
+}
+
+/// Computing after the models, which `shifted_exponential` has but for the delay.
+struct computing {
+    plain::models with;
+    std::uint64_t seed = 0;
+
+    rill::duration operator()(rill::rank_t rank, std::uint64_t number, double work) const {
+        const auto in_nanoseconds = [](double seconds) { return rill::nanoseconds(std::llround(seconds * 1e9)); };
+        const rill::shifted_exponential by_load{in_nanoseconds(with.shift), in_nanoseconds(with.tail), seed};
+        rill::duration all = by_load(rank, number, work);
+        if (with.delay > 0)
+            all = all + rill::shifted_exponential{{}, in_nanoseconds(with.delay), ~seed}(rank, number, 1);
+        return all;
+    }
+};
+
+/// Each rank takes one message at a time, at a rate at which a gradient, with its frame, takes `models.gradient`.
+inline rill::simulated::network network_of(const cluster& of, std::uint64_t seed) {
+    constexpr double frame_bytes = 150;
+    const double bytes = static_cast<double>(of.entries * sizeof(double)) + frame_bytes;
+    const auto card = rill::network_card::single_receive(static_cast<std::uint64_t>(bytes / of.models.gradient));
+    return {.latency = rill::nanoseconds(std::llround(of.models.latency * 1e9)),
+            .bandwidth = 0,
+            .cards = [=](rill::rank_t) { return card; },
+            .computing = computing{of.models, seed}};
+}
+
+inline constexpr rill::group_options patient{.timeout = rill::seconds(100'000)};
+/// When all begin: after all of them have made their groups.
+inline constexpr rill::time_point start = rill::time_point{} + rill::seconds(10'000);
+
+/// Rounds one after the other, `make(workers)` on each rank; seconds until the root has the last result, since the
+/// first began. `load(rank)` is in points.
+///
+/// As in the paper, the model's way down takes no time of its own: it is one element long.
+template <class Make, class Load>
+double rounds_seconds(const cluster& of, int ranks, int rounds, std::uint64_t seed, Make&& make, Load&& load) {
+    double seconds = 0;
+    rill::simulated::run(ranks, network_of(of, seed), [&](auto& net) {
+        rill::group workers{net, rill::topology::star{}, patient};
+        auto steps = make(workers);
+        std::vector<double> model(1), gradient(of.entries);
+        net.sleep_until(start);
+        while (steps.next(model)) {
+            if (!steps.is_root()) net.compute(load(net.rank()));
+            steps.reduce(gradient, gradient);
+            if (!steps.is_root()) continue;
+            seconds = (net.now() - start).seconds();
+            if (steps.number() == static_cast<std::uint64_t>(rounds)) steps.end();
+        }
+    });
+    return seconds;
+}
+
+/// Made once for each pair of numbers.
+inline const rill::codes::dual_code& cyclic_code(int workers, int stragglers) {
+    static std::map<std::pair<int, int>, rill::codes::dual_code> made;
+    auto known = made.find({workers, stragglers});
+    if (known == made.end())
+        known = made.emplace(std::pair(workers, stragglers), rill::codes::cyclic_repetition{}.bind(workers, stragglers))
+                    .first;
+    return known->second;
+}
+
+/// The paper's protocols: parents that code take n - s messages.
+inline double gather_seconds(const cluster& of, scheme s, int rounds, std::uint64_t seed) {
+    const plain::tree shape = of.gathering(s);
+    const rill::topology::regular_tree tree{.width = shape.width, .depth = shape.depth};
+    const auto load = [&](rill::rank_t) { return of.load(s); };
+    if (s == scheme::star || s == scheme::sgd)
+        return rounds_seconds(
+            of, tree.size(), rounds, seed,
+            [&](auto& workers) {
+                return rill::rounds{workers, tree, rill::straggler::tolerate{shape.stragglers}};
+            },
+            load);
+    const rill::codes::dual_code& code = cyclic_code(shape.width, shape.stragglers);
+    return rounds_seconds(
+        of, tree.size(), rounds, seed,
+        [&](auto& workers) {
+            return rill::coded_reduce{workers, tree, code};
+        },
+        load);
+}
+
+inline double ring_seconds(const cluster& of, std::uint64_t seed) {
+    double slowest = 0;
+    rill::simulated::run(of.workers(), network_of(of, seed), [&](auto& net) {
+        rill::group workers{net, rill::topology::ring{}, patient};
+        std::vector<double> gradient(of.entries), update(of.entries);
+        net.sleep_until(start);
+        net.compute(of.load(scheme::ring));
+        rill::all_reduce(workers, gradient, update);
+        slowest = std::max(slowest, (net.now() - start).seconds());
+    });
+    return slowest;
+}
+
+/// A round that all begin idle: the paper's.
+inline double round_seconds(const cluster& of, scheme s, std::uint64_t seed) {
+    return s == scheme::ring ? ring_seconds(of, seed) : gather_seconds(of, s, 1, seed);
+}
+
+/// A round of `coded_reduce` with groups of workers that hold the same points: not the paper's, since a parent has
+/// enough as soon as it has heard from one of each group. The loads are those of the groups.
+inline double groups_seconds(const cluster& of, scheme s, std::uint64_t seed) {
+    const plain::tree shape = of.gathering(s);
+    const rill::topology::regular_tree tree{.width = shape.width, .depth = shape.depth};
+    const auto code = rill::codes::repetition_groups{}.bind(shape.width, shape.stragglers);
+    const rill::coded_allocation allocation(tree, code, static_cast<std::size_t>(of.points));
+    return rounds_seconds(
+        of, tree.size(), 1, seed,
+        [&](auto& workers) {
+            return rill::coded_reduce{workers, tree, code};
+        },
+        [&](rill::rank_t rank) { return static_cast<double>(allocation.load_of(rank)); });
+}
+
+/// A round of several after one another: who is late begins the next one late. Of gathers.
+inline double sequence_seconds(const cluster& of, scheme s, int rounds) {
+    return gather_seconds(of, s, rounds, 1) / rounds;
+}
+
+}  // namespace coded_bench

@@ -1,0 +1,206 @@
+// Real time: steps of coded gradient descent in which some ranks sleep, beside steps in which none does, and beside
+// UMW, which waits for them. 12 workers: as a (12,1)-regular tree with 3 sleepers, or as a (3,2)-regular one with a
+// sleeper among the children of each parent. Prints medians as JSON.
+#include "gradient_cache.hpp"
+
+#include <rill/coding/default_code.hpp>
+#include <rill/collective/barrier.hpp>
+#include <rill/collective/coded_allocation.hpp>
+#include <rill/collective/coded_reduce.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/collective/rounds.hpp>
+#include <rill/core/random.hpp>
+#include <rill/straggler/wait_all.hpp>
+#include <rill/topology/regular_tree.hpp>
+#include <rill/topology/star.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/mpi.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+/// What a step computes, and how much longer it takes a rank that sleeps.
+constexpr rill::duration computing = rill::milliseconds(40);
+constexpr rill::duration asleep = rill::milliseconds(200);
+
+/// Who sleeps is drawn anew for each step, which all ranks begin awake; or every ten steps, which follow each other at
+/// once, so that a rank may sleep through several.
+enum class pacing { stepwise, running };
+
+constexpr int turns = 3;
+
+constexpr std::size_t points = 600, columns = 400;
+
+/// Points whose label a plane decides.
+rill::train::dataset random_points() {
+    const rill::counter_rng random(rill::random_key{7});
+    rill::train::dataset data{.rows = points,
+                              .columns = columns,
+                              .classes = 2,
+                              .features = rill::aligned_vector<float>(points * columns),
+                              .labels = std::vector<std::int32_t>(points)};
+    for (std::size_t i = 0; i < data.features.size(); ++i) data.features[i] = random.uniform(i) - 0.5F;
+    for (std::size_t r = 0; r < points; ++r) data.labels[r] = data.row(r)[0] + data.row(r)[1] > 0 ? 1 : 0;
+    return data;
+}
+
+struct problem {
+    rill::topology::regular_tree tree;
+    int stragglers;
+    pacing pace;
+    std::size_t steps;
+
+    /// Whether a rank sleeps in a step: `stragglers` children of each parent do.
+    bool sleeps(std::uint64_t step, rill::rank_t rank) const {
+        if (pace == pacing::running) step /= 10;
+        const rill::rank_t parent = tree.parent(tree.size(), rank);
+        std::vector<int> children(static_cast<std::size_t>(tree.width));
+        for (int i = 0; i < tree.width; ++i) children[static_cast<std::size_t>(i)] = i;
+        rill::random_sequence random(rill::random_key{11}.derive(step, static_cast<unsigned>(parent)));
+        for (std::size_t left = children.size(); left > 1; --left)
+            std::swap(children[left - 1], children[random.below(left)]);
+        const int own = (rank - 1) % tree.width;
+        return std::find(children.begin(), children.begin() + stragglers, own) != children.begin() + stragglers;
+    }
+};
+
+struct outcome {
+    std::vector<double> seconds{};  ///< of each step, until the root has the gradient
+    double distance = 0;            ///< of the worst gradient from that of all points, relative
+};
+
+/// How far a gradient is from that of all points, relative to that.
+double distance(const std::vector<double>& found, const std::vector<double>& exact) {
+    double apart = 0, whole = 0;
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+        apart += (found[i] - exact[i]) * (found[i] - exact[i]);
+        whole += exact[i] * exact[i];
+    }
+    return std::sqrt(apart / whole);
+}
+
+/// Gradient descent; `shares` are this rank's.
+template <class Net, class Group, class Steps>
+outcome descend(Net& net, Group& workers, Steps& steps, const problem& of, bool with_sleepers,
+                std::span<const rill::data_share> shares) {
+    const rill::train::dataset data = random_points();
+    coded_bench::gradient_cache gradients(data);
+    outcome result;
+    std::vector<double> model(columns + 1), gradient(model.size()), exact(model.size());
+    const auto next = [&] {
+        if (of.pace == pacing::stepwise) rill::barrier(workers);
+        return steps.next(model);
+    };
+    while (next()) {
+        const rill::time_point begun = net.now();
+        if (!steps.is_root()) {
+            std::fill(gradient.begin(), gradient.end(), 0.0);
+            for (const rill::data_share& each : shares) gradients.add(steps.number(), model, each, gradient);
+            const bool sleeps = with_sleepers && of.sleeps(steps.number(), net.rank());
+            net.sleep_until(begun + computing + (sleeps ? asleep : rill::duration{}));
+        }
+        steps.reduce(gradient, gradient);
+        if (!steps.is_root()) continue;
+        result.seconds.push_back((net.now() - begun).seconds());
+        std::fill(exact.begin(), exact.end(), 0.0);
+        gradients.add(steps.number(), model, {0, points, 1.0}, exact);
+        result.distance = std::max(result.distance, distance(gradient, exact));
+        for (std::size_t i = 0; i < model.size(); ++i) model[i] -= gradient[i];
+        if (result.seconds.size() == of.steps) steps.end();
+    }
+    return result;
+}
+
+template <class Net>
+outcome coded(Net& net, const problem& of, bool with_sleepers) {
+    const auto choice = rill::codes::default_code(of.tree.width, of.stragglers, rill::element_type::float64);
+    const rill::coded_allocation allocation(of.tree, choice.code, points);
+    rill::group workers{net, rill::topology::star{}};
+    rill::coded_reduce steps{workers, of.tree, choice.code};
+    return descend(net, workers, steps, of, with_sleepers, allocation.shares_of(net.rank()));
+}
+
+/// Without a code, each worker has a part of the points of its own, and all are waited for.
+template <class Net>
+outcome uncoded(Net& net, const problem& of) {
+    rill::group workers{net, rill::topology::star{}};
+    rill::rounds steps{workers, of.tree, rill::straggler::wait_all{}};
+    std::vector<rill::data_share> shares;
+    if (net.rank() > 0) {
+        const rill::segment rows =
+            rill::split(points, static_cast<std::size_t>(net.size() - 1), static_cast<std::size_t>(net.rank() - 1));
+        shares.push_back({rows.begin, rows.end, 1.0});
+    }
+    return descend(net, workers, steps, of, true, shares);
+}
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+double mean(const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+void append(outcome& all, const outcome& more) {
+    all.seconds.insert(all.seconds.end(), more.seconds.begin(), more.seconds.end());
+    all.distance = std::max(all.distance, more.distance);
+}
+
+/// With and without sleepers by turns, because a machine may have other things to do for a while.
+template <class Net>
+void measure(Net& net, const problem& of) {
+    outcome awake, some;
+    for (int turn = 0; turn < turns; ++turn) {
+        append(awake, coded(net, of, false));
+        append(some, coded(net, of, true));
+    }
+    const outcome all = uncoded(net, of);
+    if (net.rank() != 0) return;
+    std::printf(
+        "{\"awake\": %.6f, \"coded\": %.6f, \"uncoded\": %.6f, \"coded_mean\": %.6f, \"uncoded_mean\": %.6f, "
+        "\"ratio\": %.4f, \"uncoded_ratio\": %.4f, \"distance\": %.3g}\n",
+        median(awake.seconds), median(some.seconds), median(all.seconds), mean(some.seconds), mean(all.seconds),
+        median(some.seconds) / median(awake.seconds), median(all.seconds) / median(awake.seconds),
+        std::max(awake.distance, some.distance));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::map<std::string_view, problem> problems{
+        {"star", {.tree = {.width = 12, .depth = 1}, .stragglers = 3, .pace = pacing::stepwise, .steps = 15}},
+        {"tree", {.tree = {.width = 3, .depth = 2}, .stragglers = 1, .pace = pacing::stepwise, .steps = 15}},
+    };
+    const auto chosen = argc == 4 ? problems.find(argv[2]) : problems.end();
+    if (chosen == problems.end()) {
+        std::fprintf(stderr, "usage: %s in_process|mpi star|tree stepwise|running\n", argv[0]);
+        return 2;
+    }
+    problem of = chosen->second;
+    if (std::string_view(argv[3]) == "running") of.pace = pacing::running;
+    try {
+        if (std::string_view(argv[1]) == "mpi") {
+            const rill::mpi::environment library;
+            rill::mpi::run([&](auto& net) { measure(net, of); });
+        } else {
+            rill::in_process::run(of.tree.size(), [&](auto& net) { measure(net, of); });
+        }
+    } catch (const std::exception& failure) {
+        std::fprintf(stderr, "bench_coded_sleepers_mpi: %s\n", failure.what());
+        return 1;
+    }
+}
