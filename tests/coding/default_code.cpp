@@ -26,9 +26,9 @@ class float_run {
         rill::random_sequence random(rill::random_key{7});
         for (int p = 0; p < code.partitions(); ++p) {
             float squares = 0;
-            for (std::size_t c = 0; c < dimension; ++c) {
+            for (double& sum : sum_) {
                 gradients_.push_back(2 * random.uniform() - 1);
-                sum_[c] += static_cast<double>(gradients_.back());
+                sum += static_cast<double>(gradients_.back());
                 squares += gradients_.back() * gradients_.back();
             }
             lengths_ += std::sqrt(static_cast<double>(squares));

@@ -40,8 +40,8 @@ std::vector<rank_t> lose(regular_tree tree, int lost, std::uint64_t seed) {
     rill::random_sequence random(rill::random_key{seed});
     std::vector<rank_t> all;
     for (rank_t rank = 0; tree.children(tree.size(), rank) > 0; ++rank) {
-        std::vector<rank_t> children;
-        for (int i = 0; i < tree.width; ++i) children.push_back(tree.child(tree.size(), rank, i));
+        std::vector<rank_t> children(static_cast<std::size_t>(tree.width));
+        for (int i = 0; i < tree.width; ++i) children[static_cast<std::size_t>(i)] = tree.child(tree.size(), rank, i);
         for (int i = 0; i < lost; ++i) {
             const auto at = static_cast<std::size_t>(i);
             std::swap(children[at], children[at + random.below(children.size() - at)]);

@@ -32,7 +32,8 @@ struct data_share {
 /// those of its row of the code. A child keeps the first points of what it gets and hands the rest down; leaves keep
 /// all. Where all rows of the code are as long, every worker keeps `ideal_load()` points if all sizes divide. Otherwise
 /// how many a node keeps is chosen so that the load of its sub-tree that is farthest from `ideal_load()` is as near as
-/// can be: within one point, or little more with the numbers of points for which there are no such loads.
+/// can be: within one point, but for some numbers of points that admit no such loads (within 1.5 in all that was
+/// tried).
 ///
 /// Cost: O(ranks · (s+1)^depth) time and memory, whatever the number of points; nothing is sent.
 /// Determinism: all ranks make the same.
