@@ -92,6 +92,20 @@ TEST_CASE("mismatch") {
     }));
 }
 
+TEST_CASE("rounds") {
+    const auto one_round = [](auto& net, std::size_t size) {
+        group workers{net, topology::star{}, patient};
+        rounds steps{workers, topology::star{}};
+        std::vector<float> model(3), own(size), update(size);
+        while (steps.next(model)) {
+            if (size == 9 && net.rank() == 3) net.sleep_until(net.now() + seconds(100));
+            steps.reduce(own, update);
+        }
+    };
+    require_message(told<mismatch>([&](auto& net) { one_round(net, net.rank() == 1 ? 11 : 10); }));
+    require_message(told<timeout>([&](auto& net) { one_round(net, 9); }));
+}
+
 TEST_CASE("timeout") {
     require_message(told<timeout>([](auto& net) {
         group workers{net, topology::ring{}, patient};
