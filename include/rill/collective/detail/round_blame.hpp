@@ -28,8 +28,9 @@ class round_blame {
     void tell(rank_t waits_for) { net_->announce(waits_, long_wait{.peer = waits_for}.announced_in(only_call)); }
     void tell_nothing() { tell(no_rank); }
 
-    /// Of a wait for `peer` in round `round`, which has taken all the patience. `what` it was for ends the message.
-    abort_notice notice(std::uint64_t round, rank_t peer, const std::string& what) const {
+    /// Of a wait for `peer` in round `round`, which has taken all the patience. If that is where the standstill begins,
+    /// the message says `of_peer` what it did not do; `of_all` ends it.
+    abort_notice notice(std::uint64_t round, rank_t peer, const char* of_peer, const std::string& of_all = {}) const {
         rank_t waiter = net_->rank();
         const time_point until = net_->now() + patience_ / 8;
         for (int passed = 0; passed < net_->size(); ++passed) {
@@ -45,7 +46,8 @@ class round_blame {
                 .culprit = peer,
                 .other = waiter,
                 .reason = "round " + std::to_string(round) + ": rank " + std::to_string(waiter) + " waited " +
-                          std::to_string(patience_.seconds()) + " s for rank " + std::to_string(peer) + what};
+                          std::to_string(patience_.seconds()) + " s for rank " + std::to_string(peer) +
+                          (waiter == net_->rank() ? of_peer : "") + of_all};
     }
 
   private:

@@ -424,7 +424,7 @@ class round_links {
         for (const int child : in_)
             in += (in.empty() ? "" : ", ") + std::to_string(children_[static_cast<std::size_t>(child)]);
         const abort_notice notice =
-            blame_.notice(round_, first_missing(),
+            blame_.notice(round_, first_missing(), "",
                           "; rank " + std::to_string(net().rank()) + " has contributions of " +
                               (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
         throw_error(is_root() ? net().abort(notice) : notice);
