@@ -10384,8 +10384,9 @@ class round_blame {
     void tell(rank_t waits_for) { net_->announce(waits_, long_wait{.peer = waits_for}.announced_in(only_call)); }
     void tell_nothing() { tell(no_rank); }
 
-    /// Of a wait for `peer` in round `round`, which has taken all the patience. `what` it was for ends the message.
-    abort_notice notice(std::uint64_t round, rank_t peer, const std::string& what) const {
+    /// Of a wait for `peer` in round `round`, which has taken all the patience. If that is where the standstill begins,
+    /// the message says `of_peer` what it did not do; `of_all` ends it.
+    abort_notice notice(std::uint64_t round, rank_t peer, const char* of_peer, const std::string& of_all = {}) const {
         rank_t waiter = net_->rank();
         const time_point until = net_->now() + patience_ / 8;
         for (int passed = 0; passed < net_->size(); ++passed) {
@@ -10401,7 +10402,8 @@ class round_blame {
                 .culprit = peer,
                 .other = waiter,
                 .reason = "round " + std::to_string(round) + ": rank " + std::to_string(waiter) + " waited " +
-                          std::to_string(patience_.seconds()) + " s for rank " + std::to_string(peer) + what};
+                          std::to_string(patience_.seconds()) + " s for rank " + std::to_string(peer) +
+                          (waiter == net_->rank() ? of_peer : "") + of_all};
     }
 
   private:
@@ -10814,7 +10816,7 @@ class round_links {
         for (const int child : in_)
             in += (in.empty() ? "" : ", ") + std::to_string(children_[static_cast<std::size_t>(child)]);
         const abort_notice notice =
-            blame_.notice(round_, first_missing(),
+            blame_.notice(round_, first_missing(), "",
                           "; rank " + std::to_string(net().rank()) + " has contributions of " +
                               (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
         throw_error(is_root() ? net().abort(notice) : notice);
@@ -11157,9 +11159,11 @@ struct decodable {
 
 template <GradientCode Code>
 std::uint64_t fingerprint_of(const Code& code) {
-    std::uint64_t hash = mix64(code.workers(), code.partitions(), code.stragglers());
+    const auto unsigned_of = [](int number) { return static_cast<unsigned>(number); };
+    std::uint64_t hash =
+        mix64(unsigned_of(code.workers()), unsigned_of(code.partitions()), unsigned_of(code.stragglers()));
     for (int worker = 0; worker < code.workers(); ++worker) {
-        for (const int partition : code.partitions_of(worker)) hash = mix64(hash, partition);
+        for (const int partition : code.partitions_of(worker)) hash = mix64(hash, unsigned_of(partition));
         for (const double b : code.coefficients_of(worker)) hash = mix64(hash, std::bit_cast<std::uint64_t>(b));
     }
     return hash;

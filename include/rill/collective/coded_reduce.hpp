@@ -68,9 +68,11 @@ struct decodable {
 
 template <GradientCode Code>
 std::uint64_t fingerprint_of(const Code& code) {
-    std::uint64_t hash = mix64(code.workers(), code.partitions(), code.stragglers());
+    const auto unsigned_of = [](int number) { return static_cast<unsigned>(number); };
+    std::uint64_t hash =
+        mix64(unsigned_of(code.workers()), unsigned_of(code.partitions()), unsigned_of(code.stragglers()));
     for (int worker = 0; worker < code.workers(); ++worker) {
-        for (const int partition : code.partitions_of(worker)) hash = mix64(hash, partition);
+        for (const int partition : code.partitions_of(worker)) hash = mix64(hash, unsigned_of(partition));
         for (const double b : code.coefficients_of(worker)) hash = mix64(hash, std::bit_cast<std::uint64_t>(b));
     }
     return hash;
