@@ -1,5 +1,6 @@
 // Writes the inputs from which the fuzzer starts, made by the library's own encoders: `fuzz_seeds FOLDER` makes
 // FOLDER/TARGET/NAME. Which of them are committed is decided by what each adds (`./dev fuzz --seeds`).
+#include <rill/collective/detail/round_roll.hpp>
 #include <rill/collective/join_frames.hpp>
 #include <rill/core/random.hpp>
 #include <rill/stream/frame.hpp>
@@ -395,6 +396,31 @@ void note_seeds(const folder& to) {
     }
 }
 
+/// What children send: a dense sum, a sparse contribution, nothing; and rolls alone.
+void round_seeds(const folder& to) {
+    const rill::detail::round_roll nobody, two{{{1, 0, 1.0}, {3, 2, 0.5}}, {{4, 3, milliseconds(7)}}, 0.25};
+    const std::vector<float> dense{1, 2, 3};
+    stream<std::int64_t, std::uint32_t> sparse(40);
+    sparse.push_back(5, 7);
+    sparse.push_back(39, -1);
+    const auto write = [&]<class T>(const char* name, unsigned chosen, const stream_view<T, std::uint32_t>& content,
+                                    const rill::detail::round_roll& roll) {
+        const std::size_t dimension = content.range().size();
+        const wire::header head{
+            .kind = operation::contribute, .element = element_type_of<T>, .epoch = 3, .dimension = dimension};
+        wire::header_block block;
+        to.write(name, seed()
+                           .byte(chosen)
+                           .number(static_cast<std::uint16_t>(dimension))
+                           .bytes(with_roll(view_frame(head, content, block.data()), head, roll)));
+    };
+    write("dense", 0, stream_view<float, std::uint32_t>({0, 3}, std::span<const float>(dense)), two);
+    write("sparse", 1, sparse.view(), two);
+    write("nothing", 1, stream<std::int64_t, std::uint32_t>(40).view(), nobody);
+    const std::vector<std::int64_t> numbers = two.numbers();
+    to.write("roll", seed().byte(2).bytes(std::as_bytes(std::span(numbers))));
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -411,6 +437,7 @@ int main(int count, char** arguments) {
     value_seeds<double>(values, "float64");
     stream_seeds({root, "streams"});
     collective_seeds(folder(root, "collective"));
+    round_seeds({root, "round"});
     note_seeds({root, "notes"});
     idx_seeds({root, "idx"});
     checkpoint_seeds({root, "checkpoint"}, root / "scratch");

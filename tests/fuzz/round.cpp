@@ -1,0 +1,88 @@
+// Arbitrary bytes as what a child sends in a round: a contribution with its roll, or a `protocol_error`. What was read
+// can be folded and handed up, and reads the same again.
+#include "support/allocation_budget.hpp"
+#include "support/input.hpp"
+#include "support/require.hpp"
+
+#include <rill/aggregate/sum.hpp>
+#include <rill/collective/detail/round_fold.hpp>
+#include <rill/core/serial.hpp>
+
+#include <cmath>
+#include <vector>
+
+namespace {
+
+using namespace rill;
+using rill::detail::round_operands;
+using rill::detail::round_roll;
+
+constexpr int ranks = 5;
+
+void require_valid(const round_roll& roll) {
+    for (const contributor& each : roll.in) {
+        RILL_FUZZ_REQUIRE(0 <= each.rank && each.rank < ranks, "a rank that is there");
+        RILL_FUZZ_REQUIRE(std::isfinite(each.weight) && each.weight > 0, "a weight that can be summed");
+    }
+    for (const latecomer& each : roll.late) {
+        RILL_FUZZ_REQUIRE(0 <= each.rank && each.rank < ranks, "a rank that is there");
+        RILL_FUZZ_REQUIRE(each.by.ns >= 0, "a time that has passed");
+    }
+}
+
+template <class T>
+void check(rill::fuzz::input in) {
+    const std::size_t dimension = in.number<std::uint16_t>() % 1024;
+    const buffer message = rill::fuzz::copy_of(in.rest());
+    round_operands<T, std::uint32_t> read;
+    read.clear();
+    const wire::header head{.kind = operation::contribute, .element = element_type_of<T>, .dimension = dimension};
+    const stream_view<T, std::uint32_t> nothing({0, dimension}, sparse_view<T, std::uint32_t>{});
+    read.add_own(head, nothing, coding{}, random_key{}, contribution{.weight = 0}, 0, serial{});
+    try {
+        const rill::fuzz::allocation_budget at_most(128 * message.size() + 4 * rill::fuzz::error_texts);
+        const double error = read.add(byte_view(message), dimension, 0, ranks, serial{});
+        RILL_FUZZ_REQUIRE(std::isfinite(error) && error >= 0, "an error bound");
+    } catch (const protocol_error&) {
+        return;
+    }
+    require_valid(read.roll);
+    RILL_FUZZ_REQUIRE(read.views().size() == (read.roll.in.empty() ? 0 : 1), "content where somebody contributes");
+    std::vector<T> sum(dimension);
+    read.fold(std::span<T>(sum), aggregate::sum{}, serial{});
+    if (!std::isfinite(read.roll.weight())) return;
+
+    const buffer again = read.message(head, aggregate::sum{}, stream_codings{}, serial{});
+    round_operands<T, std::uint32_t> other;
+    other.clear();
+    try {
+        other.add(byte_view(again), dimension, 0, ranks, serial{});
+    } catch (const protocol_error&) {
+        RILL_FUZZ_REQUIRE(false, "what is written can be read");
+    }
+    RILL_FUZZ_REQUIRE(other.roll.in == read.roll.in && other.roll.late == read.roll.late, "the same roll");
+}
+
+/// Of these numbers, whatever they are, or a `protocol_error`; in the form in which it is written it reads the same.
+void check_roll(rill::fuzz::input in) {
+    std::vector<std::int64_t> numbers;
+    while (!in.done()) numbers.push_back(in.number<std::int64_t>());
+    try {
+        const round_roll roll = round_roll::from(numbers, ranks);
+        require_valid(roll);
+        RILL_FUZZ_REQUIRE(roll.numbers() == numbers, "the same numbers");
+    } catch (const protocol_error&) {
+    }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    rill::fuzz::input in(data, size);
+    switch (in.below(3)) {
+        case 0: check<float>(in); break;
+        case 1: check<std::int64_t>(in); break;
+        default: check_roll(in);
+    }
+    return 0;
+}
