@@ -5,9 +5,11 @@
 #include <rill/collective/broadcast.hpp>
 #include <rill/collective/reduce.hpp>
 #include <rill/collective/reduce_scatter.hpp>
+#include <rill/collective/rounds.hpp>
 #include <rill/collective/tensors.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/topology/split_allgather.hpp>
+#include <rill/topology/tree.hpp>
 
 #include "../support/allocations.hpp"
 #include "../support/watched.hpp"
@@ -242,3 +244,20 @@ TEST_CASE("eigen: a steady state allocates nothing, be it in one piece or not") 
     CHECK(allocated == 0);
 }
 #endif
+
+TEST_CASE("eigen: the state and the contributions of rounds") {
+    CHECK(on_three([](auto& workers) {
+        rill::rounds steps{workers, rill::topology::tree{1}};
+        MatrixXf model = MatrixXf::Constant(4, 3, 1.0F), update(5, 2);
+        bool is_right = true;
+        while (steps.next(model.block(1, 0, 2, 3))) {
+            is_right = is_right && model(1, 2) == static_cast<float>(steps.number());
+            steps.reduce(values(workers.rank(), 5, 2) * 2, update);
+            if (!steps.is_root()) continue;
+            is_right = is_right && update == 2 * sum_of_values(5, 2);
+            model.array() += 1.0F;
+            if (steps.number() == 3) steps.end();
+        }
+        return is_right;
+    }));
+}

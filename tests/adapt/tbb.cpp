@@ -2,6 +2,7 @@
 
 #include <rill/aggregate/mean.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/collective/rounds.hpp>
 #include <rill/compress/bucket_top_k.hpp>
 #include <rill/compress/coded.hpp>
 #include <rill/compress/error_feedback.hpp>
@@ -10,6 +11,7 @@
 #include <rill/core/serial.hpp>
 #include <rill/testing/executor_laws.hpp>
 #include <rill/topology/split_allgather.hpp>
+#include <rill/topology/tree.hpp>
 #include <rill/transport/in_process.hpp>
 
 #include "../support/allocations.hpp"
@@ -164,4 +166,22 @@ TEST_CASE("tbb: what is selected, quantised and folded again and again allocates
     for (int i = 0; i < 10; ++i) step();
     CHECK(all_allocations() - before == 0);
 #endif
+}
+
+TEST_CASE("tbb: rounds fold with it as without") {
+    ::tbb::task_arena four(4);
+    const auto result = [](const auto& executor) {
+        std::vector<float> update(support::many);
+        rill::in_process::run(3, [&](auto& net) {
+            rill::group workers{net, rill::topology::split_allgather{}, {}, executor};
+            rill::rounds steps{workers, rill::topology::tree{1}};
+            std::vector<float> model(2), own = support::vector_of<float>(support::many, net.rank()), elsewhere(0);
+            while (steps.next(model)) {
+                steps.reduce(own, steps.is_root() ? update : elsewhere, rill::aggregate::mean{});
+                if (steps.is_root()) steps.end();
+            }
+        });
+        return update;
+    };
+    CHECK(support::equal_bits(result(tbb_executor(four)), result(rill::serial{})));
 }
