@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes single_include/ of include/: rill.hpp in one file, and one per transport, gradient code and adapter beside it.
+"""Makes single_include/ of include/: rill.hpp in one file, and one per transport, gradient code, coded collective and
+adapter beside it.
 
 usage: single_header.py [--check] [INCLUDE_DIR SINGLE_INCLUDE_DIR]      (default: those beside this script's folder)
 
 Paths are those of include/, so a program compiles with either folder. rill/rill.hpp holds all that the umbrella reaches;
-rill/transport/x.hpp, rill/coding/x.hpp and rill/adapt/x.hpp include it and hold the rest. With --check nothing is
+rill/transport/x.hpp, rill/coding/x.hpp, rill/collective/x.hpp and rill/adapt/x.hpp include it and hold the rest. With --check nothing is
 written: one line per file that is not what would be written, and exit 1 when there is one.
 """
 
@@ -14,7 +15,8 @@ import sys
 
 UMBRELLA = "rill/rill.hpp"
 CONFIG = "rill/core/config.hpp"
-PARTS = ("rill/transport", "rill/coding", "rill/adapt")  # folders whose public headers get a file of their own
+# Folders whose public headers get a file of their own, where the umbrella does not reach them.
+PARTS = ("rill/transport", "rill/coding", "rill/collective", "rill/adapt")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 OPENS = re.compile(r"^\s*#\s*if")

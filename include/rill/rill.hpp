@@ -26,7 +26,6 @@
 #include <rill/concept/completion.hpp>
 #include <rill/concept/compressor.hpp>
 #include <rill/concept/executor.hpp>
-#include <rill/concept/gradient_code.hpp>
 #include <rill/concept/objective.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/tensor.hpp>
@@ -101,8 +100,6 @@
 #include <rill/collective/broadcast.hpp>
 #include <rill/collective/bucket_exchange.hpp>
 #include <rill/collective/bucket_plan.hpp>
-#include <rill/collective/coded_allocation.hpp>
-#include <rill/collective/coded_reduce.hpp>
 #include <rill/collective/fusion.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/group_options.hpp>

@@ -17,7 +17,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -1148,47 +1147,6 @@ auto encode_with(Codec& codec, std::span<const T> input, const Exec& executor) {
     else
         return codec.encode(input);
 }
-
-}  // namespace rill::inline RILL_ABI
-
-// ===== rill/concept/gradient_code.hpp
-
-namespace rill::inline RILL_ABI {
-
-/// Who computes the gradient of which partitions of the data, with which coefficients, and how their sum is regained
-/// when some workers are missing: a matrix B with a row for each of `workers()` and a column for each of
-/// `partitions()`, all of them real numbers.
-///
-/// Worker w computes and sends b_w·G = Σ coefficients_of(w)[j] · gradient of partition partitions_of(w)[j]: encoding is
-/// a weight per partition. Partitions are numbered `0 … partitions()-1`, each worker's in ascending order.
-///
-/// Survivors are distinct workers in any order. A set is decodable when a row a with a·B = 1 exists that is zero
-/// outside of it; any `workers() - stragglers()` of them are. `decoding_row(survivors, row)` writes such an a, `row[i]`
-/// for `survivors[i]`; a set that is not decodable breaks its contract. `approximate_row` does the same for any set,
-/// with the a of least ‖a·B − 1‖₂, which it returns.
-///
-/// A code of which fewer may be enough says so by `least_survivors()`: with fewer than that nobody need ask.
-///
-/// Codes are immutable: several threads may ask one at the same time, and the same survivors get the same bits always.
-template <class C>
-concept GradientCode =
-    std::copyable<C> && requires(const C& code, int worker, std::span<const int> survivors, std::span<double> row) {
-        { code.workers() } -> std::same_as<int>;
-        { code.partitions() } -> std::same_as<int>;
-        { code.stragglers() } -> std::same_as<int>;
-        { code.partitions_of(worker) } -> std::convertible_to<std::span<const int>>;
-        { code.coefficients_of(worker) } -> std::convertible_to<std::span<const double>>;
-        { code.is_decodable(survivors) } -> std::same_as<bool>;
-        { code.decoding_row(survivors, row) };
-        { code.approximate_row(survivors, row) } -> std::same_as<double>;
-    };
-
-/// A value that is bound to numbers of workers and stragglers to give a code.
-template <class P>
-concept GradientCodePolicy = std::regular<P> && requires(const P& policy, int workers, int stragglers) {
-    { policy.bind(workers, stragglers) } -> GradientCode;
-    { P::name } -> std::convertible_to<const char*>;
-};
 
 }  // namespace rill::inline RILL_ABI
 
@@ -9920,238 +9878,271 @@ class bucket_exchange {
 
 }  // namespace rill::inline RILL_ABI
 
-// ===== rill/collective/coded_allocation.hpp
+// ===== rill/collective/fusion.hpp
 
 namespace rill::inline RILL_ABI {
 
-/// The data points `[first, last)`, whose gradients count `coefficient` times.
-struct data_share {
-    std::size_t first = 0;
-    std::size_t last = 0;
-    double coefficient = 1;
+/// Joins small tensors into buckets, each of which is exchanged by one operation: a message has a cost of its own,
+/// which several tensors share, and a bucket can travel while the tensors of the next one are computed.
+///
+/// Neighbours are joined, from the last to the first, while they take at most `bytes` together; a larger tensor is a
+/// bucket of its own. Which tensors share a bucket depends on their sizes and order alone.
+struct fusion {
+    std::size_t bytes = std::size_t{4} << 20;
 
-    constexpr std::size_t count() const { return last - first; }
-    friend constexpr bool operator==(const data_share&, const data_share&) = default;
+    static constexpr const char* name = "fusion";
+
+    /// `sizes`: the elements of each tensor, in the order of declaration, the same on all ranks.
+    bucket_plan bind(std::span<const std::size_t> sizes, std::size_t element_bytes) const {
+        RILL_EXPECTS(element_bytes > 0, "fusion: elements of at least a byte");
+        const std::size_t most = bytes / element_bytes;
+        bucket_plan plan(sizes);
+        std::size_t joined = 0;
+        for (std::size_t tensor = sizes.size(); tensor-- > 0;) {
+            const bool fits = sizes[tensor] == 0 || (joined <= most && sizes[tensor] <= most - joined);
+            if (plan.buckets().empty() || !fits) {
+                plan.begin_bucket();
+                joined = 0;
+            }
+            plan.put_before(tensor);
+            joined += sizes[tensor];
+        }
+        return plan;
+    }
+
+    /// Calls `visit(name, value)` for each option: printing and hashing need no more.
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("bytes", bytes);
+    }
+
+    friend constexpr bool operator==(const fusion&, const fusion&) = default;
 };
 
-/// Which data points each worker of a regular tree computes on, with which coefficients, so that the root gets the
-/// gradient of all points, each once, from parents that decode with one code and lose up to its stragglers each.
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/reduce.hpp
+
+namespace rill::inline RILL_ABI {
+
+namespace detail {
+/// `output` is not used but at the root.
+template <class Lane, class In, class Out, class Fold>
+receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, const Fold& fold) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
+    auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
+    auto& accumulator = lane.template workspace<aligned_vector<T>>();
+    const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
+    const bool is_root = lane.rank() == root;
+    const std::size_t size = size_of(input);
+    return run_schedule(
+        lane, signature_of<T>(operation::reduce, size, fold, 0, static_cast<std::uint64_t>(root)), plan, state,
+        [&](const wire::header& head) {
+            if (!is_root) accumulator.resize(size);
+            const std::span<const T> mine = elements_of_input(input, stage);
+            const std::span<T> target = is_root ? elements_of_output(output, stage) : std::span<T>(accumulator);
+            state.begin(head, plan.parts(), mine, target, tally{}, fold);
+        },
+        [&](receipt& result) {
+            all_of(lane).describe(result);
+            if (is_root) deliver(state.finish({0, plan.parts()}), output);
+        });
+}
+
+template <class Lane, class T, class Index, class Fold>
+receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
+                      const Fold& fold, const stream_codings& codings) {
+    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
+    const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
+    const auto signature = signature_of<T>(operation::reduce, input.dimension(), fold, std::uint8_t{sizeof(Index)},
+                                           mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
+    return run_schedule(
+        lane, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, lane.key());
+        },
+        [&](receipt& result) {
+            all_of(lane).describe(result);
+            if (lane.rank() == root)
+                state.finish({0, plan.parts()}, output);
+            else
+                output.clear(input.range());
+        });
+}
+
+template <class Group>
+using rooted_shape = decltype(rooted(std::declval<const Group&>().shape()));
+
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires Tensors<In, Out>
+auto reduce_call(const Group& group, In&& in, Out&& out, rank_t root, const Fold& fold = {}) {
+    if constexpr (require_operation<In, Out, Fold, rooted_shape<Group>>()) {
+        require_root(group, root);
+        RILL_EXPECTS(group.rank() != root || size_of(out) == size_of(in),
+                     "reduce: at the root input and output must be of one size");
+        return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
+            return reduce_dense(lane, input.get(), output.get(), root, fold);
+        };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+auto reduce_call(const Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
+                 const Fold& fold = {}, const stream_codings& codings = {}) {
+    if constexpr (require_foldable<T, Fold, rooted_shape<Group>>()) {
+        require_root(group, root);
+        RILL_EXPECTS(&input != &output, "reduce: a stream cannot be its own output");
+        RILL_EXPECTS(codings.copy.is_lossless(), "reduce: nothing is copied, so nothing can be coded there");
+        return [=, &input, &output](typename Group::lane_type& lane) {
+            return reduce_stream(lane, input, output, root, fold, codings);
+        };
+    } else {
+        return no_call{};
+    }
+}
+}  // namespace detail
+
+/// Folds the contributions of all ranks and leaves the result at `root`. No rank returns before the root has it, so
+/// that every receipt is true of the result. Runs on the group's topology where it has a root, else on a binary tree.
 ///
-/// The points of a node are cut into the code's partitions, as equal as whole points allow; each child's sub-tree gets
-/// those of its row of the code. A child keeps the first points of what it gets and hands the rest down; leaves keep
-/// all. Where all rows of the code are as long, every worker keeps `ideal_load()` points if all sizes divide. Otherwise
-/// how many a node keeps is chosen so that the load of its sub-tree that is farthest from `ideal_load()` is as near as
-/// can be: within one point, but for some numbers of points that admit no such loads (within 1.5 in all that was
-/// tried).
+/// `input`: N elements, unchanged. `output`: N elements at the root, apart from `input` or the same; not touched
+/// elsewhere. Otherwise as `all_reduce`.
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires detail::Tensors<In, Out>
+receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
+    return detail::reduce_call(group, input, output, root, fold)(group);
+}
+
+/// The same on streams; `output` is empty but at the root.
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
+               const Fold& fold = {}, const stream_codings& codings = {}) {
+    return detail::reduce_call(group, input, output, root, fold, codings)(group);
+}
+
+/// Both in the background; see `start_all_reduce`.
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires detail::Tensors<In, Out>
+request start_reduce(Group& group, In&& input, Out&& output, rank_t root, const Fold& fold = {}) {
+    static_assert(detail::require_lasting<In, Out>());
+    return start(group,
+                 detail::reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output), root, fold));
+}
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+request start_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
+                     const Fold& fold = {}, const stream_codings& codings = {}) {
+    return start(group, detail::reduce_call(group, input, output, root, fold, codings));
+}
+
+}  // namespace rill::inline RILL_ABI
+
+// ===== rill/collective/reduce_scatter.hpp
+
+namespace rill::inline RILL_ABI {
+
+namespace detail {
+template <class Lane, class In, class Out, class Fold>
+receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fold& fold) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
+    auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
+    auto& accumulator = lane.template workspace<aligned_vector<T>>();
+    const std::size_t size = size_of(input);
+    const auto plan = in_chunks(lane.net(), lane.shape().reduce_scatter(lane.size(), lane.rank()), size * sizeof(T));
+    const auto chunks = static_cast<std::uint64_t>(plan.chunks());
+    const part_range own = plan.chunks_of(lane.rank());
+    return run_schedule(
+        lane, signature_of<T>(operation::reduce_scatter, size, fold, 0, chunks), plan, state,
+        [&](const wire::header& head) {
+            accumulator.resize(size);
+            state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator), tally{}, fold,
+                        plan.chunks());
+        },
+        [&](receipt& result) {
+            state.total(own.first).describe(result);
+            write_tensor(state.finish(own), output);
+        });
+}
+
+template <class Lane, class T, class Index, class Fold>
+receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold,
+                              const stream_codings& codings) {
+    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
+    const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
+    const auto signature = signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
+                                           std::uint8_t{sizeof(Index)}, codings.fingerprint());
+    return run_schedule(
+        lane, signature, plan, state,
+        [&](const wire::header& head) {
+            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, lane.key());
+        },
+        [&](receipt& result) {
+            state.total(lane.rank()).describe(result);
+            state.finish({lane.rank(), lane.rank() + 1}, output);
+        });
+}
+
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires Tensors<In, Out>
+auto reduce_scatter_call(const Group& group, In&& in, Out&& out, const Fold& fold = {}) {
+    if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
+        RILL_EXPECTS(size_of(out) == part_of(group, size_of(in)).size(),
+                     "reduce_scatter: the output must have the size of this rank's part");
+        return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
+            return reduce_scatter_dense(lane, input.get(), output.get(), fold);
+        };
+    } else {
+        return no_call{};
+    }
+}
+
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+auto reduce_scatter_call(const Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+                         const stream_codings& codings = {}) {
+    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
+        RILL_EXPECTS(codings.copy.is_lossless(), "reduce_scatter: nothing is copied, so nothing can be coded there");
+        RILL_EXPECTS(&input != &output, "reduce_scatter: a stream cannot be its own output");
+        return [=, &input, &output](typename Group::lane_type& lane) {
+            return reduce_scatter_stream(lane, input, output, fold, codings);
+        };
+    } else {
+        return no_call{};
+    }
+}
+}  // namespace detail
+
+/// Folds the contributions of all ranks and leaves each rank r with part r: `split(N, P, r)`.
 ///
-/// Cost: O(ranks · (s+1)^depth) time and memory, whatever the number of points; nothing is sent.
-/// Determinism: all ranks make the same.
-/// Source: CodedReduce, Algorithms 1 and 2 (CR.Allocate) and Theorem 1.
-class coded_allocation {
-  public:
-    /// `code` has as many workers as a parent of `tree` has children.
-    template <GradientCode Code>
-    coded_allocation(topology::regular_tree tree, const Code& code, std::size_t points)
-        : tree_(tree), points_(points), starts_{0, 0} {
-        RILL_EXPECTS(code.workers() == tree.width,
-                     "coded_allocation: the code has not one worker per child of a parent");
-        longest_row(code);
-        std::vector<std::vector<data_share>> handed_down{{{0, points, 1}}};  // what each rank leaves to its children
-        std::vector<share_plan> plans(static_cast<std::size_t>(tree.depth) + 1);
-        for (rank_t rank = 1; rank < tree.size(); ++rank) {
-            const auto parent = static_cast<std::size_t>(tree.parent(tree.size(), rank));
-            if (tree.child(tree.size(), static_cast<rank_t>(parent), 0) == rank && parent > 0)
-                handed_down[parent - 1] = {};
-            std::vector<data_share> given = row_of(code, (rank - 1) % tree.width, handed_down[parent]);
-            const std::size_t kept = best_kept(code, plans, tree.layer(rank), size_of(given)).kept;
-            keep(kept, given);
-            handed_down.push_back(std::move(given));
-        }
-    }
+/// `input`: N elements, unchanged. `output`: `split(N, P, rank).size()` elements, apart from `input`. Memory: up to N
+/// elements of scratch. Otherwise as `all_reduce`.
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires detail::Tensors<In, Out>
+receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
+    return detail::reduce_scatter_call(group, input, output, fold)(group);
+}
 
-    topology::regular_tree tree() const { return tree_; }
-    std::size_t points() const { return points_; }
+/// The same on streams; `output` covers `split(N, P, rank)`.
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+receipt reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+                       const stream_codings& codings = {}) {
+    return detail::reduce_scatter_call(group, input, output, fold, codings)(group);
+}
 
-    /// What a rank computes on: ascending in each of the parts that it got from its parent; nothing for the master.
-    std::span<const data_share> shares_of(rank_t rank) const {
-        RILL_EXPECTS(0 <= rank && rank < tree_.size(), "coded_allocation: no such rank");
-        const auto r = static_cast<std::size_t>(rank);
-        return std::span(shares_).subspan(starts_[r], starts_[r + 1] - starts_[r]);
-    }
-    /// How many points a rank computes on.
-    std::size_t load_of(rank_t rank) const {
-        std::size_t load = 0;
-        for (const data_share& share : shares_of(rank)) load += share.count();
-        return load;
-    }
-    /// The part r of the data that each worker computes on where sizes divide: 1 / Σ over the layers l of (k/m)^l,
-    /// where m is the number of partitions of a row of the code, and k that of all: (n/(s+1))^l for the codes of least
-    /// load.
-    double ideal_part() const {
-        double sum = 0, power = 1;
-        for (int layer = 0; layer < tree_.depth; ++layer) sum += power /= row_part_;
-        return 1 / sum;
-    }
-    double ideal_load() const { return ideal_part() * static_cast<double>(points_); }
-
-    /// How far the coefficient of any point in what the root decodes is from 1, at most, when the messages of the
-    /// `lost` ranks do not reach their parents; lost by one parent, they must leave the code decodable.
-    ///
-    /// Cost: O(points + all shares).
-    template <GradientCode Code>
-    double coverage_error(const Code& code, std::span<const rank_t> lost = {}) const {
-        const int size = tree_.size();
-        std::vector<double> weights(static_cast<std::size_t>(size));  // of each rank's message in the root's sum
-        std::vector<double> steps(points_ + 1);                       // of the coefficient, from point to point
-        weights[0] = 1;
-        std::vector<int> left;
-        std::vector<double> row;
-        for (rank_t rank = 0; rank < size; ++rank) {
-            const double weight = weights[static_cast<std::size_t>(rank)];
-            for (const data_share& share : shares_of(rank)) {
-                steps[share.first] += weight * share.coefficient;
-                steps[share.last] -= weight * share.coefficient;
-            }
-            if (weight == 0 || tree_.children(size, rank) == 0) continue;
-            left.clear();
-            for (int i = 0; i < tree_.width; ++i)
-                if (std::find(lost.begin(), lost.end(), tree_.child(size, rank, i)) == lost.end()) left.push_back(i);
-            row.resize(left.size());
-            code.decoding_row(left, row);
-            for (std::size_t i = 0; i < left.size(); ++i)
-                weights[static_cast<std::size_t>(tree_.child(size, rank, left[i]))] = weight * row[i];
-        }
-        double coefficient = 0, farthest = 0;
-        for (std::size_t point = 0; point < points_; ++point)
-            farthest = std::max(farthest, std::abs((coefficient += steps[point]) - 1));
-        return farthest;
-    }
-
-  private:
-    struct decision {
-        std::size_t given = 0;  ///< to a node
-        std::size_t kept = 0;   ///< by it
-        double farthest = 0;    ///< from the ideal load, in its sub-tree
-    };
-    using share_plan = std::vector<decision>;  // of one layer, for each number of points that some node of it gets
-
-    static std::size_t size_of(const std::vector<data_share>& shares) {
-        std::size_t size = 0;
-        for (const data_share& share : shares) size += share.count();
-        return size;
-    }
-
-    /// The first point of a partition, when so many points are cut into `partitions`.
-    static std::size_t cut(std::size_t points, int partition, int partitions) {
-        const auto k = static_cast<std::size_t>(partitions), p = static_cast<std::size_t>(partition);
-        return points / k * p + points % k * p / k;
-    }
-
-    template <class Code>
-    void longest_row(const Code& code) {
-        std::size_t longest = 0;
-        for (int child = 0; child < code.workers(); ++child)
-            longest = std::max(longest, code.partitions_of(child).size());
-        row_part_ = static_cast<double>(longest) / code.partitions();
-    }
-
-    static void append(std::vector<data_share>& shares, const data_share& more) {
-        if (more.first == more.last) return;
-        if (!shares.empty() && shares.back().last == more.first && shares.back().coefficient == more.coefficient)
-            shares.back().last = more.last;
-        else
-            shares.push_back(more);
-    }
-
-    /// CompAlloc: what one child gets of the points of its parent.
-    template <class Code>
-    static std::vector<data_share> row_of(const Code& code, int child, const std::vector<data_share>& all) {
-        std::vector<data_share> given;
-        const std::size_t points = size_of(all);
-        for (std::size_t j = 0; j < code.partitions_of(child).size(); ++j) {
-            const int partition = code.partitions_of(child)[j];
-            const std::size_t first = cut(points, partition, code.partitions());
-            const std::size_t last = cut(points, partition + 1, code.partitions());
-            std::size_t before = 0;
-            for (const data_share& share : all) {
-                const std::size_t from = std::max(first, before), to = std::min(last, before + share.count());
-                if (from < to)
-                    append(given, {share.first + (from - before), share.first + (to - before),
-                                   share.coefficient * code.coefficients_of(child)[j]});
-                before += share.count();
-            }
-        }
-        return given;
-    }
-
-    /// Moves the first `count` points of `given` to the shares of the next rank.
-    void keep(std::size_t count, std::vector<data_share>& given) {
-        std::size_t whole = 0;
-        for (; whole < given.size() && given[whole].count() <= count; ++whole) {
-            count -= given[whole].count();
-            shares_.push_back(given[whole]);
-        }
-        given.erase(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(whole));
-        if (count > 0) {
-            shares_.push_back({given[0].first, given[0].first + count, given[0].coefficient});
-            given[0].first += count;
-        }
-        starts_.push_back(shares_.size());
-    }
-
-    template <class Code>
-    decision best_kept(const Code& code, std::vector<share_plan>& plans, int layer, std::size_t given) const {
-        share_plan& plan = plans[static_cast<std::size_t>(layer)];
-        for (const decision& known : plan)
-            if (known.given == given) return known;
-        const double ideal = ideal_load();
-        decision best{given, given, std::abs(static_cast<double>(given) - ideal)};
-        if (layer < tree_.depth) {
-            const auto low = static_cast<std::size_t>(std::max(0.0, std::floor(ideal) - 1));
-            bool is_first = true;
-            for (std::size_t kept = std::min(low, given); kept <= std::min(low + 3, given); ++kept) {
-                double farthest = std::abs(static_cast<double>(kept) - ideal);
-                for (int child = 0; child < code.workers(); ++child) {
-                    std::size_t below = 0;
-                    for (const int partition : code.partitions_of(child))
-                        below += cut(given - kept, partition + 1, code.partitions()) -
-                                 cut(given - kept, partition, code.partitions());
-                    farthest = std::max(farthest, best_kept(code, plans, layer + 1, below).farthest);
-                }
-                if (is_first || farthest < best.farthest) best = {given, kept, farthest};
-                is_first = false;
-            }
-        }
-        plans[static_cast<std::size_t>(layer)].push_back(best);
-        return best;
-    }
-
-    topology::regular_tree tree_;
-    std::size_t points_;
-    double row_part_ = 1;              // of a parent's points that a child's sub-tree gets
-    std::vector<data_share> shares_;   // of all ranks, one after the other
-    std::vector<std::size_t> starts_;  // of each rank's, and their end
-};
-
-/// A line for each worker: "rank 4, layer 2, child of 1: 4 points: 0.25*[4, 6) + 0.5*[6, 8)".
-inline std::string to_string(const coded_allocation& allocation) {
-    const topology::regular_tree tree = allocation.tree();
-    std::string text;
-    for (rank_t rank = 1; rank < tree.size(); ++rank) {
-        text += "rank " + std::to_string(rank) + ", layer " + std::to_string(tree.layer(rank)) + ", child of " +
-                std::to_string(tree.parent(tree.size(), rank)) + ": " + std::to_string(allocation.load_of(rank)) +
-                " points";
-        const char* separator = ": ";
-        for (const data_share& share : allocation.shares_of(rank)) {
-            char line[96];
-            std::snprintf(line, sizeof line, "%s%.9g*[%zu, %zu)", separator, share.coefficient, share.first,
-                          share.last);
-            text += line;
-            separator = " + ";
-        }
-        text += '\n';
-    }
-    return text;
+/// Both in the background; see `start_all_reduce`.
+template <class Group, class In, class Out, class Fold = aggregate::sum>
+    requires detail::Tensors<In, Out>
+request start_reduce_scatter(Group& group, In&& input, Out&& output, const Fold& fold = {}) {
+    static_assert(detail::require_lasting<In, Out>());
+    return start(group,
+                 detail::reduce_scatter_call(group, detail::lasting_input<In>(input), std::forward<Out>(output), fold));
+}
+template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+request start_reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output,
+                             const Fold& fold = {}, const stream_codings& codings = {}) {
+    return start(group, detail::reduce_scatter_call(group, input, output, fold, codings));
 }
 
 }  // namespace rill::inline RILL_ABI
@@ -10160,8 +10151,10 @@ inline std::string to_string(const coded_allocation& allocation) {
 
 namespace rill::inline RILL_ABI::detail {
 
-/// Who stands behind a contribution, and who came late below: a second frame of numbers in its message.
-struct round_roll {
+/// Who stands behind a contribution, and who came late below: a second frame of numbers in its message. A template, so
+/// that only programs that have rounds compile it.
+template <class Rank>
+struct basic_round_roll {
     std::vector<contributor> in;
     std::vector<latecomer> late;
     double error_bound = 0;
@@ -10179,7 +10172,7 @@ struct round_roll {
     }
 
     /// Takes up what another one says, whose contributions are `rounds` older than they were.
-    void add(const round_roll& other, std::uint32_t rounds = 0) {
+    void add(const basic_round_roll& other, std::uint32_t rounds = 0) {
         decoding_error = std::max(decoding_error, other.decoding_error);
         for (contributor each : other.in) {
             each.age += rounds;
@@ -10198,10 +10191,10 @@ struct round_roll {
     }
 
     /// Any numbers give a roll of ranks below `size`, or throw `protocol_error`.
-    static round_roll from(std::span<const std::int64_t> numbers, int size) {
+    static basic_round_roll from(std::span<const std::int64_t> numbers, int size) {
         wire::detail::require(numbers.size() >= first && (numbers.size() - first) % 2 == 0,
                               "a roll has pairs of numbers");
-        round_roll read;
+        basic_round_roll read;
         read.error_bound = std::bit_cast<double>(numbers[0]);
         read.decoding_error = std::bit_cast<double>(numbers[1]);
         for (const double error : {read.error_bound, read.decoding_error})
@@ -10218,10 +10211,10 @@ struct round_roll {
             if (i < contributors) {
                 const auto weight = std::bit_cast<double>(other);
                 wire::detail::require(weight > 0 && weight <= 1e300, "a weight is not finite and positive");
-                read.in.push_back({static_cast<rank_t>(rank), rounds, weight});
+                read.in.push_back({static_cast<Rank>(rank), rounds, weight});
             } else {
                 wire::detail::require(other >= 0, "nobody is late by less than nothing");
-                read.late.push_back({static_cast<rank_t>(rank), rounds, duration(other)});
+                read.late.push_back({static_cast<Rank>(rank), rounds, duration(other)});
             }
         }
         return read;
@@ -10230,15 +10223,18 @@ struct round_roll {
   private:
     static constexpr std::size_t first = 3;  // of the pairs: two errors and a count come before
 
-    static void put(std::vector<std::int64_t>& out, rank_t rank, std::uint32_t rounds, std::int64_t other) {
+    static void put(std::vector<std::int64_t>& out, Rank rank, std::uint32_t rounds, std::int64_t other) {
         const std::uint64_t both = static_cast<std::uint64_t>(rounds) << 32U | static_cast<std::uint32_t>(rank);
         out.push_back(static_cast<std::int64_t>(both));
         out.push_back(other);
     }
 };
 
+using round_roll = basic_round_roll<rank_t>;
+
 /// One message of a frame and, behind it, the roll.
-inline buffer with_roll(const byte_pieces& content, const wire::header& head, const round_roll& roll) {
+template <class Rank>
+buffer with_roll(const byte_pieces& content, const wire::header& head, const basic_round_roll<Rank>& roll) {
     const std::vector<std::int64_t> numbers = roll.numbers();
     wire::header of_roll{.kind = head.kind, .epoch = head.epoch, .context = head.context, .dimension = numbers.size()};
     wire::header_block block;
@@ -10991,7 +10987,7 @@ class round_loop {
         tally{0, 0, 0}.describe(head);
         const stream_view<T, Index> nothing({0, static_cast<std::size_t>(head.dimension)}, sparse_view<T, Index>{});
         wire::header_block block;
-        links_.hand_up(with_roll(view_frame(head, nothing, block.data()), head, {}));
+        links_.hand_up(with_roll(view_frame(head, nothing, block.data()), head, round_roll{}));
         links_.forget_arrivals();
         return describe({});
     }
@@ -11114,516 +11110,6 @@ class round_loop {
 };
 
 }  // namespace rill::inline RILL_ABI::detail
-
-// ===== rill/collective/coded_reduce.hpp
-
-namespace rill::inline RILL_ABI {
-
-/// How a coded reduction works; the same on all its ranks.
-struct coded_options {
-    /// Of the values of each message, at each rank that sends one: raw, bf16 or QSGD. The indices are not looked at.
-    coding values{};
-    /// A rank that cannot decode goes on with what it has, by least squares, when so long has passed for every edge
-    /// between it and its deepest leaf. By default it waits, and throws when the group's timeout has passed.
-    duration approximate_after = endless_patience;
-
-    friend constexpr bool operator==(const coded_options&, const coded_options&) = default;
-};
-
-namespace detail {
-
-/// The fewest survivors with which a code can do: where it does not say, all but its stragglers.
-template <GradientCode Code>
-int least_survivors(const Code& code) {
-    if constexpr (requires { code.least_survivors(); })
-        return code.least_survivors();
-    else
-        return code.workers() - code.stragglers();
-}
-
-/// A gather is complete when what has come can be decoded.
-template <GradientCode Code>
-struct decodable {
-    std::shared_ptr<const Code> code;
-    duration approximate_after = endless_patience;
-
-    static constexpr const char* name = "decodable";
-
-    bool is_complete(const gathering& g) const {
-        if (g.missing() == 0 || g.time_is_up) return true;
-        return static_cast<int>(g.in.size()) >= least_survivors(*code) && code->is_decodable(g.in);
-    }
-    duration patience(int height) const { return approximate_after * height; }
-    friend bool operator==(const decodable&, const decodable&) = default;
-};
-
-template <GradientCode Code>
-std::uint64_t fingerprint_of(const Code& code) {
-    const auto unsigned_of = [](int number) { return static_cast<unsigned>(number); };
-    std::uint64_t hash =
-        mix64(unsigned_of(code.workers()), unsigned_of(code.partitions()), unsigned_of(code.stragglers()));
-    for (int worker = 0; worker < code.workers(); ++worker) {
-        for (const int partition : code.partitions_of(worker)) hash = mix64(hash, unsigned_of(partition));
-        for (const double b : code.coefficients_of(worker)) hash = mix64(hash, std::bit_cast<std::uint64_t>(b));
-    }
-    return hash;
-}
-
-/// Scratch of a coded reduction.
-template <std::floating_point T>
-struct coded_scratch {
-    std::vector<int> survivors;
-    std::vector<double> row;
-    std::vector<double> errors;  // of each survivor's message
-    std::vector<std::span<const T>> inputs;
-    std::vector<T> factors;
-    aligned_vector<T> combined;
-    arena memory;
-    frame_scratch<T, std::uint32_t> room;
-};
-
-}  // namespace detail
-
-/// Rounds in which each rank contributes a coded gradient, and each rank with children regains what it needs from those
-/// of them that come first: CR.Execute of CodedReduce on a `regular_tree`, gradient coding on a `star`.
-///
-/// The same loop as of `rounds`. In a round each rank but the root computes the gradient of the points that
-/// `coded_allocation` gives it, each times its coefficient, and hands it in; a rank with children takes the first
-/// messages that the code can decode, multiplies each by its entry of the decoding row, adds its own and hands up the
-/// sum. The root has the sum of the gradients of all points, whichever children are missing, as long as no rank misses
-/// more than the code's stragglers.
-///
-/// Where more are lost: the rank cannot decode and is itself as good as lost; at the root it is an error that names who
-/// did come, or by choice (`coded_options::approximate_after`) the closest that least squares gives.
-///
-/// - The receipt: who was in; `error_bound`, by which rounding to bf16 or QSGD may have moved the result, through all
-///   decoding rows; `decoding_error`, 0 where all was decoded exactly.
-/// - Bits: own first, then the children by rank, each product and sum rounded to T. The result depends on who was in
-///   (by rounding errors times the code's `amplification`); with a repetition code of groups it does not.
-/// - A late message is dropped; deaths, failures and timeouts as in `rounds`.
-///
-/// Cost of a round: N elements on each edge, down and up; a decoding row per rank with children (O(s³ + n s) when it is
-/// not in the code's cache), one pass over the messages.
-/// Source: CodedReduce, section III-A, CR.Execute, and Tandon et al. for one layer. Deviation: a parent takes what can
-/// be decoded, which for groups may be before n - s have come.
-template <class Group, AggregationTree Tree, GradientCode Code>
-class coded_reduce
-    : public detail::round_loop<Group, Tree,
-                                detail::round_policies<detail::decodable<Code>, straggler::fresh, straggler::solo>> {
-    using completion = detail::decodable<Code>;
-    using loop = detail::round_loop<Group, Tree, detail::round_policies<completion, straggler::fresh, straggler::solo>>;
-
-  public:
-    /// Each rank of the tree that has children has `code.workers()` of them.
-    coded_reduce(Group& workers, const Tree& tree, Code code, const coded_options& options = {})
-        : coded_reduce(workers, tree, std::make_shared<const Code>(std::move(code)), options) {}
-
-    const Code& code() const { return *code_; }
-
-    /// Contributes a coded gradient to the round under way; called once in each. `coded`: N elements, unchanged; not
-    /// looked at at the root. `output`: N elements at the root, where the gradient goes; not touched elsewhere.
-    template <class In, class Out>
-    round_receipt reduce(const In& coded, Out&& output) {
-        if constexpr (detail::require_tensors<In, Out>()) {
-            using T = tensor_element<Out>;
-            static_assert(std::floating_point<T>, "rill::coded_reduce: decoding needs floating-point elements");
-            this->check(coded, output, {.weight = this->is_root() ? 0.0 : 1.0});
-            return this->guarded([&] { return contribute<T>(coded, output); });
-        } else {
-            return {};
-        }
-    }
-
-  private:
-    coded_reduce(Group& workers, const Tree& tree, std::shared_ptr<const Code> code, const coded_options& options)
-        : loop(workers, fitting(workers, tree, *code), {completion{code, options.approximate_after}, {}, {}},
-               mix64(detail::fingerprint_of(*code), options.values.fingerprint(), options.approximate_after.ns)),
-          code_(std::move(code)),
-          options_(options) {
-        options_.values.indices = index_coding::dense;
-    }
-
-    static const Tree& fitting(const Group& workers, const Tree& tree, [[maybe_unused]] const Code& code) {
-        for (rank_t rank = 0; rank < workers.size(); ++rank) {
-            [[maybe_unused]] const int children = tree.children(workers.size(), rank);
-            RILL_EXPECTS(children == 0 || children == code.workers(),
-                         "coded_reduce: a rank of the tree has not as many children as the code has workers");
-        }
-        return tree;
-    }
-
-    template <class T, class In, class Out>
-    round_receipt contribute(const In& coded, Out& output) {
-        auto& group = this->workers();
-        auto& operands = group.template workspace<detail::round_operands<T, std::uint32_t>>();
-        auto& scratch = group.template workspace<detail::coded_scratch<T>>();
-        auto& stage = detail::stage_of<T>(group);
-        const bool is_root = this->is_root();
-        const std::size_t size = is_root ? detail::size_of(output) : detail::size_of(coded);
-        std::span<const T> own;
-        if (!is_root) own = detail::elements_of_input(coded, stage);
-
-        wire::header head = this->template head_of<T>(operation::contribute, size);
-        head.call = static_cast<std::uint32_t>(options_.values.fingerprint());
-        operands.clear();
-        const auto arrivals = this->links().gather();
-        if (this->links().is_over()) return this->template contribute_nothing<T, std::uint32_t>(head);
-        read(arrivals, operands, scratch, head);
-        if (!is_root) operands.roll.in.insert(operands.roll.in.begin(), {group.rank(), 0, 1.0});
-        std::span<T> target;
-        if (is_root)
-            target = detail::elements_of_output(output, stage);
-        else if (!this->links().is_leaf())
-            target = (scratch.combined.resize(size), std::span<T>(scratch.combined));
-        const std::span<const T> sum = combine(operands, scratch, own, target);
-        if (is_root)
-            detail::deliver(sum, output);
-        else
-            hand_up(operands.roll, scratch, head, sum);
-        this->links().forget_arrivals();
-        return this->describe(std::move(operands.roll));
-    }
-
-    /// Fills in who survives, what they have sent and how wrong that may be.
-    template <class Arrivals, class Operands, class Scratch>
-    void read(const Arrivals& arrivals, Operands& operands, Scratch& scratch, const wire::header& head) {
-        scratch.survivors.clear();
-        scratch.errors.clear();
-        for (const auto& each : arrivals) {
-            scratch.errors.push_back(this->add_child(operands, each, head));
-            scratch.survivors.push_back(each.child);
-            if (operands.views().size() != scratch.survivors.size() || !operands.views().back().is_dense())
-                this->links().fail(failure::protocol, each.rank,
-                                   "rank " + std::to_string(each.rank) + " sent no coded gradient");
-        }
-        const auto late = this->links().latecomers();
-        operands.roll.late.insert(operands.roll.late.end(), late.begin(), late.end());
-        scratch.row.assign(scratch.survivors.size(), 0.0);
-        if (this->links().is_leaf()) return;
-        double missed = 0;
-        if (scratch.survivors.empty())
-            missed = std::sqrt(static_cast<double>(code_->partitions()));
-        else if (code_->is_decodable(scratch.survivors))
-            code_->decoding_row(scratch.survivors, scratch.row);
-        else
-            missed = code_->approximate_row(scratch.survivors, scratch.row);
-        operands.roll.decoding_error = std::max(operands.roll.decoding_error, missed);
-        for (std::size_t i = 0; i < scratch.row.size(); ++i)
-            operands.roll.error_bound += std::abs(scratch.row[i]) * scratch.errors[i];
-    }
-
-    /// Own, and the messages times the decoding row: `own` itself where there are none.
-    template <class Operands, class T>
-    std::span<const T> combine(const Operands& operands, detail::coded_scratch<T>& scratch, std::span<const T> own,
-                               std::span<T> target) {
-        if (this->links().is_leaf() && !this->is_root()) return own;
-        scratch.inputs.clear();
-        scratch.factors.clear();
-        if (!this->is_root()) {
-            scratch.inputs.push_back(own);
-            scratch.factors.push_back(T{1});
-        }
-        for (std::size_t i = 0; i < scratch.row.size(); ++i) {
-            if (scratch.row[i] == 0) continue;
-            scratch.inputs.push_back(operands.views()[i].values());
-            scratch.factors.push_back(static_cast<T>(scratch.row[i]));
-        }
-        kernel::combine_k<T>(scratch.inputs, scratch.factors, target, this->workers().executor());
-        return target;
-    }
-
-    template <class T>
-    void hand_up(detail::round_roll& roll, detail::coded_scratch<T>& scratch, wire::header head,
-                 std::span<const T> sum) {
-        tally{roll.weight(), static_cast<std::uint32_t>(roll.in.size()), 0}.describe(head);
-        const stream_view<T, std::uint32_t> view({0, sum.size()}, sum);
-        if (options_.values.is_lossless()) {
-            wire::header_block block;
-            this->links().hand_up(with_roll(view_frame(head, view, block.data()), head, roll));
-            return;
-        }
-        scratch.memory.reset();
-        const byte_view bytes =
-            coded_frame(head, view, options_.values, this->own_key(), scratch.memory, this->workers().executor());
-        const auto rounded = content_of(frame_reader(bytes).next<T, std::uint32_t>(), scratch.room);
-        roll.error_bound += detail::distance(view, rounded);
-        this->links().hand_up(with_roll(bytes, head, roll));
-    }
-
-    std::shared_ptr<const Code> code_;
-    coded_options options_;
-};
-
-}  // namespace rill::inline RILL_ABI
-
-// ===== rill/collective/fusion.hpp
-
-namespace rill::inline RILL_ABI {
-
-/// Joins small tensors into buckets, each of which is exchanged by one operation: a message has a cost of its own,
-/// which several tensors share, and a bucket can travel while the tensors of the next one are computed.
-///
-/// Neighbours are joined, from the last to the first, while they take at most `bytes` together; a larger tensor is a
-/// bucket of its own. Which tensors share a bucket depends on their sizes and order alone.
-struct fusion {
-    std::size_t bytes = std::size_t{4} << 20;
-
-    static constexpr const char* name = "fusion";
-
-    /// `sizes`: the elements of each tensor, in the order of declaration, the same on all ranks.
-    bucket_plan bind(std::span<const std::size_t> sizes, std::size_t element_bytes) const {
-        RILL_EXPECTS(element_bytes > 0, "fusion: elements of at least a byte");
-        const std::size_t most = bytes / element_bytes;
-        bucket_plan plan(sizes);
-        std::size_t joined = 0;
-        for (std::size_t tensor = sizes.size(); tensor-- > 0;) {
-            const bool fits = sizes[tensor] == 0 || (joined <= most && sizes[tensor] <= most - joined);
-            if (plan.buckets().empty() || !fits) {
-                plan.begin_bucket();
-                joined = 0;
-            }
-            plan.put_before(tensor);
-            joined += sizes[tensor];
-        }
-        return plan;
-    }
-
-    /// Calls `visit(name, value)` for each option: printing and hashing need no more.
-    template <class Visit>
-    constexpr void visit_options(Visit&& visit) const {
-        visit("bytes", bytes);
-    }
-
-    friend constexpr bool operator==(const fusion&, const fusion&) = default;
-};
-
-}  // namespace rill::inline RILL_ABI
-
-// ===== rill/collective/reduce.hpp
-
-namespace rill::inline RILL_ABI {
-
-namespace detail {
-/// `output` is not used but at the root.
-template <class Lane, class In, class Out, class Fold>
-receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, const Fold& fold) {
-    using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
-    auto& accumulator = lane.template workspace<aligned_vector<T>>();
-    const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
-    const bool is_root = lane.rank() == root;
-    const std::size_t size = size_of(input);
-    return run_schedule(
-        lane, signature_of<T>(operation::reduce, size, fold, 0, static_cast<std::uint64_t>(root)), plan, state,
-        [&](const wire::header& head) {
-            if (!is_root) accumulator.resize(size);
-            const std::span<const T> mine = elements_of_input(input, stage);
-            const std::span<T> target = is_root ? elements_of_output(output, stage) : std::span<T>(accumulator);
-            state.begin(head, plan.parts(), mine, target, tally{}, fold);
-        },
-        [&](receipt& result) {
-            all_of(lane).describe(result);
-            if (is_root) deliver(state.finish({0, plan.parts()}), output);
-        });
-}
-
-template <class Lane, class T, class Index, class Fold>
-receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
-                      const Fold& fold, const stream_codings& codings) {
-    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
-    const auto plan = rooted(lane.shape()).reduce(lane.size(), lane.rank(), root);
-    const auto signature = signature_of<T>(operation::reduce, input.dimension(), fold, std::uint8_t{sizeof(Index)},
-                                           mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
-    return run_schedule(
-        lane, signature, plan, state,
-        [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, lane.key());
-        },
-        [&](receipt& result) {
-            all_of(lane).describe(result);
-            if (lane.rank() == root)
-                state.finish({0, plan.parts()}, output);
-            else
-                output.clear(input.range());
-        });
-}
-
-template <class Group>
-using rooted_shape = decltype(rooted(std::declval<const Group&>().shape()));
-
-template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires Tensors<In, Out>
-auto reduce_call(const Group& group, In&& in, Out&& out, rank_t root, const Fold& fold = {}) {
-    if constexpr (require_operation<In, Out, Fold, rooted_shape<Group>>()) {
-        require_root(group, root);
-        RILL_EXPECTS(group.rank() != root || size_of(out) == size_of(in),
-                     "reduce: at the root input and output must be of one size");
-        return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
-            return reduce_dense(lane, input.get(), output.get(), root, fold);
-        };
-    } else {
-        return no_call{};
-    }
-}
-
-template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
-auto reduce_call(const Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
-                 const Fold& fold = {}, const stream_codings& codings = {}) {
-    if constexpr (require_foldable<T, Fold, rooted_shape<Group>>()) {
-        require_root(group, root);
-        RILL_EXPECTS(&input != &output, "reduce: a stream cannot be its own output");
-        RILL_EXPECTS(codings.copy.is_lossless(), "reduce: nothing is copied, so nothing can be coded there");
-        return [=, &input, &output](typename Group::lane_type& lane) {
-            return reduce_stream(lane, input, output, root, fold, codings);
-        };
-    } else {
-        return no_call{};
-    }
-}
-}  // namespace detail
-
-/// Folds the contributions of all ranks and leaves the result at `root`. No rank returns before the root has it, so
-/// that every receipt is true of the result. Runs on the group's topology where it has a root, else on a binary tree.
-///
-/// `input`: N elements, unchanged. `output`: N elements at the root, apart from `input` or the same; not touched
-/// elsewhere. Otherwise as `all_reduce`.
-template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires detail::Tensors<In, Out>
-receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
-    return detail::reduce_call(group, input, output, root, fold)(group);
-}
-
-/// The same on streams; `output` is empty but at the root.
-template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
-receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
-               const Fold& fold = {}, const stream_codings& codings = {}) {
-    return detail::reduce_call(group, input, output, root, fold, codings)(group);
-}
-
-/// Both in the background; see `start_all_reduce`.
-template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires detail::Tensors<In, Out>
-request start_reduce(Group& group, In&& input, Out&& output, rank_t root, const Fold& fold = {}) {
-    static_assert(detail::require_lasting<In, Out>());
-    return start(group,
-                 detail::reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output), root, fold));
-}
-template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
-request start_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
-                     const Fold& fold = {}, const stream_codings& codings = {}) {
-    return start(group, detail::reduce_call(group, input, output, root, fold, codings));
-}
-
-}  // namespace rill::inline RILL_ABI
-
-// ===== rill/collective/reduce_scatter.hpp
-
-namespace rill::inline RILL_ABI {
-
-namespace detail {
-template <class Lane, class In, class Out, class Fold>
-receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fold& fold) {
-    using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
-    auto& accumulator = lane.template workspace<aligned_vector<T>>();
-    const std::size_t size = size_of(input);
-    const auto plan = in_chunks(lane.net(), lane.shape().reduce_scatter(lane.size(), lane.rank()), size * sizeof(T));
-    const auto chunks = static_cast<std::uint64_t>(plan.chunks());
-    const part_range own = plan.chunks_of(lane.rank());
-    return run_schedule(
-        lane, signature_of<T>(operation::reduce_scatter, size, fold, 0, chunks), plan, state,
-        [&](const wire::header& head) {
-            accumulator.resize(size);
-            state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator), tally{}, fold,
-                        plan.chunks());
-        },
-        [&](receipt& result) {
-            state.total(own.first).describe(result);
-            write_tensor(state.finish(own), output);
-        });
-}
-
-template <class Lane, class T, class Index, class Fold>
-receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold,
-                              const stream_codings& codings) {
-    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
-    const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
-    const auto signature = signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
-                                           std::uint8_t{sizeof(Index)}, codings.fingerprint());
-    return run_schedule(
-        lane, signature, plan, state,
-        [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, lane.key());
-        },
-        [&](receipt& result) {
-            state.total(lane.rank()).describe(result);
-            state.finish({lane.rank(), lane.rank() + 1}, output);
-        });
-}
-
-template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires Tensors<In, Out>
-auto reduce_scatter_call(const Group& group, In&& in, Out&& out, const Fold& fold = {}) {
-    if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
-        RILL_EXPECTS(size_of(out) == part_of(group, size_of(in)).size(),
-                     "reduce_scatter: the output must have the size of this rank's part");
-        return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
-            return reduce_scatter_dense(lane, input.get(), output.get(), fold);
-        };
-    } else {
-        return no_call{};
-    }
-}
-
-template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
-auto reduce_scatter_call(const Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
-                         const stream_codings& codings = {}) {
-    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
-        RILL_EXPECTS(codings.copy.is_lossless(), "reduce_scatter: nothing is copied, so nothing can be coded there");
-        RILL_EXPECTS(&input != &output, "reduce_scatter: a stream cannot be its own output");
-        return [=, &input, &output](typename Group::lane_type& lane) {
-            return reduce_scatter_stream(lane, input, output, fold, codings);
-        };
-    } else {
-        return no_call{};
-    }
-}
-}  // namespace detail
-
-/// Folds the contributions of all ranks and leaves each rank r with part r: `split(N, P, r)`.
-///
-/// `input`: N elements, unchanged. `output`: `split(N, P, rank).size()` elements, apart from `input`. Memory: up to N
-/// elements of scratch. Otherwise as `all_reduce`.
-template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires detail::Tensors<In, Out>
-receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
-    return detail::reduce_scatter_call(group, input, output, fold)(group);
-}
-
-/// The same on streams; `output` covers `split(N, P, rank)`.
-template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
-receipt reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
-                       const stream_codings& codings = {}) {
-    return detail::reduce_scatter_call(group, input, output, fold, codings)(group);
-}
-
-/// Both in the background; see `start_all_reduce`.
-template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires detail::Tensors<In, Out>
-request start_reduce_scatter(Group& group, In&& input, Out&& output, const Fold& fold = {}) {
-    static_assert(detail::require_lasting<In, Out>());
-    return start(group,
-                 detail::reduce_scatter_call(group, detail::lasting_input<In>(input), std::forward<Out>(output), fold));
-}
-template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
-request start_reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output,
-                             const Fold& fold = {}, const stream_codings& codings = {}) {
-    return start(group, detail::reduce_scatter_call(group, input, output, fold, codings));
-}
-
-}  // namespace rill::inline RILL_ABI
 
 // ===== rill/collective/detail/round_requirements.hpp
 

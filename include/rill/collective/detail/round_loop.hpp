@@ -132,7 +132,7 @@ class round_loop {
         tally{0, 0, 0}.describe(head);
         const stream_view<T, Index> nothing({0, static_cast<std::size_t>(head.dimension)}, sparse_view<T, Index>{});
         wire::header_block block;
-        links_.hand_up(with_roll(view_frame(head, nothing, block.data()), head, {}));
+        links_.hand_up(with_roll(view_frame(head, nothing, block.data()), head, round_roll{}));
         links_.forget_arrivals();
         return describe({});
     }

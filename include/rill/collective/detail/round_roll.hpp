@@ -19,8 +19,10 @@
 
 namespace rill::inline RILL_ABI::detail {
 
-/// Who stands behind a contribution, and who came late below: a second frame of numbers in its message.
-struct round_roll {
+/// Who stands behind a contribution, and who came late below: a second frame of numbers in its message. A template, so
+/// that only programs that have rounds compile it.
+template <class Rank>
+struct basic_round_roll {
     std::vector<contributor> in;
     std::vector<latecomer> late;
     double error_bound = 0;
@@ -38,7 +40,7 @@ struct round_roll {
     }
 
     /// Takes up what another one says, whose contributions are `rounds` older than they were.
-    void add(const round_roll& other, std::uint32_t rounds = 0) {
+    void add(const basic_round_roll& other, std::uint32_t rounds = 0) {
         decoding_error = std::max(decoding_error, other.decoding_error);
         for (contributor each : other.in) {
             each.age += rounds;
@@ -57,10 +59,10 @@ struct round_roll {
     }
 
     /// Any numbers give a roll of ranks below `size`, or throw `protocol_error`.
-    static round_roll from(std::span<const std::int64_t> numbers, int size) {
+    static basic_round_roll from(std::span<const std::int64_t> numbers, int size) {
         wire::detail::require(numbers.size() >= first && (numbers.size() - first) % 2 == 0,
                               "a roll has pairs of numbers");
-        round_roll read;
+        basic_round_roll read;
         read.error_bound = std::bit_cast<double>(numbers[0]);
         read.decoding_error = std::bit_cast<double>(numbers[1]);
         for (const double error : {read.error_bound, read.decoding_error})
@@ -77,10 +79,10 @@ struct round_roll {
             if (i < contributors) {
                 const auto weight = std::bit_cast<double>(other);
                 wire::detail::require(weight > 0 && weight <= 1e300, "a weight is not finite and positive");
-                read.in.push_back({static_cast<rank_t>(rank), rounds, weight});
+                read.in.push_back({static_cast<Rank>(rank), rounds, weight});
             } else {
                 wire::detail::require(other >= 0, "nobody is late by less than nothing");
-                read.late.push_back({static_cast<rank_t>(rank), rounds, duration(other)});
+                read.late.push_back({static_cast<Rank>(rank), rounds, duration(other)});
             }
         }
         return read;
@@ -89,15 +91,18 @@ struct round_roll {
   private:
     static constexpr std::size_t first = 3;  // of the pairs: two errors and a count come before
 
-    static void put(std::vector<std::int64_t>& out, rank_t rank, std::uint32_t rounds, std::int64_t other) {
+    static void put(std::vector<std::int64_t>& out, Rank rank, std::uint32_t rounds, std::int64_t other) {
         const std::uint64_t both = static_cast<std::uint64_t>(rounds) << 32U | static_cast<std::uint32_t>(rank);
         out.push_back(static_cast<std::int64_t>(both));
         out.push_back(other);
     }
 };
 
+using round_roll = basic_round_roll<rank_t>;
+
 /// One message of a frame and, behind it, the roll.
-inline buffer with_roll(const byte_pieces& content, const wire::header& head, const round_roll& roll) {
+template <class Rank>
+buffer with_roll(const byte_pieces& content, const wire::header& head, const basic_round_roll<Rank>& roll) {
     const std::vector<std::int64_t> numbers = roll.numbers();
     wire::header of_roll{.kind = head.kind, .epoch = head.epoch, .context = head.context, .dimension = numbers.size()};
     wire::header_block block;

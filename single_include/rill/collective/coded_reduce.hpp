@@ -1,0 +1,314 @@
+// rill 0.1.0: <rill/collective/coded_reduce.hpp> in one file. Gradient aggregation for distributed learning, C++20.
+// SPDX-License-Identifier: Apache-2.0
+// Made of the headers below include/ by tools/single_header.py: change those and make it anew.
+#ifndef RILL_SINGLE_COLLECTIVE_CODED_REDUCE_HPP
+#define RILL_SINGLE_COLLECTIVE_CODED_REDUCE_HPP
+
+#include <rill/rill.hpp>
+
+#if !defined(RILL_SINGLE_HEADER)
+#error "rill: rill/collective/coded_reduce.hpp of single_include/ needs rill.hpp of that folder"
+#endif
+
+#if RILL_VERSION_MAJOR != 0 || RILL_VERSION_MINOR != 1 || RILL_VERSION_PATCH != 0
+#error "rill: rill/collective/coded_reduce.hpp is of version 0.1.0, rill.hpp of another"
+#endif
+
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#ifndef RILL_SINGLE_CONCEPT_GRADIENT_CODE_HPP
+#define RILL_SINGLE_CONCEPT_GRADIENT_CODE_HPP
+
+// ===== rill/concept/gradient_code.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// Who computes the gradient of which partitions of the data, with which coefficients, and how their sum is regained
+/// when some workers are missing: a matrix B with a row for each of `workers()` and a column for each of
+/// `partitions()`, all of them real numbers.
+///
+/// Worker w computes and sends b_w·G = Σ coefficients_of(w)[j] · gradient of partition partitions_of(w)[j]: encoding is
+/// a weight per partition. Partitions are numbered `0 … partitions()-1`, each worker's in ascending order.
+///
+/// Survivors are distinct workers in any order. A set is decodable when a row a with a·B = 1 exists that is zero
+/// outside of it; any `workers() - stragglers()` of them are. `decoding_row(survivors, row)` writes such an a, `row[i]`
+/// for `survivors[i]`; a set that is not decodable breaks its contract. `approximate_row` does the same for any set,
+/// with the a of least ‖a·B − 1‖₂, which it returns.
+///
+/// A code of which fewer may be enough says so by `least_survivors()`: with fewer than that nobody need ask.
+///
+/// Codes are immutable: several threads may ask one at the same time, and the same survivors get the same bits always.
+template <class C>
+concept GradientCode =
+    std::copyable<C> && requires(const C& code, int worker, std::span<const int> survivors, std::span<double> row) {
+        { code.workers() } -> std::same_as<int>;
+        { code.partitions() } -> std::same_as<int>;
+        { code.stragglers() } -> std::same_as<int>;
+        { code.partitions_of(worker) } -> std::convertible_to<std::span<const int>>;
+        { code.coefficients_of(worker) } -> std::convertible_to<std::span<const double>>;
+        { code.is_decodable(survivors) } -> std::same_as<bool>;
+        { code.decoding_row(survivors, row) };
+        { code.approximate_row(survivors, row) } -> std::same_as<double>;
+    };
+
+/// A value that is bound to numbers of workers and stragglers to give a code.
+template <class P>
+concept GradientCodePolicy = std::regular<P> && requires(const P& policy, int workers, int stragglers) {
+    { policy.bind(workers, stragglers) } -> GradientCode;
+    { P::name } -> std::convertible_to<const char*>;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+#endif  // RILL_SINGLE_CONCEPT_GRADIENT_CODE_HPP
+
+// ===== rill/collective/coded_reduce.hpp
+
+namespace rill::inline RILL_ABI {
+
+/// How a coded reduction works; the same on all its ranks.
+struct coded_options {
+    /// Of the values of each message, at each rank that sends one: raw, bf16 or QSGD. The indices are not looked at.
+    coding values{};
+    /// A rank that cannot decode goes on with what it has, by least squares, when so long has passed for every edge
+    /// between it and its deepest leaf. By default it waits, and throws when the group's timeout has passed.
+    duration approximate_after = endless_patience;
+
+    friend constexpr bool operator==(const coded_options&, const coded_options&) = default;
+};
+
+namespace detail {
+
+/// The fewest survivors with which a code can do: where it does not say, all but its stragglers.
+template <GradientCode Code>
+int least_survivors(const Code& code) {
+    if constexpr (requires { code.least_survivors(); })
+        return code.least_survivors();
+    else
+        return code.workers() - code.stragglers();
+}
+
+/// A gather is complete when what has come can be decoded.
+template <GradientCode Code>
+struct decodable {
+    std::shared_ptr<const Code> code;
+    duration approximate_after = endless_patience;
+
+    static constexpr const char* name = "decodable";
+
+    bool is_complete(const gathering& g) const {
+        if (g.missing() == 0 || g.time_is_up) return true;
+        return static_cast<int>(g.in.size()) >= least_survivors(*code) && code->is_decodable(g.in);
+    }
+    duration patience(int height) const { return approximate_after * height; }
+    friend bool operator==(const decodable&, const decodable&) = default;
+};
+
+template <GradientCode Code>
+std::uint64_t fingerprint_of(const Code& code) {
+    const auto unsigned_of = [](int number) { return static_cast<unsigned>(number); };
+    std::uint64_t hash =
+        mix64(unsigned_of(code.workers()), unsigned_of(code.partitions()), unsigned_of(code.stragglers()));
+    for (int worker = 0; worker < code.workers(); ++worker) {
+        for (const int partition : code.partitions_of(worker)) hash = mix64(hash, unsigned_of(partition));
+        for (const double b : code.coefficients_of(worker)) hash = mix64(hash, std::bit_cast<std::uint64_t>(b));
+    }
+    return hash;
+}
+
+/// Scratch of a coded reduction.
+template <std::floating_point T>
+struct coded_scratch {
+    std::vector<int> survivors;
+    std::vector<double> row;
+    std::vector<double> errors;  // of each survivor's message
+    std::vector<std::span<const T>> inputs;
+    std::vector<T> factors;
+    aligned_vector<T> combined;
+    arena memory;
+    frame_scratch<T, std::uint32_t> room;
+};
+
+}  // namespace detail
+
+/// Rounds in which each rank contributes a coded gradient, and each rank with children regains what it needs from those
+/// of them that come first: CR.Execute of CodedReduce on a `regular_tree`, gradient coding on a `star`.
+///
+/// The same loop as of `rounds`. In a round each rank but the root computes the gradient of the points that
+/// `coded_allocation` gives it, each times its coefficient, and hands it in; a rank with children takes the first
+/// messages that the code can decode, multiplies each by its entry of the decoding row, adds its own and hands up the
+/// sum. The root has the sum of the gradients of all points, whichever children are missing, as long as no rank misses
+/// more than the code's stragglers.
+///
+/// Where more are lost: the rank cannot decode and is itself as good as lost; at the root it is an error that names who
+/// did come, or by choice (`coded_options::approximate_after`) the closest that least squares gives.
+///
+/// - The receipt: who was in; `error_bound`, by which rounding to bf16 or QSGD may have moved the result, through all
+///   decoding rows; `decoding_error`, 0 where all was decoded exactly.
+/// - Bits: own first, then the children by rank, each product and sum rounded to T. The result depends on who was in
+///   (by rounding errors times the code's `amplification`); with a repetition code of groups it does not.
+/// - A late message is dropped; deaths, failures and timeouts as in `rounds`.
+///
+/// Cost of a round: N elements on each edge, down and up; a decoding row per rank with children (O(s³ + n s) when it is
+/// not in the code's cache), one pass over the messages.
+/// Source: CodedReduce, section III-A, CR.Execute, and Tandon et al. for one layer. Deviation: a parent takes what can
+/// be decoded, which for groups may be before n - s have come.
+template <class Group, AggregationTree Tree, GradientCode Code>
+class coded_reduce
+    : public detail::round_loop<Group, Tree,
+                                detail::round_policies<detail::decodable<Code>, straggler::fresh, straggler::solo>> {
+    using completion = detail::decodable<Code>;
+    using loop = detail::round_loop<Group, Tree, detail::round_policies<completion, straggler::fresh, straggler::solo>>;
+
+  public:
+    /// Each rank of the tree that has children has `code.workers()` of them.
+    coded_reduce(Group& workers, const Tree& tree, Code code, const coded_options& options = {})
+        : coded_reduce(workers, tree, std::make_shared<const Code>(std::move(code)), options) {}
+
+    const Code& code() const { return *code_; }
+
+    /// Contributes a coded gradient to the round under way; called once in each. `coded`: N elements, unchanged; not
+    /// looked at at the root. `output`: N elements at the root, where the gradient goes; not touched elsewhere.
+    template <class In, class Out>
+    round_receipt reduce(const In& coded, Out&& output) {
+        if constexpr (detail::require_tensors<In, Out>()) {
+            using T = tensor_element<Out>;
+            static_assert(std::floating_point<T>, "rill::coded_reduce: decoding needs floating-point elements");
+            this->check(coded, output, {.weight = this->is_root() ? 0.0 : 1.0});
+            return this->guarded([&] { return contribute<T>(coded, output); });
+        } else {
+            return {};
+        }
+    }
+
+  private:
+    coded_reduce(Group& workers, const Tree& tree, std::shared_ptr<const Code> code, const coded_options& options)
+        : loop(workers, fitting(workers, tree, *code), {completion{code, options.approximate_after}, {}, {}},
+               mix64(detail::fingerprint_of(*code), options.values.fingerprint(), options.approximate_after.ns)),
+          code_(std::move(code)),
+          options_(options) {
+        options_.values.indices = index_coding::dense;
+    }
+
+    static const Tree& fitting(const Group& workers, const Tree& tree, [[maybe_unused]] const Code& code) {
+        for (rank_t rank = 0; rank < workers.size(); ++rank) {
+            [[maybe_unused]] const int children = tree.children(workers.size(), rank);
+            RILL_EXPECTS(children == 0 || children == code.workers(),
+                         "coded_reduce: a rank of the tree has not as many children as the code has workers");
+        }
+        return tree;
+    }
+
+    template <class T, class In, class Out>
+    round_receipt contribute(const In& coded, Out& output) {
+        auto& group = this->workers();
+        auto& operands = group.template workspace<detail::round_operands<T, std::uint32_t>>();
+        auto& scratch = group.template workspace<detail::coded_scratch<T>>();
+        auto& stage = detail::stage_of<T>(group);
+        const bool is_root = this->is_root();
+        const std::size_t size = is_root ? detail::size_of(output) : detail::size_of(coded);
+        std::span<const T> own;
+        if (!is_root) own = detail::elements_of_input(coded, stage);
+
+        wire::header head = this->template head_of<T>(operation::contribute, size);
+        head.call = static_cast<std::uint32_t>(options_.values.fingerprint());
+        operands.clear();
+        const auto arrivals = this->links().gather();
+        if (this->links().is_over()) return this->template contribute_nothing<T, std::uint32_t>(head);
+        read(arrivals, operands, scratch, head);
+        if (!is_root) operands.roll.in.insert(operands.roll.in.begin(), {group.rank(), 0, 1.0});
+        std::span<T> target;
+        if (is_root)
+            target = detail::elements_of_output(output, stage);
+        else if (!this->links().is_leaf())
+            target = (scratch.combined.resize(size), std::span<T>(scratch.combined));
+        const std::span<const T> sum = combine(operands, scratch, own, target);
+        if (is_root)
+            detail::deliver(sum, output);
+        else
+            hand_up(operands.roll, scratch, head, sum);
+        this->links().forget_arrivals();
+        return this->describe(std::move(operands.roll));
+    }
+
+    /// Fills in who survives, what they have sent and how wrong that may be.
+    template <class Arrivals, class Operands, class Scratch>
+    void read(const Arrivals& arrivals, Operands& operands, Scratch& scratch, const wire::header& head) {
+        scratch.survivors.clear();
+        scratch.errors.clear();
+        for (const auto& each : arrivals) {
+            scratch.errors.push_back(this->add_child(operands, each, head));
+            scratch.survivors.push_back(each.child);
+            if (operands.views().size() != scratch.survivors.size() || !operands.views().back().is_dense())
+                this->links().fail(failure::protocol, each.rank,
+                                   "rank " + std::to_string(each.rank) + " sent no coded gradient");
+        }
+        const auto late = this->links().latecomers();
+        operands.roll.late.insert(operands.roll.late.end(), late.begin(), late.end());
+        scratch.row.assign(scratch.survivors.size(), 0.0);
+        if (this->links().is_leaf()) return;
+        double missed = 0;
+        if (scratch.survivors.empty())
+            missed = std::sqrt(static_cast<double>(code_->partitions()));
+        else if (code_->is_decodable(scratch.survivors))
+            code_->decoding_row(scratch.survivors, scratch.row);
+        else
+            missed = code_->approximate_row(scratch.survivors, scratch.row);
+        operands.roll.decoding_error = std::max(operands.roll.decoding_error, missed);
+        for (std::size_t i = 0; i < scratch.row.size(); ++i)
+            operands.roll.error_bound += std::abs(scratch.row[i]) * scratch.errors[i];
+    }
+
+    /// Own, and the messages times the decoding row: `own` itself where there are none.
+    template <class Operands, class T>
+    std::span<const T> combine(const Operands& operands, detail::coded_scratch<T>& scratch, std::span<const T> own,
+                               std::span<T> target) {
+        if (this->links().is_leaf() && !this->is_root()) return own;
+        scratch.inputs.clear();
+        scratch.factors.clear();
+        if (!this->is_root()) {
+            scratch.inputs.push_back(own);
+            scratch.factors.push_back(T{1});
+        }
+        for (std::size_t i = 0; i < scratch.row.size(); ++i) {
+            if (scratch.row[i] == 0) continue;
+            scratch.inputs.push_back(operands.views()[i].values());
+            scratch.factors.push_back(static_cast<T>(scratch.row[i]));
+        }
+        kernel::combine_k<T>(scratch.inputs, scratch.factors, target, this->workers().executor());
+        return target;
+    }
+
+    template <class T>
+    void hand_up(detail::round_roll& roll, detail::coded_scratch<T>& scratch, wire::header head,
+                 std::span<const T> sum) {
+        tally{roll.weight(), static_cast<std::uint32_t>(roll.in.size()), 0}.describe(head);
+        const stream_view<T, std::uint32_t> view({0, sum.size()}, sum);
+        if (options_.values.is_lossless()) {
+            wire::header_block block;
+            this->links().hand_up(with_roll(view_frame(head, view, block.data()), head, roll));
+            return;
+        }
+        scratch.memory.reset();
+        const byte_view bytes =
+            coded_frame(head, view, options_.values, this->own_key(), scratch.memory, this->workers().executor());
+        const auto rounded = content_of(frame_reader(bytes).next<T, std::uint32_t>(), scratch.room);
+        roll.error_bound += detail::distance(view, rounded);
+        this->links().hand_up(with_roll(bytes, head, roll));
+    }
+
+    std::shared_ptr<const Code> code_;
+    coded_options options_;
+};
+
+}  // namespace rill::inline RILL_ABI
+
+#endif  // RILL_SINGLE_COLLECTIVE_CODED_REDUCE_HPP
