@@ -15,6 +15,7 @@ using master_worker = rounds<Group, topology::star, straggler::wait_all>;
 template <class Group>
 using fastest_workers = rounds<Group, topology::star, straggler::fastest>;
 
+/// Rounds that wait for every worker; rank 0 is the master.
 template <class Group>
 master_worker<Group> uncoded_master_worker(Group& workers) {
     return master_worker<Group>(workers, {});
