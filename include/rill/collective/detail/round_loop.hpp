@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -55,6 +56,8 @@ class round_loop {
             }
             return guarded([&] {
                 RILL_EXPECTS(number() == contributed_to_, "rounds: each round that next begins has its reduce");
+                RILL_EXPECTS(number() < std::numeric_limits<std::uint32_t>::max(),
+                             "rounds: frames number 2^32 of them");
                 auto& stage = stage_of<T>(*group_);
                 const bool goes_on =
                     is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
