@@ -10449,10 +10449,10 @@ class round_links {
     using message = typename Net::message;
     using arrival = round_arrival<message>;
 
-    round_links(Net& net, const Tree& tree, const Policies& policies, random_key key, duration patience)
+    round_links(Net& net, const Tree& tree, Policies policies, random_key key, duration patience)
         : context_(net),
           waits_(net),
-          policies_(policies),
+          policies_(std::move(policies)),
           key_(key),
           blame_(net, context_.number, waits_.number, patience),
           parent_(tree.parent(net.size(), net.rank())),
@@ -10910,6 +10910,8 @@ class round_loop {
             }
             return guarded([&] {
                 RILL_EXPECTS(number() == contributed_to_, "rounds: each round that next begins has its reduce");
+                RILL_EXPECTS(number() < std::numeric_limits<std::uint32_t>::max(),
+                             "rounds: frames number 2^32 of them");
                 auto& stage = stage_of<T>(*group_);
                 const bool goes_on =
                     is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));

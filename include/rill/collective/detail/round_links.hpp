@@ -61,10 +61,10 @@ class round_links {
     using message = typename Net::message;
     using arrival = round_arrival<message>;
 
-    round_links(Net& net, const Tree& tree, const Policies& policies, random_key key, duration patience)
+    round_links(Net& net, const Tree& tree, Policies policies, random_key key, duration patience)
         : context_(net),
           waits_(net),
-          policies_(policies),
+          policies_(std::move(policies)),
           key_(key),
           blame_(net, context_.number, waits_.number, patience),
           parent_(tree.parent(net.size(), net.rank())),
