@@ -142,23 +142,8 @@ class round_links {
     /// Contributions until there are enough, or the round is over, by rank and round; late ones that still count among
     /// them.
     std::span<arrival> gather() {
-        const time_point entered = net().now();
-        const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
         const time_point time_up = began_ + policies_.enough.patience(height_);
-        rank_t told = no_rank;
-        while (!end_ && over_ < round_ && !is_complete(time_up)) {
-            const time_point now = net().now();
-            if (now >= last) give_up();
-            if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
-            const time_point until = std::min({now < time_up ? time_up : last, now < half ? half : last, last});
-            auto got = net().receive(neighbours_, on_links(), until);
-            if (!got) continue;
-            if (got->source() != parent_)
-                take(std::move(*got), true);
-            else
-                hear(std::move(*got));
-        }
-        if (told != no_rank) blame_.tell_nothing();
+        take_until([&] { return end_ || over_ >= round_ || is_complete(time_up); }, time_up, true);
         for (std::size_t i = 0; i < links_.size(); ++i) {
             if (links_[i].is_ready() || links_[i].missed_since) continue;
             links_[i].missed_since = net().now();
@@ -347,14 +332,29 @@ class round_links {
     }
 
     void await_trigger() {
+        const auto starts = [&] {
+            return policies_.start.starts(ready(), static_cast<int>(links_.size()) + 1, key_.derive(round_));
+        };
+        take_until(starts, deadline::never.at, false);
+    }
+
+    /// Takes what comes until `is_enough()`, which may also change at `when`; gives up when all patience has passed.
+    template <class Enough>
+    void take_until(Enough&& is_enough, time_point when, bool gives_state) {
         const time_point entered = net().now();
         const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
         rank_t told = no_rank;
-        while (!policies_.start.starts(ready(), static_cast<int>(links_.size()) + 1, key_.derive(round_))) {
+        while (!is_enough()) {
             const time_point now = net().now();
             if (now >= last) give_up();
             if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
-            if (auto got = net().receive(children_, on_links(), now < half ? half : last)) take(std::move(*got), false);
+            auto got = net().receive(neighbours_, on_links(),
+                                     std::min({now < when ? when : last, now < half ? half : last, last}));
+            if (!got) continue;
+            if (got->source() == parent_)
+                hear(std::move(*got));
+            else
+                take(std::move(*got), gives_state);
         }
         if (told != no_rank) blame_.tell_nothing();
     }
