@@ -10468,6 +10468,7 @@ class round_links {
     Net& net() const { return context_.net; }
     std::uint64_t context() const { return context_.number; }
     bool is_root() const { return parent_ == no_rank; }
+    rank_t parent() const { return parent_; }  ///< `no_rank` for the root
     bool is_leaf() const { return children_.empty(); }
     bool has_ended() const { return has_ended_; }
     std::uint64_t round() const { return round_; }
@@ -10530,23 +10531,8 @@ class round_links {
     /// Contributions until there are enough, or the round is over, by rank and round; late ones that still count among
     /// them.
     std::span<arrival> gather() {
-        const time_point entered = net().now();
-        const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
         const time_point time_up = began_ + policies_.enough.patience(height_);
-        rank_t told = no_rank;
-        while (!end_ && over_ < round_ && !is_complete(time_up)) {
-            const time_point now = net().now();
-            if (now >= last) give_up();
-            if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
-            const time_point until = std::min({now < time_up ? time_up : last, now < half ? half : last, last});
-            auto got = net().receive(neighbours_, on_links(), until);
-            if (!got) continue;
-            if (got->source() != parent_)
-                take(std::move(*got), true);
-            else
-                hear(std::move(*got));
-        }
-        if (told != no_rank) blame_.tell_nothing();
+        take_until([&] { return end_ || over_ >= round_ || is_complete(time_up); }, time_up, true);
         for (std::size_t i = 0; i < links_.size(); ++i) {
             if (links_[i].is_ready() || links_[i].missed_since) continue;
             links_[i].missed_since = net().now();
@@ -10596,6 +10582,18 @@ class round_links {
                                  .kind = kind,
                                  .culprit = culprit,
                                  .reason = "round " + std::to_string(round_) + ": " + what}));
+    }
+
+    /// Runs `from()`, which reads what `source` sent: what is wrong there is that rank's failure.
+    template <class Read>
+    auto read(rank_t source, Read&& from) {
+        try {
+            return from();
+        } catch (const protocol_error& e) {
+            if (e.culprit() != no_rank) throw;
+            fail(failure::protocol, source,
+                 "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
+        }
     }
 
   private:
@@ -10735,14 +10733,29 @@ class round_links {
     }
 
     void await_trigger() {
+        const auto starts = [&] {
+            return policies_.start.starts(ready(), static_cast<int>(links_.size()) + 1, key_.derive(round_));
+        };
+        take_until(starts, deadline::never.at, false);
+    }
+
+    /// Takes what comes until `is_enough()`, which may also change at `when`; gives up when all patience has passed.
+    template <class Enough>
+    void take_until(Enough&& is_enough, time_point when, bool gives_state) {
         const time_point entered = net().now();
         const time_point half = entered + blame_.patience() / 2, last = entered + blame_.patience();
         rank_t told = no_rank;
-        while (!policies_.start.starts(ready(), static_cast<int>(links_.size()) + 1, key_.derive(round_))) {
+        while (!is_enough()) {
             const time_point now = net().now();
             if (now >= last) give_up();
             if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
-            if (auto got = net().receive(children_, on_links(), now < half ? half : last)) take(std::move(*got), false);
+            auto got = net().receive(neighbours_, on_links(),
+                                     std::min({now < when ? when : last, now < half ? half : last, last}));
+            if (!got) continue;
+            if (got->source() == parent_)
+                hear(std::move(*got));
+            else
+                take(std::move(*got), gives_state);
         }
         if (told != no_rank) blame_.tell_nothing();
     }
@@ -10816,16 +10829,6 @@ class round_links {
                           "; rank " + std::to_string(net().rank()) + " has contributions of " +
                               (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
         throw_error(is_root() ? net().abort(notice) : notice);
-    }
-
-    template <class Read>
-    auto read(rank_t source, Read&& from) {
-        try {
-            return from();
-        } catch (const protocol_error& e) {
-            fail(failure::protocol, source,
-                 "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
-        }
     }
 
     void count_sent(std::size_t bytes) {
@@ -10963,24 +10966,19 @@ class round_loop {
     /// Returns the bound of the rounding errors below.
     template <class Operands, class Arrival>
     double add_child(Operands& operands, const Arrival& from, const wire::header& own) {
-        const std::string rank = "rank " + std::to_string(from.rank);
-        try {
+        return links_.read(from.rank, [&] {
             const wire::header head = frame_reader(from.message.pieces()).peek();
             if (head.call != own.call || head.element != own.element || head.dimension != own.dimension)
                 links_.fail(failure::mismatch, from.rank,
-                            rank + " contributes " + std::to_string(head.dimension) + " elements of " +
-                                name(head.element) + ", rank " + std::to_string(group_->rank()) + " " +
-                                std::to_string(own.dimension) + " of " + name(own.element) +
+                            "rank " + std::to_string(from.rank) + " contributes " + std::to_string(head.dimension) +
+                                " elements of " + name(head.element) + ", rank " + std::to_string(group_->rank()) +
+                                " " + std::to_string(own.dimension) + " of " + name(own.element) +
                                 (head.dimension == own.dimension && head.element == own.element
                                      ? ", with another fold, compressor or coding"
                                      : ""));
             return operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age,
                                 group_->size(), group_->executor());
-        } catch (const protocol_error& e) {
-            if (e.culprit() != no_rank) throw;
-            links_.fail(failure::protocol, from.rank,
-                        rank + " sent bytes that are no valid frame: " + e.notice().reason);
-        }
+        });
     }
 
     /// An answer without a contribution, to a round that is over.
@@ -11074,9 +11072,11 @@ class round_loop {
                         "rank " + std::to_string(group_->rank()) + " takes a state of " + std::to_string(state.size()) +
                             " elements of " + name(element_type_of<T>) + " where the root gives " +
                             std::to_string(given.count) + " of " + name(given.element));
-        const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
-        frame_scratch<T, std::uint32_t> unused;
-        copy_dense(content_of(values, unused), state, T{}, group_->executor());
+        links_.read(links_.parent(), [&] {
+            const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
+            frame_scratch<T, std::uint32_t> unused;
+            copy_dense(content_of(values, unused), state, T{}, group_->executor());
+        });
         return true;
     }
 

@@ -4,11 +4,16 @@
 #include <rill/collective/barrier.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/rounds.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
 #include <rill/straggler/fastest.hpp>
 #include <rill/straggler/tolerate.hpp>
 #include <rill/straggler/unbounded.hpp>
 #include <rill/straggler/wait_all.hpp>
+#include <rill/stream/wire.hpp>
 #include <rill/topology/star.hpp>
 #include <rill/topology/tree.hpp>
 #include <rill/transport/in_process.hpp>
@@ -327,4 +332,69 @@ TEST_CASE("rounds: one after the other, two at a time, and the group's own colle
             }
         }
     });
+}
+
+namespace {
+
+/// Rounds of which a test knows the channel.
+template <class Group>
+struct open_rounds : rill::rounds<Group, star> {
+    using rill::rounds<Group, star>::rounds;
+    rill::channel channel() { return {this->links().context(), 0}; }
+};
+
+/// A head that announces ten numbers, and nothing behind it.
+rill::buffer cut_short(const rill::channel& on, rill::operation kind) {
+    rill::buffer bytes(rill::wire::header_bytes);
+    rill::wire::encode({.kind = kind,
+                        .element = rill::element_type::int64,
+                        .index_bytes = 4,
+                        .codes = {.indices = rill::index_coding::dense},
+                        .epoch = 1,
+                        .context = on.context,
+                        .call = 7,
+                        .dimension = 10,
+                        .range = {0, 10},
+                        .count = 10},
+                       bytes.data());
+    return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("rounds: whoever sends bytes that are no frame is named, parent or child") {
+    const auto culprits_of = [](auto&& play) {
+        std::vector<rill::rank_t> culprits(3, -7);
+        rill::simulated::run(3, {.latency = rill::microseconds(10)}, [&](endpoint& end) {
+            rill::group workers{end, star{}, {.timeout = rill::seconds(10)}};
+            open_rounds<decltype(workers)> steps{workers, star{}};
+            try {
+                play(end, steps);
+            } catch (const rill::protocol_error& e) {
+                culprits[static_cast<std::size_t>(end.rank())] = e.culprit();
+                CHECK(std::string(e.what()).find("sent bytes that are no valid frame") != std::string::npos);
+            }
+        });
+        return culprits;
+    };
+    CHECK(culprits_of([&](endpoint& end, auto& steps) {
+              if (end.rank() == 0)
+                  for (const rill::rank_t to : {1, 2})
+                      end.post(to, steps.channel(), cut_short(steps.channel(), rill::operation::next_round));
+              numbers mine(10);
+              if (end.rank() == 0)
+                  end.receive(1, steps.channel(), end.now() + rill::seconds(10));  // throws what the others say
+              else
+                  steps.next(mine);
+          }) == std::vector<rill::rank_t>(3, 0));
+    CHECK(culprits_of([&](endpoint& end, auto& steps) {
+              numbers mine(10), whole(10);
+              if (end.rank() == 1) {
+                  CHECK(steps.next(mine));
+                  end.post(0, steps.channel(), rill::buffer(50, std::byte{9}));
+                  end.receive(0, steps.channel(), end.now() + rill::seconds(10));
+                  return;
+              }
+              while (steps.next(mine)) steps.reduce(mine, whole);
+          }) == std::vector<rill::rank_t>(3, 1));
 }

@@ -80,6 +80,7 @@ class round_links {
     Net& net() const { return context_.net; }
     std::uint64_t context() const { return context_.number; }
     bool is_root() const { return parent_ == no_rank; }
+    rank_t parent() const { return parent_; }  ///< `no_rank` for the root
     bool is_leaf() const { return children_.empty(); }
     bool has_ended() const { return has_ended_; }
     std::uint64_t round() const { return round_; }
@@ -193,6 +194,18 @@ class round_links {
                                  .kind = kind,
                                  .culprit = culprit,
                                  .reason = "round " + std::to_string(round_) + ": " + what}));
+    }
+
+    /// Runs `from()`, which reads what `source` sent: what is wrong there is that rank's failure.
+    template <class Read>
+    auto read(rank_t source, Read&& from) {
+        try {
+            return from();
+        } catch (const protocol_error& e) {
+            if (e.culprit() != no_rank) throw;
+            fail(failure::protocol, source,
+                 "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
+        }
     }
 
   private:
@@ -428,16 +441,6 @@ class round_links {
                           "; rank " + std::to_string(net().rank()) + " has contributions of " +
                               (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
         throw_error(is_root() ? net().abort(notice) : notice);
-    }
-
-    template <class Read>
-    auto read(rank_t source, Read&& from) {
-        try {
-            return from();
-        } catch (const protocol_error& e) {
-            fail(failure::protocol, source,
-                 "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
-        }
     }
 
     void count_sent(std::size_t bytes) {

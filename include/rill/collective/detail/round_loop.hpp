@@ -109,24 +109,19 @@ class round_loop {
     /// Returns the bound of the rounding errors below.
     template <class Operands, class Arrival>
     double add_child(Operands& operands, const Arrival& from, const wire::header& own) {
-        const std::string rank = "rank " + std::to_string(from.rank);
-        try {
+        return links_.read(from.rank, [&] {
             const wire::header head = frame_reader(from.message.pieces()).peek();
             if (head.call != own.call || head.element != own.element || head.dimension != own.dimension)
                 links_.fail(failure::mismatch, from.rank,
-                            rank + " contributes " + std::to_string(head.dimension) + " elements of " +
-                                name(head.element) + ", rank " + std::to_string(group_->rank()) + " " +
-                                std::to_string(own.dimension) + " of " + name(own.element) +
+                            "rank " + std::to_string(from.rank) + " contributes " + std::to_string(head.dimension) +
+                                " elements of " + name(head.element) + ", rank " + std::to_string(group_->rank()) +
+                                " " + std::to_string(own.dimension) + " of " + name(own.element) +
                                 (head.dimension == own.dimension && head.element == own.element
                                      ? ", with another fold, compressor or coding"
                                      : ""));
             return operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age,
                                 group_->size(), group_->executor());
-        } catch (const protocol_error& e) {
-            if (e.culprit() != no_rank) throw;
-            links_.fail(failure::protocol, from.rank,
-                        rank + " sent bytes that are no valid frame: " + e.notice().reason);
-        }
+        });
     }
 
     /// An answer without a contribution, to a round that is over.
@@ -220,9 +215,11 @@ class round_loop {
                         "rank " + std::to_string(group_->rank()) + " takes a state of " + std::to_string(state.size()) +
                             " elements of " + name(element_type_of<T>) + " where the root gives " +
                             std::to_string(given.count) + " of " + name(given.element));
-        const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
-        frame_scratch<T, std::uint32_t> unused;
-        copy_dense(content_of(values, unused), state, T{}, group_->executor());
+        links_.read(links_.parent(), [&] {
+            const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
+            frame_scratch<T, std::uint32_t> unused;
+            copy_dense(content_of(values, unused), state, T{}, group_->executor());
+        });
         return true;
     }
 
