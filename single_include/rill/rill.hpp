@@ -57,7 +57,9 @@
 #define RILL_CONTRACTS RILL_CONTRACTS_FAST
 #endif
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512CD__) && defined(__AVX512DQ__) && \
+    defined(__AVX512VL__)
+#define RILL_DETAIL_AVX512  // x86-64-v4: what intrinsics may take for granted
 #define RILL_DETAIL_ISA v4
 #elif defined(__AVX2__)
 #define RILL_DETAIL_ISA v3
