@@ -2,6 +2,7 @@
 
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/front.hpp>
+#include <rill/concept/named_span.hpp>
 
 #include <cstdint>
 #include <span>
@@ -88,7 +89,10 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
     transaction attempt(codec);
     codec.begin(lane.next_number());
     const std::size_t dimension = codec.coded_dimension();
-    const auto contribute = [&] { return encode_with(codec, elements_of_input(input, stage), lane.executor()); };
+    const auto contribute = [&] {
+        [[maybe_unused]] const auto selecting = named_span(lane.net(), "select");
+        return encode_with(codec, elements_of_input(input, stage), lane.executor());
+    };
     const auto take = [&](auto& state, part_range parts) {
         const std::span<T> result = elements_of_output(output, stage);
         if constexpr (Codec::is_coordinatewise) {

@@ -5,6 +5,7 @@
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/tally.hpp>
 #include <rill/concept/executor.hpp>
+#include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/segment.hpp>
@@ -87,6 +88,7 @@ class dense_state {
         const place to = target_of_fold(from, parts);
         const std::span<T> target = writable(to, parts);
         call_->await_readers(std::as_bytes(target));
+        [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
         kernel::fold_dense_k(
             std::span<const std::span<const T>>(operands_), target, [this](T a, T b) { return fold_.fold(a, b); },
             executor_);
@@ -100,6 +102,7 @@ class dense_state {
             if (parts.count() == 0) continue;
             if (const std::span<T> target = writable(place::output, parts); target.data() != given.values.data()) {
                 call_->await_readers(std::as_bytes(target));
+                [[maybe_unused]] const auto copying = named_span(call_->net(), "copy");
                 kernel::copy<T>(given.values, target);
             }
             set(parts, place::output, given.what);

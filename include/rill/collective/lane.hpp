@@ -3,6 +3,7 @@
 #include <rill/collective/detail/membership.hpp>
 #include <rill/collective/exchange.hpp>
 #include <rill/concept/executor.hpp>
+#include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
@@ -62,7 +63,7 @@ class lane {
         if (!started_) numbers_ = of_->last = of_->last.next();
         waits_to_run_ = false;
         signature.number = numbers_.in_context;
-        [[maybe_unused]] const auto recorded = span_of(net(), name(signature.kind));
+        [[maybe_unused]] const auto recorded = named_span(net(), name(signature.kind));
         return guarded(signature, std::forward<Body>(body));
     }
 
@@ -132,14 +133,6 @@ class lane {
             if (waits_to_run_) abandon("an exception of unknown type");
             throw;
         }
-    }
-
-    /// On a transport that records what its user names: the operation as a span.
-    static auto span_of(Net& net, const char* what) {
-        if constexpr (requires { net.span(what); })
-            return net.span(what);
-        else
-            return nullptr;
     }
 
     /// Leaves nothing behind that a peer reads: on an error after all ranks have been told, even if that fails too.

@@ -6,6 +6,7 @@
 #include <rill/collective/join_frames.hpp>
 #include <rill/collective/tally.hpp>
 #include <rill/concept/executor.hpp>
+#include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/random.hpp>
@@ -89,6 +90,7 @@ class stream_state {
     /// The content of `parts`, finished, as a dense vector. It may replace the input, once nobody reads that.
     void finish(part_range parts, std::span<T> output) {
         call_->await_readers(std::as_bytes(output));
+        [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");
         const std::size_t first = range(parts).begin;
         for_each_piece(parts, [&](const view& piece) {
             copy_dense(piece, output.subspan(piece.range().begin - first, piece.range().size()),
@@ -106,6 +108,7 @@ class stream_state {
             dense = dense || piece.is_dense();
         });
         if (dense) return finish(parts, output.make_dense(range(parts)));
+        [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");
         const auto room = output.make_sparse(range(parts), count);
         auto indices = room.indices.begin();
         auto values = room.values.begin();
@@ -171,6 +174,11 @@ class stream_state {
         return rooms_[rooms_used_++];
     }
 
+    view decode(const frame& f) {
+        [[maybe_unused]] const auto decoding = named_span(call_->net(), "decode");
+        return content_of(f, fresh_room(), executor_);
+    }
+
     byte_pieces empty_frame() {
         tally{0, 0, 0}.describe(head_);
         head_.call = call_->signature().hash();
@@ -181,6 +189,7 @@ class stream_state {
         b.what.describe(head_);
         head_.call = detail::frame_place::of_part(b.parts.first).in(call_->signature().hash(), b.content.range());
         if (codes.is_view()) return view_frame(head_, b.content, memory_.take(wire::header_bytes).data());
+        [[maybe_unused]] const auto encoding = named_span(call_->net(), "encode");
         const random_key key = key_.derive(static_cast<std::uint64_t>(b.from), b.parts.first);
         return coded_frame(head_, b.content, codes, key, memory_, executor_);
     }
@@ -209,7 +218,7 @@ class stream_state {
             block b = clipped(block_at(p), {p, p + 1});
             b.frame = new_frame(b, codes);
             frame_reader reader(b.frame);
-            b.content = content_of(reader.next<T, Index>(), fresh_room(), executor_);
+            b.content = decode(reader.next<T, Index>());
             add(b);
         }
     }
@@ -227,11 +236,10 @@ class stream_state {
             const part_range parts = covered(f.head.range, reader.done(), {p, end});
             expect_range(*call_, a.from.peer, f.head.range, range(parts));
             if (p < end)
-                take(block{
-                    .parts = parts,
-                    .content = read_from(*call_, a.from.peer, [&] { return content_of(f, fresh_room(), executor_); }),
-                    .what = tally::of(f.head),
-                    .frame = f.bytes});
+                take(block{.parts = parts,
+                           .content = read_from(*call_, a.from.peer, [&] { return decode(f); }),
+                           .what = tally::of(f.head),
+                           .frame = f.bytes});
             p = parts.last;
         } while (p < end);
         expect_end(*call_, a.from.peer, reader);
@@ -270,6 +278,7 @@ class stream_state {
             total = total + operand.what;
         }
         stream<T, Index>& result = fresh_stream();
+        [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
         fold_streams(
             std::span<const view>(views_), result, [this](T a, T b) { return fold_.fold(a, b); },
             fold_.template identity<T>(), codings_.when, scratch_, executor_);

@@ -2,6 +2,7 @@
 
 #include <rill/aggregate/mean.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/concept/named_span.hpp>
 #include <rill/train/clip.hpp>
 #include <rill/train/optimizer.hpp>
 #include <rill/train/schedule.hpp>
@@ -28,6 +29,7 @@ class bound_bsp {
                  const contribution& own) {
         if (own.weight > 0) policy_.clip.apply(gradient);
         const receipt done = all_reduce(workers, gradient, gradient, aggregate::mean{}, own);
+        [[maybe_unused]] const auto updating = named_span(workers.net(), "update");
         if (done.contributors == workers.size())
             optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number));
         return done;

@@ -2,6 +2,7 @@
 
 #include <rill/aggregate/mean.hpp>
 #include <rill/collective/all_reduce.hpp>
+#include <rill/concept/named_span.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/train/clip.hpp>
 #include <rill/train/optimizer.hpp>
@@ -40,6 +41,7 @@ class bound_compressed_bsp {
         }
         const auto is_complete = [&](const receipt& done) { return done.contributors == workers.size(); };
         const receipt done = all_reduce(workers, gradient, update_, codec_, aggregate::mean{}, own, is_complete);
+        [[maybe_unused]] const auto updating = named_span(workers.net(), "update");
         if (is_complete(done)) optimizer_.step(parameters, std::span<const T>(update_), 1);
         return done;
     }

@@ -6,6 +6,7 @@
 #include <rill/collective/bucket_plan.hpp>
 #include <rill/collective/fusion.hpp>
 #include <rill/collective/start.hpp>
+#include <rill/concept/named_span.hpp>
 #include <rill/concept/objective.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/train/clip.hpp>
@@ -79,6 +80,7 @@ class bound_overlapped_bsp {
 
         receipt finish(std::span<T> parameters, std::uint64_t number) {
             const receipt done = buckets_.finish();
+            [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
             if (done.contributors == workers_.size())
                 of_.optimizer_.step(parameters, std::span<const T>(gradient_), of_.policy_.rate.rate(number));
             return done;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/named_span.hpp>
 #include <rill/concept/objective.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
@@ -64,12 +65,8 @@ class paced {
 
     void sleep(const char* name, duration length) {
         const time_point until = std::as_const(*net_).now() + length;
-        if constexpr (requires { net_->span(name); }) {
-            const auto computing = net_->span(name);
-            net_->sleep_until(until);
-        } else {
-            net_->sleep_until(until);
-        }
+        [[maybe_unused]] const auto computing = named_span(*net_, name);
+        net_->sleep_until(until);
     }
 
     Net* net_;

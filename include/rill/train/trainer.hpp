@@ -3,6 +3,7 @@
 #include <rill/collective/agree.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/concept/named_span.hpp>
 #include <rill/concept/objective.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
@@ -126,17 +127,23 @@ class trainer {
     std::optional<std::size_t> exchange(step_record& record) {
         if constexpr (is_layered) {
             auto layers = strategy_.begin(workers_, std::span(gradient_));
-            record.loss = model_.gradient(parameters_, batches_.next(), gradient_,
-                                          [&](std::size_t layer) { layers.ready(layer); });
+            record.loss = compute([&](std::size_t layer) { layers.ready(layer); });
             record.exchange = layers.finish(std::span(parameters_), step_);
             return layers.invalid();
         } else {
-            record.loss = model_.gradient(parameters_, batches_.next(), gradient_);
+            record.loss = compute();
             const auto bad = kernel::find_non_finite(std::span<const scalar>(gradient_));
             record.exchange = strategy_.step(workers_, std::span(parameters_), std::span(gradient_), step_,
                                              contribution{.weight = bad ? 0.0 : 1.0});
             return bad;
         }
+    }
+
+    /// The loss of the next batch, and its gradient.
+    template <class... Ready>
+    double compute(Ready&&... ready) {
+        [[maybe_unused]] const auto computing = named_span(workers_.net(), "compute");
+        return model_.gradient(parameters_, batches_.next(), gradient_, ready...);
     }
 
     using saved_state = std::array<std::uint64_t, 5>;

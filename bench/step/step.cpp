@@ -1,0 +1,184 @@
+// usage: bench_step_step dense|sparse RANKS TURNS [TRACE]
+//
+// Training steps of the demo among threads, in turns with the same steps without any exchange (gradient and update
+// only, each rank for itself), as {"step": [...], "alone": [...], "parts": {"compute": ..., ...}}: seconds per step of
+// each turn, and seconds of all ranks per step by what they do, from a trace of other steps. TRACE is a file for that
+// trace.
+#include "../../examples/demo/plans.hpp"
+
+#include <rill/collective/barrier.hpp>
+#include <rill/train/idx.hpp>
+#include <rill/train/minibatches.hpp>
+#include <rill/train/perceptron.hpp>
+#include <rill/train/trainer.hpp>
+#include <rill/transport/in_process.hpp>
+#include <rill/transport/time_by_name.hpp>
+#include <rill/transport/trace_log.hpp>
+#include <rill/transport/traced.hpp>
+#include <rill/transport/write_trace.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace train = rill::train;
+
+constexpr int steps_per_turn = 20, traced_steps = 40;
+
+/// A plan without its exchange: each rank follows its own gradient.
+template <class Plan>
+struct alone {
+    using topology_type = decltype(Plan::topology);
+    topology_type topology{};
+    decltype(Plan::optimizer) optimizer{};
+
+    template <class Descent, class T>
+    struct bound {
+        Descent optimizer;
+
+        template <class Group>
+        rill::receipt step(Group& workers, std::span<T> parameters, std::span<T> gradient, std::uint64_t,
+                           const rill::contribution&) {
+            optimizer.step(parameters, std::span<const T>(gradient), 0.01);
+            return {.contributors = workers.size()};
+        }
+        template <class Writer>
+        void save(Writer& out, std::string_view prefix) const {
+            optimizer.save(out, prefix);
+        }
+        template <class Reader>
+        void restore(const Reader& in, std::string_view prefix) {
+            optimizer.restore(in, prefix);
+        }
+    };
+
+    template <std::floating_point T = float>
+    auto bind(std::size_t dimension) const {
+        auto descent = optimizer.template bind<T>(dimension);
+        return bound<decltype(descent), T>{descent};
+    }
+    friend constexpr bool operator==(const alone&, const alone&) = default;
+};
+
+struct setting {
+    demo::arguments chosen;
+    demo::images data;
+    int turns = 0;
+};
+
+template <class Net, class Plan>
+auto make_trainer(Net& net, const setting& of, const Plan& plan) {
+    const rill::random_key key{of.chosen.seed};
+    return train::trainer{
+        net, train::perceptron<float>{{784, 512, 10}},
+        train::minibatches{of.data.training,
+                           {.batch = of.chosen.batch, .rank = net.rank(), .ranks = net.size(), .key = key.derive(1)}},
+        plan, train::trainer_options{.initial = key.derive(2), .group = {.seed = of.chosen.seed}}};
+}
+
+/// Seconds per step until the last rank is done.
+template <class Trainer>
+double seconds_per_step(Trainer& trainer) {
+    barrier(trainer.workers());
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < steps_per_turn; ++i) trainer.step();
+    barrier(trainer.workers());
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / steps_per_turn;
+}
+
+struct timings {
+    std::vector<double> step, alone;
+};
+
+template <class Plan>
+timings time_steps(const setting& of, const Plan& plan) {
+    timings result;
+    rill::in_process::run(of.chosen.ranks, [&](auto& net) {
+        auto whole = make_trainer(net, of, plan);
+        auto own = make_trainer(net, of, alone<Plan>{plan.topology, plan.optimizer});
+        for (int turn = -1; turn < of.turns; ++turn) {  // the first one warms up
+            const double a = seconds_per_step(whole), b = seconds_per_step(own);
+            if (net.rank() != 0 || turn < 0) continue;
+            result.step.push_back(a);
+            result.alone.push_back(b);
+        }
+    });
+    return result;
+}
+
+template <class Plan>
+std::vector<rill::trace_log> trace_steps(const setting& of, const Plan& plan) {
+    std::vector<rill::trace_log> logs(static_cast<std::size_t>(of.chosen.ranks));
+    rill::in_process::run(of.chosen.ranks, [&](auto& inner) {
+        rill::traced net{inner, logs[static_cast<std::size_t>(inner.rank())]};
+        auto trainer = make_trainer(net, of, plan);
+        for (int i = 0; i < steps_per_turn; ++i) trainer.step();
+        barrier(trainer.workers());
+        net.log().clear();
+        for (int i = 0; i < traced_steps; ++i) {
+            const auto step = net.span("step");
+            trainer.step();
+        }
+    });
+    return logs;
+}
+
+void print(const char* name, const std::vector<double>& samples) {
+    std::printf("\"%s\": [", name);
+    for (std::size_t i = 0; i < samples.size(); ++i) std::printf("%s%.9g", i == 0 ? "" : ", ", samples[i]);
+    std::printf("], ");
+}
+
+template <class Plan>
+void measure(const setting& of, const Plan& plan, const char* trace) {
+    const timings timed = time_steps(of, plan);
+    const std::vector<rill::trace_log> logs = trace_steps(of, plan);
+    std::printf("{");
+    print("step", timed.step);
+    print("alone", timed.alone);
+    std::printf("\"parts\": {");
+    const char* separator = "";
+    for (const rill::named_time& row : rill::time_by_name(logs)) {
+        std::printf("%s\"%s\": %.9g", separator, std::string(row.name).c_str(), row.time.seconds() / traced_steps);
+        separator = ", ";
+    }
+    std::printf("}}\n");
+    if (trace == nullptr) return;
+    std::FILE* file = std::fopen(trace, "w");
+    if (file == nullptr) throw std::runtime_error(std::string("cannot write ") + trace);
+    rill::write_trace(file, logs);
+    std::fclose(file);
+}
+
+demo::images read_images(const std::string& directory) {
+    const std::string prefix = directory + "/train";
+    return {.training = train::read_idx_dataset(prefix + "-images-idx3-ubyte.gz", prefix + "-labels-idx1-ubyte.gz", 10),
+            .test = {}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    if (argc < 4) throw std::invalid_argument("usage: bench_step_step dense|sparse RANKS TURNS [TRACE]");
+    setting of;
+    of.chosen.ranks = std::atoi(argv[2]);
+    of.data = read_images(of.chosen.data);
+    of.turns = std::atoi(argv[3]);
+    const char* trace = argc > 4 ? argv[4] : nullptr;
+    if (std::string(argv[1]) == "dense")
+        measure(of, demo::dense_plan(of.chosen, of.data), trace);
+    else
+        measure(of, demo::sparse_plan(of.chosen, of.data), trace);
+} catch (const std::exception& failed) {
+    std::fprintf(stderr, "%s\n", failed.what());
+    return 1;
+}
