@@ -153,3 +153,28 @@ TEST_CASE("a rank of weight zero keeps its residual") {
               if (done.contributors != workers.size() - 1) fail("counted a silent rank");
           }) == "");
 }
+
+TEST_CASE("a result into a stream holds what a dense one holds, and no more entries than were sent") {
+    using namespace rill::compress;
+    CHECK(on_every_group([](auto& workers, auto fail) {
+              const auto check = [&](const std::string& what, const auto& policy) {
+                  auto one = policy.template bind<float>(n), other = policy.template bind<float>(n);
+                  const auto input = dense_input<float>(workers.rank(), n);
+                  std::vector<float> dense(n), spread(n);
+                  stream<float> sparse(7);
+                  const std::uint64_t number = workers.operation_number();
+                  all_reduce(workers, input, dense, one, aggregate::mean{});
+                  workers.resume_at(number);  // for equal random numbers
+                  const receipt done = all_reduce(workers, input, sparse, other, aggregate::mean{});
+                  if (done.contributors != workers.size()) fail(what + " counts others");
+                  if (sparse.range() != segment{0, n}) fail(what + " has another range");
+                  copy_dense(sparse.view(), std::span<float>(spread), 0.0F);
+                  if (spread != dense) fail(what + " is another result");
+                  if (what == "top_k" && sparse.count() > 5U * static_cast<std::size_t>(workers.size()))
+                      fail("has " + std::to_string(sparse.count()) + " entries");
+              };
+              check("top_k", error_feedback{top_k{.count = 5}});
+              check("keep_all", keep_all{});
+              check("qsgd", coded{top_k{.density = 0.2}, qsgd{.bits = 8}, packed_gaps{}});
+          }) == "");
+}

@@ -146,3 +146,22 @@ TEST_CASE("a restored codec goes on with the same bits") {
     go_on(compress::top_k{.count = 5});
     go_on(compress::random_mask{.density = 0.1});
 }
+
+TEST_CASE("error_feedback: inputs count as often as it was told") {
+    auto scaled = compress::error_feedback{compress::top_k{.count = 20}}.bind(n);
+    auto plain = compress::error_feedback{compress::top_k{.count = 20}}.bind(n);
+    for (std::uint64_t step = 0; step < 5; ++step) {
+        const auto input = gradient<float>(n, step);
+        const float factor = 0.3F / static_cast<float>(step + 1);
+        std::vector<float> product(n);
+        for (std::size_t i = 0; i < n; ++i) product[i] = factor * input[i];
+        scaled.scale_inputs(factor);
+        scaled.begin(step);
+        plain.begin(step);
+        const auto a = scaled.encode(input), b = plain.encode(product);
+        CHECK(same_bits<float>(a.values(), b.values()));
+        scaled.commit();
+        plain.commit();
+        CHECK(residual_of<float>(scaled) == residual_of<float>(plain));
+    }
+}

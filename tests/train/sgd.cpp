@@ -1,5 +1,6 @@
 #include "../support/scratch.hpp"
 
+#include <rill/stream/stream.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/sgd.hpp>
 
@@ -83,4 +84,27 @@ TEST_CASE("sgd: wrong options and sizes break the contract") {
     std::vector<float> w(3), g(2);
     auto optimizer = sgd{}.bind(3);
     CHECK_THROWS_AS(optimizer.step(w, g, 1), contract_violation);
+}
+
+TEST_CASE("sgd: a stream moves as the dense vector that it stands for") {
+    constexpr std::size_t n = 200;  // blocks, and a rest
+    for (const sgd policy : {sgd{}, sgd{.momentum = 0.9}, sgd{.weight_decay = 0.01},
+                             sgd{.momentum = 0.5, .weight_decay = 0.1, .nesterov = true}}) {
+        std::vector<double> dense(n, 1.0), sparse(n, 1.0);
+        auto one = policy.bind<double>(n), other = policy.bind<double>(n);
+        for (std::size_t step = 0; step < 4; ++step) {
+            stream<double> gradient(n);
+            std::vector<double> spread(n);
+            for (std::size_t i = step; i < n; i += 1 + i % 7) gradient.push_back(i, static_cast<double>(i) - 80.5);
+            copy_dense(gradient.view(), std::span<double>(spread), 0.0);
+            one.step(dense, spread, 0.1);
+            other.step(sparse, gradient.view(), 0.1);
+            for (std::size_t i = 0; i < n; ++i) CHECK(sparse[i] == doctest::Approx(dense[i]).epsilon(1e-12));
+        }
+        stream<double> full;
+        full.assign({segment{0, n}, std::span<const double>(dense)});
+        one.step(dense, std::vector<double>(dense), 0.1);
+        other.step(sparse, full.view(), 0.1);
+        for (std::size_t i = 0; i < n; ++i) CHECK(sparse[i] == doctest::Approx(dense[i]).epsilon(1e-12));
+    }
 }

@@ -80,34 +80,40 @@ class transaction {
     bool committed_ = false;
 };
 
+/// `take(state, parts)` takes the fold of what the codecs sent.
+template <class T, class Lane, class In, class Take, class Codec, class Fold, class Accept>
+receipt all_reduce_taken(Lane& lane, const In& input, Take&& take, Codec& codec, const Fold& fold,
+                         const contribution& own, const Accept& accept) {
+    transaction attempt(codec);
+    codec.begin(lane.next_number());
+    const auto contribute = [&] {
+        [[maybe_unused]] const auto selecting = named_span(lane.net(), "select");
+        return encode_with(codec, elements_of_input(input, stage_of<T>(lane)), lane.executor());
+    };
+    const receipt done = all_reduce_stream<typename Codec::index_type, T>(lane, codec.coded_dimension(), contribute,
+                                                                          take, fold, codec.codings(), own);
+    if (accept(done)) attempt.commit();
+    return done;
+}
+
 template <class Lane, class In, class Out, class Codec, class Fold, class Accept>
 receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept) {
     using T = tensor_element<Out>;
-    using Index = typename Codec::index_type;
     auto& stage = stage_of<T>(lane);
-    transaction attempt(codec);
-    codec.begin(lane.next_number());
-    const std::size_t dimension = codec.coded_dimension();
-    const auto contribute = [&] {
-        [[maybe_unused]] const auto selecting = named_span(lane.net(), "select");
-        return encode_with(codec, elements_of_input(input, stage), lane.executor());
-    };
     const auto take = [&](auto& state, part_range parts) {
         const std::span<T> result = elements_of_output(output, stage);
         if constexpr (Codec::is_coordinatewise) {
             state.finish(parts, result);
         } else {
             auto& folded = lane.template workspace<aligned_vector<T>>();
-            folded.resize(dimension);
+            folded.resize(codec.coded_dimension());
             state.finish(parts, std::span<T>(folded));
             codec.decode(std::span<const T>(folded), result);
         }
         deliver(result, output);
     };
-    const receipt done = all_reduce_stream<Index, T>(lane, dimension, contribute, take, fold, codec.codings(), own);
-    if (accept(done)) attempt.commit();
-    return done;
+    return all_reduce_taken<T>(lane, input, take, codec, fold, own, accept);
 }
 
 template <class Group, class In, class Out, class Fold = aggregate::sum>
@@ -161,6 +167,27 @@ auto all_reduce_call(const Group& group, In&& in, Out&& out, Codec& codec, const
         return no_call{};
     }
 }
+
+template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
+          class Accept = accept_any>
+    requires CompressorFor<Codec, std::span<T>>
+auto all_reduce_call(const Group& group, In&& in, stream<T, Index>& output, Codec& codec, const Fold& fold = {},
+                     const contribution& own = {}, const Accept& accept = {}) {
+    using Shape = typename Group::topology_type;
+    if constexpr (require_operation<In, std::span<T>, Fold, Shape>() && require_copy_phase<Codec, Shape>() &&
+                  require_stream_of<Codec, Index>()) {
+        require_weight(own);
+        RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
+        auto loan = group.lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
+        return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
+            return all_reduce_taken<T>(
+                lane, input.get(), [&](auto& state, part_range parts) { state.finish(parts, output); }, codec, fold,
+                own, accept);
+        };
+    } else {
+        return no_call{};
+    }
+}
 }  // namespace detail
 
 /// Folds the contributions of all ranks, coordinate by coordinate, and gives every rank the result, bit for bit the
@@ -199,7 +226,18 @@ receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, co
     return detail::all_reduce_call(group, input, output, codec, fold, own, accept)(group);
 }
 
-/// All three in the background, with the same arguments. Policies are copied, and so are views that are temporaries
+/// The same into a stream, for who goes on with what is there and not with N coordinates: sparse until a fold has found
+/// the dense form to be the smaller one, so that a result of few entries costs no pass over all of them. Needs a codec
+/// whose coordinates are those of its input.
+template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
+          class Accept = accept_any>
+    requires detail::CompressorFor<Codec, std::span<T>>
+receipt all_reduce(Group& group, const In& input, stream<T, Index>& output, Codec& codec, const Fold& fold = {},
+                   const contribution& own = {}, const Accept& accept = {}) {
+    return detail::all_reduce_call(group, input, output, codec, fold, own, accept)(group);
+}
+
+/// All four in the background, with the same arguments. Policies are copied, and so are views that are temporaries
 /// (spans, maps, blocks, `tensors`); what they refer to, streams and the compressor must stay until the operation is
 /// done. An input that is a temporary without memory of its own (an expression) is evaluated by the start, into memory
 /// that it allocates. A compressor serves one operation at a time (checked).
@@ -224,6 +262,15 @@ request start_all_reduce(Group& group, In&& input, Out&& output, Codec& codec, c
     static_assert(detail::require_lasting<In, Out>());
     return start(group, detail::all_reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output),
                                                 codec, fold, own, accept));
+}
+template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
+          class Accept = accept_any>
+    requires detail::CompressorFor<Codec, std::span<T>>
+request start_all_reduce(Group& group, In&& input, stream<T, Index>& output, Codec& codec, const Fold& fold = {},
+                         const contribution& own = {}, const Accept& accept = {}) {
+    static_assert(detail::require_lasting<In, stream<T, Index>&>());
+    return start(group,
+                 detail::all_reduce_call(group, detail::lasting_input<In>(input), output, codec, fold, own, accept));
 }
 
 }  // namespace rill::inline RILL_ABI

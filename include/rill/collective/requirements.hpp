@@ -116,6 +116,19 @@ consteval bool require_copy_phase() {
     return met;
 }
 
+/// What `all_reduce` with a compressor into a stream asks besides.
+template <class Codec, class Index>
+consteval bool require_stream_of() {
+    static_assert(Codec::is_coordinatewise,
+                  "rill::all_reduce: the compressor does not send coordinates of its input, so no stream can hold the "
+                  "result; pass a dense output");
+    constexpr bool one_index = std::same_as<Index, typename Codec::index_type>;
+    static_assert(one_index,
+                  "rill::all_reduce: output and compressor have different index types; bind the compressor to the "
+                  "stream's");
+    return Codec::is_coordinatewise && one_index;
+}
+
 /// Stands for a call whose composition has been refused.
 struct no_call {
     template <class Lane>

@@ -5,10 +5,8 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
-#include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
-#include <rill/kernel/magnitude.hpp>
-#include <rill/kernel/tasks.hpp>
+#include <rill/kernel/add_scaled.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -42,14 +40,14 @@ class error_feedback_codec {
     /// What has been left out so far: N elements.
     std::span<const T> residual() const { return residual_; }
 
+    /// From here on, inputs count `factor` times: what a loop along scaled steps would else spend a pass on.
+    void scale_inputs(T factor) { scale_ = factor; }
+
     template <Executor Exec = serial>
     auto encode(std::span<const T> input, const Exec& executor = {}) {
         RILL_EXPECTS(input.size() == dimension(),
                      "encode: the input must have the dimension that the codec is bound to");
-        kernel::run_tasks(executor, kernel::tasks_for(executor, input.size()), [&](segment part) {
-            for (std::size_t i = part.begin; i < part.end; ++i) sum_[i] = static_cast<T>(residual_[i] + input[i]);
-        });
-        if (const auto bad = kernel::find_non_finite(std::span<const T>(sum_), executor))
+        if (const auto bad = kernel::add_scaled<T>(residual_, input, scale_, sum_, executor))
             throw invalid_value("the gradient is not finite at coordinate " + std::to_string(*bad));
         const auto view = encode_with(inner_, std::span<const T>(sum_), executor);
         pending_ = true;
@@ -94,6 +92,7 @@ class error_feedback_codec {
     Codec inner_;
     aligned_vector<T> residual_;
     aligned_vector<T> sum_;
+    T scale_{1};
     bool pending_ = false;
 };
 

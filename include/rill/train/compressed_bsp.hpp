@@ -4,6 +4,8 @@
 #include <rill/collective/all_reduce.hpp>
 #include <rill/concept/named_span.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/stream/stream.hpp>
+#include <rill/stream/stream_view.hpp>
 #include <rill/train/clip.hpp>
 #include <rill/train/optimizer.hpp>
 #include <rill/train/schedule.hpp>
@@ -15,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace rill::inline RILL_ABI::train {
@@ -26,8 +29,9 @@ class bound_compressed_bsp {
     bound_compressed_bsp(const Policy& policy, std::size_t dimension)
         : policy_(policy),
           codec_(policy.codec.template bind<T>(dimension)),
-          optimizer_(policy.optimizer.template bind<T>(dimension)),
-          update_(dimension) {}
+          optimizer_(policy.optimizer.template bind<T>(dimension)) {
+        if constexpr (!moves_along_stream) update_.resize(dimension);
+    }
 
     const auto& codec() const { return codec_; }
 
@@ -36,13 +40,12 @@ class bound_compressed_bsp {
                  const contribution& own) {
         if (own.weight > 0) {
             policy_.clip.apply(gradient);
-            const T rate = static_cast<T>(policy_.rate.rate(number));
-            for (T& slope : gradient) slope *= rate;
+            scale(gradient, static_cast<T>(policy_.rate.rate(number)));
         }
         const auto is_complete = [&](const receipt& done) { return done.contributors == workers.size(); };
         const receipt done = all_reduce(workers, gradient, update_, codec_, aggregate::mean{}, own, is_complete);
         [[maybe_unused]] const auto updating = named_span(workers.net(), "update");
-        if (is_complete(done)) optimizer_.step(parameters, std::span<const T>(update_), 1);
+        if (is_complete(done)) move(parameters);
         return done;
     }
 
@@ -59,10 +62,37 @@ class bound_compressed_bsp {
     }
 
   private:
+    using codec_type = decltype(std::declval<const Policy&>().codec.template bind<T>(std::size_t{}));
+    using optimizer_type = decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{}));
+    using index_type = typename codec_type::index_type;
+
+    /// Whether what has arrived need not be spread over all coordinates first.
+    static constexpr bool moves_along_stream =
+        codec_type::is_coordinatewise &&
+        requires(optimizer_type& optimizer, std::span<T> parameters, const stream_view<T, index_type>& update) {
+            optimizer.step(parameters, update, 1.0);
+        };
+    using update_type = std::conditional_t<moves_along_stream, stream<T, index_type>, aligned_vector<T>>;
+
+    /// By the codec where it can, in the pass that it makes anyway.
+    void scale(std::span<T> gradient, T rate) {
+        if constexpr (requires { codec_.scale_inputs(rate); })
+            codec_.scale_inputs(rate);
+        else
+            for (T& slope : gradient) slope *= rate;
+    }
+
+    void move(std::span<T> parameters) {
+        if constexpr (moves_along_stream)
+            optimizer_.step(parameters, update_.view(), 1);
+        else
+            optimizer_.step(parameters, std::span<const T>(update_), 1);
+    }
+
     Policy policy_;
-    decltype(std::declval<const Policy&>().codec.template bind<T>(std::size_t{})) codec_;
-    decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;
-    aligned_vector<T> update_;
+    codec_type codec_;
+    optimizer_type optimizer_;
+    update_type update_;
 };
 
 /// Bulk-synchronous descent along compressed steps: what travels is the gradient times the rate, through `codec`, whose
@@ -74,7 +104,8 @@ class bound_compressed_bsp {
 /// `rate`.
 /// Where a step is skipped, the other ranks' contributions to it return to their codecs.
 /// Cost per step: one all-reduce of compressed streams over `topology`. Memory: the optimizer's, the codec's, one
-/// update. Source: Renggli et al., SparCML, SC 2019, Algorithm 1, with a mean for the sum.
+/// update: of the entries that arrived, where the optimizer takes a stream. Source: Renggli et al., SparCML, SC 2019,
+/// Algorithm 1, with a mean for the sum.
 template <Topology Shape, class Codec, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
 struct compressed_bsp {
     Shape topology{};
