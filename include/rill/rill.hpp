@@ -40,6 +40,7 @@
 #include <rill/kernel/fold.hpp>
 #include <rill/kernel/index_bitmap.hpp>
 #include <rill/kernel/index_coding.hpp>
+#include <rill/kernel/index_elias_fano.hpp>
 #include <rill/kernel/index_gaps.hpp>
 #include <rill/kernel/index_raw.hpp>
 #include <rill/kernel/mask.hpp>

@@ -63,6 +63,35 @@ found read_gaps(byte_view bytes, std::size_t count, segment universe) {
     return bytes.empty() ? found(indices) : std::nullopt;
 }
 
+/// The floor of the logarithm of (size - count) / count, counted up.
+std::size_t low_width(std::size_t count, std::size_t size) {
+    std::size_t width = 0;
+    for (std::size_t ratio = (size - count) / count; ratio > 1; ratio /= 2) ++width;
+    return width;
+}
+
+found read_elias_fano(byte_view bytes, std::size_t count, segment universe) {
+    std::vector<std::uint64_t> indices;
+    if (count == 0) return bytes.empty() ? found(indices) : std::nullopt;
+    const std::size_t most = universe.size() - count, width = low_width(count, universe.size());
+    const std::size_t low = (count * width + 7) / 8, upper = count + (most >> width);
+    if (bytes.size() != low + upper / 8 + (upper % 8 != 0 ? 1 : 0)) return std::nullopt;
+    for (std::size_t bit = count * width; bit < 8 * low; ++bit)
+        if (bit_of(bytes, bit)) return std::nullopt;
+    std::uint64_t before = 0;
+    for (std::size_t place = 0; place < 8 * (bytes.size() - low); ++place) {
+        if (!bit_of(bytes.subspan(low), place)) continue;
+        const std::size_t i = indices.size();
+        if (place >= upper || i == count) return std::nullopt;
+        std::uint64_t v = std::uint64_t{place - i} << width;
+        for (std::size_t b = 0; b < width; ++b) v |= std::uint64_t{bit_of(bytes, i * width + b)} << b;
+        if (v < before || v > most) return std::nullopt;
+        indices.push_back(universe.begin + v + i);
+        before = v;
+    }
+    return indices;
+}
+
 bool is_sound(const std::vector<std::uint64_t>& indices, std::size_t count, segment universe) {
     if (indices.size() != count) return false;
     for (std::size_t i = 0; i < count; ++i)
@@ -77,6 +106,7 @@ found expected(index_coding coding, byte_view bytes, std::size_t count, segment 
     if (coding == index_coding::raw) read = read_raw<Index>(bytes, count);
     if (coding == index_coding::bitmap) read = read_bitmap(bytes, universe);
     if (coding == index_coding::packed_gaps) read = read_gaps<Index>(bytes, count, universe);
+    if (coding == index_coding::elias_fano) read = read_elias_fano(bytes, count, universe);
     return read && is_sound(*read, count, universe) ? read : std::nullopt;
 }
 
@@ -109,7 +139,8 @@ void check_encoders(index_coding source, byte_view bytes, const aligned_vector<I
     constexpr std::size_t widest_bitmap = 1 << 16;
     const index_coding smallest = kernel::smallest_index_coding(std::span<const Index>(indices), universe);
     const std::size_t least = kernel::encoded_index_bytes(smallest, std::span<const Index>(indices), universe);
-    for (const index_coding coding : {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap}) {
+    for (const index_coding coding :
+         {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap, index_coding::elias_fano}) {
         RILL_FUZZ_REQUIRE(kernel::encoded_index_bytes(coding, std::span<const Index>(indices), universe) >= least,
                           "no coding below the smallest");
         if (coding == index_coding::bitmap && universe.size() > widest_bitmap) continue;

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -29,8 +30,9 @@ using namespace rill;
 constexpr value_coding value_codings[] = {value_coding::raw, value_coding::bf16, value_coding::qsgd2,
                                           value_coding::qsgd4, value_coding::qsgd8};
 constexpr const char* value_names[] = {"raw", "bf16", "qsgd2", "qsgd4", "qsgd8"};
-constexpr index_coding index_codings[] = {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap};
-constexpr const char* index_names[] = {"raw", "gaps", "bitmap"};
+constexpr index_coding index_codings[] = {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap,
+                                          index_coding::elias_fano};
+constexpr const char* index_names[] = {"raw", "gaps", "bitmap", "elias-fano"};
 
 /// An input under construction.
 class seed {
@@ -104,7 +106,7 @@ void frame_seeds(const folder& to, unsigned type, const std::string& name) {
     for (const bool is_dense : {false, true}) {
         const auto content = sample<T, Index>({100, 140}, is_dense);
         for (std::size_t v = 0; v < (std::is_floating_point_v<T> ? 5U : 1U); ++v)
-            for (std::size_t i = 0; i < (is_dense ? 1U : 3U); ++i) {
+            for (std::size_t i = 0; i < (is_dense ? 1U : std::size(index_codings)); ++i) {
                 const coding codes{.values = value_codings[v], .indices = index_codings[i], .bucket = 16};
                 const buffer bytes = coded(content, codes, 1000);
                 const std::string form = is_dense ? "dense" : index_names[i];
@@ -141,7 +143,7 @@ void frame_seeds(const folder& to) {
 template <class Index>
 void index_seeds(const folder& to, const std::string& name) {
     for (const std::size_t size : {0U, 1U, 9U, 64U, 700U})
-        for (std::size_t i = 0; i < 3; ++i) {
+        for (std::size_t i = 0; i < std::size(index_codings); ++i) {
             const segment universe{77, 77 + size};
             const auto content = sample<std::int32_t, Index>(universe, false);
             buffer bytes(kernel::encoded_index_bytes(index_codings[i], content.indices(), universe));
@@ -181,7 +183,7 @@ void value_seeds(const folder& to, const std::string& name) {
 void stream_seeds(const folder& to) {
     for (unsigned type = 0; type < 6; ++type)
         for (unsigned v = 0; v < 5; ++v)
-            for (unsigned i = 0; i < 4; ++i) {
+            for (unsigned i = 0; i < 5; ++i) {
                 seed made;
                 made.byte(type).byte(0).byte(v).byte(i).byte(15);  // one frame; its codings
                 made.number(std::uint16_t{300}).byte(0).byte(9);   // the range

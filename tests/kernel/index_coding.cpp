@@ -5,6 +5,7 @@
 #include "sparse_samples.hpp"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace rill;
@@ -13,7 +14,7 @@ using namespace rill::kernel_tests;
 namespace {
 
 constexpr rill::index_coding codings[] = {rill::index_coding::raw, rill::index_coding::packed_gaps,
-                                          rill::index_coding::bitmap};
+                                          rill::index_coding::bitmap, rill::index_coding::elias_fano};
 
 template <class Index>
 std::vector<std::byte> encoded(rill::index_coding coding, const std::vector<Index>& indices, segment universe) {
@@ -41,9 +42,9 @@ void decodes_or_throws(rill::index_coding coding, const std::vector<std::byte>& 
             valid = valid && universe.contains(static_cast<std::size_t>(indices[i]));
             valid = valid && (i == 0 || indices[i - 1] < indices[i]);
         }
-        REQUIRE(valid);
+        if (!valid) FAIL("indices out of order or outside");
     } catch (const protocol_error& e) {
-        REQUIRE(std::string(e.what()).size() > 20);
+        if (std::string(e.what()).size() <= 20) FAIL("an error that says too little");
     }
 }
 
@@ -91,6 +92,44 @@ TEST_CASE("every width of gap survives") {
         }
 }
 
+TEST_CASE_TEMPLATE("every machine decodes Elias-Fano alike", Index, std::uint32_t, std::uint64_t) {
+    random_sequence random(random_key{5});
+    const std::size_t last = sizeof(Index) == 4 ? std::size_t{0xFFFFFFFF} : ~std::size_t{0} - 1;
+    std::size_t accepted = 0;
+    for (int round = 0; round < 600; ++round) {
+        // Some hundred indices, spread evenly or in clusters, in universes of all sizes; every other time damaged.
+        const unsigned scale = static_cast<unsigned>(random.below(sizeof(Index) == 4 ? 23 : 55));
+        const std::size_t begin = round % 3 == 0 ? 0 : last - (std::size_t{700} << scale);
+        std::vector<Index> indices;
+        for (std::size_t at = begin + random.below(3); indices.size() < random.below(700);) {
+            indices.push_back(static_cast<Index>(at));
+            const std::size_t gap = random.below(4) == 0 ? 0 : random.below(std::size_t{2} << scale);
+            if (gap >= last - at) break;
+            at += gap + 1;
+        }
+        const segment universe{begin, round % 3 == 1 || indices.empty() ? last + 1 : std::size_t{indices.back()} + 1};
+        auto bytes = encoded(rill::index_coding::elias_fano, indices, universe);
+        if (round % 2 == 1 && !bytes.empty())
+            for (std::size_t n = 1 + random.below(2); n > 0; --n)
+                bytes[random.below(bytes.size())] ^= static_cast<std::byte>(1U << random.below(8));
+        const auto outcome = [&](auto loops) {
+            std::vector<Index> out(indices.size());
+            try {
+                kernel::elias_fano::decode_by<decltype(loops), Index>(bytes, out.size(), universe, out);
+                return std::pair(out, std::string());
+            } catch (const protocol_error& e) {
+                return std::pair(std::vector<Index>(), std::string(e.what()));
+            }
+        };
+        const auto portable = outcome(kernel::detail::portable_elias_fano{});
+        REQUIRE(outcome(kernel::detail::native_elias_fano{}) == portable);
+        if (round % 2 == 0) REQUIRE(portable.first == indices);
+        accepted += portable.second.empty() ? 1U : 0U;
+    }
+    CHECK(accepted > 300);
+    CHECK(accepted < 590);
+}
+
 TEST_CASE("golden bytes of index codings") {
     const std::vector<std::uint32_t> indices{10, 11, 14, 30, 33};
     const segment universe{8, 35};
@@ -100,6 +139,11 @@ TEST_CASE("golden bytes of index codings") {
     const std::vector<std::uint64_t> high{std::uint64_t{1} << 40};
     CHECK(hex(encoded(rill::index_coding::raw, high, {0, ~std::size_t{0}})) == "0000000000010000");
     CHECK(hex(encoded(rill::index_coding::packed_gaps, high, {0, ~std::size_t{0}})) == "29000000000001");
+
+    // v = 2 2 4 19 21 of at most 22: two low bits each, 2 2 0 3 1, then ones at 0 1 3 7 9 of 10 bits.
+    CHECK(hex(encoded(rill::index_coding::elias_fano, indices, universe)) == "ca018b02");
+    CHECK(hex(encoded(rill::index_coding::elias_fano, high, {0, ~std::size_t{0}})) == "000000000001000001");
+    CHECK(hex(encoded(rill::index_coding::elias_fano, std::vector<std::uint32_t>{1, 2, 4}, {0, 5})) == "16");
 }
 
 TEST_CASE("full gaps cost no bits, and the smallest coding is found") {
@@ -108,7 +152,7 @@ TEST_CASE("full gaps cost no bits, and the smallest coding is found") {
     CHECK(kernel::encoded_index_bytes<std::uint32_t>(rill::index_coding::packed_gaps, all, {0, 1000}) == 8);
     CHECK(kernel::smallest_index_coding<std::uint32_t>(all, {0, 1000}) == rill::index_coding::packed_gaps);
     CHECK(kernel::smallest_index_coding<std::uint32_t>({}, {0, 1000}) == rill::index_coding::raw);
-    CHECK(kernel::smallest_index_coding<std::uint32_t>(few, {0, 100000}) == rill::index_coding::packed_gaps);
+    CHECK(kernel::smallest_index_coding<std::uint32_t>(few, {0, 100000}) == rill::index_coding::elias_fano);
     const auto half = random_sparse<float, std::uint32_t>(1, 0, 1000, 0.5F);
     CHECK(kernel::smallest_index_coding<std::uint32_t>(half.indices, {0, 1000}) == rill::index_coding::bitmap);
     const std::vector<std::uint32_t> last{0xFFFFFFFF};
@@ -128,7 +172,7 @@ TEST_CASE_TEMPLATE("damaged bytes decode to valid indices or throw", Index, std:
                 longer.push_back(std::byte{0});
                 CHECK_THROWS_AS(decoded<Index>(coding, longer, indices.size(), universe), protocol_error);
                 for (std::size_t at = 0; at < bytes.size(); ++at)
-                    for (unsigned value = 0; value<256; value += bytes.size()> 200 ? 5 : 1) {
+                    for (unsigned value = 0; value < 256; value += (bytes.size() > 30 ? 7U : 1U)) {
                         auto damaged = bytes;
                         damaged[at] = static_cast<std::byte>(value);
                         decodes_or_throws<Index>(coding, damaged, indices.size(), universe);
@@ -144,7 +188,7 @@ TEST_CASE("random bytes decode to valid indices or throw") {
     for (int round = 0; round < 20000; ++round) {
         std::vector<std::byte> bytes(random.below(40));
         for (auto& b : bytes) b = static_cast<std::byte>(random.below(random.below(2) == 0 ? 256 : 9));
-        const auto coding = codings[random.below(3)];
+        const auto coding = codings[random.below(4)];
         const std::size_t end = random.below(2) == 0 ? 64 : ~std::size_t{0};
         if (coding == rill::index_coding::bitmap && end > 64) continue;
         decodes_or_throws<std::uint64_t>(coding, bytes, random.below(200), {0, end});
@@ -154,7 +198,8 @@ TEST_CASE("random bytes decode to valid indices or throw") {
 TEST_CASE("a count that lies is refused before room is made") {
     const std::vector<std::byte> bytes(4);
     const segment universe{0, ~std::size_t{0}};
-    for (const auto coding : {rill::index_coding::raw, rill::index_coding::packed_gaps}) {
+    for (const auto coding :
+         {rill::index_coding::raw, rill::index_coding::packed_gaps, rill::index_coding::elias_fano}) {
         CHECK_THROWS_AS(kernel::check_index_count<std::uint32_t>(coding, bytes, std::size_t{1} << 62, universe),
                         protocol_error);
         CHECK_THROWS_AS(kernel::check_index_count<std::uint32_t>(coding, bytes, ~std::size_t{0}, universe),
@@ -183,5 +228,13 @@ TEST_CASE("errors say what is wrong") {
     CHECK_THROWS_WITH(decode(packed_gaps, {4, 0x1B}, 2), "rill: packed-gap indices: number 1 lies behind the universe");
     CHECK_THROWS_WITH(decode(packed_gaps, {3, 0x40}, 2),
                       "rill: packed-gap indices: a bit behind the block at number 0 is set");
+    CHECK_THROWS_WITH(decode(elias_fano, {0, 3, 0}, 2), "rill: Elias-Fano indices: 3 bytes, expected 2");
+    CHECK_THROWS_WITH(decode(elias_fano, {16, 3}, 2), "rill: Elias-Fano indices: a bit behind the low bits is set");
+    CHECK_THROWS_WITH(decode(elias_fano, {0, 0x13}, 2), "rill: Elias-Fano indices: a bit behind the last is set");
+    CHECK_THROWS_WITH(decode(elias_fano, {0, 7}, 2),
+                      "rill: Elias-Fano indices: 3 bits are set in the upper part, expected 2");
+    CHECK_THROWS_WITH(decode(elias_fano, {7, 3}, 2),
+                      "rill: Elias-Fano indices: number 1 is 2, expected one of [4, 12)");
+    CHECK_THROWS_WITH(decode(elias_fano, {12, 9}, 2), "rill: Elias-Fano indices: number 1 lies behind the universe");
     CHECK_THROWS_WITH(decode(static_cast<rill::index_coding>(9), {}, 0), "rill: number 9 is no coding of indices");
 }

@@ -95,6 +95,8 @@ TEST_CASE("mutations of coded frames") {
         coded_sample<double, std::uint64_t>({5, 150}, 0.2F, {.values = bf16, .indices = index_coding::bitmap}));
     check_mutations<float, std::uint32_t>(
         coded_sample<float, std::uint32_t>({0, 100}, 0.3F, {.values = qsgd2, .indices = index_coding::raw}));
+    check_mutations<float, std::uint64_t>(
+        coded_sample<float, std::uint64_t>({3, 180}, 0.1F, {.indices = index_coding::elias_fano}));
     check_mutations<double, std::uint32_t>(
         coded_sample<double, std::uint32_t>({0, 50}, 1, {.values = qsgd8, .bucket = 20}));
 }

@@ -87,6 +87,14 @@ TEST_CASE("golden bytes of a bitmap with bfloat16 values") {
           "1040e0bf40bfa03f30c032400080");
 }
 
+TEST_CASE("golden bytes of Elias and Fano") {
+    CHECK(frame_hex(sparse_sample(), {.indices = index_coding::elias_fano}) ==
+          "72696c6c01020104000400000403020118171615141312112827262524232221"
+          "3433323102000000e80300000000000000010000000000002001000000000000"
+          "05000000000000000400000000000000000000000000f83f0300000000040000"
+          "000010400000e0bf000040bf0000a03f000030c0fd032704");
+}
+
 TEST_CASE("a header reads as it was written") {
     wire::header head = golden_head();
     head.element = element_type::float64;

@@ -27,6 +27,13 @@ struct bitmap {
     friend constexpr bool operator==(bitmap, bitmap) = default;
 };
 
+/// By Elias and Fano: about log2(1/density) + 2 bits an index, one bit a coordinate from a density of a third on.
+struct elias_fano {
+    static constexpr const char* name = "elias_fano";
+    static constexpr index_coding coding = index_coding::elias_fano;
+    friend constexpr bool operator==(elias_fano, elias_fano) = default;
+};
+
 /// For each message the smallest of the others.
 struct smallest {
     static constexpr const char* name = "smallest";

@@ -12,7 +12,14 @@ enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4
 
 /// How the indices of a frame are written; the numbers are part of the wire format. `smallest` chooses among the others
 /// for every message and never appears in a frame; `dense` is the absence of indices.
-enum class index_coding : std::uint8_t { dense = 0, raw = 1, packed_gaps = 2, bitmap = 3, smallest = 255 };
+enum class index_coding : std::uint8_t {
+    dense = 0,
+    raw = 1,
+    packed_gaps = 2,
+    bitmap = 3,
+    elias_fano = 4,
+    smallest = 255
+};
 
 /// Whether a decoded value has the bits of the one that was coded.
 constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }

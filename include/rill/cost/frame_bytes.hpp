@@ -9,6 +9,7 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/index_coding.hpp>
+#include <rill/kernel/index_elias_fano.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/payload.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -88,9 +89,11 @@ std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding&
     if (codes.indices == index_coding::raw) return values + raw;
     const auto bits = kernel::encoded_index_bytes(index_coding::bitmap, std::span<const Index>{}, range);
     if (codes.indices == index_coding::bitmap) return values + bits;
+    const std::uint64_t parts = kernel::elias_fano::size_of(count, range);
+    if (codes.indices == index_coding::elias_fano) return values + parts;
     const std::uint64_t gaps = detail::expected_gap_bytes<Index>(count, range.size());
     if (codes.indices == index_coding::packed_gaps) return values + gaps;
-    return values + std::min({raw, std::uint64_t{bits}, gaps});
+    return values + std::min({raw, std::uint64_t{bits}, parts, gaps});
 }
 
 }  // namespace rill::inline RILL_ABI::cost

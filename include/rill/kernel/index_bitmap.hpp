@@ -5,14 +5,13 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/detail/set_bits.hpp>
 #include <rill/kernel/index_check.hpp>
-#include <rill/kernel/little_endian.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 
@@ -44,13 +43,9 @@ struct index_bitmap {
         if (bytes.size() != bytes_of(universe))
             detail::bad_indices(
                 "bitmap", std::to_string(bytes.size()) + " bytes, expected " + std::to_string(bytes_of(universe)));
-        const std::size_t used = universe.size() % 8;
-        if (used != 0 && (std::to_integer<unsigned>(bytes.back()) >> used) != 0)
+        if (detail::has_bits_behind(bytes, universe.size()))
             detail::bad_indices("bitmap", "a bit behind the last coordinate is set");
-        std::size_t ones = 0;
-        for (std::size_t i = 0; i < bytes.size(); i += 8)
-            ones += static_cast<std::size_t>(std::popcount(word(bytes, i)));
-        if (ones != count)
+        if (const std::size_t ones = detail::count_ones(bytes); ones != count)
             detail::bad_indices("bitmap", std::to_string(ones) + " bits are set, expected " + std::to_string(count));
     }
 
@@ -61,21 +56,13 @@ struct index_bitmap {
         check_count<Index>(bytes, count, universe);
         std::size_t at = 0;
         for (std::size_t i = 0; i < bytes.size(); i += 8)
-            for (std::uint64_t rest = word(bytes, i); rest != 0; rest &= rest - 1)
+            for (std::uint64_t rest = detail::word_at(bytes, i); rest != 0; rest &= rest - 1)
                 out[at++] =
                     static_cast<Index>(universe.begin + i * 8 + static_cast<std::size_t>(std::countr_zero(rest)));
     }
 
   private:
-    static std::size_t bytes_of(segment universe) { return universe.size() / 8 + (universe.size() % 8 != 0 ? 1U : 0U); }
-
-    /// Up to eight bytes from `at` on.
-    static std::uint64_t word(byte_view bytes, std::size_t at) {
-        if (bytes.size() - at >= 8) return detail::load_little<std::uint64_t>(bytes.data() + at);
-        std::byte padded[8] = {};
-        std::memcpy(padded, bytes.data() + at, bytes.size() - at);
-        return detail::load_little<std::uint64_t>(padded);
-    }
+    static std::size_t bytes_of(segment universe) { return detail::bytes_for_bits(universe.size()); }
 };
 
 }  // namespace rill::inline RILL_ABI::kernel

@@ -7,6 +7,7 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/index_bitmap.hpp>
+#include <rill/kernel/index_elias_fano.hpp>
 #include <rill/kernel/index_gaps.hpp>
 #include <rill/kernel/index_raw.hpp>
 
@@ -26,6 +27,7 @@ auto with_coding(index_coding coding, Visit visit) {
         case index_coding::raw: return visit(raw_indices{});
         case index_coding::packed_gaps: return visit(kernel::packed_gaps{});
         case index_coding::bitmap: return visit(index_bitmap{});
+        case index_coding::elias_fano: return visit(kernel::elias_fano{});
         case index_coding::dense:
         case index_coding::smallest: break;
     }
@@ -65,7 +67,7 @@ template <IndexType Index>
 index_coding smallest_index_coding(std::span<const Index> indices, segment universe) {
     index_coding best = index_coding::raw;
     std::size_t least = encoded_index_bytes(best, indices, universe);
-    for (const auto coding : {index_coding::bitmap, index_coding::packed_gaps}) {
+    for (const auto coding : {index_coding::bitmap, index_coding::elias_fano, index_coding::packed_gaps}) {
         const std::size_t size = encoded_index_bytes(coding, indices, universe);
         if (size >= least) continue;
         best = coding;

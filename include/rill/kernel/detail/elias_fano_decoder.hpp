@@ -1,0 +1,140 @@
+// Reading Elias-Fano's two parts.
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/detail/elias_fano_join.hpp>
+#include <rill/kernel/detail/set_bits.hpp>
+#include <rill/kernel/loop.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#if defined(RILL_DETAIL_AVX512)
+#include <rill/kernel/detail/elias_fano_avx512.hpp>
+#endif
+
+namespace rill::inline RILL_ABI::kernel::detail {
+
+/// The two parts of `count` indices in a universe of `size` coordinates, at least as many.
+struct elias_fano_layout {
+    std::size_t count, greatest;  ///< of the v; the most that one can be
+    unsigned width = 0;           ///< of their low bits
+    std::size_t low_bytes, upper_bits, upper_bytes;
+
+    elias_fano_layout(std::size_t n, std::size_t size) : count(n), greatest(n == 0 ? 0 : size - n) {
+        if (n != 0 && greatest / n != 0) width = static_cast<unsigned>(std::bit_width(greatest / n)) - 1;
+        low_bytes = bytes_for_bits(n * width);  // n << width <= size: nothing overflows
+        upper_bits = n + (greatest >> width);
+        upper_bytes = bytes_for_bits(upper_bits);
+    }
+    std::size_t bytes() const { return low_bytes + upper_bytes; }
+};
+
+/// The inner loops of any machine.
+struct portable_elias_fano {
+    template <class Word>
+    using join = elias_fano_join<Word>;
+
+    template <class Word>
+    static std::size_t place(std::uint64_t word, Word base, Word* out) {
+        return place_bits(word, base, out);
+    }
+};
+
+#if defined(RILL_DETAIL_AVX512)
+/// Those of this one.
+struct native_elias_fano {
+    template <class Word>
+    using join = std::conditional_t<sizeof(Word) == 4, elias_fano_join_avx512, elias_fano_join<Word>>;
+
+    template <class Word>
+    static std::size_t place(std::uint64_t word, Word base, Word* out) {
+        if constexpr (sizeof(Word) == 4)
+            return place_bits_avx512(word, base, out);
+        else
+            return place_bits(word, base, out);
+    }
+};
+#else
+using native_elias_fano = portable_elias_fano;
+#endif
+
+/// Works in two alternating phases: set bits of the upper part are placed until some blocks are full, then these are
+/// joined with their low bits. `Word` holds every coordinate, counted from the first of the universe.
+template <class Loops, class Word, IndexType Index>
+class elias_fano_decoder {
+  public:
+    elias_fano_decoder(const elias_fano_layout& layout, byte_view bytes, std::size_t begin, Index* out)
+        : layout_(layout),
+          low_(bytes.data()),
+          upper_(bytes.subspan(layout.low_bytes)),
+          begin_(begin),
+          out_(out),
+          join_(layout.width) {}
+
+    /// False where an encoder does not write such bytes. Sizes and padding have been checked.
+    bool run() {
+        for (std::size_t at = 0; at < upper_.size(); at += 8) {
+            held_ += Loops::place(word_at(upper_, at), static_cast<Word>(8 * at), places_ + held_);
+            if (held_ < at_once) continue;
+            if (layout_.count - done_ < held_) return false;
+            join_blocks();
+        }
+        if (layout_.count - done_ != held_) return false;
+        join_blocks();
+        if (held_ > 0) join_rest();
+        return !join_.descends() && join_.last() <= layout_.greatest;
+    }
+
+  private:
+    static constexpr std::size_t at_once = 8 * block;
+
+    void join_blocks() {
+        std::size_t joined = 0;
+        for (; held_ - joined >= block; joined += block) {
+            if constexpr (sizeof(Index) == sizeof(Word)) {
+                join_(places_ + joined, low_, static_cast<Word>(done_), static_cast<Word>(begin_), out_ + done_);
+            } else {
+                Word offsets[block];
+                join_(places_ + joined, low_, static_cast<Word>(done_), 0, offsets);
+                for (std::size_t j = 0; j < block; ++j) out_[done_ + j] = begin_ + offsets[j];
+            }
+            low_ += block / 8 * layout_.width;
+            done_ += block;
+        }
+        std::memcpy(places_, places_ + joined, block * sizeof(Word));
+        held_ -= joined;
+    }
+
+    void join_rest() {
+        std::byte padded[block * sizeof(Word) + 8] = {};
+        std::memcpy(padded, low_, bytes_for_bits(held_ * layout_.width));
+        Word offsets[block];
+        join_(places_, padded, static_cast<Word>(done_), 0, offsets, held_);
+        for (std::size_t j = 0; j < held_; ++j) out_[done_ + j] = static_cast<Index>(begin_ + offsets[j]);
+    }
+
+    const elias_fano_layout& layout_;
+    const std::byte* low_;  // of the next entry
+    byte_view upper_;
+    std::size_t begin_;
+    Index* out_;
+    typename Loops::template join<Word> join_;
+    std::size_t held_ = 0, done_ = 0;  // placed; joined before them
+    Word places_[at_once + 64 + place_slack];
+};
+
+/// Decodes with the narrowest words that hold the universe.
+template <class Loops, IndexType Index>
+bool decode_elias_fano(const elias_fano_layout& layout, byte_view bytes, std::size_t begin, Index* out) {
+    if constexpr (sizeof(Index) == 8)
+        if (layout.greatest + layout.count - 1 > UINT32_MAX)
+            return elias_fano_decoder<Loops, std::uint64_t, Index>(layout, bytes, begin, out).run();
+    return elias_fano_decoder<Loops, std::uint32_t, Index>(layout, bytes, begin, out).run();
+}
+
+}  // namespace rill::inline RILL_ABI::kernel::detail

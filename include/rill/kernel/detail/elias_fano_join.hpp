@@ -1,0 +1,57 @@
+// Elias-Fano's inner loop: what joins the two parts of an entry, a block at a time.
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/kernel/little_endian.hpp>
+#include <rill/kernel/loop.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rill::inline RILL_ABI::kernel::detail {
+
+/// Entry number `i` of `width` bits, fewer than 64. Reads up to 8 bytes behind the entry.
+template <class Word>
+Word low_bits(const std::byte* packed, std::size_t i, unsigned width) {
+    const std::size_t bit = i * width;
+    const std::byte* at = packed + bit / 8;
+    const unsigned shift = bit % 8;
+    std::uint64_t word = load_little<std::uint64_t>(at) >> shift;
+    if constexpr (sizeof(Word) == 8)
+        if (width + shift > 64) word |= std::to_integer<std::uint64_t>(at[8]) << (64 - shift);
+    return static_cast<Word>(word & ((std::uint64_t{1} << width) - 1));
+}
+
+/// For any machine. `Word` holds every coordinate, counted from the first of the universe.
+template <class Word>
+class elias_fano_join {
+  public:
+    explicit elias_fano_join(unsigned width) : width_(width) {}
+
+    /// Writes a block of `base + i + v(i)`, the first for i = `first`, and looks whether the first `count` of these v
+    /// descend. `places` are the set bits of the upper part; `low` can be read 8 bytes beyond the block.
+    void operator()(const Word* places, const std::byte* low, Word first, Word base, Word* out,
+                    std::size_t count = block) {
+        Word v[block + 1];
+        v[0] = last_;
+        for (std::size_t j = 0; j < block; ++j) v[j + 1] = low_bits<Word>(low, j, width_);
+        for (std::size_t j = 0; j < block; ++j)
+            v[j + 1] |= static_cast<Word>((places[j] - first - static_cast<Word>(j)) << width_);
+        Word descents = 0;
+        for (std::size_t j = 0; j < block; ++j) descents |= v[j + 1] < v[j] && j < count ? Word{1} : Word{0};
+        for (std::size_t j = 0; j < block; ++j) out[j] = base + first + static_cast<Word>(j) + v[j + 1];
+        descends_ = descends_ || descents != 0;
+        last_ = v[count];
+    }
+
+    bool descends() const { return descends_; }
+    /// The last v.
+    Word last() const { return last_; }
+
+  private:
+    unsigned width_;
+    Word last_ = 0;
+    bool descends_ = false;
+};
+
+}  // namespace rill::inline RILL_ABI::kernel::detail

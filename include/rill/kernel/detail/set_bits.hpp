@@ -1,0 +1,67 @@
+// The places of the set bits of a word: the inner step of every coding that holds a bitmap.
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/kernel/little_endian.hpp>
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace rill::inline RILL_ABI::kernel::detail {
+
+/// Up to eight bytes from `at` on, as the lowest of a word.
+inline std::uint64_t word_at(byte_view bytes, std::size_t at) {
+    if (bytes.size() - at >= 8) return load_little<std::uint64_t>(bytes.data() + at);
+    std::byte padded[8] = {};
+    std::memcpy(padded, bytes.data() + at, bytes.size() - at);
+    return load_little<std::uint64_t>(padded);
+}
+
+/// How many bits are set.
+inline std::size_t count_ones(byte_view bytes) {
+    std::size_t ones = 0;
+    for (std::size_t i = 0; i < bytes.size(); i += 8)
+        ones += static_cast<std::size_t>(std::popcount(word_at(bytes, i)));
+    return ones;
+}
+
+/// Whether a bit is set in the last byte behind the first `bits` bits.
+inline bool has_bits_behind(byte_view bytes, std::size_t bits) {
+    return bits % 8 != 0 && (std::to_integer<unsigned>(bytes.back()) >> (bits % 8)) != 0;
+}
+
+constexpr std::size_t bytes_for_bits(std::size_t bits) { return bits / 8 + (bits % 8 != 0 ? 1U : 0U); }
+
+/// What `place_bits` may write behind the places: whole vectors, so that appending needs no branch.
+inline constexpr std::size_t place_slack = 16;
+
+/// Of each byte the places of its set bits, the lowest first. As wide as most indices, 8 KiB: numbers that need no
+/// widening are added as they are by every instruction set.
+inline constexpr auto places_in_byte = [] {
+    std::array<std::array<std::uint32_t, 8>, 256> table{};
+    for (unsigned byte = 0; byte < 256; ++byte)
+        for (unsigned bit = 0, n = 0; bit < 8; ++bit)
+            if ((byte >> bit & 1U) != 0) table[byte][n++] = bit;
+    return table;
+}();
+
+/// Writes `base` plus the place of each set bit of `word`, in ascending order; returns their number. `out` ends
+/// `place_slack` entries behind them. Eight at a time by table: no branch depends on the bits.
+template <class Place>
+std::size_t place_bits(std::uint64_t word, Place base, Place* out) {
+    std::size_t count = 0;
+    for (unsigned at = 0; at < 64; at += 8) {
+        const auto byte = static_cast<std::uint8_t>(word >> at);
+        const auto places = places_in_byte[byte];  // a copy, which does not overlap `out`
+        for (std::size_t j = 0; j < 8; ++j) out[count + j] = static_cast<Place>(base + places[j]);
+        base += 8;
+        count += static_cast<std::size_t>(std::popcount(byte));
+    }
+    return count;
+}
+
+}  // namespace rill::inline RILL_ABI::kernel::detail
