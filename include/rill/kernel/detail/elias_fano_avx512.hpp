@@ -2,13 +2,15 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+
+#if defined(RILL_DETAIL_AVX512)
+
 #include <rill/kernel/loop.hpp>
 
+#include <immintrin.h>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-
-#include <immintrin.h>
 
 namespace rill::inline RILL_ABI::kernel::detail {
 
@@ -81,3 +83,5 @@ class elias_fano_join_avx512 {
 };
 
 }  // namespace rill::inline RILL_ABI::kernel::detail
+
+#endif

@@ -3,6 +3,7 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/detail/elias_fano_avx512.hpp>
 #include <rill/kernel/detail/elias_fano_join.hpp>
 #include <rill/kernel/detail/set_bits.hpp>
 #include <rill/kernel/loop.hpp>
@@ -12,10 +13,6 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-
-#if defined(RILL_DETAIL_AVX512)
-#include <rill/kernel/detail/elias_fano_avx512.hpp>
-#endif
 
 namespace rill::inline RILL_ABI::kernel::detail {
 
