@@ -17,10 +17,10 @@
 #include <rill/collective/tensors.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/fingerprint.hpp>
+#include <rill/core/real.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/stream/stream.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -51,7 +51,7 @@ segment part_of(const Group& group, std::size_t count) {
 }
 
 inline void require_weight(const contribution& own) {
-    RILL_EXPECTS(std::isfinite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
+    RILL_EXPECTS(is_finite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
 }
 
 template <class T, class Fold>

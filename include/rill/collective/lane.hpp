@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,9 +71,10 @@ class lane {
     State& workspace() {
         const void* const type = &type_tag<State>;
         for (auto& made : workspaces_)
-            if (made.type == type) return *static_cast<State*>(made.object.get());
-        workspaces_.push_back({type, {new State(), [](void* object) { delete static_cast<State*>(object); }}});
-        return *static_cast<State*>(workspaces_.back().object.get());
+            if (made.type == type) return *static_cast<State*>(made.object);
+        workspaces_.reserve(workspaces_.size() + 1);
+        workspaces_.emplace_back(type, new State(), [](void* object) { delete static_cast<State*>(object); });
+        return *static_cast<State*>(workspaces_.back().object);
     }
 
     /// Reserves an object whose state the operation at hand changes, until the result is destroyed.
@@ -109,9 +109,18 @@ class lane {
     template <ConcurrentTransport, Topology, Executor>
     friend class detail::worker;
 
+    /// An object of any type.
     struct slot {
+        slot(const void* of_type, void* made, void (*end)(void*)) : type(of_type), object(made), destroy(end) {}
+        slot(slot&& other) noexcept
+            : type(other.type), object(std::exchange(other.object, nullptr)), destroy(other.destroy) {}
+        slot& operator=(slot&&) = delete;
+        ~slot() {
+            if (object != nullptr) destroy(object);
+        }
         const void* type;
-        std::unique_ptr<void, void (*)(void*)> object;
+        void* object;
+        void (*destroy)(void*);
     };
     template <class State>
     static constexpr char type_tag = 0;

@@ -5,7 +5,6 @@
 #include <rill/core/bytes.hpp>
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -25,7 +24,7 @@ class held {
 template <class Argument>
 class held<Argument&> {
   public:
-    explicit held(Argument& of) : of_(std::addressof(of)) {}
+    explicit held(Argument& of) : of_(&of) {}
     Argument& get() const { return *of_; }
 
   private:

@@ -6,7 +6,6 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 
-#include <memory>
 #include <utility>
 
 namespace rill::inline RILL_ABI {
@@ -24,7 +23,7 @@ class [[nodiscard]] request {
   public:
     /// Of no operation.
     request() = default;
-    explicit request(std::shared_ptr<detail::pending> of) : of_(std::move(of)) {}
+    explicit request(detail::shared<detail::pending> of) : of_(std::move(of)) {}
     request(request&&) noexcept = default;
     request& operator=(request&& other) noexcept {
         abandon();
@@ -52,7 +51,7 @@ class [[nodiscard]] request {
     /// the request is of no operation.
     receipt get() {
         wait();
-        const std::shared_ptr<detail::pending> done = std::move(of_);
+        const detail::shared<detail::pending> done = std::move(of_);
         return done->take();
     }
 
@@ -76,10 +75,10 @@ class [[nodiscard]] request {
         if (of_ == nullptr) return;
         of_->cancel("abandoned it: its request was destroyed");
         of_->await(deadline::never);
-        of_.reset();
+        of_ = {};
     }
 
-    std::shared_ptr<detail::pending> of_;
+    detail::shared<detail::pending> of_;
 };
 
 }  // namespace rill::inline RILL_ABI

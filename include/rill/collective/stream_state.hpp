@@ -9,6 +9,7 @@
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
+#include <rill/core/pool.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
@@ -18,7 +19,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <deque>
 #include <span>
 #include <utility>
 #include <vector>
@@ -54,8 +54,8 @@ class stream_state {
         dimension_ = input.range().size();
         blocks_.clear();
         block_of_.assign(static_cast<std::size_t>(parts), 0);
-        streams_used_ = 0;
-        rooms_used_ = 0;
+        streams_.reset();
+        rooms_.reset();
         memory_.reset();
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
         if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
@@ -164,19 +164,9 @@ class stream_state {
         if constexpr (!Fold::finish_is_trivial) fold_.finish(values, total(parts.first).weight);
     }
 
-    stream<T, Index>& fresh_stream() {
-        if (streams_used_ == streams_.size()) streams_.emplace_back();
-        return streams_[streams_used_++];
-    }
-
-    frame_scratch<T, Index>& fresh_room() {
-        if (rooms_used_ == rooms_.size()) rooms_.emplace_back();
-        return rooms_[rooms_used_++];
-    }
-
     view decode(const frame& f) {
         [[maybe_unused]] const auto decoding = named_span(call_->net(), "decode");
-        return content_of(f, fresh_room(), executor_);
+        return content_of(f, rooms_.take(), executor_);
     }
 
     byte_pieces empty_frame() {
@@ -277,7 +267,7 @@ class stream_state {
             views_.push_back(clipped(operand, parts).content);
             total = total + operand.what;
         }
-        stream<T, Index>& result = fresh_stream();
+        stream<T, Index>& result = streams_.take();
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
         fold_streams(
             std::span<const view>(views_), result, [this](T a, T b) { return fold_.fold(a, b); },
@@ -296,10 +286,8 @@ class stream_state {
     std::vector<std::size_t> block_of_;
     std::vector<block> operands_;
     std::vector<view> views_;
-    std::deque<stream<T, Index>> streams_;
-    std::size_t streams_used_ = 0;
-    std::deque<frame_scratch<T, Index>> rooms_;
-    std::size_t rooms_used_ = 0;
+    pool<stream<T, Index>> streams_;
+    pool<frame_scratch<T, Index>> rooms_;
     std::vector<byte_pieces> frames_;
     fold_scratch<T, Index> scratch_;
     arena memory_;

@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <iterator>
 #include <span>
 #include <tuple>
 #include <type_traits>

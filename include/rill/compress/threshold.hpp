@@ -5,10 +5,10 @@
 #include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/real.hpp>
 #include <rill/kernel/threshold.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -30,7 +30,7 @@ struct threshold {
       public:
         selector(const threshold& policy, std::size_t dimension)
             : selection<T, Index>(dimension), limit_(static_cast<T>(policy.limit)) {
-            RILL_EXPECTS(std::isfinite(policy.limit) && policy.limit >= 0,
+            RILL_EXPECTS(rill::detail::is_finite(policy.limit) && policy.limit >= 0,
                          "threshold needs a finite limit, 0 or above");
         }
         template <Executor Exec>

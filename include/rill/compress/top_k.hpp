@@ -4,9 +4,9 @@
 #include <rill/compress/selection.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/real.hpp>
 #include <rill/kernel/select.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -27,7 +27,7 @@ struct top_k {
     std::size_t entries(std::size_t dimension) const {
         if (count != 0) return count;
         RILL_EXPECTS(density > 0 && density <= 1, "top_k needs a count, or a density in (0, 1]");
-        return static_cast<std::size_t>(std::ceil(density * static_cast<double>(dimension)));
+        return static_cast<std::size_t>(rill::detail::round_up(density * static_cast<double>(dimension)));
     }
 
     template <Element T, IndexType Index>

@@ -3,7 +3,7 @@
 #include <rill/core/bytes.hpp>
 
 #include <cstddef>
-#include <memory>
+#include <utility>
 #include <vector>
 
 namespace rill::inline RILL_ABI {
@@ -19,7 +19,7 @@ class arena {
             used_ = 0;
         }
         if (block_ == blocks_.size()) add_block(size);
-        const byte_span taken(blocks_[block_].bytes.get() + used_, size);
+        const byte_span taken(blocks_[block_].bytes + used_, size);
         last_ = used_;
         advance(size);
         return taken;
@@ -37,13 +37,15 @@ class arena {
     using allocator = aligned_allocator<std::byte>;
     static_assert(allocator::alignment == line);
 
-    struct release {
-        void operator()(std::byte* bytes) const noexcept { allocator().deallocate(bytes, 0); }
-    };
     /// No vector: without optimisation that would visit each byte of a block to make and to destroy it.
     struct block {
         explicit block(std::size_t length) : bytes(allocator().allocate(length)), size(length) {}
-        std::unique_ptr<std::byte[], release> bytes;
+        block(block&& other) noexcept : bytes(std::exchange(other.bytes, nullptr)), size(other.size) {}
+        block& operator=(block&&) = delete;
+        ~block() {
+            if (bytes != nullptr) allocator().deallocate(bytes, size);
+        }
+        std::byte* bytes;
         std::size_t size;
     };
 

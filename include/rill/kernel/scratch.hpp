@@ -3,7 +3,7 @@
 #include <rill/core/bytes.hpp>
 
 #include <cstddef>
-#include <memory>
+#include <new>
 
 namespace rill::inline RILL_ABI::kernel::detail {
 
@@ -14,9 +14,7 @@ T* room(buffer& memory, std::size_t count) {
         memory.clear();  // growing must not copy what nobody will read
         memory.resize(count * sizeof(T));
     }
-    T* first = reinterpret_cast<T*>(memory.data());
-    std::uninitialized_default_construct_n(first, count);
-    return first;
+    return ::new (static_cast<void*>(memory.data())) T[count];
 }
 
 }  // namespace rill::inline RILL_ABI::kernel::detail

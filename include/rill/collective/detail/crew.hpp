@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/collective/detail/membership.hpp>
+#include <rill/collective/detail/pending.hpp>
 #include <rill/collective/detail/worker.hpp>
 #include <rill/collective/request.hpp>
 #include <rill/concept/executor.hpp>
@@ -10,7 +11,6 @@
 #include <rill/core/config.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -37,7 +37,7 @@ class crew<Net, Shape, Exec> {
     request start(Body&& body) {
         const operation_numbers next = of_->last.next();
         make_room(next.in_context);
-        const std::shared_ptr<member>& chosen = idle_member();
+        const shared<member>& chosen = idle_member();
         chosen->start(next, std::forward<Body>(body));
         of_->last = next;
         return request(chosen);
@@ -54,14 +54,14 @@ class crew<Net, Shape, Exec> {
     }
 
     /// The first one without a request: those in use have worked lately, and have scratch of the right size.
-    const std::shared_ptr<member>& idle_member() {
+    const shared<member>& idle_member() {
         for (const auto& each : workers_)
-            if (each.use_count() == 1 && each->is_usable()) return each;
-        return workers_.emplace_back(std::make_shared<member>(*of_));
+            if (each.is_only_owner() && each->is_usable()) return each;
+        return workers_.emplace_back(new member(*of_));
     }
 
     membership<Net, Shape, Exec>* of_;
-    std::vector<std::shared_ptr<member>> workers_;
+    std::vector<shared<member>> workers_;
 };
 
 }  // namespace rill::inline RILL_ABI::detail

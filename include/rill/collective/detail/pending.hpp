@@ -4,6 +4,9 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 
+#include <cstddef>
+#include <utility>
+
 namespace rill::inline RILL_ABI::detail {
 
 /// An operation that has been started, as its request sees it.
@@ -21,6 +24,47 @@ class pending {
     virtual void cancel(const char* why) noexcept = 0;
     /// Once it is done: its receipt, or its failure as an exception.
     virtual receipt take() = 0;
+
+  private:
+    template <class Pending>
+    friend class shared;
+
+    int owners_ = 0;
+};
+
+/// One of the owners of a `pending`, all of one activity: the last one deletes it. No `std::shared_ptr`: <memory> would
+/// be a quarter of what rill.hpp costs a translation unit, and one activity needs no atomic count.
+template <class Pending>
+class shared {
+  public:
+    shared() = default;
+    explicit shared(Pending* of) : of_(of) { hold(); }
+    template <class Other>
+    shared(const shared<Other>& other) : of_(other.get()) {
+        hold();
+    }
+    shared(const shared& other) : of_(other.of_) { hold(); }
+    shared(shared&& other) noexcept : of_(std::exchange(other.of_, nullptr)) {}
+    shared& operator=(shared other) noexcept {
+        std::swap(of_, other.of_);
+        return *this;
+    }
+    ~shared() {
+        if (of_ != nullptr && --owners() == 0) delete of_;
+    }
+
+    Pending* get() const { return of_; }
+    Pending* operator->() const { return of_; }
+    bool is_only_owner() const { return owners() == 1; }
+    friend bool operator==(const shared& a, std::nullptr_t) { return a.of_ == nullptr; }
+
+  private:
+    int& owners() const { return static_cast<pending*>(of_)->owners_; }
+    void hold() const {
+        if (of_ != nullptr) ++owners();
+    }
+
+    Pending* of_ = nullptr;
 };
 
 }  // namespace rill::inline RILL_ABI::detail

@@ -6,7 +6,9 @@
 #include <rill/core/arena.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/pool.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/real.hpp>
 #include <rill/core/types.hpp>
 #include <rill/stream/dense_switch.hpp>
 #include <rill/stream/fold.hpp>
@@ -17,10 +19,8 @@
 #include <rill/stream/wire.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <vector>
 
@@ -34,7 +34,7 @@ double distance(const stream_view<T, Index>& a, const stream_view<T, Index>& b) 
         const double difference = static_cast<double>(a.values()[i]) - static_cast<double>(b.values()[i]);
         sum += difference * difference;
     }
-    return std::sqrt(sum);
+    return square_root(sum);
 }
 
 /// The contributions that a rank has gathered, decoded; its own among them, as the others would decode it.
@@ -46,7 +46,7 @@ class round_operands {
     void clear() {
         operands_.clear();
         has_own_ = false;
-        rooms_used_ = 0;
+        rooms_.reset();
         memory_.reset();
         roll = {};
     }
@@ -67,7 +67,7 @@ class round_operands {
         roll.in.push_back({rank, own.age, own.weight});
         operands_.push_back(codes.is_lossless()
                                 ? content
-                                : content_of(frame_reader(own_frame_).next<T, Index>(), next_room(), executor));
+                                : content_of(frame_reader(own_frame_).next<T, Index>(), rooms_.take(), executor));
         if (!codes.is_lossless()) roll.error_bound = distance(content, operands_.back());
     }
 
@@ -81,7 +81,7 @@ class round_operands {
         wire::detail::require(reader.done() && numbers.head.codes.indices == index_coding::dense, "no roll at its end");
         const auto of_child = round_roll::from(content_of(numbers, roll_room_).values(), ranks);
         roll.add(of_child, age);
-        if (!of_child.in.empty()) operands_.push_back(content_of(content, next_room(), executor));
+        if (!of_child.in.empty()) operands_.push_back(content_of(content, rooms_.take(), executor));
         return of_child.error_bound;
     }
 
@@ -114,17 +114,11 @@ class round_operands {
     round_roll roll;
 
   private:
-    frame_scratch<T, Index>& next_room() {
-        if (rooms_used_ == rooms_.size()) rooms_.emplace_back();
-        return rooms_[rooms_used_++];
-    }
-
     std::vector<view> operands_;
     bool has_own_ = false;
     byte_pieces own_frame_{};
     arena memory_;
-    std::deque<frame_scratch<T, Index>> rooms_;  // their addresses stay
-    std::size_t rooms_used_ = 0;
+    pool<frame_scratch<T, Index>> rooms_;
     frame_scratch<std::int64_t, std::uint32_t> roll_room_;
     stream<T, Index> folded_;
     fold_scratch<T, Index> scratch_;

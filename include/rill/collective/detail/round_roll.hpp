@@ -3,6 +3,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/real.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -66,7 +66,7 @@ struct basic_round_roll {
         read.error_bound = std::bit_cast<double>(numbers[0]);
         read.decoding_error = std::bit_cast<double>(numbers[1]);
         for (const double error : {read.error_bound, read.decoding_error})
-            wire::detail::require(std::isfinite(error) && error >= 0, "an error bound is not finite");
+            wire::detail::require(is_finite(error) && error >= 0, "an error bound is not finite");
         const std::size_t entries = (numbers.size() - first) / 2;
         wire::detail::require(numbers[2] >= 0 && static_cast<std::uint64_t>(numbers[2]) <= entries,
                               "a roll is shorter than it says");

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/receipt.hpp>
 
 #include <cstddef>
-#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -24,26 +24,22 @@ class task {
     template <class Body>
     void emplace(Body&& body) {
         using stored = std::decay_t<Body>;
-        static_assert(alignof(stored) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+        static_assert(alignof(stored) <= buffer::allocator_type::alignment);
         reset();
-        if (capacity_ < sizeof(stored)) {
-            memory_ = std::make_unique<std::byte[]>(sizeof(stored));
-            capacity_ = sizeof(stored);
-        }
-        ::new (static_cast<void*>(memory_.get())) stored(std::forward<Body>(body));
+        if (memory_.size() < sizeof(stored)) memory_.resize(sizeof(stored));
+        ::new (static_cast<void*>(memory_.data())) stored(std::forward<Body>(body));
         run_ = [](void* at, Argument& argument) -> receipt { return (*static_cast<stored*>(at))(argument); };
         destroy_ = [](void* at) { static_cast<stored*>(at)->~stored(); };
     }
 
-    receipt operator()(Argument& argument) { return run_(memory_.get(), argument); }
+    receipt operator()(Argument& argument) { return run_(memory_.data(), argument); }
 
     void reset() noexcept {
-        if (auto* const destroy = std::exchange(destroy_, nullptr)) destroy(memory_.get());
+        if (auto* const destroy = std::exchange(destroy_, nullptr)) destroy(memory_.data());
     }
 
   private:
-    std::unique_ptr<std::byte[]> memory_;
-    std::size_t capacity_ = 0;
+    buffer memory_;
     receipt (*run_)(void*, Argument&) = nullptr;
     void (*destroy_)(void*) = nullptr;
 };

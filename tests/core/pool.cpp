@@ -1,0 +1,35 @@
+#include <rill/core/pool.hpp>
+
+#include <doctest/doctest.h>
+
+#include <utility>
+#include <vector>
+
+TEST_CASE("pool: objects stay where they are and are taken again in order, as they were left") {
+    rill::pool<std::vector<int>> objects;
+    std::vector<std::vector<int>*> taken;
+    for (int i = 0; i < 100; ++i) {
+        taken.push_back(&objects.take());
+        CHECK(taken.back()->empty());
+        taken.back()->push_back(i);
+    }
+    objects.reset();
+    for (int i = 0; i < 100; ++i) {
+        std::vector<int>& again = objects.take();
+        CHECK(&again == taken[static_cast<std::size_t>(i)]);
+        CHECK(again == std::vector<int>{i});
+    }
+    CHECK(objects.take().empty());
+}
+
+TEST_CASE("pool: what is moved from is empty") {
+    rill::pool<int> from;
+    int* const first = &from.take();
+    rill::pool<int> to = std::move(from);
+    to.reset();
+    CHECK(&to.take() == first);
+    CHECK(&from.take() != first);
+    from = std::move(to);
+    from.reset();
+    CHECK(&from.take() == first);
+}
