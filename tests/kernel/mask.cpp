@@ -3,6 +3,8 @@
 #include <rill/kernel/mask.hpp>
 
 #include <cmath>
+#include <cstdint>
+#include <iterator>
 #include <vector>
 
 using namespace rill;
@@ -59,6 +61,24 @@ TEST_CASE("none and all") {
 TEST_CASE("golden indices") {
     CHECK(mask(42, 0.01, {0, 600}) == std::vector<std::uint32_t>{24, 33, 206});
     CHECK(mask(42, 0.0001, {0, 40000}) == std::vector<std::uint32_t>{1882, 10072, 16174});
+}
+
+TEST_CASE("golden masks") {
+    // Of each density a hash of the mask, of lengths that end within a block; at the last coordinates of the type too.
+    const auto hash = [](const std::vector<std::uint32_t>& indices) {
+        std::uint64_t h = indices.size();
+        for (const std::uint32_t i : indices) h = mix64(h, i);
+        return h;
+    };
+    constexpr double densities[] = {1e-12, 1e-5, 0.001, 0.03, 0.25, 0.5, 0.99};
+    constexpr std::uint64_t golden[] = {0x0000000000000000, 0x0000000000000000, 0x7C0EEEC03F67A794, 0x0000000000000000,
+                                        0x9748DB223D24F919, 0x6DF7BA31604AD966, 0x6759529E301FB68A, 0x542D85DAB142AE22,
+                                        0x6FB4EC4C17EF5CDA, 0xFB7A8935112BDFB9, 0x6C6B1B69AE61C38E, 0x63F469A0194A1628,
+                                        0xEAA530432A951205, 0xF330AA558DE03333};
+    for (std::size_t i = 0; i < std::size(densities); ++i) {
+        CHECK(hash(mask(i, densities[i], {0, 200000})) == golden[2 * i]);
+        CHECK(hash(mask(i, densities[i], {0xFFFF7001, std::size_t{1} << 32})) == golden[2 * i + 1]);
+    }
 }
 
 TEST_CASE("coordinates are selected independently with the given chance") {

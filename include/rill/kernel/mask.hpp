@@ -6,6 +6,7 @@
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/loop.hpp>
 
 #include <algorithm>
 #include <array>
@@ -17,7 +18,7 @@ namespace rill::inline RILL_ABI::kernel {
 /// Draws how many coordinates to skip before the next selected one, when each is selected with the same chance.
 ///
 /// The geometric distribution is inverted by table, in integers only: the same skips on every machine. Skips beyond the
-/// table are drawn piece by piece, which the distribution permits: it has no memory. 6 KiB.
+/// table are drawn piece by piece, which the distribution permits: it has no memory. 12 KiB.
 class geometric_skips {
   public:
     static constexpr std::size_t table = 1024;
@@ -28,12 +29,13 @@ class geometric_skips {
         const std::uint64_t miss = ~static_cast<std::uint64_t>(density * 0x1p64) + 1;  // 2^64 (1 - density)
         std::uint64_t misses = miss;                                                   // 2^64 (1 - density)^(g + 1)
         for (std::size_t g = 0; g < table; ++g) {
-            reached_[g] = static_cast<std::uint32_t>((~misses + 1) >> 32);
+            last_[g] = static_cast<std::uint32_t>((~misses + 1) >> 32) - 1;
             misses = multiply_high(misses, miss);
         }
+        for (std::size_t g = table; g < last_.size(); ++g) last_[g] = ~std::uint32_t{0};
         std::size_t g = 0;
         for (std::size_t top = 0; top < guide_size; ++top) {
-            while (g < table && reached_[g] <= top << guide_shift) ++g;
+            while (g < table && last_[g] + 1 <= top << guide_shift) ++g;
             guide_[top] = static_cast<std::uint16_t>(g);
         }
     }
@@ -43,16 +45,20 @@ class geometric_skips {
     /// The skip that belongs to 32 random bits; `table` means: skip as many, and draw again.
     constexpr std::size_t skip(std::uint32_t bits) const {
         std::size_t g = guide_[bits >> guide_shift];
-        while (g < table && reached_[g] <= bits) ++g;
+        g += bits > last_[g] ? 1U : 0U;  // mostly one of the next two, and then no branch depends on it
+        g += bits > last_[g] ? 1U : 0U;
+        while (bits > last_[g]) ++g;
         return g;
     }
 
   private:
-    static constexpr unsigned guide_shift = 22;
+    static constexpr unsigned guide_shift = 20;
     static constexpr std::size_t guide_size = std::size_t{1} << (32 - guide_shift);
 
     double density_;
-    std::array<std::uint32_t, table> reached_{};  ///< 2^32 times the chance that a skip is at most g
+    /// The last bits that skip at most g: 2^32 times the chance of that, less one. All bits skip at most `table`. Where
+    /// the chance is no more than none, `guide_` begins behind.
+    std::array<std::uint32_t, table + 1> last_{};
     std::array<std::uint16_t, guide_size> guide_{};
 };
 
@@ -62,20 +68,27 @@ namespace detail {
 /// the mask of the whole, restricted.
 inline constexpr std::size_t mask_block = std::size_t{1} << 16;
 
-/// Appends what is selected of the part of a mask block that lies in `[begin, end)`; `out` has room for all of it.
+/// Writes what is selected of the part of a mask block that lies in `[begin, end)`; `out` has room for all of it.
 template <IndexType Index>
 std::size_t mask_in_block(random_key key, const geometric_skips& skips, std::size_t block_begin, segment part,
                           Index* out) {
-    random_sequence random(key.derive(block_begin / mask_block));
-    std::size_t count = 0;
-    for (std::size_t at = block_begin; at < part.end;) {
-        const std::size_t skip = skips.skip(random.bits());
-        at += skip;
-        if (skip == geometric_skips::table) continue;
-        if (at >= part.begin && at < part.end) out[count++] = static_cast<Index>(at);
-        ++at;
+    const random_key own = key.derive(block_begin / mask_block);
+    const auto low = static_cast<std::uint32_t>(own.value), high = static_cast<std::uint32_t>(own.value >> 32);
+    const std::size_t begin = part.begin - block_begin, end = part.end - block_begin;
+    std::size_t count = 0, at = 0, selected = 0;
+    for (std::uint32_t drawn = 0; at < end; drawn += block) {
+        std::uint32_t draws[block];
+        for (std::uint32_t j = 0; j < block; ++j) draws[j] = counter_bits(low, high, drawn + j);
+        for (std::size_t j = 0; j < block; ++j) draws[j] = static_cast<std::uint32_t>(skips.skip(draws[j]));
+        for (std::size_t j = 0; j < block && at < end; ++j) {
+            at += draws[j];
+            selected = draws[j] != geometric_skips::table ? 1 : 0;
+            out[count] = static_cast<Index>(block_begin + at);
+            count = at < begin ? 0 : count + selected;
+            at += selected;
+        }
     }
-    return count;
+    return count - (at > end ? selected : 0);  // the last one may lie behind
 }
 
 }  // namespace detail
