@@ -89,20 +89,24 @@ class bound_sgd {
                 policy_.nesterov};
     }
 
-    /// `Count` coordinates from `first` on.
+    /// `Count` coordinates from `first` on. No two of the arrays overlap.
     template <std::size_t Count>
-    void move(T* parameters, const T* gradient, std::size_t first, const scales& by) {
-        T slope[Count];
-        for (std::size_t j = 0; j < Count; ++j) slope[j] = gradient[j] + by.decay * parameters[j];
-        if (by.momentum > 0) {
-            T* const velocity = &velocity_[first];
-            for (std::size_t j = 0; j < Count; ++j) velocity[j] = by.momentum * velocity[j] + slope[j];
-            if (by.nesterov)
-                for (std::size_t j = 0; j < Count; ++j) slope[j] += by.momentum * velocity[j];
-            else
-                for (std::size_t j = 0; j < Count; ++j) slope[j] = velocity[j];
+    void move(T* __restrict parameters, const T* __restrict gradient, std::size_t first, const scales& by) {
+        if (by.momentum == 0)
+            for (std::size_t j = 0; j < Count; ++j) parameters[j] -= by.rate * (gradient[j] + by.decay * parameters[j]);
+        else if (by.nesterov)
+            accelerate<Count, true>(parameters, gradient, &velocity_[first], by);
+        else
+            accelerate<Count, false>(parameters, gradient, &velocity_[first], by);
+    }
+
+    template <std::size_t Count, bool nesterov>
+    static void accelerate(T* __restrict parameters, const T* __restrict gradient, T* __restrict velocity, scales by) {
+        for (std::size_t j = 0; j < Count; ++j) {
+            const T slope = gradient[j] + by.decay * parameters[j];
+            velocity[j] = by.momentum * velocity[j] + slope;
+            parameters[j] -= by.rate * (nesterov ? slope + by.momentum * velocity[j] : velocity[j]);
         }
-        for (std::size_t j = 0; j < Count; ++j) parameters[j] -= by.rate * slope[j];
     }
 
     /// Every coordinate, block by block: the entries of a block among zeros.
