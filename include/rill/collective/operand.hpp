@@ -24,7 +24,7 @@ class held {
 template <class Argument>
 class held<Argument&> {
   public:
-    explicit held(Argument& of) : of_(&of) {}
+    explicit held(Argument& of) : of_(__builtin_addressof(of)) {}  // views of xtensor overload &
     Argument& get() const { return *of_; }
 
   private:
