@@ -21,7 +21,7 @@ inline double uniform(rill::random_sequence& random) { return (static_cast<doubl
 /// `n` values, distributed as the name says: "gaussian", "laplace", "tied" (32 different magnitudes) or "zero".
 inline values dense_input(const std::string& distribution, std::size_t n, std::uint64_t seed = 0) {
     rill::random_sequence random{rill::random_key{1}.derive(seed)};
-    values x(n);
+    values x(n, 0.0F);  // written, or all pages of the zeros would be one
     if (distribution == "zero") return x;
     for (float& each : x) {
         if (distribution == "gaussian")

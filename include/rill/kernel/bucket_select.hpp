@@ -5,13 +5,14 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
-#include <rill/kernel/little_endian.hpp>
+#include <rill/kernel/collect.hpp>
 #include <rill/kernel/loop.hpp>
+#include <rill/kernel/magnitude.hpp>
 #include <rill/kernel/select.hpp>
+#include <rill/kernel/select_bounds.hpp>
 #include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -33,10 +34,10 @@ std::size_t count_at_least(const Key* keys, std::size_t count, Key bound) {
 }
 
 /// The cut behind the `k` largest keys by bisection over their values: as many counting passes as keys have bits at
-/// most, but they vectorise and leave the keys where they are. `count` is a multiple of `block`.
+/// most, but they vectorise and leave the keys where they are. All keys that count reach `low`, at least k of them, and
+/// none is above `largest`. `count` is a multiple of `block`.
 template <class Key>
-cut<Key> cut_by_bisection(const Key* keys, std::size_t count, std::size_t k, Key largest) {
-    Key low = 0;
+cut<Key> cut_by_bisection(const Key* keys, std::size_t count, std::size_t k, Key low, Key largest) {
     Key high = largest + 1;  // at least k keys reach `low`, fewer reach `high`
     std::size_t above = 0;
     while (high - low > 1) {
@@ -53,39 +54,56 @@ cut<Key> cut_by_bisection(const Key* keys, std::size_t count, std::size_t k, Key
     return {low, k - above};
 }
 
-/// Writes the coordinates of the `k` keys above the cut, and of its first ties. Keys are padded to whole blocks.
-template <class Key, IndexType Index>
-void emit_above(const Key* keys, std::size_t first, std::size_t k, cut<Key> at, Index* out) {
-    std::size_t count = 0;
-    for (std::size_t i = 0; count < k; i += block) {
-        alignas(64) std::uint8_t hits[block];  // one byte each: comparing and narrowing vectorises
-        for (std::size_t j = 0; j < block; ++j) hits[j] = keys[i + j] >= at.key ? 1 : 0;
-        for (std::size_t j = 0; j < block; j += 8)
-            for (auto eight = load_little<std::uint64_t>(hits + j); eight != 0; eight &= eight - 1) {
-                const std::size_t hit = i + j + static_cast<std::size_t>(std::countr_zero(eight)) / 8;
-                const bool tie = keys[hit] == at.key;
-                if (tie && at.ties == 0) continue;
-                at.ties -= tie ? 1U : 0U;
-                out[count++] = static_cast<Index>(first + hit);
-            }
-    }
-}
+/// The largest magnitude of the entries j, j + 64, j + 128, … for each j < 64.
+template <Element T>
+class column_maxima {
+    using key = magnitude_key<T>;
 
-/// As `select_largest`, for buckets that stay in cache.
-template <Element T, IndexType Index>
+  public:
+    explicit column_maxima(std::span<const T> x) {
+        std::size_t i = 0;
+        for (; i + block <= x.size(); i += block)
+            for (std::size_t j = 0; j < block; ++j) keys_[j] = std::max(keys_[j], magnitude(x[i + j]));
+        for (std::size_t j = 0; i + j < x.size(); ++j) keys_[j] = std::max(keys_[j], magnitude(x[i + j]));
+        least_ = most_ = keys_[0];
+        for (std::size_t j = 0; j < block; ++j) most_ = std::max(most_, keys_[j]);
+        for (std::size_t j = 0; j < block; ++j) least_ = std::min(least_, keys_[j]);
+    }
+
+    key most() const { return most_; }
+
+    /// A magnitude that at least `k` entries reach: few more, where the large ones lie in different columns.
+    key reached_by(std::size_t k) const {
+        if (k >= block) return k == block ? least_ : 0;
+        const auto at = cut_by_bisection(keys_, block, k, least_, most_);
+        return at.ties == 0 ? at.key + 1 : at.key;
+    }
+
+  private:
+    alignas(64) key keys_[block] = {};
+    key least_, most_;
+};
+
+/// As `select_largest`, for buckets that stay in cache, 0 < k < x.size().
+template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_t k, Index* out,
                              select_scratch& scratch) {
-    using key = magnitude_key<T>;
-    const std::size_t padded = (x.size() + block - 1) / block * block;
-    key* keys = room<key>(scratch.middle, padded);
-    key largest = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) keys[i] = magnitude(x[i]);
-    for (std::size_t i = x.size(); i < padded; ++i) keys[i] = 0;  // counted by no bound above zero
-    for (std::size_t i = 0; i < padded; i += block)
-        for (std::size_t j = 0; j < block; ++j) largest = keys[i + j] > largest ? keys[i + j] : largest;
-    if (largest > largest_magnitude<T>) refuse_nan(x, first);
-
-    emit_above(keys, first, k, cut_by_bisection(keys, padded, k, largest), out);
+    const column_maxima<T> columns(x);
+    if (columns.most() > largest_magnitude<T>) refuse_nan(x, first);
+    const auto reach = columns.reached_by(k);
+    auto found = room_for_candidates<T, Index>(scratch, x.size());
+    std::size_t i = 0;
+    for (; i + block <= x.size(); i += block) collect_reaching<T, Index, Steps>(x.data() + i, first + i, reach, found);
+    for (; i < x.size(); ++i)
+        if (magnitude(x[i]) >= reach) found.append(first + i, magnitude(x[i]));
+    if (found.count == k) {
+        std::copy_n(found.indices, k, out);
+    } else {
+        const std::size_t padded = (found.count + block - 1) / block * block;
+        std::fill(found.keys + found.count, found.keys + padded, 0);  // counted by no bound above zero
+        const auto at = cut_by_bisection(found.keys, padded, k, reach, columns.most());
+        emit_candidates<T, Index, Steps>(found, at, k, out);
+    }
     return k;
 }
 

@@ -59,7 +59,13 @@ tied<Index> room_for_ties(select_scratch& scratch, std::size_t capacity) {
 template <Element T, IndexType Index>
 bool has_nan(const candidates<T, Index>& above) {
     bool found = false;
-    for (std::size_t i = 0; i < above.count; ++i) found |= above.keys[i] > largest_magnitude<T>;
+    std::size_t i = 0;
+    for (; i + block <= above.count; i += block) {
+        std::uint32_t some = 0;
+        for (std::size_t j = 0; j < block; ++j) some |= above.keys[i + j] > largest_magnitude<T> ? 1U : 0U;
+        found |= some != 0;
+    }
+    for (; i < above.count; ++i) found |= above.keys[i] > largest_magnitude<T>;
     return found;
 }
 
@@ -75,32 +81,49 @@ void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at,
 }
 
 /// The cut behind the `k` largest candidates; only those up to `high` take part in the search.
-template <Element T, IndexType Index>
+template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 cut<magnitude_key<T>> cut_candidates(const candidates<T, Index>& above, std::size_t k, magnitude_key<T> high,
                                      select_scratch& scratch) {
     auto* middle = room<magnitude_key<T>>(scratch.middle, above.capacity + block);
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < above.count; ++i) {
-        middle[count] = above.keys[i];
-        count += above.keys[i] <= high ? 1U : 0U;
-    }
+    std::size_t count = 0, i = 0;
+    for (; i + block <= above.count; i += block) count += Steps::keep_at_most(above.keys + i, high, middle + count);
+    for (; i < above.count; ++i)
+        if (above.keys[i] <= high) middle[count++] = above.keys[i];
     const std::size_t sure = above.count - count;
     if (sure < k) return cut_keys(middle, count, k - sure);
     std::copy_n(above.keys, above.count, middle);
     return cut_keys(middle, above.count, k);
 }
 
-/// Keeps the candidates that a cut selects.
+/// How many candidates lie up to the last tie that the cut selects.
 template <Element T, IndexType Index>
-void filter(candidates<T, Index>& above, cut<magnitude_key<T>> at) {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < above.count; ++i) {
-        const bool tie = above.keys[i] == at.key && at.ties > 0;
-        at.ties -= tie ? 1U : 0U;
-        above.indices[count] = above.indices[i];
-        count += above.keys[i] > at.key || tie ? 1U : 0U;
+std::size_t end_of_ties(const candidates<T, Index>& above, cut<magnitude_key<T>> at) {
+    std::size_t i = 0;
+    for (; i + block <= above.count; i += block) {
+        std::uint32_t equal = 0;
+        for (std::size_t j = 0; j < block; ++j) equal += above.keys[i + j] == at.key ? 1U : 0U;
+        if (equal >= at.ties) break;
+        at.ties -= equal;
     }
-    above.count = count;
+    for (; at.ties > 0; ++i) at.ties -= above.keys[i] == at.key ? 1U : 0U;
+    return i;
+}
+
+/// Writes the coordinates of the candidates that a cut selects; they are known to be `k`.
+template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
+void emit_candidates(const candidates<T, Index>& above, cut<magnitude_key<T>> at, std::size_t k, Index* out) {
+    const std::size_t turn = end_of_ties(above, at);
+    std::size_t count = 0;
+    const auto emit = [&](std::size_t i, std::size_t end, magnitude_key<T> bound) {
+        for (; i + block <= end && count + block <= k; i += block)
+            count += Steps::keep_at_least(above.indices + i, above.keys + i, bound, out + count);
+        for (; i < end && count < k; ++i) {
+            out[count] = above.indices[i];
+            count += above.keys[i] >= bound ? 1U : 0U;
+        }
+    };
+    emit(0, turn, at.key);
+    emit(turn, above.count, at.key + 1);
 }
 
 /// Selects in little more than one pass; false, and nothing written, when the sample misled.
@@ -110,11 +133,11 @@ bool select_by_sample(std::span<const T> x, std::size_t first, std::size_t k, In
     if (!guess) return false;
     auto above = room_for_candidates<T, Index>(scratch, std::max(guess->capacity, k));
     auto ties = room_for_ties<Index>(scratch, k);
-    if (!collect(x, first, guess->low, above, ties)) return false;
+    if (!guess->tied) ties.capacity = 0;
+    if (!collect(x, first, guess->tied ? guess->low : guess->low - 1, above, ties)) return false;
     if (guess->low > largest_magnitude<T> || has_nan(above)) refuse_nan(x, first);
     if (above.count >= k) {
-        filter(above, cut_candidates(above, k, guess->high, scratch));
-        std::copy_n(above.indices, k, out);
+        emit_candidates(above, cut_candidates(above, k, guess->high, scratch), k, out);
         return true;
     }
     if (above.count + ties.count < k) return false;

@@ -8,6 +8,8 @@
 #include <rill/kernel/scratch.hpp>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <optional>
@@ -35,9 +37,36 @@ struct cut {
     std::size_t ties = 0;
 };
 
-/// The cut behind the `k` largest of `count` keys, 0 < k <= count. Reorders them.
+/// Keeps those of `count` keys that share a digit with the k-th largest of them, of the 2048 into which their range is
+/// divided, and takes those above from `k`. Returns how many are kept; all of them where all are equal.
+template <class Key>
+std::size_t keep_digit(Key* keys, std::size_t count, std::size_t& k) {
+    constexpr int digit = 11;
+    const auto [least, most] = std::minmax_element(keys, keys + count);
+    const Key low = *least;
+    const int width = static_cast<int>(std::bit_width(static_cast<Key>(*most - low)));
+    const int shift = std::max(width - digit, 0);
+    std::array<std::size_t, 1U << digit> histogram{};
+    for (std::size_t i = 0; i < count; ++i) ++histogram[static_cast<std::size_t>((keys[i] - low) >> shift)];
+    std::size_t d = histogram.size() - 1;
+    for (; histogram[d] < k; --d) k -= histogram[d];
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        keys[kept] = keys[i];
+        kept += static_cast<std::size_t>((keys[i] - low) >> shift) == d ? 1U : 0U;
+    }
+    return kept;
+}
+
+/// The cut behind the `k` largest of `count` keys, 0 < k <= count. Overwrites them.
 template <class Key>
 cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
+    constexpr std::size_t few = 4096;  // where nth_element is no slower than three passes
+    while (count > few) {
+        const std::size_t kept = keep_digit(keys, count, k);
+        if (kept == count) break;
+        count = kept;
+    }
     std::nth_element(keys, keys + (k - 1), keys + count, [](Key a, Key b) { return a > b; });
     const Key key = keys[k - 1];
     std::size_t above = 0;
@@ -50,6 +79,7 @@ template <class Key>
 struct bounds {
     Key low = 0;
     Key high = 0;
+    bool tied = false;         ///< several of the sample equal `low`
     std::size_t capacity = 0;  ///< more magnitudes above `low` than this are most unlikely
 };
 
@@ -72,6 +102,7 @@ std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std:
     bounds<key> result{.high = static_cast<key>(-1)};
     std::nth_element(sample, sample + low, sample + count, greater);
     result.low = sample[low];
+    result.tied = result.low == 0 || std::count(sample, sample + count, result.low) > 1;
     if (rank > spread) {
         const auto high = static_cast<std::size_t>(rank - spread);
         std::nth_element(sample, sample + high, sample + low, greater);
