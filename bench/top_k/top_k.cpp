@@ -28,19 +28,20 @@ void check(const indices& found, const indices& expected, const std::string& nam
 class comparison {
   public:
     comparison(const std::string& distribution, std::size_t n) : x_(bench::dense_input(distribution, n)), keys_(n) {
-        turns_.add("read", [this] { bench::keep(reinterpret_cast<const void*>(std::uintptr_t{bench::read_pass(x_)})); });
+        turns_.add("read",
+                   [this] { bench::keep(reinterpret_cast<const void*>(std::uintptr_t{bench::read_pass(x_)})); });
     }
 
     void global(const std::string& name, std::size_t k) {
-        add(name, k, [this, k](auto& out) { rill::kernel::top_k<float, std::uint32_t>(x_, k, out, scratch_); },
+        add(
+            name, k, [this, k](auto& out) { rill::kernel::top_k<float, std::uint32_t>(x_, k, out, scratch_); },
             [this, k](auto& out) { bench::top_k_nth_element(x_, 0, k, keys_.data(), out.data()); });
     }
 
     void of_each_bucket(const std::string& name, std::size_t k) {
-        add(name, x_.size() / bucket * k,
-            [this, k](auto& out) {
-                rill::kernel::bucket_top_k<float, std::uint32_t>(x_, bucket, k, out, scratch_);
-            },
+        add(
+            name, x_.size() / bucket * k,
+            [this, k](auto& out) { rill::kernel::bucket_top_k<float, std::uint32_t>(x_, bucket, k, out, scratch_); },
             [this, k](auto& out) { bench::bucket_top_k_nth_element(x_, bucket, k, keys_.data(), out.data()); });
     }
 

@@ -4,11 +4,133 @@
 
 #include "samples.hpp"
 
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace rill;
 using namespace rill::kernel_tests;
+
+namespace {
+
+/// Blocks of 64 floats that are random, equal, tiny, or not numbers.
+std::vector<std::vector<float>> blocks() {
+    std::vector<std::vector<float>> all;
+    for (const auto& [name, x] : samples<float>(64)) all.push_back(x);
+    using limits = std::numeric_limits<float>;
+    for (const float v : {1.5F, limits::denorm_min(), -limits::denorm_min(), limits::infinity(), limits::quiet_NaN()})
+        all.emplace_back(64, v);
+    random_sequence random(random_key{3});
+    for (const unsigned rare : {2U, 16U, 64U}) {
+        all.emplace_back(64, -0.0F);
+        for (float& v : all.back())
+            if (random.below(rare) == 0) v = random.below(2) == 0 ? limits::denorm_min() : -2.0F;
+    }
+    return all;
+}
+
+/// Bounds at and around the magnitudes of a block.
+std::vector<std::uint32_t> bounds_of(const std::vector<float>& x) {
+    std::vector<std::uint32_t> all{0, 1, 0x7F800000, 0x7FFFFFFF, 0x80000000};
+    for (std::size_t i = 0; i < x.size(); i += x.size() / 9)
+        for (std::uint32_t more : {0U, 1U}) all.push_back(kernel::magnitude(x[i]) + more);
+    return all;
+}
+
+/// Every step of a block is what its definition says, wherever it writes.
+template <class Steps>
+void check_steps(const std::vector<float>& x, std::uint32_t bound) {
+    constexpr std::uint32_t first = 0xFFFFFF00U;
+    std::uint64_t mask = 0;
+    std::vector<std::uint32_t> keys, numbers, indices, large, small;
+    for (std::uint32_t j = 0; j < 64; ++j) {
+        keys.push_back(kernel::magnitude(x[j]));
+        numbers.push_back(first + j);
+        if (keys[j] <= bound) small.push_back(keys[j]);
+        if (keys[j] < bound) continue;
+        mask |= std::uint64_t{1} << j;
+        indices.push_back(first + j);
+        large.push_back(keys[j]);
+    }
+    CHECK(Steps::mask_at_least(x.data(), bound) == mask);
+    CHECK(Steps::any_at_least(x.data(), bound) == (mask != 0));
+    std::vector<std::uint32_t> out(64), out_keys(64);
+    const auto starts_with = [](auto found, const auto& expected) {
+        found.resize(expected.size());
+        return found == expected;
+    };
+    Steps::append(mask, x.data(), first, out.data(), out_keys.data());
+    CHECK(starts_with(out, indices));
+    CHECK(starts_with(out_keys, large));
+    CHECK(Steps::keep_at_least(numbers.data(), keys.data(), bound, out.data()) == indices.size());
+    CHECK(starts_with(out, indices));
+    CHECK(Steps::keep_at_most(keys.data(), bound, out.data()) == small.size());
+    CHECK(starts_with(out, small));
+}
+
+}  // namespace
+
+TEST_CASE("steps on blocks do what they say, with and without an instruction for it") {
+    for (const auto& x : blocks())
+        for (const std::uint32_t bound : bounds_of(x)) {
+            check_steps<kernel::detail::portable_steps>(x, bound);
+            check_steps<kernel::detail::selection_steps<float, std::uint32_t>>(x, bound);
+        }
+}
+
+TEST_CASE("all steps together collect the same") {
+    for (const auto& [name, x] : samples<float>(3000))
+        for (const std::uint32_t bound : bounds_of(x))
+            for (const std::size_t most_ties : {0U, 1U, 100U, 3000U}) {
+                const auto collected = [&]<class Steps>() {
+                    kernel::select_scratch scratch;
+                    auto above = kernel::detail::room_for_candidates<float, std::uint32_t>(scratch, x.size());
+                    auto ties = kernel::detail::room_for_ties<std::uint32_t>(scratch, most_ties);
+                    kernel::detail::collect<float, std::uint32_t, Steps>(x, 5, bound, above, ties);
+                    return std::pair{std::vector(above.indices, above.indices + above.count),
+                                     std::vector(ties.indices, ties.indices + ties.count)};
+                };
+                CHECK(collected.operator()<kernel::detail::portable_steps>() ==
+                      collected.operator()<kernel::detail::selection_steps<float, std::uint32_t>>());
+            }
+}
+
+TEST_CASE_TEMPLATE("the cut of many keys is that of sorted ones", Key, std::uint32_t, std::uint64_t) {
+    constexpr std::size_t n = 4200;
+    random_sequence random(random_key{8});
+    std::vector<std::vector<Key>> inputs(4, std::vector<Key>(n, 5));  // the first: all equal
+    for (std::size_t i = 0; i < n; ++i) {
+        inputs[1][i] = static_cast<Key>(random.bits());
+        inputs[2][i] = random.bits() % 3;
+        inputs[3][i] = random.bits() % 5000 + 1000;  // in one digit, but for the next
+    }
+    inputs[3][77] = static_cast<Key>(-1);
+    for (const auto& keys : inputs) {
+        auto sorted = keys;
+        std::sort(sorted.rbegin(), sorted.rend());
+        for (const std::size_t k : {std::size_t{1}, std::size_t{2}, n / 3, n - 1, n}) {
+            auto copy = keys;
+            const auto at = kernel::detail::cut_keys(copy.data(), n, k);
+            const auto above = std::count_if(keys.begin(), keys.end(), [&](Key key) { return key > at.key; });
+            CHECK(at.key == sorted[k - 1]);
+            CHECK(at.ties == k - static_cast<std::size_t>(above));
+        }
+    }
+}
+
+TEST_CASE("entries with few different magnitudes are selected as by a full sort") {
+    constexpr std::size_t n = 20000;
+    std::vector<float> x(n);
+    random_sequence random(random_key{6});
+    for (float& v : x) v = static_cast<float>(static_cast<int>(random.below(63)) - 31);
+    kernel::select_scratch scratch;
+    for (const std::size_t k : {n / 100, n / 10, n / 2}) {
+        std::vector<std::uint32_t> found(k);
+        kernel::top_k<float, std::uint32_t>(x, k, found, scratch);
+        CHECK(found == naive_top_k<float, std::uint32_t>(x, 0, n, k));
+    }
+}
 
 TEST_CASE_TEMPLATE("top_k selects as a full sort does", Row, RILL_KERNEL_ROWS) {
     using T = typename Row::element;
@@ -16,7 +138,8 @@ TEST_CASE_TEMPLATE("top_k selects as a full sort does", Row, RILL_KERNEL_ROWS) {
     kernel::select_scratch scratch;
     for (std::size_t n : {0U, 1U, 2U, 63U, 64U, 65U, 1000U, 2047U, 2048U, 5000U, 20000U})
         for (const auto& [name, x] : samples<T>(n))
-            for (std::size_t k : {std::size_t{0}, std::size_t{1}, n / 100, n / 10, n / 2, n - n / 50, n, n + 7}) {
+            for (std::size_t k : {std::size_t{0}, std::size_t{1}, n / 100, n / 10, n / 2, n - n / 50,
+                                  n - std::min<std::size_t>(n, 1), n, n + 7}) {
                 CAPTURE(name);
                 CAPTURE(n);
                 CAPTURE(k);

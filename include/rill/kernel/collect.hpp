@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 namespace rill::inline RILL_ABI::kernel::detail {
 
@@ -42,40 +43,46 @@ struct tied {
 
 /// What selections do with blocks of 64 entries. Where a step writes entries one after the other, as many places as the
 /// block has may be overwritten.
-struct portable_steps {
+class portable_steps {
+  public:
+    template <Element T>
+    static bool any_at_least(const T* x, magnitude_key<T> bound) {
+        return detail::any_at_least<block>(x, bound);
+    }
+
     /// Bit j: whether the magnitude of x[j] reaches `bound`.
     template <Element T>
     static std::uint64_t mask_at_least(const T* x, magnitude_key<T> bound) {
-        if (!any_at_least<block>(x, bound)) return 0;
         alignas(64) std::uint8_t hits[block];  // one byte each: comparing and narrowing vectorises
         for (std::size_t j = 0; j < block; ++j) hits[j] = magnitude(x[j]) >= bound ? 1 : 0;
-        std::uint64_t mask = 0;
-        for (std::size_t j = 0; j < block; j += 8)  // the product has the lowest bit of byte i in bit 56 + i
-            mask |= ((load_little<std::uint64_t>(hits + j) * 0x0102040810204080U) >> 56) << j;
-        return mask;
+        return [&]<std::size_t... I>(std::index_sequence<I...>) {
+            return ((lowest_bits(hits + 8 * I) << (8 * I)) | ...);
+        }(std::make_index_sequence<block / 8>());
     }
 
     /// Writes the coordinates of the bits of `mask`, counted from `first`, and their magnitudes.
     template <Element T, IndexType Index>
     static void append(std::uint64_t mask, const T* x, std::size_t first, Index* indices, magnitude_key<T>* keys) {
-        constexpr std::size_t at_once = 4;  // more often than not there are no more, and the branch is foreseen
+        if (mask == ~std::uint64_t{0}) return append_all(x, first, indices, keys);
         constexpr std::uint64_t last = std::uint64_t{1} << (block - 1);
         for (; mask != 0; indices += at_once, keys += at_once)
-            for (std::size_t i = 0; i < at_once; ++i, mask &= mask - 1) {
+            unrolled([&](std::size_t i) {
                 const auto j = static_cast<std::size_t>(std::countr_zero(mask | last));
                 indices[i] = static_cast<Index>(first + j);
                 keys[i] = magnitude(x[j]);
-            }
+                mask &= mask - 1;
+            });
     }
 
     /// Writes those of 64 keys that are at most `high`, and returns their number.
     template <class Key>
     static std::size_t keep_at_most(const Key* keys, Key high, Key* to) {
         std::size_t count = 0;
-        for (std::size_t j = 0; j < block; ++j) {
-            to[count] = keys[j];
-            count += keys[j] <= high ? 1U : 0U;
-        }
+        for (std::size_t j = 0; j < block; j += at_once)
+            unrolled([&](std::size_t i) {
+                to[count] = keys[j + i];
+                count += keys[j + i] <= high ? 1U : 0U;
+            });
         return count;
     }
 
@@ -83,11 +90,32 @@ struct portable_steps {
     template <IndexType Index, class Key>
     static std::size_t keep_at_least(const Index* indices, const Key* keys, Key bound, Index* to) {
         std::size_t count = 0;
-        for (std::size_t j = 0; j < block; ++j) {
-            to[count] = indices[j];
-            count += keys[j] >= bound ? 1U : 0U;
-        }
+        for (std::size_t j = 0; j < block; j += at_once)
+            unrolled([&](std::size_t i) {
+                to[count] = indices[j + i];
+                count += keys[j + i] >= bound ? 1U : 0U;
+            });
         return count;
+    }
+
+  private:
+    static constexpr std::size_t at_once = 4;
+
+    template <Element T, IndexType Index>
+    static void append_all(const T* x, std::size_t first, Index* indices, magnitude_key<T>* keys) {
+        for (std::size_t j = 0; j < block; ++j) indices[j] = static_cast<Index>(first + j);
+        for (std::size_t j = 0; j < block; ++j) keys[j] = magnitude(x[j]);
+    }
+
+    /// Compilers unroll no loop at -O2.
+    template <class Step>
+    static void unrolled(Step&& step) {
+        [&]<std::size_t... I>(std::index_sequence<I...>) { (step(I), ...); }(std::make_index_sequence<at_once>());
+    }
+
+    /// Bit i: the lowest bit of byte i of eight. No other bit of a byte is set.
+    static std::uint64_t lowest_bits(const std::uint8_t* eight) {
+        return (load_little<std::uint64_t>(eight) * 0x0102040810204080U) >> 56;
     }
 };
 
@@ -125,7 +153,7 @@ void append_hits(std::uint64_t hits, const T* x, std::size_t first, candidates<T
 /// Collects those of 64 coordinates whose magnitudes reach `bound`.
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 void collect_reaching(const T* x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& to) {
-    if (const std::uint64_t hits = Steps::mask_at_least(x, bound)) append_hits<T, Index, Steps>(hits, x, first, to);
+    if (Steps::any_at_least(x, bound)) append_hits<T, Index, Steps>(Steps::mask_at_least(x, bound), x, first, to);
 }
 
 /// Collects those of 64 coordinates above `bound` and the first ties with it.
@@ -133,10 +161,9 @@ template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 void collect_block(const T* x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& above,
                    tied<Index>& ties) {
     if (!ties.wanted()) return collect_reaching<T, Index, Steps>(x, first, bound + 1, above);
-    const std::uint64_t reached = Steps::mask_at_least(x, bound);
-    if (reached == 0) return;
+    if (!Steps::any_at_least(x, bound)) return;
     const std::uint64_t larger = Steps::mask_at_least(x, bound + 1);
-    append_ties(reached & ~larger, first, ties);
+    append_ties(Steps::mask_at_least(x, bound) & ~larger, first, ties);
     append_hits<T, Index, Steps>(larger, x, first, above);
 }
 

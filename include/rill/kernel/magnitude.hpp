@@ -9,6 +9,7 @@
 #include <rill/kernel/loop.hpp>
 #include <rill/kernel/tasks.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -45,10 +46,9 @@ namespace detail {
 /// Whether any of `Count` magnitudes reaches `bound`.
 template <std::size_t Count, Element T>
 bool any_at_least(const T* x, magnitude_key<T> bound) {
-    using key = magnitude_key<T>;
-    key found = 0;
-    for (std::size_t j = 0; j < Count; ++j) found |= magnitude(x[j]) >= bound ? key{1} : key{0};
-    return found != 0;
+    magnitude_key<T> most = 0;
+    for (std::size_t j = 0; j < Count; ++j) most = std::max(most, magnitude(x[j]));
+    return most >= bound;
 }
 
 /// The first coordinate whose magnitude reaches `bound`, or `x.size()`.

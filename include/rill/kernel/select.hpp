@@ -56,17 +56,29 @@ tied<Index> room_for_ties(select_scratch& scratch, std::size_t capacity) {
     return {.indices = room<Index>(scratch.ties, capacity + block), .capacity = capacity};
 }
 
-template <Element T, IndexType Index>
-bool has_nan(const candidates<T, Index>& above) {
-    bool found = false;
+/// Keys among which the cut is, and the largest of those that were looked at.
+template <class Key>
+struct middle_keys {
+    Key* keys = nullptr;
+    std::size_t count = 0;
+    Key largest = 0;
+};
+
+/// The keys of candidates that are at most `high`. The rest is above the cut, if the sample did not mislead.
+template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
+middle_keys<magnitude_key<T>> gather_middle(const candidates<T, Index>& above, magnitude_key<T> high,
+                                            select_scratch& scratch) {
+    middle_keys<magnitude_key<T>> middle{room<magnitude_key<T>>(scratch.middle, above.capacity + block)};
     std::size_t i = 0;
     for (; i + block <= above.count; i += block) {
-        std::uint32_t some = 0;
-        for (std::size_t j = 0; j < block; ++j) some |= above.keys[i + j] > largest_magnitude<T> ? 1U : 0U;
-        found |= some != 0;
+        for (std::size_t j = 0; j < block; ++j) middle.largest = std::max(middle.largest, above.keys[i + j]);
+        middle.count += Steps::keep_at_most(above.keys + i, high, middle.keys + middle.count);
     }
-    for (; i < above.count; ++i) found |= above.keys[i] > largest_magnitude<T>;
-    return found;
+    for (; i < above.count; ++i) {
+        middle.largest = std::max(middle.largest, above.keys[i]);
+        if (above.keys[i] <= high) middle.keys[middle.count++] = above.keys[i];
+    }
+    return middle;
 }
 
 /// Writes the coordinates that a cut selects; they are known to be `k`.
@@ -76,23 +88,19 @@ void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at,
     auto above = room_for_candidates<T, Index>(scratch, k);
     auto ties = room_for_ties<Index>(scratch, at.ties);
     collect(x, first, at.key, above, ties);
-    if (at.key > largest_magnitude<T> || has_nan(above)) refuse_nan(x, first);
+    const auto largest = above.count > 0 ? range_of(above.keys, above.count).second : at.key;
+    if (largest > largest_magnitude<T>) refuse_nan(x, first);
     std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + ties.count, out);
 }
 
-/// The cut behind the `k` largest candidates; only those up to `high` take part in the search.
-template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
-cut<magnitude_key<T>> cut_candidates(const candidates<T, Index>& above, std::size_t k, magnitude_key<T> high,
-                                     select_scratch& scratch) {
-    auto* middle = room<magnitude_key<T>>(scratch.middle, above.capacity + block);
-    std::size_t count = 0, i = 0;
-    for (; i + block <= above.count; i += block) count += Steps::keep_at_most(above.keys + i, high, middle + count);
-    for (; i < above.count; ++i)
-        if (above.keys[i] <= high) middle[count++] = above.keys[i];
-    const std::size_t sure = above.count - count;
-    if (sure < k) return cut_keys(middle, count, k - sure);
-    std::copy_n(above.keys, above.count, middle);
-    return cut_keys(middle, above.count, k);
+/// The cut behind the `k` largest candidates.
+template <Element T, IndexType Index>
+cut<magnitude_key<T>> cut_candidates(const candidates<T, Index>& above, middle_keys<magnitude_key<T>> middle,
+                                     std::size_t k) {
+    const std::size_t sure = above.count - middle.count;
+    if (sure < k) return cut_keys(middle.keys, middle.count, k - sure);
+    std::copy_n(above.keys, above.count, middle.keys);
+    return cut_keys(middle.keys, above.count, k);
 }
 
 /// How many candidates lie up to the last tie that the cut selects.
@@ -133,11 +141,12 @@ bool select_by_sample(std::span<const T> x, std::size_t first, std::size_t k, In
     if (!guess) return false;
     auto above = room_for_candidates<T, Index>(scratch, std::max(guess->capacity, k));
     auto ties = room_for_ties<Index>(scratch, k);
-    if (!guess->tied) ties.capacity = 0;
-    if (!collect(x, first, guess->tied ? guess->low : guess->low - 1, above, ties)) return false;
-    if (guess->low > largest_magnitude<T> || has_nan(above)) refuse_nan(x, first);
+    ties.capacity = guess->ties;
+    if (!collect(x, first, guess->ties > 0 ? guess->low : guess->low - 1, above, ties)) return false;
+    const auto middle = gather_middle(above, guess->high, scratch);
+    if (guess->low > largest_magnitude<T> || middle.largest > largest_magnitude<T>) refuse_nan(x, first);
     if (above.count >= k) {
-        emit_candidates(above, cut_candidates(above, k, guess->high, scratch), k, out);
+        emit_candidates(above, cut_candidates(above, middle, k), k, out);
         return true;
     }
     if (above.count + ties.count < k) return false;

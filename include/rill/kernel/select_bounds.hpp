@@ -4,6 +4,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/loop.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/kernel/scratch.hpp>
 
@@ -12,8 +13,10 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace rill::inline RILL_ABI::kernel {
@@ -37,14 +40,29 @@ struct cut {
     std::size_t ties = 0;
 };
 
+/// The least and the largest of `count` keys, count > 0.
+template <class Key>
+std::pair<Key, Key> range_of(const Key* keys, std::size_t count) {
+    Key low = keys[0], high = keys[0];
+    std::size_t i = 0;
+    for (; i + block <= count; i += block) {
+        for (std::size_t j = 0; j < block; ++j) low = std::min(low, keys[i + j]);
+        for (std::size_t j = 0; j < block; ++j) high = std::max(high, keys[i + j]);
+    }
+    for (; i < count; ++i) {
+        low = std::min(low, keys[i]);
+        high = std::max(high, keys[i]);
+    }
+    return {low, high};
+}
+
 /// Keeps those of `count` keys that share a digit with the k-th largest of them, of the 2048 into which their range is
 /// divided, and takes those above from `k`. Returns how many are kept; all of them where all are equal.
 template <class Key>
 std::size_t keep_digit(Key* keys, std::size_t count, std::size_t& k) {
     constexpr int digit = 11;
-    const auto [least, most] = std::minmax_element(keys, keys + count);
-    const Key low = *least;
-    const int width = static_cast<int>(std::bit_width(static_cast<Key>(*most - low)));
+    const auto [low, high] = range_of(keys, count);
+    const int width = static_cast<int>(std::bit_width(static_cast<Key>(high - low)));
     const int shift = std::max(width - digit, 0);
     std::array<std::size_t, 1U << digit> histogram{};
     for (std::size_t i = 0; i < count; ++i) ++histogram[static_cast<std::size_t>((keys[i] - low) >> shift)];
@@ -79,8 +97,8 @@ template <class Key>
 struct bounds {
     Key low = 0;
     Key high = 0;
-    bool tied = false;         ///< several of the sample equal `low`
     std::size_t capacity = 0;  ///< more magnitudes above `low` than this are most unlikely
+    std::size_t ties = 0;      ///< of those that equal `low`, this many are enough; none where few do
 };
 
 /// Bounds from a random sample; none when k is so close to n that they would exclude nothing.
@@ -96,13 +114,15 @@ std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std:
 
     key* sample = room<key>(scratch.middle, count);
     random_sequence random(random_key{0x73656C656374U});
-    for (std::size_t i = 0; i < count; ++i) sample[i] = magnitude(x[static_cast<std::size_t>(random.below(n))]);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t at = n >> 32 == 0 ? (random.bits() * std::uint64_t{n}) >> 32 : random.below(n);
+        sample[i] = magnitude(x[static_cast<std::size_t>(at)]);
+    }
 
     const auto greater = [](key a, key b) { return a > b; };
     bounds<key> result{.high = static_cast<key>(-1)};
     std::nth_element(sample, sample + low, sample + count, greater);
     result.low = sample[low];
-    result.tied = result.low == 0 || std::count(sample, sample + count, result.low) > 1;
     if (rank > spread) {
         const auto high = static_cast<std::size_t>(rank - spread);
         std::nth_element(sample, sample + high, sample + low, greater);
@@ -110,6 +130,12 @@ std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std:
     }
     const double most =
         (static_cast<double>(low) + 4 * std::sqrt(static_cast<double>(low)) + 8) / static_cast<double>(count);
+    if (result.low == 0 || std::count(sample, sample + count, result.low) > 1) {
+        const auto above =
+            static_cast<double>(std::count_if(sample, sample + low, [&](key m) { return m > result.low; }));
+        const double least = (above - 4 * std::sqrt(above)) / static_cast<double>(count) * static_cast<double>(n);
+        result.ties = k - std::min(k, least > 0 ? static_cast<std::size_t>(least) : 0);
+    }
     result.capacity = most < 1 ? static_cast<std::size_t>(most * static_cast<double>(n)) : n;
     return result;
 }

@@ -1,21 +1,23 @@
-// Compaction of 32-bit lanes with AVX-512. A register is compressed and stored whole, and what lies behind the result is
-// overwritten: compressing straight to memory is microcoded on Zen 4.
+// Compaction of 32-bit lanes with AVX-512. A register is compressed and stored whole, and what lies behind the result
+// is overwritten: compressing straight to memory is microcoded on Zen 4.
 #pragma once
 
 #include <rill/core/config.hpp>
 
 #if defined(RILL_DETAIL_AVX512)
 
+#include <immintrin.h>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <immintrin.h>
 
 namespace rill::inline RILL_ABI::kernel::detail {
 
 /// As `portable_steps`, for floats under 32-bit coordinates.
 class avx512_steps {
   public:
+    static bool any_at_least(const float* x, std::uint32_t bound) { return mask_at_least(x, bound) != 0; }
+
     static std::uint64_t mask_at_least(const float* x, std::uint32_t bound) {
         const __m512i limit = _mm512_set1_epi32(static_cast<int>(bound));
         std::uint64_t mask = 0;
