@@ -65,13 +65,16 @@ class portable_steps {
     static void append(std::uint64_t mask, const T* x, std::size_t first, Index* indices, magnitude_key<T>* keys) {
         if (mask == ~std::uint64_t{0}) return append_all(x, first, indices, keys);
         constexpr std::uint64_t last = std::uint64_t{1} << (block - 1);
-        for (; mask != 0; indices += at_once, keys += at_once)
+        while (mask != 0) {
             unrolled([&](std::size_t i) {
                 const auto j = static_cast<std::size_t>(std::countr_zero(mask | last));
                 indices[i] = static_cast<Index>(first + j);
                 keys[i] = magnitude(x[j]);
                 mask &= mask - 1;
             });
+            indices += at_once;
+            keys += at_once;
+        }
     }
 
     /// Writes those of 64 keys that are at most `high`, and returns their number.
@@ -99,6 +102,7 @@ class portable_steps {
     }
 
   private:
+    /// For 8 at once, 1 % of 16M floats take 1.1 times as long, and 10 % no less.
     static constexpr std::size_t at_once = 4;
 
     template <Element T, IndexType Index>
