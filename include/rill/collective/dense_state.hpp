@@ -131,6 +131,7 @@ class dense_state {
         const std::span<T> values = writable(place::output, parts);
         if constexpr (!Fold::finish_is_trivial) {
             call_->await_readers(std::as_bytes(values));
+            [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
             fold_.finish(values, total(parts.first).weight);
         }
         return values;
