@@ -42,6 +42,7 @@
 #include <rill/kernel/index_coding.hpp>
 #include <rill/kernel/index_elias_fano.hpp>
 #include <rill/kernel/index_gaps.hpp>
+#include <rill/kernel/index_huffman.hpp>
 #include <rill/kernel/index_raw.hpp>
 #include <rill/kernel/mask.hpp>
 #include <rill/kernel/merge.hpp>

@@ -42,8 +42,9 @@ TEST_CASE("the frame of a stream has the bytes that are written") {
     for (const std::size_t count : {0U, 1U, 129U, 5000U}) {
         const sample some(count, 60'000);
         for (const value_coding values : all_values) {
-            for (const index_coding indices : {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap,
-                                               index_coding::elias_fano, index_coding::smallest}) {
+            for (const index_coding indices :
+                 {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap, index_coding::elias_fano,
+                  index_coding::huffman, index_coding::smallest}) {
                 const coding codes{values, indices, 100};
                 CHECK(cost::frame_bytes(some.view(), codes) == written(some.view(), codes));
             }
@@ -54,7 +55,7 @@ TEST_CASE("the frame of a stream has the bytes that are written") {
     }
 }
 
-TEST_CASE("by the number of entries alone: exact but for gaps, which are those of random coordinates") {
+TEST_CASE("by the number of entries alone: exact but for gaps and Huffman's code, of random coordinates") {
     for (const std::size_t count : {0U, 3U, 700U, 20'000U}) {
         const sample some(count, 150'000);
         const segment range{0, 150'000};
@@ -64,7 +65,7 @@ TEST_CASE("by the number of entries alone: exact but for gaps, which are those o
                 CHECK(cost::sparse_frame_bytes<float, std::uint32_t>(count, range, codes) ==
                       written(some.view(), codes));
             }
-        for (const index_coding indices : {index_coding::packed_gaps, index_coding::smallest}) {
+        for (const index_coding indices : {index_coding::packed_gaps, index_coding::huffman, index_coding::smallest}) {
             const auto expected =
                 static_cast<double>(cost::sparse_frame_bytes<float, std::uint32_t>(count, range, {.indices = indices}));
             CHECK(expected ==

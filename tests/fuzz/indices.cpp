@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -92,6 +94,45 @@ found read_elias_fano(byte_view bytes, std::size_t count, segment universe) {
     return indices;
 }
 
+std::uint64_t number_at(byte_view bytes, std::size_t at) {
+    std::uint64_t number = 0;
+    for (std::size_t b = 0; b < 8; ++b) number |= std::to_integer<std::uint64_t>(bytes[at + b]) << (8 * b);
+    return number;
+}
+
+found read_huffman(byte_view bytes, std::size_t count, segment universe) {
+    if (count == 0) return bytes.empty() ? found(std::in_place) : std::nullopt;
+    const std::size_t size = universe.size() / 8 + (universe.size() % 8 != 0 ? 1 : 0);
+    if (bytes.size() < 24 || size / 8 > bytes.size()) return std::nullopt;
+    byte_view streams[4], rest = bytes.subspan(24);
+    for (std::size_t s = 0; s < 4; ++s) {
+        const std::uint64_t length = s < 3 ? number_at(bytes, 8 * s) : rest.size();
+        if (length > rest.size()) return std::nullopt;
+        streams[s] = rest.first(static_cast<std::size_t>(length));
+        rest = rest.subspan(static_cast<std::size_t>(length));
+    }
+    const kernel::detail::byte_code code(count, universe.size());
+    std::map<std::pair<unsigned, unsigned>, std::byte> bytes_of;  // by bits and code
+    for (unsigned b = 0; b < 256; ++b) bytes_of[{code.length(std::byte(b)), code.code(std::byte(b))}] = std::byte(b);
+    buffer bitmap(size);
+    std::size_t used[4] = {};
+    for (std::size_t b = 0; b < size; ++b) {
+        unsigned word = 0;
+        auto at = bytes_of.end();
+        for (unsigned bits = 0; at == bytes_of.end(); at = bytes_of.find({bits, word})) {
+            if (used[b % 4] == 8 * streams[b % 4].size()) return std::nullopt;
+            word |= static_cast<unsigned>(bit_of(streams[b % 4], used[b % 4]++)) << bits++;
+        }
+        bitmap[b] = at->second;
+    }
+    for (std::size_t s = 0; s < 4; ++s) {
+        if (streams[s].size() != (used[s] + 7) / 8) return std::nullopt;
+        for (std::size_t bit = used[s]; bit < 8 * streams[s].size(); ++bit)
+            if (bit_of(streams[s], bit)) return std::nullopt;
+    }
+    return read_bitmap(bitmap, universe);
+}
+
 bool is_sound(const std::vector<std::uint64_t>& indices, std::size_t count, segment universe) {
     if (indices.size() != count) return false;
     for (std::size_t i = 0; i < count; ++i)
@@ -107,6 +148,7 @@ found expected(index_coding coding, byte_view bytes, std::size_t count, segment 
     if (coding == index_coding::bitmap) read = read_bitmap(bytes, universe);
     if (coding == index_coding::packed_gaps) read = read_gaps<Index>(bytes, count, universe);
     if (coding == index_coding::elias_fano) read = read_elias_fano(bytes, count, universe);
+    if (coding == index_coding::huffman) read = read_huffman(bytes, count, universe);
     return read && is_sound(*read, count, universe) ? read : std::nullopt;
 }
 
@@ -139,11 +181,12 @@ void check_encoders(index_coding source, byte_view bytes, const aligned_vector<I
     constexpr std::size_t widest_bitmap = 1 << 16;
     const index_coding smallest = kernel::smallest_index_coding(std::span<const Index>(indices), universe);
     const std::size_t least = kernel::encoded_index_bytes(smallest, std::span<const Index>(indices), universe);
-    for (const index_coding coding :
-         {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap, index_coding::elias_fano}) {
+    for (const index_coding coding : {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap,
+                                      index_coding::elias_fano, index_coding::huffman}) {
         RILL_FUZZ_REQUIRE(kernel::encoded_index_bytes(coding, std::span<const Index>(indices), universe) >= least,
                           "no coding below the smallest");
-        if (coding == index_coding::bitmap && universe.size() > widest_bitmap) continue;
+        const bool is_wide = coding == index_coding::bitmap || coding == index_coding::huffman;
+        if (is_wide && universe.size() > widest_bitmap) continue;
         const buffer again = encoded(coding, indices, universe);
         RILL_FUZZ_REQUIRE(decoded<Index>(coding, again, indices.size(), universe) == indices, "indices as written");
         if (coding != source) continue;

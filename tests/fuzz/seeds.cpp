@@ -31,8 +31,8 @@ constexpr value_coding value_codings[] = {value_coding::raw, value_coding::bf16,
                                           value_coding::qsgd4, value_coding::qsgd8};
 constexpr const char* value_names[] = {"raw", "bf16", "qsgd2", "qsgd4", "qsgd8"};
 constexpr index_coding index_codings[] = {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap,
-                                          index_coding::elias_fano};
-constexpr const char* index_names[] = {"raw", "gaps", "bitmap", "elias-fano"};
+                                          index_coding::elias_fano, index_coding::huffman};
+constexpr const char* index_names[] = {"raw", "gaps", "bitmap", "elias-fano", "huffman"};
 
 /// An input under construction.
 class seed {
@@ -183,7 +183,7 @@ void value_seeds(const folder& to, const std::string& name) {
 void stream_seeds(const folder& to) {
     for (unsigned type = 0; type < 6; ++type)
         for (unsigned v = 0; v < 5; ++v)
-            for (unsigned i = 0; i < 5; ++i) {
+            for (unsigned i = 0; i < 6; ++i) {
                 seed made;
                 made.byte(type).byte(0).byte(v).byte(i).byte(15);  // one frame; its codings
                 made.number(std::uint16_t{300}).byte(0).byte(9);   // the range

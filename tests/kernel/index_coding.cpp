@@ -4,6 +4,8 @@
 
 #include "sparse_samples.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +16,13 @@ using namespace rill::kernel_tests;
 namespace {
 
 constexpr rill::index_coding codings[] = {rill::index_coding::raw, rill::index_coding::packed_gaps,
-                                          rill::index_coding::bitmap, rill::index_coding::elias_fano};
+                                          rill::index_coding::bitmap, rill::index_coding::elias_fano,
+                                          rill::index_coding::huffman};
+
+/// Whether it takes as long as the universe has coordinates.
+constexpr bool is_wide(rill::index_coding coding) {
+    return coding == rill::index_coding::bitmap || coding == rill::index_coding::huffman;
+}
 
 template <class Index>
 std::vector<std::byte> encoded(rill::index_coding coding, const std::vector<Index>& indices, segment universe) {
@@ -68,7 +76,7 @@ TEST_CASE_TEMPLATE("indices survive every coding", Index, std::uint32_t, std::ui
                                .indices;
             if (universe.size() > 1000000) indices.push_back(static_cast<Index>(universe.end - 1));
             for (const auto coding : codings) {
-                if (coding == rill::index_coding::bitmap && universe.size() > 1000000) continue;
+                if (is_wide(coding) && universe.size() > 1000000) continue;
                 const auto bytes = encoded(coding, indices, universe);
                 CHECK(decoded<Index>(coding, bytes, indices.size(), universe) == indices);
             }
@@ -130,6 +138,39 @@ TEST_CASE_TEMPLATE("every machine decodes Elias-Fano alike", Index, std::uint32_
     CHECK(accepted < 590);
 }
 
+TEST_CASE("the code of a bitmap's bytes is complete, and shorter for likelier bytes") {
+    struct {
+        std::size_t count, size;
+        std::uint64_t golden;
+    } cases[] = {{1, 1, 0x8F7DE6D2D29793B1},
+                 {1, 18446744073709551615U, 0xA46A9F5C29D0C8D1},
+                 {7, 100, 0x65183DCE6FBF770B},
+                 {1, 4, 0xC4C278709CCBF821},
+                 {500, 1000, 0x901A3B63F2D73023},
+                 {900, 1000, 0xED51394A36FCD7DD},
+                 {3458764513820540928U, 17293822569102704640U, 0x719122FB557AF7C9},
+                 {5, 27, 0x719122FB557AF7C9}};
+    for (const auto& [count, size, golden] : cases) {
+        const kernel::detail::byte_code code(count, size);
+        std::uint64_t hash = 0, taken = 0;
+        std::vector<unsigned> owners(4096, 0);
+        bool is_ordered = true;
+        for (unsigned byte = 0; byte < 256; ++byte) {
+            const unsigned bits = code.length(std::byte(byte)), first = code.code(std::byte(byte));
+            hash = mix64(hash, bits, first);
+            for (unsigned next = first; next < 4096; next += 1U << bits) ++owners[next], ++taken;
+            const int more = count <= size - count ? 1 : -1;
+            for (unsigned other = 0; other < 256; ++other)
+                if ((std::popcount(other) - std::popcount(byte)) * more > 0 && code.length(std::byte(other)) < bits)
+                    is_ordered = false;
+        }
+        CHECK(is_ordered);
+        CHECK(taken == 4096);
+        CHECK(*std::max_element(owners.begin(), owners.end()) == 1);
+        CHECK(hash == golden);
+    }
+}
+
 TEST_CASE("golden bytes of index codings") {
     const std::vector<std::uint32_t> indices{10, 11, 14, 30, 33};
     const segment universe{8, 35};
@@ -144,6 +185,10 @@ TEST_CASE("golden bytes of index codings") {
     CHECK(hex(encoded(rill::index_coding::elias_fano, indices, universe)) == "ca018b02");
     CHECK(hex(encoded(rill::index_coding::elias_fano, high, {0, ~std::size_t{0}})) == "000000000001000001");
     CHECK(hex(encoded(rill::index_coding::elias_fano, std::vector<std::uint32_t>{1, 2, 4}, {0, 5})) == "16");
+
+    // The streams of the bytes 4c, 00 and 40 have 2, 1 and 1 bytes; that of 02 has the rest.
+    CHECK(hex(encoded(rill::index_coding::huffman, indices, universe)) ==
+          "020000000000000001000000000000000100000000000000870100110a");
 }
 
 TEST_CASE("full gaps cost no bits, and the smallest coding is found") {
@@ -155,6 +200,8 @@ TEST_CASE("full gaps cost no bits, and the smallest coding is found") {
     CHECK(kernel::smallest_index_coding<std::uint32_t>(few, {0, 100000}) == rill::index_coding::elias_fano);
     const auto half = random_sparse<float, std::uint32_t>(1, 0, 1000, 0.5F);
     CHECK(kernel::smallest_index_coding<std::uint32_t>(half.indices, {0, 1000}) == rill::index_coding::bitmap);
+    const auto quarter = random_sparse<float, std::uint32_t>(1, 0, 20000, 0.25F);
+    CHECK(kernel::smallest_index_coding<std::uint32_t>(quarter.indices, {0, 20000}) == rill::index_coding::huffman);
     const std::vector<std::uint32_t> last{0xFFFFFFFF};
     CHECK(kernel::smallest_index_coding<std::uint32_t>(last, {0, std::size_t{1} << 32}) == rill::index_coding::raw);
 }
@@ -188,9 +235,9 @@ TEST_CASE("random bytes decode to valid indices or throw") {
     for (int round = 0; round < 20000; ++round) {
         std::vector<std::byte> bytes(random.below(40));
         for (auto& b : bytes) b = static_cast<std::byte>(random.below(random.below(2) == 0 ? 256 : 9));
-        const auto coding = codings[random.below(4)];
+        const auto coding = codings[random.below(5)];
         const std::size_t end = random.below(2) == 0 ? 64 : ~std::size_t{0};
-        if (coding == rill::index_coding::bitmap && end > 64) continue;
+        if (is_wide(coding) && end > 64) continue;
         decodes_or_throws<std::uint64_t>(coding, bytes, random.below(200), {0, end});
     }
 }
@@ -236,5 +283,25 @@ TEST_CASE("errors say what is wrong") {
     CHECK_THROWS_WITH(decode(elias_fano, {7, 3}, 2),
                       "rill: Elias-Fano indices: number 1 is 2, expected one of [4, 12)");
     CHECK_THROWS_WITH(decode(elias_fano, {12, 9}, 2), "rill: Elias-Fano indices: number 1 lies behind the universe");
+    const auto huffman_bytes = [](std::vector<unsigned> lengths, std::vector<unsigned> content) {
+        std::vector<unsigned> bytes(24, 0);
+        for (std::size_t s = 0; s < 3; ++s) bytes[8 * s] = lengths[s];
+        bytes.insert(bytes.end(), content.begin(), content.end());
+        return bytes;
+    };
+    // The code of the byte 00 is the bit 0.
+    CHECK_THROWS_WITH(decode(huffman, {0, 0, 0}, 1),
+                      "rill: Huffman-coded indices: 3 bytes cannot hold 1 of 12 coordinates");
+    CHECK_THROWS_WITH(decode(huffman, huffman_bytes({1, 2, 0}, {0, 0}), 1),
+                      "rill: Huffman-coded indices: stream 1 of 2 bytes, of which 1 are left");
+    CHECK_THROWS_WITH(decode(huffman, huffman_bytes({1, 1, 1}, {0, 0, 0}), 1),
+                      "rill: Huffman-coded indices: stream 2 has 1 bytes, and 0 bits are read");
+    CHECK_THROWS_WITH(decode(huffman, huffman_bytes({1, 1, 0}, {0, 2}), 1),
+                      "rill: Huffman-coded indices: a bit behind stream 1 is set");
+    CHECK_THROWS_WITH(decode(huffman, huffman_bytes({1, 1, 0}, {0, 0}), 1),
+                      "rill: Huffman-coded indices: 0 bits are set, expected 1");
+    const unsigned beyond = kernel::detail::byte_code(1, 12).code(std::byte{0x10});  // coordinate 12
+    CHECK_THROWS_WITH(decode(huffman, huffman_bytes({1, 1, 0}, {0, beyond}), 1),
+                      "rill: Huffman-coded indices: a bit behind the last coordinate is set");
     CHECK_THROWS_WITH(decode(static_cast<rill::index_coding>(9), {}, 0), "rill: number 9 is no coding of indices");
 }

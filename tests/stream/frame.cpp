@@ -16,8 +16,8 @@ namespace {
 
 constexpr value_coding value_codings[] = {value_coding::raw, value_coding::bf16, value_coding::qsgd2,
                                           value_coding::qsgd4, value_coding::qsgd8};
-constexpr index_coding index_codings[] = {index_coding::raw, index_coding::packed_gaps, index_coding::bitmap,
-                                          index_coding::elias_fano, index_coding::smallest};
+constexpr index_coding index_codings[] = {index_coding::raw,        index_coding::packed_gaps, index_coding::bitmap,
+                                          index_coding::elias_fano, index_coding::huffman,     index_coding::smallest};
 
 /// The largest error of one value: of bfloat16 half a unit of 8 bits, of QSGD a level.
 template <class T>

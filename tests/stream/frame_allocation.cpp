@@ -52,7 +52,7 @@ void check_headers() {
     std::size_t tried = 0;
     for (const value_coding values : {value_coding::raw, value_coding::bf16, value_coding::qsgd2, value_coding::qsgd8})
         for (const index_coding indices : {index_coding::dense, index_coding::raw, index_coding::packed_gaps,
-                                           index_coding::bitmap, index_coding::elias_fano})
+                                           index_coding::bitmap, index_coding::elias_fano, index_coding::huffman})
             for (const std::uint32_t bucket : {1U, 1024U, 0xFFFFFFFFU})
                 for (const std::uint64_t count : counts)
                     for (const std::uint64_t length :

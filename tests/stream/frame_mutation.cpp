@@ -97,6 +97,8 @@ TEST_CASE("mutations of coded frames") {
         coded_sample<float, std::uint32_t>({0, 100}, 0.3F, {.values = qsgd2, .indices = index_coding::raw}));
     check_mutations<float, std::uint64_t>(
         coded_sample<float, std::uint64_t>({3, 180}, 0.1F, {.indices = index_coding::elias_fano}));
+    check_mutations<float, std::uint32_t>(
+        coded_sample<float, std::uint32_t>({3, 90}, 0.2F, {.values = qsgd2, .indices = index_coding::huffman}));
     check_mutations<double, std::uint32_t>(
         coded_sample<double, std::uint32_t>({0, 50}, 1, {.values = qsgd8, .bucket = 20}));
 }

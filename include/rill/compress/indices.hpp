@@ -34,6 +34,13 @@ struct elias_fano {
     friend constexpr bool operator==(elias_fano, elias_fano) = default;
 };
 
+/// A bitmap whose bytes are coded by Huffman: near the entropy of indices at random from a density of a tenth on.
+struct huffman_bitmap {
+    static constexpr const char* name = "huffman_bitmap";
+    static constexpr index_coding coding = index_coding::huffman;
+    friend constexpr bool operator==(huffman_bitmap, huffman_bitmap) = default;
+};
+
 /// For each message the smallest of the others.
 struct smallest {
     static constexpr const char* name = "smallest";

@@ -18,6 +18,7 @@ enum class index_coding : std::uint8_t {
     packed_gaps = 2,
     bitmap = 3,
     elias_fano = 4,
+    huffman = 5,
     smallest = 255
 };
 

@@ -10,6 +10,7 @@
 #include <rill/core/types.hpp>
 #include <rill/kernel/index_coding.hpp>
 #include <rill/kernel/index_elias_fano.hpp>
+#include <rill/kernel/index_huffman.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/payload.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -30,8 +31,8 @@ std::uint64_t dense_frame_bytes(std::size_t count, const coding& codes = {}) {
     return wire::header_bytes + rill::detail::value_length<T>(codes, count);
 }
 
-/// The bytes of the frame of a stream, header included: exactly those that `coded_frame` writes. Packed gaps cost a
-/// pass over the indices.
+/// The bytes of the frame of a stream, header included: exactly those that `coded_frame` writes. Packed gaps and
+/// Huffman's coding cost a pass over the indices.
 template <Element T, IndexType Index>
 std::uint64_t frame_bytes(const stream_view<T, Index>& view, const coding& codes = {}) {
     const coding resolved = rill::detail::resolve(codes, view);
@@ -80,7 +81,8 @@ std::uint64_t expected_gap_bytes(std::size_t count, std::size_t size) {
 }  // namespace detail
 
 /// The bytes of a frame of `count` of the coordinates of `range`, header included, where only their number is known.
-/// Exact but for packed gaps (and `smallest` where it chooses them), whose length is that of coordinates at random.
+/// Exact but for packed gaps and Huffman's coding (and `smallest` where it chooses them), whose length is that of
+/// coordinates at random.
 template <Element T, IndexType Index>
 std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding& codes = {}) {
     RILL_EXPECTS(count <= range.size(), "cost::sparse_frame_bytes: more entries than coordinates");
@@ -91,9 +93,11 @@ std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding&
     if (codes.indices == index_coding::bitmap) return values + bits;
     const std::uint64_t parts = kernel::elias_fano::size_of(count, range);
     if (codes.indices == index_coding::elias_fano) return values + parts;
+    const auto huffman = static_cast<std::uint64_t>(std::llround(kernel::huffman_bitmap::expected_size(count, range)));
+    if (codes.indices == index_coding::huffman) return values + huffman;
     const std::uint64_t gaps = detail::expected_gap_bytes<Index>(count, range.size());
     if (codes.indices == index_coding::packed_gaps) return values + gaps;
-    return values + std::min({raw, std::uint64_t{bits}, parts, gaps});
+    return values + std::min({raw, std::uint64_t{bits}, parts, huffman, gaps});
 }
 
 }  // namespace rill::inline RILL_ABI::cost

@@ -54,11 +54,12 @@ struct index_bitmap {
     static void decode(byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
         detail::expect_decodable<Index>(count, universe, out.size());
         check_count<Index>(bytes, count, universe);
-        std::size_t at = 0;
-        for (std::size_t i = 0; i < bytes.size(); i += 8)
-            for (std::uint64_t rest = detail::word_at(bytes, i); rest != 0; rest &= rest - 1)
-                out[at++] =
-                    static_cast<Index>(universe.begin + i * 8 + static_cast<std::size_t>(std::countr_zero(rest)));
+        std::size_t done = 0;
+        for (std::size_t i = 0; i < bytes.size(); i += 8) {
+            const std::uint64_t word = detail::word_at(bytes, i);
+            detail::place_some(word, static_cast<Index>(universe.begin + 8 * i), out.data() + done, count - done);
+            done += static_cast<std::size_t>(std::popcount(word));
+        }
     }
 
   private:

@@ -96,7 +96,7 @@ inline void require(bool holds, const char* what) {
 }
 
 constexpr bool is_known(value_coding coding) { return coding <= value_coding::bf16 || is_qsgd(coding); }
-constexpr bool is_known(index_coding coding) { return coding <= index_coding::elias_fano; }
+constexpr bool is_known(index_coding coding) { return coding <= index_coding::huffman; }
 
 inline std::size_t element_bytes(element_type type) {
     return type == element_type::float32 || type == element_type::int32 ? 4 : 8;

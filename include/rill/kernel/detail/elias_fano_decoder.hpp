@@ -50,10 +50,7 @@ struct native_elias_fano {
 
     template <class Word>
     static std::size_t place(std::uint64_t word, Word base, Word* out) {
-        if constexpr (sizeof(Word) == 4)
-            return place_bits_avx512(word, base, out);
-        else
-            return place_bits(word, base, out);
+        return place_bits_native(word, base, out);
     }
 };
 #else

@@ -3,6 +3,7 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
+#include <rill/kernel/detail/set_bits_avx512.hpp>
 #include <rill/kernel/little_endian.hpp>
 
 #include <array>
@@ -62,6 +63,27 @@ std::size_t place_bits(std::uint64_t word, Place base, Place* out) {
         count += static_cast<std::size_t>(std::popcount(byte));
     }
     return count;
+}
+
+/// The same as fast as this machine can.
+template <class Place>
+std::size_t place_bits_native(std::uint64_t word, Place base, Place* out) {
+#if defined(RILL_DETAIL_AVX512)
+    if constexpr (sizeof(Place) == 4) return place_bits_avx512(word, base, out);
+#endif
+    return place_bits(word, base, out);
+}
+
+/// The first `room` of them, where `out` ends behind these.
+template <class Place>
+void place_some(std::uint64_t word, Place base, Place* out, std::size_t room) {
+    if (word == 0) return;
+    if (room >= 64 + place_slack) {
+        place_bits_native(word, base, out);
+        return;
+    }
+    for (std::size_t i = 0; word != 0 && i < room; word &= word - 1)
+        out[i++] = static_cast<Place>(base + static_cast<Place>(std::countr_zero(word)));
 }
 
 }  // namespace rill::inline RILL_ABI::kernel::detail

@@ -1,0 +1,239 @@
+// Indices as a bitmap whose bytes are coded by Huffman, in four streams.
+//
+// The bytes of the bitmap (index_bitmap.hpp) in the code that `byte_code` makes of their number and the universe's
+// size: canonical, shorter codes for bytes with fewer set bits (with more, if more than half of all are set), then by
+// value. Byte b goes to stream b % 4, its code from the first bit to the last into the lowest free bits; streams are
+// filled up with zero bits. First come the lengths in bytes of the first three streams, 8 bytes each, then the streams.
+// No index: no bytes.
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/detail/huffman_bytes.hpp>
+#include <rill/kernel/detail/set_bits.hpp>
+#include <rill/kernel/index_check.hpp>
+#include <rill/kernel/little_endian.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace rill::inline RILL_ABI::kernel {
+
+/// The bitmap, its bytes coded by Huffman: near the entropy of indices at random from a density of a tenth on.
+struct huffman_bitmap {
+    /// Exact; costs a pass over the bitmap that the indices would make.
+    template <IndexType Index>
+    static std::size_t encoded_size(std::span<const Index> indices, segment universe) {
+        if (indices.empty()) return 0;
+        const detail::byte_code code(indices.size(), universe.size());
+        const auto lengths = stream_lengths(indices, universe, code);
+        return header_bytes + lengths[0] + lengths[1] + lengths[2] + lengths[3];
+    }
+
+    /// What no indices of that universe can stay below.
+    static std::size_t least_size(std::size_t count, segment universe) {
+        return count == 0 ? 0 : header_bytes + detail::bytes_for_bits(detail::bytes_for_bits(universe.size()));
+    }
+
+    /// What is to be expected of indices at random.
+    static double expected_size(std::size_t count, segment universe) {
+        if (count == 0) return 0;
+        const detail::byte_code code(count, universe.size());
+        const double p = static_cast<double>(count) / static_cast<double>(universe.size());
+        double bits = 0;  // of a byte
+        for (unsigned byte = 0; byte < 256; ++byte) {
+            double chance = 1;
+            for (unsigned bit = 0; bit < 8; ++bit) chance *= (byte >> bit & 1U) != 0 ? p : 1 - p;
+            bits += chance * code.length(static_cast<std::byte>(byte));
+        }
+        const auto bytes = static_cast<double>(detail::bytes_for_bits(universe.size()));
+        return header_bytes + bytes * bits / 8 + streams / 2.0;  // half of the last byte of each is filled up
+    }
+
+    template <IndexType Index>
+    static std::size_t encode(std::span<const Index> indices, segment universe, byte_span out) {
+        detail::expect_encodable(indices, universe);
+        if (indices.empty()) return 0;
+        const detail::byte_code code(indices.size(), universe.size());
+        const auto lengths = stream_lengths(indices, universe, code);
+        std::array<detail::bit_writer, streams> to;
+        std::size_t size = header_bytes;
+        for (std::size_t s = 0; s < streams; ++s) {
+            RILL_EXPECTS(out.size() - size >= lengths[s], "huffman_bitmap: too little room for the indices");
+            if (s + 1 < streams) detail::store_little(out.data() + 8 * s, std::uint64_t{lengths[s]});
+            to[s] = detail::bit_writer(out.subspan(size, lengths[s]));
+            size += lengths[s];
+        }
+        for_each_part(indices, universe, [&](const std::byte* bytes, std::size_t count) {
+            for (std::size_t i = 0; i < count; i += at_once)
+                for (std::size_t s = 0; s < streams; ++s) {
+                    for (std::size_t j = i + s; j < std::min(count, i + at_once); j += streams)
+                        to[s].put(code.code(bytes[j]), code.length(bytes[j]));
+                    to[s].flush();
+                }
+        });
+        return size;
+    }
+
+    /// Throws `protocol_error` unless `bytes` can hold `count` indices; to be called before room for them is made.
+    template <IndexType Index>
+    static void check_count(byte_view bytes, std::size_t count, segment universe) {
+        detail::check_count_in_universe(count, universe);
+        if (bytes.size() < least_size(count, universe) || (count == 0 && !bytes.empty()))
+            detail::bad_indices("Huffman-coded", std::to_string(bytes.size()) + " bytes cannot hold " +
+                                                     std::to_string(count) + " of " + std::to_string(universe.size()) +
+                                                     " coordinates");
+        if (count == 0) return;
+        std::size_t left = bytes.size() - header_bytes;
+        for (std::size_t s = 0; s + 1 < streams; ++s) {
+            const auto length = detail::load_little<std::uint64_t>(bytes.data() + 8 * s);
+            if (length > left)
+                detail::bad_indices("Huffman-coded", "stream " + std::to_string(s) + " of " + std::to_string(length) +
+                                                         " bytes, of which " + std::to_string(left) + " are left");
+            left -= static_cast<std::size_t>(length);
+        }
+    }
+
+    /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.
+    template <IndexType Index>
+    static void decode(byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
+        detail::expect_decodable<Index>(count, universe, out.size());
+        check_count<Index>(bytes, count, universe);
+        if (count == 0) return;
+        const detail::byte_table table(detail::byte_code(count, universe.size()));
+        std::array<detail::bit_reader, streams> from;
+        for (std::size_t s = 0, begin = header_bytes; s < streams; ++s) {
+            from[s] = detail::bit_reader(bytes, begin);
+            begin += length_of(bytes, s);
+        }
+        const bitmap_end end = place_all(table, from, count, universe, out.data());
+        check_ends(bytes, from);
+        if (end.is_beyond) detail::bad_indices("Huffman-coded", "a bit behind the last coordinate is set");
+        if (end.ones != count)
+            detail::bad_indices("Huffman-coded",
+                                std::to_string(end.ones) + " bits are set, expected " + std::to_string(count));
+    }
+
+  private:
+    static constexpr std::size_t streams = 4;
+    static constexpr std::size_t header_bytes = 8 * (streams - 1);
+    static constexpr std::size_t at_once = 4 * streams;  // bytes whose codes fit into a word for each stream
+    static constexpr std::size_t part_words = 64;
+
+    /// The length of a stream of checked bytes.
+    static std::size_t length_of(byte_view bytes, std::size_t stream) {
+        std::size_t left = bytes.size() - header_bytes;
+        for (std::size_t s = 0; s + 1 < streams; ++s) {
+            const auto length = static_cast<std::size_t>(detail::load_little<std::uint64_t>(bytes.data() + 8 * s));
+            if (s == stream) return length;
+            left -= length;
+        }
+        return left;
+    }
+
+    /// Calls visit(bytes, count) for one part of the bitmap after another, each a multiple of `streams` bytes but the
+    /// last.
+    template <IndexType Index, class Visit>
+    static void for_each_part(std::span<const Index> indices, segment universe, Visit visit) {
+        constexpr std::size_t part_bytes = 8 * part_words;
+        const std::size_t all = detail::bytes_for_bits(universe.size());
+        std::size_t i = 0;
+        for (std::size_t first = 0; first < all; first += part_bytes) {
+            const std::size_t count = std::min(part_bytes, all - first);
+            std::byte bytes[part_bytes] = {};
+            for (; i < indices.size(); ++i) {
+                const std::size_t j = static_cast<std::size_t>(indices[i]) - universe.begin - 8 * first;
+                if (j >= 8 * part_bytes) break;
+                bytes[j / 8] |= static_cast<std::byte>(1U << (j % 8));
+            }
+            visit(bytes, count);
+        }
+    }
+
+    template <IndexType Index>
+    static std::array<std::size_t, streams> stream_lengths(std::span<const Index> indices, segment universe,
+                                                           const detail::byte_code& code) {
+        std::array<std::size_t, streams> bits{};
+        for_each_part(indices, universe, [&](const std::byte* bytes, std::size_t count) {
+            std::array<unsigned, streams> more{};
+            std::size_t i = 0;
+            for (; i + streams <= count; i += streams)
+                for (std::size_t s = 0; s < streams; ++s) more[s] += code.length(bytes[i + s]);
+            for (; i < count; ++i) more[i % streams] += code.length(bytes[i]);
+            for (std::size_t s = 0; s < streams; ++s) bits[s] += more[s];
+        });
+        for (std::size_t& each : bits) each = detail::bytes_for_bits(each);
+        return bits;
+    }
+
+    /// The next byte of each stream.
+    static std::uint64_t next_bytes(const detail::byte_table& table, std::array<detail::bit_reader, streams>& from) {
+        const std::uint64_t a = from[0].symbol(table), b = from[1].symbol(table), c = from[2].symbol(table),
+                            d = from[3].symbol(table);
+        return a | b << 8 | c << 16 | d << 24;
+    }
+
+    /// What is known when the bitmap has been read: how many bits are set; one of them behind the last coordinate.
+    struct bitmap_end {
+        std::size_t ones;
+        bool is_beyond;
+    };
+
+    /// Reads the bitmap and writes what is set in it, `count` at most.
+    template <IndexType Index>
+    static bitmap_end place_all(const detail::byte_table& table, std::array<detail::bit_reader, streams>& readers,
+                                std::size_t count, segment universe, Index* out) {
+        std::uint64_t words[part_words];
+        std::size_t left = detail::bytes_for_bits(universe.size()), base = universe.begin, ones = 0, n = 0;
+        const auto place = [&] {
+            for (std::size_t w = 0; w < n; ++w, base += 64) {
+                const std::size_t done = std::min(ones, count);
+                detail::place_some(words[w], static_cast<Index>(base), out + done, count - done);
+                ones += static_cast<std::size_t>(std::popcount(words[w]));
+            }
+        };
+        std::array<detail::bit_reader, streams> from = readers;  // a copy without an address
+        for (; left >= at_once; left -= 8 * n) {
+            n = std::min(part_words, left / at_once * 2);
+            for (std::size_t w = 0; w < n; w += 2) {
+                from[0].refill(), from[1].refill(), from[2].refill(), from[3].refill();
+                words[w] = next_bytes(table, from);
+                words[w] |= next_bytes(table, from) << 32;
+                words[w + 1] = next_bytes(table, from);
+                words[w + 1] |= next_bytes(table, from) << 32;
+            }
+            place();
+        }
+        readers = from;
+        if (left > 0) {
+            words[0] = words[1] = 0;
+            n = (left + 7) / 8;
+            for (auto& each : readers) each.refill();
+            for (std::size_t i = 0; i < left; ++i) words[i / 8] |= readers[i % streams].symbol(table) << (i % 8 * 8);
+            place();
+        }
+        const std::size_t used = universe.size() % 64;
+        return {ones, used != 0 && words[n - 1] >> used != 0};
+    }
+
+    static void check_ends(byte_view bytes, const std::array<detail::bit_reader, streams>& from) {
+        for (std::size_t s = 0, end = header_bytes; s < streams; ++s) {
+            const std::size_t length = length_of(bytes, s), used = from[s].used();
+            end += length;
+            if (detail::bytes_for_bits(used) != length)
+                detail::bad_indices("Huffman-coded", "stream " + std::to_string(s) + " has " + std::to_string(length) +
+                                                         " bytes, and " + std::to_string(used) + " bits are read");
+            if (detail::has_bits_behind(bytes.first(end), used))
+                detail::bad_indices("Huffman-coded", "a bit behind stream " + std::to_string(s) + " is set");
+        }
+    }
+};
+
+}  // namespace rill::inline RILL_ABI::kernel
