@@ -3,6 +3,7 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/real.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/loop.hpp>
 #include <rill/kernel/magnitude.hpp>
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -108,7 +108,7 @@ std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std:
     const std::size_t n = x.size();
     const std::size_t count = std::min<std::size_t>(64 + n / 128, 16384);
     const double rank = static_cast<double>(k) * static_cast<double>(count) / static_cast<double>(n);
-    const double spread = 4 * std::sqrt(rank) + 4;
+    const double spread = 4 * rill::detail::square_root(rank) + 4;
     const auto low = static_cast<std::size_t>(rank + spread);
     if (low >= count) return std::nullopt;
 
@@ -128,12 +128,13 @@ std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std:
         std::nth_element(sample, sample + high, sample + low, greater);
         result.high = sample[high];
     }
-    const double most =
-        (static_cast<double>(low) + 4 * std::sqrt(static_cast<double>(low)) + 8) / static_cast<double>(count);
+    const double most = (static_cast<double>(low) + 4 * rill::detail::square_root(static_cast<double>(low)) + 8) /
+                        static_cast<double>(count);
     if (result.low == 0 || std::count(sample, sample + count, result.low) > 1) {
         const auto above =
             static_cast<double>(std::count_if(sample, sample + low, [&](key m) { return m > result.low; }));
-        const double least = (above - 4 * std::sqrt(above)) / static_cast<double>(count) * static_cast<double>(n);
+        const double least =
+            (above - 4 * rill::detail::square_root(above)) / static_cast<double>(count) * static_cast<double>(n);
         result.ties = k - std::min(k, least > 0 ? static_cast<std::size_t>(least) : 0);
     }
     result.capacity = most < 1 ? static_cast<std::size_t>(most * static_cast<double>(n)) : n;

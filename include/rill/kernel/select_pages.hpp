@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/concept/executor.hpp>
+#include <rill/core/light_atomic.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/collect.hpp>
@@ -11,7 +12,6 @@
 #include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -48,13 +48,11 @@ class candidate_pages {
     /// Collects what is above `bound`, whose magnitudes are integers; false when there is no more room.
     template <Executor Exec>
     bool collect(std::span<const T> x, key bound, const Exec& executor) {
-        std::atomic<std::size_t> taken{0};
-        std::atomic<bool> full{false};
-        run_tasks(executor, tasks_for(executor, x.size(), block), [&](segment part, std::size_t task) {
-            if (!collect_part(x, part, task, bound, taken)) full.store(true, std::memory_order_relaxed);
-        });
-        count_ = std::min(taken.load(std::memory_order_relaxed), most_);
-        if (full.load(std::memory_order_relaxed)) return false;
+        light_atomic<std::size_t> taken;
+        run_tasks(executor, tasks_for(executor, x.size(), block),
+                  [&](segment part, std::size_t task) { collect_part(x, part, task, bound, taken); });
+        if (taken.load() > most_) return false;
+        count_ = taken.load();
         sort_by_task();
         return true;
     }
@@ -100,8 +98,9 @@ class candidate_pages {
     /// taken.
     page<T>* sorted() const { return pages_ + most_; }
 
-    bool collect_part(std::span<const T> x, segment part, std::size_t task, key bound,
-                      std::atomic<std::size_t>& taken) {
+    /// Stops where there is no page left.
+    void collect_part(std::span<const T> x, segment part, std::size_t task, key bound,
+                      light_atomic<std::size_t>& taken) {
         tied<Index> no_ties;
         candidates<T, Index> into;
         std::size_t number = most_;
@@ -112,8 +111,8 @@ class candidate_pages {
         while (i < part.end) {
             if (number == most_ || into.count + block > entries) {
                 close();
-                number = taken.fetch_add(1, std::memory_order_relaxed);
-                if (number >= most_) return false;
+                number = taken.fetch_add(1);
+                if (number >= most_) return;
                 into = {.indices = indices_ + number * entries, .keys = keys_ + number * entries, .capacity = entries};
             }
             if (i + block <= part.end) {
@@ -124,7 +123,6 @@ class candidate_pages {
             }
         }
         close();
-        return true;
     }
 
     /// A task takes its pages in ascending order of their numbers.

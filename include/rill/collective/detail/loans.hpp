@@ -3,9 +3,9 @@
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/light_atomic.hpp>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <utility>
 
@@ -27,16 +27,15 @@ class loans {
 
       private:
         friend loans;
-        explicit loan(std::atomic<const void*>* place) : place_(place) {}
+        explicit loan(light_atomic<const void*>* place) : place_(place) {}
 
-        std::atomic<const void*>* place_;
+        light_atomic<const void*>* place_;
     };
 
     /// `message` tells whose contract is broken when `object` is lent already.
     loan lend(const void* object, [[maybe_unused]] const char* message) {
         for (auto& place : places_) {
-            const void* free = nullptr;
-            if (!place.compare_exchange_strong(free, object)) continue;
+            if (!place.replace(nullptr, object)) continue;
             loan entered(&place);
             RILL_EXPECTS(count(object) == 1, message);
             return entered;
@@ -51,7 +50,7 @@ class loans {
         return found;
     }
 
-    std::array<std::atomic<const void*>, calls_remembered> places_{};
+    std::array<light_atomic<const void*>, calls_remembered> places_{};
 };
 
 }  // namespace rill::inline RILL_ABI::detail
