@@ -65,6 +65,6 @@ TEST_CASE("the chosen path follows the density") {
     const auto sparse_one = random_sparse<float, std::uint32_t>(1, 0, 20000, 0.001F);
     const auto dense_one = random_sparse<float, std::uint32_t>(1, 0, 20000, 0.1F);
     const std::vector<sparse_view<float, std::uint32_t>> few(4, sparse_one.view()), many(4, dense_one.view());
-    CHECK(!kernel::detail::tiles_pay<float, std::uint32_t>(few));
-    CHECK(kernel::detail::tiles_pay<float, std::uint32_t>(many));
+    CHECK(!kernel::detail::tiles_pay<float, std::uint32_t, addition>(few));
+    CHECK(kernel::detail::tiles_pay<float, std::uint32_t, addition>(many));
 }

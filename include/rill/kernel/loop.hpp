@@ -9,10 +9,11 @@ namespace rill::inline RILL_ABI::kernel::detail {
 /// Trip count of inner loops: a constant, because compilers vectorise no other at -O2.
 inline constexpr std::size_t block = 64;
 
-/// Asks for the cache line of `address` ahead of its use.
-inline void prefetch_for_write(const void* address) {
+/// Asks for the cache line of `address` ahead of its use: to the second cache, since the first has too few requests
+/// under way at a time to keep the memory busy.
+inline void prefetch(const void* address) {
 #if defined(__GNUC__)
-    __builtin_prefetch(address, 1);
+    __builtin_prefetch(address, 0, 1);
 #else
     static_cast<void>(address);
 #endif

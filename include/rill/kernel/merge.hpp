@@ -1,12 +1,18 @@
 // Merging two sparse vectors.
 #pragma once
 
+#include <rill/core/addition.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/sparse_view.hpp>
+#include <rill/kernel/detail/add_avx512.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <type_traits>
 
 namespace rill::inline RILL_ABI::kernel {
 
@@ -60,33 +66,104 @@ void merge_into_long(sparse_view<T, Index> few, sparse_view<T, Index> many, spar
     out.append(many, j, many.count());
 }
 
-/// Merges vectors of similar length. Which of two different indices comes first is unpredictable: no branch depends on
-/// it.
-template <Element T, IndexType Index, class Fold>
-void merge_evenly(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold) {
-    std::size_t i = 0, j = 0;
-    const Index* ai = a.indices.data();
-    const Index* bi = b.indices.data();
-    while (i < a.count() && j < b.count()) {
-        const Index left = ai[i], right = bi[j];
-        if (left == right) {
-            out.push(left, fold(a.values[i++], b.values[j++]));
-            continue;
-        }
-        const bool take_left = left < right;
-        const T* value = take_left ? &a.values[i] : &b.values[j];
-        out.push(take_left ? left : right, *value);
-        i += take_left ? 1U : 0U;
-        j += take_left ? 0U : 1U;
-    }
-    out.append(a, i, a.count());
-    out.append(b, j, b.count());
+/// Whether a sum that is not needed may be made, because nobody sees it.
+template <Element T, class Fold>
+inline constexpr bool adds_freely = std::floating_point<T> && std::same_as<std::remove_cvref_t<Fold>, addition>;
+
+/// One of two, as `which` is 1 or 0, by a mask: of a choice that is written as one compilers make a branch.
+template <Element T>
+T pick(std::size_t which, T one, T other) {
+    using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    const auto x = std::bit_cast<bits>(one), y = std::bit_cast<bits>(other);
+    return std::bit_cast<T>(static_cast<bits>(y ^ ((x ^ y) & (bits{0} - static_cast<bits>(which)))));
 }
 
+/// What is left of two vectors to merge, and where the result goes on.
+struct merge_cursor {
+    std::size_t i, i_end;
+    std::size_t j, j_end;
+    std::size_t to;
+
+    bool has_both() const { return i < i_end && j < j_end; }
+};
+
+/// Moves the lower of the next entries to `out`, or the fold of both. Which of two different indices comes first is
+/// unpredictable: no branch depends on it.
 template <Element T, IndexType Index, class Fold>
-std::size_t merge_to(sparse_view<T, Index> a, sparse_view<T, Index> b, Index* indices, T* values, Fold& fold) {
+[[gnu::always_inline]] inline void merge_one(sparse_view<T, Index> a, sparse_view<T, Index> b,
+                                             sparse_sink<T, Index> out, merge_cursor& at, Fold& fold) {
+    const Index left = a.indices[at.i], right = b.indices[at.j];
+    const T x = a.values[at.i], y = b.values[at.j];
+    const std::size_t take_left = left <= right, take_right = right <= left;
+    out.indices[at.to] = std::min(left, right);
+    if constexpr (adds_freely<T, Fold>)
+        out.values[at.to] = pick(take_left, pick(take_right, fold(x, y), x), y);
+    else
+        out.values[at.to] = left == right ? fold(x, y) : pick(take_left, x, y);
+    at.i += take_left;
+    at.j += take_right;
+    ++at.to;
+}
+
+/// Goes to the end, and gives where the result ends.
+template <Element T, IndexType Index, class Fold>
+std::size_t merge_rest(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index> out, merge_cursor at,
+                       Fold& fold) {
+    while (at.has_both()) merge_one(a, b, out, at, fold);
+    out.count = at.to;
+    out.append(a, at.i, at.i_end);
+    out.append(b, at.j, at.j_end);
+    return out.count;
+}
+
+/// Two merges at a time, below and above the middle of what is left of `a`: while one waits for an index the other goes
+/// on. The upper one's result is moved to where the lower one's ends.
+template <Element T, IndexType Index, class Fold>
+void merge_halves(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, merge_cursor all,
+                  Fold& fold) {
+    if (!all.has_both()) {
+        out.count = merge_rest(a, b, out, all, fold);
+        return;
+    }
+    const std::size_t i = all.i + (all.i_end - all.i) / 2;
+    const std::size_t j = gallop(b.indices.first(all.j_end), all.j, a.indices[i]);
+    const std::size_t middle = all.to + (i - all.i) + (j - all.j);
+    merge_cursor lower{all.i, i, all.j, j, all.to}, upper{i, all.i_end, j, all.j_end, middle};
+    while (lower.has_both() && upper.has_both()) {
+        merge_one(a, b, out, lower, fold);
+        merge_one(a, b, out, upper, fold);
+    }
+    const std::size_t below = merge_rest(a, b, out, lower, fold), end = merge_rest(a, b, out, upper, fold);
+    if (below != middle) {
+        std::copy(out.indices + middle, out.indices + end, out.indices + below);
+        std::copy(out.values + middle, out.values + end, out.values + below);
+    }
+    out.count = below + (end - middle);
+}
+
+/// Stretch by stretch, so that what is moved lies in the first cache.
+template <Element T, IndexType Index, class Fold>
+void merge_evenly(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold) {
+    constexpr std::size_t stretch = 4096;
+    merge_cursor part{0, 0, 0, 0, out.count};
+    for (; part.i < a.count(); part.i = part.i_end, part.j = part.j_end, part.to = out.count) {
+        const bool last = a.count() - part.i <= stretch;
+        part.i_end = last ? a.count() : part.i + stretch;
+        part.j_end = last ? b.count() : gallop(b.indices, part.j, a.indices[part.i_end]);
+        merge_halves(a, b, out, part, fold);
+    }
+}
+
+template <Element T, IndexType Index>
+sparse_view<T, Index> cut(sparse_view<T, Index> x, std::size_t first, std::size_t last) {
+    return {x.indices.subspan(first, last - first), x.values.subspan(first, last - first)};
+}
+
+/// `evenly(a, b, out)` merges what interleaves and is of similar length.
+template <Element T, IndexType Index, class Fold, class Evenly>
+void merge_by_shape(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold,
+                    Evenly evenly) {
     constexpr std::size_t much_longer = 32;
-    sparse_sink<T, Index> out{.indices = indices, .values = values};
     if (a.count() == 0 || b.count() == 0 || a.indices.back() < b.indices.front()) {
         out.append(a, 0, a.count());
         out.append(b, 0, b.count());
@@ -98,15 +175,45 @@ std::size_t merge_to(sparse_view<T, Index> a, sparse_view<T, Index> b, Index* in
     } else if (b.count() < a.count() / much_longer) {
         merge_into_long(b, a, out, [&](T few, T many) { return fold(many, few); });
     } else {
-        merge_evenly(a, b, out, fold);
+        evenly(a, b, out);
     }
+}
+
+template <Element T, IndexType Index, class Fold>
+void merge_portably(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold) {
+    merge_by_shape(a, b, out, fold, [&](auto x, auto y, auto& to) { merge_evenly(x, y, to, fold); });
+}
+
+/// Whether there are intrinsics for this.
+template <Element T, IndexType Index, class Fold>
+inline constexpr bool adds_by_avx512 =
+#if defined(RILL_DETAIL_AVX512)
+    std::same_as<T, float> && std::same_as<Index, std::uint32_t> && adds_freely<T, Fold>;
+#else
+    false;
+#endif
+
+template <Element T, IndexType Index, class Fold>
+std::size_t merge_to(sparse_view<T, Index> a, sparse_view<T, Index> b, Index* indices, T* values, Fold& fold) {
+    sparse_sink<T, Index> out{.indices = indices, .values = values};
+#if defined(RILL_DETAIL_AVX512)
+    if constexpr (adds_by_avx512<T, Index, Fold>) {
+        merge_by_shape(a, b, out, fold, [&](auto x, auto y, auto& to) {
+            const auto begun = add_avx512(x, y, to.indices + to.count, to.values + to.count);
+            to.count += begun.count;
+            merge_portably(cut(x, begun.of_a, x.count()), cut(y, begun.of_b, y.count()), to, fold);
+        });
+        return out.count;
+    }
+#endif
+    merge_portably(a, b, out, fold);
     return out.count;
 }
 
 }  // namespace detail
 
 /// Writes the union of two sparse vectors and returns its size. Where both have an entry it is fold(a's, b's); other
-/// entries are copied, and `fold` is not called for them.
+/// entries are copied, and `fold` is not called for them; but what is folded by `addition` may be added in vain.
 ///
 /// `indices` and `values` hold at least a.count() + b.count() and overlap no input. Cost: one pass; disjoint ranges are
 /// concatenated, very unequal lengths copied in stretches.

@@ -1,0 +1,80 @@
+// A stretch of coordinates in which any number of sparse vectors are folded.
+#pragma once
+
+#include <rill/core/sparse_view.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/little_endian.hpp>
+#include <rill/kernel/merge.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace rill::inline RILL_ABI::kernel::detail {
+
+/// Coordinates that are folded together: their values and marks fit the second cache. On Zen 4, 8 vectors of 16M
+/// coordinates, half and twice as many are up to 1.1 times as slow.
+inline constexpr std::size_t merge_tile = 32768;
+
+/// A stretch of coordinates as a dense array, and a mark for each coordinate that is present. Marks are bytes, not
+/// bits: neighbours that are set one after the other would wait for each other.
+template <Element T>
+struct tile {
+    enum class mark : std::uint8_t { absent, present };
+    static constexpr std::size_t group = 64;
+
+    T values[merge_tile];
+    mark marks[merge_tile];
+
+    /// Nothing is present among the first `extent` coordinates.
+    void clear(std::size_t extent) { std::fill_n(marks, (extent + group - 1) / group * group, mark::absent); }
+
+    /// Folds in those of the entries from `first` on that lie in the tile from `base` on; gives the first behind it.
+    template <IndexType Index, class Fold>
+    std::size_t put(sparse_view<T, Index> x, std::size_t first, Index base, Fold& fold) {
+        const Index* const indices = x.indices.data();
+        const T* const added = x.values.data();
+        const std::size_t end = x.count();
+        std::size_t j = first;
+        for (; j < end; ++j) {
+            const Index at = indices[j] - base;
+            if (at >= merge_tile) break;
+            const T value = added[j];
+            const mark known = marks[at];
+            marks[at] = mark::present;
+            if constexpr (adds_freely<T, Fold>)
+                values[at] = pick(static_cast<std::size_t>(known), fold(values[at], value), value);
+            else
+                values[at] = known == mark::present ? fold(values[at], value) : value;
+        }
+        return j;
+    }
+
+    /// Moves what is present among the first `extent` coordinates to `out`; nothing is present afterwards.
+    template <IndexType Index>
+    void drain(Index base, std::size_t extent, sparse_sink<T, Index>& out) {
+        Index* indices = out.indices + out.count;
+        T* sums = out.values + out.count;
+        for (std::size_t i = 0; i < extent; i += group)
+            for (std::uint64_t word = take_marks(marks + i); word != 0; word &= word - 1) {
+                const std::size_t at = i + static_cast<std::size_t>(std::countr_zero(word));
+                *indices++ = static_cast<Index>(base + at);
+                *sums++ = values[at];
+            }
+        out.count = static_cast<std::size_t>(indices - out.indices);
+    }
+
+    /// The marks of a group as bits, the first the lowest; they are cleared.
+    static std::uint64_t take_marks(mark* first) {
+        std::uint64_t result = 0;
+        for (std::size_t i = 0; i < group / 8; ++i) {
+            const auto eight = load_little<std::uint64_t>(first + 8 * i);  // the lowest bit of each byte
+            result |= (eight * 0x0102040810204080U >> 56) << (8 * i);      // all of them in the product's highest
+        }
+        std::fill_n(first, group, mark::absent);
+        return result;
+    }
+};
+
+}  // namespace rill::inline RILL_ABI::kernel::detail
