@@ -4,6 +4,7 @@
 #include <rill/collective/broadcast.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/reduce.hpp>
+#include <rill/stream/stream.hpp>
 #include <rill/transport/subgroup.hpp>
 
 #include "cases.hpp"
@@ -206,7 +207,8 @@ TEST_CASE("an error of another group is this rank's failure") {
 
 TEST_CASE("bytes that are no frame are the failure of who sent them") {
     CHECK(on_some_groups([](auto& workers, auto fail) {
-              std::vector<float> data(64, 1);
+              const std::vector<float> data(64, 1);
+              rill::stream<float> sparse(64), sum;  // of which frames are read on any transport
               const auto send_rubbish = [&](auto& current) {
                   await_all(workers);
                   for (int r = 0; r < workers.size(); ++r)
@@ -218,7 +220,7 @@ TEST_CASE("bytes that are no frame are the failure of who sent them") {
                   if (workers.rank() == 1)
                       workers.run({.kind = rill::operation::all_reduce}, send_rubbish);
                   else
-                      rill::all_reduce(workers, data, data);
+                      rill::all_reduce(workers, sparse, sum);
               };
               expect_error<rill::protocol_error>(call, 1, "rank 1 sent bytes that are no valid frame", fail);
           }) == "");

@@ -21,11 +21,11 @@ struct max {
             return std::numeric_limits<T>::lowest();
     }
     template <class T>
-    static constexpr T fold(T a, T b) {
+    static constexpr T fold(T a, T b) noexcept {
         return a < b ? b : a;
     }
     template <class T>
-    static constexpr void finish(std::span<T>, double) {}
+    static constexpr void finish(std::span<T>, double) noexcept {}
 
     friend constexpr bool operator==(max, max) = default;
 };

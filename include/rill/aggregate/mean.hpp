@@ -20,11 +20,11 @@ struct mean {
         return T{};
     }
     template <class T>
-    static constexpr T fold(T a, T b) {
+    static constexpr T fold(T a, T b) noexcept {
         return sum::fold(a, b);
     }
     template <std::floating_point T>
-    static constexpr void finish(std::span<T> values, double weight) {
+    static constexpr void finish(std::span<T> values, double weight) noexcept {
         if (weight == 0) return;
         const T divisor = static_cast<T>(weight);
         for (T& value : values) value /= divisor;

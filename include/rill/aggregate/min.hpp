@@ -21,11 +21,11 @@ struct min {
             return std::numeric_limits<T>::max();
     }
     template <class T>
-    static constexpr T fold(T a, T b) {
+    static constexpr T fold(T a, T b) noexcept {
         return b < a ? b : a;
     }
     template <class T>
-    static constexpr void finish(std::span<T>, double) {}
+    static constexpr void finish(std::span<T>, double) noexcept {}
 
     friend constexpr bool operator==(min, min) = default;
 };

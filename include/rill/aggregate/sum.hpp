@@ -17,11 +17,11 @@ struct sum {
         return T{};
     }
     template <class T>
-    static constexpr T fold(T a, T b) {
+    static constexpr T fold(T a, T b) noexcept {
         return static_cast<T>(a + b);
     }
     template <class T>
-    static constexpr void finish(std::span<T>, double) {}
+    static constexpr void finish(std::span<T>, double) noexcept {}
 
     friend constexpr bool operator==(sum, sum) = default;
 };

@@ -2,6 +2,7 @@
 
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/front.hpp>
+#include <rill/collective/fused_all_reduce.hpp>
 #include <rill/concept/named_span.hpp>
 
 #include <cstdint>
@@ -16,16 +17,42 @@ struct accept_any {
 };
 
 namespace detail {
+template <class Lane, class In, class Out, class Plan, class Fold>
+receipt all_reduce_fused(Lane& lane, const call_signature& signature, const Plan& plan, const In& input, Out& output,
+                         const Fold& fold, const contribution& own) {
+    using T = tensor_element<Out>;
+    auto& stage = stage_of<T>(lane);
+    using Net = typename Lane::transport_type;
+    auto& state = lane.template workspace<fused_state<Net, T, Fold, typename Lane::executor_type>>();
+    return lane.run(
+        signature,
+        [&](auto& call) {
+            std::span<const T> contributed;
+            if (own.weight != 0) contributed = elements_of_input(input, stage);
+            const std::span<T> result = elements_of_output(output, stage);
+            state.begin(call, lane.commons(), contributed, result, tally::of(own), fold);
+            receipt done{.rounds = rounds_of(plan)};
+            state.run(lane.executor()).describe(done);
+            state.count();
+            deliver(result, output);
+            return done;
+        },
+        true);
+}
+
 template <class Lane, class In, class Out, class Fold>
 receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& fold, const contribution& own) {
     using T = tensor_element<Out>;
-    auto& stage = stage_of<T>(lane);
-    auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     const std::size_t size = size_of(output);
     const auto plan = in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), size * sizeof(T));
     const auto chunks = static_cast<std::uint64_t>(plan.chunks());
+    const call_signature signature = signature_of<T>(operation::all_reduce, size, fold, 0, chunks);
+    if constexpr (is_fused<typename Lane::transport_type, typename Lane::topology_type>)
+        if (lane.size() > 1) return all_reduce_fused(lane, signature, plan, input, output, fold, own);
+    auto& stage = stage_of<T>(lane);
+    auto& state = lane.template workspace<dense_state_of<Lane, T, Fold>>();
     return run_schedule(
-        lane, signature_of<T>(operation::all_reduce, size, fold, 0, chunks), plan, state,
+        lane, signature, plan, state,
         [&](const wire::header& head) {
             std::span<const T> contributed;
             if (own.weight != 0) contributed = elements_of_input(input, stage);
@@ -195,10 +222,12 @@ auto all_reduce_call(const Group& group, In&& in, stream<T, Index>& output, Code
 ///
 /// `input`, `output`: tensors of N elements: contiguous ranges, what an adapter knows, `tensors`; the same memory or
 /// none in common. An input without a view of its memory (an expression, a strided block) is evaluated into memory of
-/// the group, an output without one is made there and then copied. Rounds, messages and bytes are the topology's.
-/// Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors: `mismatch`, `timeout`,
-/// `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged (lost where it is also
-/// the output), `output` unspecified.
+/// the group, an output without one is made there and then copied. Rounds, messages and bytes are the topology's. Where
+/// ranks reach each other's memory (`SharedMemoryTransport`) and the topology `folds_at_owners`, nothing is sent: one
+/// pass over all inputs and outputs gives the same bits, and each access counts as a message of the topology's, without
+/// header. Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors: `mismatch`,
+/// `timeout`, `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged (lost where
+/// it is also the output), `output` unspecified.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires(detail::Tensors<In, Out> && !detail::CompressorFor<Fold, Out>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {

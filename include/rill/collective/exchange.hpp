@@ -2,6 +2,7 @@
 
 #include <rill/collective/detail/inquest.hpp>
 #include <rill/collective/detail/long_wait.hpp>
+#include <rill/concept/shared_memory.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -29,6 +31,7 @@ template <Transport Net>
 class exchange {
   public:
     using message = typename Net::message;
+    using commons = typename detail::commons_of<Net, true>::type;
 
     /// `waits`: the context in which ranks say for whom they have been waiting for long.
     exchange(Net& net, std::uint64_t context, std::uint64_t waits) : net_(&net), on_{context, 0}, waits_(waits) {}
@@ -40,13 +43,14 @@ class exchange {
     const call_signature& signature() const { return signature_; }
     std::uint64_t context() const { return on_.context; }
 
-    void begin(const call_signature& signature, duration patience) {
+    /// `is_exposed`: the call is announced by what the rank exposes, not here.
+    void begin(const call_signature& signature, duration patience, bool is_exposed = false) {
         signature_ = signature;
         on_.tag = static_cast<std::uint32_t>(signature.number);
         start_ = net_->now();
         patience_ = patience;
         counted_ = {};
-        net_->announce(on_.context, signature);
+        if (!is_exposed) net_->announce(on_.context, signature);
     }
 
     /// Sends from where the pieces lie: they must not change until `await_readers` or `finish` says so.
@@ -69,18 +73,30 @@ class exchange {
     }
 
     message receive(rank_t peer) {
-        auto received = net_->receive(peer, on_, half_time());
-        if (!received) {
-            wait_for_long({.peer = peer, .of_round = round_, .in_round = round_}, [&] {
-                received = net_->receive(peer, on_, start_ + patience_);
-                return received.has_value();
-            });
-        }
+        std::optional<message> received;
+        wait_for(peer, round_, [&](deadline until) {
+            received = net_->receive(peer, on_, until);
+            return received.has_value();
+        });
         if (expected_ != 0) --expected_;
         ++counted_.messages_received;
         counted_.bytes_received += received->pieces().size_bytes();
         return std::move(*received);
     }
+
+    /// Waits for what `peer` does in a round: `attempt(until)` says whether it has come to that. Of a wait that takes
+    /// long the others learn, so that who is to blame can be found.
+    template <class Attempt>
+    void wait_for(rank_t peer, int round, Attempt&& attempt) {
+        if (attempt(half_time())) return;
+        wait_for_long({.peer = peer, .of_round = round, .in_round = round},
+                      [&] { return attempt(start_ + patience_); });
+    }
+
+    /// Others reach into this rank's memory by `shared` until the operation is finished; who unwinds withdraws it.
+    void lend(commons& shared) { lent_by_ = &shared; }
+    /// Counts what has passed without messages, as much in either direction.
+    void count(std::uint64_t messages, std::uint64_t bytes) { counted_ += {messages, bytes, messages, bytes}; }
 
     /// Begins a round. `looks`: whether this operation asks later what may be overwritten, so that it pays to find out
     /// now what has been read.
@@ -139,6 +155,8 @@ class exchange {
                 for (auto& s : sent_)
                     if (s.reads(piece)) s.handle.settle();
         for (auto& s : sent_) s.handle.settle();
+        if constexpr (SharedMemoryTransport<Net>)
+            if (lent_by_ != nullptr) lent_by_->withdraw(signature_.number);
         forget();
     }
 
@@ -192,6 +210,7 @@ class exchange {
         sent_.clear();
         oldest_ = 0;
         round_ = 0;
+        lent_by_ = nullptr;
     }
 
     detail::inquest<Net> inquest() const { return {*net_, on_.context, waits_, signature_, patience_}; }
@@ -205,6 +224,7 @@ class exchange {
     traffic counted_{};
     std::vector<sent> sent_;
     std::size_t oldest_ = 0;  // all before it are done
+    commons* lent_by_ = nullptr;
     std::vector<message> kept_;
     std::vector<arrival<message>> arrivals_;
     int round_ = 0;

@@ -35,7 +35,7 @@ class lane {
     using lane_type = lane;
 
     explicit lane(detail::membership<Net, Shape, Exec>& of)
-        : of_(&of), exchange_(of.context.net, of.context.number, of.waits.number) {}
+        : of_(&of), commons_(of.commons), exchange_(of.context.net, of.context.number, of.waits.number) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;
 
@@ -46,6 +46,8 @@ class lane {
     rank_t rank() const { return net().rank(); }
     int size() const { return net().size(); }
     std::uint64_t context() const { return of_->context.number; }
+    /// What the ranks share where dense all_reduces are fused; nothing elsewhere.
+    auto& commons() { return commons_; }
 
     /// The number that the next `run` gives to its operation.
     std::uint64_t next_number() const { return waits_to_run_ ? numbers_.counted : of_->last.next().counted; }
@@ -55,15 +57,20 @@ class lane {
 
     /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
     /// culprit (or with the one whose failure came first), and this and every later call throws.
+    /// `is_exposed`: `body` exposes memory, which announces the call.
     template <class Body>
-    receipt run(call_signature signature, Body&& body) {
+    receipt run(call_signature signature, Body&& body, bool is_exposed = false) {
         RILL_EXPECTS(!started_ || waits_to_run_, "start: its body runs one operation; start another for the next");
         if (const auto notice = net().aborted(context())) throw_error(*notice);
-        if (!started_) numbers_ = of_->last = of_->last.next();
+        if (!started_) {
+            numbers_ = of_->last.next();
+            of_->make_room(numbers_.in_context);
+            of_->last = numbers_;
+        }
         waits_to_run_ = false;
         signature.number = numbers_.in_context;
         [[maybe_unused]] const auto recorded = named_span(net(), name(signature.kind));
-        return guarded(signature, std::forward<Body>(body));
+        return guarded(signature, std::forward<Body>(body), is_exposed);
     }
 
     /// Scratch of one type, made on first use and kept: a steady-state operation allocates nothing.
@@ -83,10 +90,10 @@ class lane {
   protected:
     /// Runs `body(exchange)` as the call `signature`, and tells all ranks when it fails.
     template <class Body>
-    receipt guarded(const call_signature& signature, Body&& body) {
+    receipt guarded(const call_signature& signature, Body&& body, bool is_exposed = false) {
         const settlement last{exchange_};
         try {
-            exchange_.begin(signature, options().timeout);
+            exchange_.begin(signature, options().timeout, is_exposed);
             receipt result = body(exchange_);
             exchange_.finish();
             result.operation_number = numbers_.counted;
@@ -176,6 +183,7 @@ class lane {
     }
 
     detail::membership<Net, Shape, Exec>* of_;
+    [[no_unique_address]] detail::fused_commons<Net, Shape> commons_;
     exchange<Net> exchange_;
     std::vector<slot> workspaces_;
     detail::operation_numbers numbers_{};

@@ -38,8 +38,8 @@ consteval bool require_activities() {
 /// go on.
 ///
 /// Cost: an activity of the transport and scratch for each operation in flight, kept for later ones; a start allocates
-/// nothing when as many operations, and as large ones, have been in flight before. A start waits while an operation is
-/// under way that began 32 operations before it.
+/// nothing when as many operations, and as large ones, have been in flight before. A start, like a
+/// blocking call, waits while an operation is under way that began 32 operations before it.
 template <class Group, class Body>
 request start(Group& group, Body&& body) {
     if constexpr (detail::require_activities<typename Group::transport_type>()) {

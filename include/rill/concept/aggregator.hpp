@@ -11,8 +11,9 @@ namespace rill::inline RILL_ABI {
 ///
 /// Laws: `fold` is associative (floating-point rounding aside), `fold(identity, x) == x`, `is_commutative` says whether
 /// `fold(x, y)` is always `fold(y, x)`; schedules that reorder ranks refuse folds that do not commute. `finish` is
-/// applied once, on every rank alike, to the complete fold, whose contributions had the given sum of weights; where
-/// `finish_is_trivial` it does nothing and is not called.
+/// applied once, on every rank alike, to the complete fold, whose contributions had the given sum of weights,
+/// coordinate by coordinate too: it may be called on pieces; where `finish_is_trivial` it does nothing and is not
+/// called. Both may throw; where they say `noexcept`, small operations among threads have one wait less.
 template <class A, class T>
 concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregator, T x, T y, std::span<T> values) {
     { aggregator.template identity<T>() } -> std::same_as<T>;

@@ -54,6 +54,8 @@ concept Schedule = std::regular<S> && requires(const S& schedule, int round, int
 /// `topology/proof.hpp` checks each of these, at compile time for small groups.
 /// `preserves_rank_order`: folds combine contributions in ascending order of ranks, as non-commutative folds need.
 /// `has_copy_phase`: in `all_reduce` a finished part is copied from one owner, so that it can be coded once.
+/// `folds_at_owners` (absent: false): in `all_reduce` rank r of P folds part r of P from all ranks at once, in
+/// ascending order, and then all copy it from there. Where ranks reach each other's memory that is one pass over it.
 template <class T>
 concept Topology = std::regular<T> && requires(const T& topology, int size, rank_t rank) {
     { topology.all_reduce(size, rank) } -> Schedule;

@@ -55,6 +55,7 @@ struct split_allgather {
     static constexpr const char* name = "split_allgather";
     static constexpr bool preserves_rank_order = true;
     static constexpr bool has_copy_phase = true;
+    static constexpr bool folds_at_owners = true;
 
     constexpr split_schedule all_reduce(int size, rank_t rank) const { return {operation::all_reduce, size, rank}; }
     constexpr split_schedule reduce_scatter(int size, rank_t rank) const {

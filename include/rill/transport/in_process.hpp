@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/shared_memory.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
@@ -13,6 +14,7 @@
 #include <rill/transport/detail/copy_across.hpp>
 #include <rill/transport/detail/in_process_activity.hpp>
 #include <rill/transport/detail/in_process_bell.hpp>
+#include <rill/transport/detail/in_process_commons.hpp>
 #include <rill/transport/detail/in_process_meeting.hpp>
 #include <rill/transport/detail/in_process_message.hpp>
 #include <rill/transport/detail/in_process_run.hpp>
@@ -27,7 +29,8 @@
 
 namespace rill::inline RILL_ABI::in_process {
 
-/// One rank among threads of this process. Models `ConcurrentTransport`: any thread of the rank may call it.
+/// One rank among threads of this process. Models `ConcurrentTransport`, so that any thread of the rank may call it,
+/// and `SharedMemoryTransport`.
 ///
 /// A borrowed message is read where it lies, in the sender's memory; a buffer that is handed over is moved. A post and
 /// a receive allocate nothing once as many messages have been under way as ever will be. No message or sending may
@@ -36,6 +39,7 @@ class endpoint {
   public:
     using message = in_process::message;
     using sending = in_process::sending;
+    using commons = in_process::commons;
     using activity = in_process::activity;
     using event = in_process::event;
     template <class T>
@@ -90,6 +94,8 @@ class endpoint {
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
 
+    commons share(std::uint64_t context) { return {*world_, rank_, context}; }
+
     /// Tells the activities of a rank apart: the same in all calls of one.
     const void* this_activity() const { return &detail::stop_requested; }
 
@@ -121,6 +127,7 @@ inline detail::meeting_place::meeting_place(endpoint& net)
     : world_(net.world_), rank_(net.rank_), bell_(&world_->at(rank_).bells.of_meeting()) {}
 
 static_assert(ConcurrentTransport<endpoint>);
+static_assert(SharedMemoryTransport<endpoint>);
 
 /// Calls `body(endpoint&)` on a thread per rank and returns when all have ended.
 ///

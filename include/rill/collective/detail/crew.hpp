@@ -26,7 +26,10 @@ class crew {
 template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class crew<Net, Shape, Exec> {
   public:
-    explicit crew(membership<Net, Shape, Exec>& of) : of_(&of) {}
+    explicit crew(membership<Net, Shape, Exec>& of) : of_(&of) {
+        of.crew = this;
+        of.wait_for_room = [](void* self, std::uint64_t number) { static_cast<crew*>(self)->make_room(number); };
+    }
     crew(const crew&) = delete;
     crew& operator=(const crew&) = delete;
     ~crew() {
@@ -36,7 +39,7 @@ class crew<Net, Shape, Exec> {
     template <class Body>
     request start(Body&& body) {
         const operation_numbers next = of_->last.next();
-        make_room(next.in_context);
+        of_->make_room(next.in_context);
         const shared<member>& chosen = idle_member();
         chosen->start(next, std::forward<Body>(body));
         of_->last = next;
@@ -46,8 +49,6 @@ class crew<Net, Shape, Exec> {
   private:
     using member = worker<Net, Shape, Exec>;
 
-    /// An operation starts when those so many numbers before it are done. A rank that is ahead cannot have ended one
-    /// that another rank has not entered: so the calls of all operations that anybody may ask for are remembered.
     void make_room(std::uint64_t number) {
         for (const auto& each : workers_)
             if (each->number() + calls_remembered / 2 <= number) each->await(deadline::never);

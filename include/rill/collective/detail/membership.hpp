@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/collective/detail/loans.hpp>
+#include <rill/collective/fused_all_reduce.hpp>
 #include <rill/collective/group_options.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
@@ -8,6 +9,7 @@
 #include <rill/core/config.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstdint>
 
 namespace rill::inline RILL_ABI::detail {
@@ -35,6 +37,14 @@ struct operation_numbers {
     }
 };
 
+template <class Commons, Transport Net>
+Commons commons_in(open_context<Net>& context) {
+    if constexpr (std::same_as<Commons, no_commons>)
+        return {};
+    else
+        return context.net.share(context.number);
+}
+
 /// What the lanes of a group share.
 template <Transport Net, Topology Shape, Executor Exec>
 struct membership {
@@ -45,6 +55,17 @@ struct membership {
     [[no_unique_address]] Exec executor;
     operation_numbers last{};  ///< of the operations called or started so far
     loans lent{};
+    void* crew = nullptr;  ///< whose operations go on in the background, if any
+    void (*wait_for_room)(void* crew, std::uint64_t) = nullptr;
+    /// Shared before the handshake: so no rank can leave it before all have it.
+    [[no_unique_address]] fused_commons<Net, Shape> commons = commons_in<fused_commons<Net, Shape>>(context);
+
+    /// An operation begins when those of half as many numbers before it as are remembered are done. A rank that is
+    /// ahead cannot have ended one that another rank has not entered: so the calls of all operations that anybody may
+    /// ask for are remembered.
+    void make_room(std::uint64_t number) {
+        if (wait_for_room != nullptr) wait_for_room(crew, number);
+    }
 };
 
 }  // namespace rill::inline RILL_ABI::detail

@@ -48,18 +48,19 @@ class bell {
         for (int i = 0; i < tries.yields; ++i) {
             if (strokes() != seen) return true;
             if (!until.is_never() && steady_now() >= until.at) return false;
-            std::this_thread::yield();
+            yield();
         }
         return block(seen, until);
     }
 
-  private:
     static void pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
         __builtin_ia32_pause();
 #endif
     }
+    static void yield() noexcept { std::this_thread::yield(); }
 
+  private:
     bool block(std::uint32_t seen, deadline until) {
         const auto rung = [&] { return strokes_.load(std::memory_order_seq_cst) != seen; };
         std::unique_lock lock(mutex_);

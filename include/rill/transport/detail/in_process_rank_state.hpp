@@ -25,7 +25,8 @@ struct alignas(64) rank_state {
     call_table calls;
     std::vector<rank_t> awaiting_room;
     class bells bells;
-    alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0}, bytes_received{0};
+    alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0},
+        bytes_received{0}, accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
 };
 
 /// Keeps a sender on the list of those to wake when there is room.

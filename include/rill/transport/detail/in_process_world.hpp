@@ -9,6 +9,7 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/in_process_bell.hpp>
+#include <rill/transport/detail/in_process_board.hpp>
 #include <rill/transport/detail/in_process_mailbox.hpp>
 #include <rill/transport/detail/in_process_notice_board.hpp>
 #include <rill/transport/detail/in_process_rank_state.hpp>
@@ -91,6 +92,50 @@ class world {
         return wait_at(where, rank, every_context, until, ready);
     }
 
+    /// Waits for what others store and then tell by `tell_all`: looks at it, and sleeps only in the end. Then it also
+    /// ends when `rarely()`, which is told in the same way. False when `until` has passed.
+    template <class Ready, class Rarely>
+    bool watch(rank_t rank, std::uint64_t context, deadline until, Ready&& ready, Rarely&& rarely) {
+        throw_if_ended(rank, context);
+        const patience most = tries();
+        for (int i = 0; i < most.spins * looks_per_spin; ++i) {
+            if (ready()) return true;
+            bell::pause();
+        }
+        for (int i = 0; i < most.yields; ++i)
+            if (const auto seen = look_once(rank, context, until, ready)) return *seen;
+        const inquirer counted(inquirers_);
+        const auto either = [&] { return ready() || rarely(); };
+        return wait_at(at(rank).bells.common(), rank, context, until, either, {});
+    }
+
+    /// The same for what nobody tells.
+    template <class Ready>
+    bool watch_awake(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        for (;;)
+            if (const auto seen = look_once(rank, context, until, ready)) return *seen;
+    }
+
+    /// The same, whatever has ended.
+    template <class Ready>
+    void watch_regardless(rank_t rank, Ready&& ready) {
+        const inquirer counted(inquirers_);
+        for (bell& own = at(rank).bells.common();;) {
+            const std::uint32_t seen = own.strokes();
+            if (ready()) return;
+            own.wait(seen, deadline::never, tries());
+        }
+    }
+
+    /// Wakes those who watch. Whoever sleeps has counted itself before its last look, sequentially consistent, as what
+    /// is told must be stored.
+    void tell_all() noexcept {
+        if (inquirers_.load(std::memory_order_seq_cst) == 0) return;
+        for (const auto& each : ranks_) each->bells.common().ring();
+    }
+
+    detail::boards& boards() { return boards_; }
+
     /// Null when the receiver has closed the context.
     node* post(rank_t from, rank_t to, channel on, const byte_pieces& pieces) {
         rank_state& target = at(to);
@@ -156,26 +201,29 @@ class world {
             at(self).calls.announce(context, call);
         }
         // Whoever looked before the lock has counted itself before that.
-        if (inquirers_.load(std::memory_order_relaxed) == 0) return;
-        for (const auto& each : ranks_) each->bells.common().ring();
+        tell_all();
+    }
+
+    /// The call that a rank has announced or exposed under that number.
+    std::optional<call_signature> announced(rank_t rank, std::uint64_t context, std::uint64_t number) {
+        {
+            const std::lock_guard lock(at(rank).mutex);
+            if (const auto call = at(rank).calls.entered(context, number)) return call;
+        }
+        const auto shared = boards_.find(context);
+        return shared == nullptr ? std::nullopt : shared->entered(rank, number);
     }
 
     std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context, std::uint64_t number,
                                           deadline until) {
-        struct counted {
-            std::atomic<int>& count;
-            explicit counted(std::atomic<int>& c) : count(c) { count.fetch_add(1, std::memory_order_relaxed); }
-            ~counted() { count.fetch_sub(1, std::memory_order_relaxed); }
-        } const waiting(inquirers_);
+        const inquirer waiting(inquirers_);
         std::optional<call_signature> answer;
         const auto look = [&] {
-            const std::lock_guard lock(at(peer).mutex);
-            answer = at(peer).calls.entered(context, number);
+            answer = announced(peer, context, number);
             return answer.has_value();
         };
         if (wait(self, context, until, look)) return answer;
-        const std::lock_guard lock(at(peer).mutex);
-        return at(peer).calls.entered_or_later(context, number);
+        return announced_later(peer, context, number);
     }
 
     void close(rank_t self, std::uint64_t context) {
@@ -199,21 +247,61 @@ class world {
     std::optional<abort_notice> origin_of(const abort_notice& told) { return notices_.origin_of(told); }
     std::optional<abort_notice> aborted(std::uint64_t context) { return notices_.of(context); }
 
+    /// What has passed without messages, as much in either direction.
+    void count(rank_t rank, std::uint64_t messages, std::uint64_t bytes) {
+        at(rank).accesses.fetch_add(messages, std::memory_order_relaxed);
+        at(rank).bytes_accessed.fetch_add(bytes, std::memory_order_relaxed);
+    }
     traffic counted(rank_t rank) {
         const rank_state& own = at(rank);
         constexpr auto relaxed = std::memory_order_relaxed;
-        return {own.messages_sent.load(relaxed), own.bytes_sent.load(relaxed), own.messages_received.load(relaxed),
-                own.bytes_received.load(relaxed)};
+        const std::uint64_t accesses = own.accesses.load(relaxed), bytes = own.bytes_accessed.load(relaxed);
+        return {own.messages_sent.load(relaxed) + accesses, own.bytes_sent.load(relaxed) + bytes,
+                own.messages_received.load(relaxed) + accesses, own.bytes_received.load(relaxed) + bytes};
     }
 
   private:
+    static constexpr int looks_per_spin = 100;  ///< at a word instead of a bell
+
+    /// Counts itself among those who are to be told what any rank does.
+    struct inquirer {
+        explicit inquirer(std::atomic<int>& of) : count(of) { count.fetch_add(1, std::memory_order_seq_cst); }
+        inquirer(const inquirer&) = delete;
+        inquirer& operator=(const inquirer&) = delete;
+        ~inquirer() { count.fetch_sub(1, std::memory_order_relaxed); }
+
+        std::atomic<int>& count;
+    };
+
+    std::optional<call_signature> announced_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
+        std::optional<call_signature> latest, exposed;
+        if (const auto shared = boards_.find(context)) exposed = shared->entered_later(rank, number);
+        const std::lock_guard lock(at(rank).mutex);
+        latest = at(rank).calls.entered_or_later(context, number);
+        return latest && (!exposed || exposed->number < latest->number) ? latest : exposed;
+    }
+
+    /// Looks, and gives the core away; empty when it has neither come nor run out of time.
+    template <class Ready>
+    std::optional<bool> look_once(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        throw_if_ended(rank, context);
+        if (ready()) return true;
+        if (!until.is_never() && steady_now() >= until.at) return false;
+        bell::yield();
+        return std::nullopt;
+    }
+
     template <class Ready>
     bool wait_at(bell& own, rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        return wait_at(own, rank, context, until, ready, tries());
+    }
+    template <class Ready>
+    bool wait_at(bell& own, rank_t rank, std::uint64_t context, deadline until, Ready&& ready, patience most) {
         for (;;) {
             const std::uint32_t seen = own.strokes();
             throw_if_ended(rank, context);
             if (ready()) return true;
-            if (until.is_immediate() || !own.wait(seen, until, tries())) return false;
+            if (until.is_immediate() || !own.wait(seen, until, most)) return false;
         }
     }
 
@@ -277,8 +365,9 @@ class world {
     std::vector<std::unique_ptr<rank_state>> ranks_;
     std::atomic<int> threads_;
     int cores_;
-    std::atomic<int> inquirers_{0};
+    detail::boards boards_;
     notice_board notices_;
+    alignas(64) std::atomic<int> inquirers_{0};  ///< looked at by whoever tells something
 };
 
 }  // namespace detail

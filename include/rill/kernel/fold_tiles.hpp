@@ -1,0 +1,114 @@
+// Folds of many inputs into many outputs, in one pass over all of them.
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/loop.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+namespace rill::inline RILL_ABI::kernel {
+
+namespace detail {
+
+/// Entries of a cache line: each line of each input and output is touched once, and in one go. Wider tiles are slower:
+/// where all vectors begin at equal offsets in their pages, as large ones do, their lines drive each other out of the
+/// first cache (8 vectors of 16M floats, 2 threads: 64 entries 1.3 and 256 entries 1.2 to 1.6 times as long).
+template <Element T>
+inline constexpr std::size_t line = 64 / sizeof(T);
+
+/// Most inputs whose fold is straight-line code; of more, the result so far is one more operand.
+inline constexpr std::size_t inputs_at_once = 8;
+
+/// More streams than this need to be asked for ahead, by so many bytes (8 inputs: 0.65 to 0.8 of the time without).
+inline constexpr std::size_t streams_unasked = 4;
+inline constexpr std::size_t asked_ahead = 4096;
+
+template <class T>
+void ask_for(const T* first) {
+#if defined(__GNUC__)
+    __builtin_prefetch(reinterpret_cast<const char*>(first) + asked_ahead);
+#else
+    static_cast<void>(first);
+#endif
+}
+
+/// acc = the left fold of acc (unless it is `Fresh`) and of the lines at i of as many inputs as there are `K`.
+template <bool Fresh, Element T, class Fold, std::size_t... K>
+inline void fold_lines(const T* const* inputs, std::size_t i, T (&acc)[line<T>], Fold& fold,
+                       std::index_sequence<K...>) {
+    const T* const x[] = {inputs[K] + i...};
+    if constexpr (sizeof...(K) > streams_unasked) (ask_for(x[K]), ...);
+    T made[line<T>];  // its address goes nowhere, so that no input can be it
+    for (std::size_t j = 0; j < line<T>; ++j) {
+        T value = Fresh ? x[0][j] : fold(acc[j], x[0][j]);
+        ((value = K == 0 ? value : fold(value, x[K][j])), ...);
+        made[j] = value;
+    }
+    std::copy_n(made, line<T>, acc);
+}
+
+/// Calls `run` with as many indices as the smaller of `count` and `inputs_at_once`.
+template <class Run>
+void with_indices(std::size_t count, Run&& run) {
+    switch (count) {
+        case 1: return run(std::make_index_sequence<1>{});
+        case 2: return run(std::make_index_sequence<2>{});
+        case 3: return run(std::make_index_sequence<3>{});
+        case 4: return run(std::make_index_sequence<4>{});
+        case 5: return run(std::make_index_sequence<5>{});
+        case 6: return run(std::make_index_sequence<6>{});
+        case 7: return run(std::make_index_sequence<7>{});
+        default: return run(std::make_index_sequence<inputs_at_once>{});
+    }
+}
+
+/// Adds the inputs beyond `inputs_at_once`.
+template <Element T, class Fold>
+void fold_further_lines(std::span<const T* const> inputs, std::size_t i, T (&acc)[line<T>], Fold& fold) {
+    for (std::size_t k = inputs_at_once; k < inputs.size(); k += inputs_at_once)
+        with_indices(inputs.size() - k, [&](auto all) { fold_lines<false>(inputs.data() + k, i, acc, fold, all); });
+}
+
+template <Element T, class Fold>
+T fold_entry(std::span<const T* const> inputs, std::size_t i, Fold& fold) {
+    T value = inputs[0][i];
+    for (std::size_t k = 1; k < inputs.size(); ++k) value = fold(value, inputs[k][i]);
+    return value;
+}
+
+}  // namespace detail
+
+/// For every output and every i of `part`: out[i] = the left fold of the inputs' entries i, in the order of the inputs,
+/// as `finish(std::span<T>)` leaves it, which is called on pieces of the result.
+///
+/// Inputs and outputs begin where `part` counts from. An output may be one of the inputs; it may not overlap one
+/// otherwise. Cost: one pass over each input and each output: memory moves no more than it must.
+template <Element T, class Fold, class Finish>
+void fold_tiles(std::span<const T* const> inputs, std::span<T* const> outputs, segment part, Fold&& fold,
+                Finish&& finish) {
+    using detail::line;
+    RILL_EXPECTS(!inputs.empty(), "fold_tiles: there is nothing to fold");
+    std::size_t i = part.begin;
+    detail::with_indices(inputs.size(), [&](auto first) {
+        for (; i + line<T> <= part.end; i += line<T>) {
+            alignas(64) T acc[line<T>];
+            detail::fold_lines<true>(inputs.data(), i, acc, fold, first);
+            if (inputs.size() > detail::inputs_at_once) detail::fold_further_lines(inputs, i, acc, fold);
+            finish(std::span<T>(acc));
+            for (T* const out : outputs) std::copy_n(acc, line<T>, out + i);
+        }
+    });
+    T rest[line<T>];
+    const std::size_t count = part.end - i;
+    for (std::size_t j = 0; j < count; ++j) rest[j] = detail::fold_entry(inputs, i + j, fold);
+    finish(std::span<T>(rest, count));
+    for (T* const out : outputs) std::copy_n(rest, count, out + i);
+}
+
+}  // namespace rill::inline RILL_ABI::kernel

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <rill/concept/shared_memory.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+/// What one rank exposes in one operation, and where it stands in it. All is told by numbers of operations, which rise;
+/// only its rank writes to it, but for the claims.
+struct alignas(128) place {
+    std::atomic<std::uint64_t> exposed{0};  ///< then `what` stays until all have left
+    exposure what{};                        ///< what small operations need of it lies in one cache line with the above
+    std::atomic<std::uint64_t> left{0};
+    std::atomic<std::uint64_t> inside{0};
+    std::atomic<std::uint64_t> withdrawn{0};
+    alignas(128) std::atomic<std::uint64_t> claims{0};
+};
+
+/// What the ranks of one context share.
+class board {
+  public:
+    static constexpr std::uint64_t places = calls_remembered;
+    static constexpr std::size_t slot_bytes = std::size_t{1} << 14;
+
+    explicit board(int ranks) : ranks_(ranks), places_(static_cast<std::size_t>(ranks) * places) {}
+
+    int size() const { return ranks_; }
+    place& at(rank_t rank, std::uint64_t number) {
+        return places_[static_cast<std::size_t>(rank) * places + static_cast<std::size_t>(number % places)];
+    }
+
+    /// Memory for copies that are exposed: as long as the board.
+    std::byte* new_slot() {
+        const std::lock_guard lock(mutex_);
+        slots_.emplace_back(slot_bytes);
+        return slots_.back().data();
+    }
+
+    /// The call that a rank has exposed under that number, or else under the highest one beyond it. For ranks that have
+    /// not left that call: of none that it could be is the place taken again.
+    std::optional<call_signature> entered(rank_t rank, std::uint64_t number) {
+        place& due = at(rank, number);
+        if (due.exposed.load(std::memory_order_seq_cst) != number) return std::nullopt;
+        return due.what.call;
+    }
+    std::optional<call_signature> entered_later(rank_t rank, std::uint64_t number) {
+        std::optional<call_signature> latest;
+        for (std::uint64_t i = 0; i < places; ++i) {
+            const std::uint64_t other = at(rank, i).exposed.load(std::memory_order_acquire);
+            if (other > number && (!latest || other > latest->number)) latest = at(rank, i).what.call;
+        }
+        return latest;
+    }
+
+  private:
+    int ranks_;
+    std::vector<place> places_;
+    std::mutex mutex_;
+    std::vector<aligned_vector<std::byte>> slots_;
+};
+
+/// The boards of all contexts, each for as long as a rank has a handle to it.
+class boards {
+  public:
+    std::shared_ptr<board> of(std::uint64_t context, int ranks) {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(all_, [](const auto& each) { return each.second.expired(); });
+        std::shared_ptr<board> found = all_[context].lock();
+        if (found == nullptr) all_[context] = found = std::make_shared<board>(ranks);
+        return found;
+    }
+    /// Null where there is none.
+    std::shared_ptr<board> find(std::uint64_t context) {
+        const std::lock_guard lock(mutex_);
+        const auto found = all_.find(context);
+        return found == all_.end() ? nullptr : found->second.lock();
+    }
+
+  private:
+    std::mutex mutex_;
+    std::unordered_map<std::uint64_t, std::weak_ptr<board>> all_;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail

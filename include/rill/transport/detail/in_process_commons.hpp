@@ -1,0 +1,148 @@
+#pragma once
+
+#include <rill/concept/shared_memory.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/in_process_board.hpp>
+#include <rill/transport/detail/in_process_world.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace rill::inline RILL_ABI::in_process {
+
+/// One rank's handle to what the ranks of a context share.
+///
+/// Whoever waits looks at what it waits for, and has itself counted only before it sleeps: telling costs one exchange
+/// of a word and one look at that count.
+class commons {
+  public:
+    static constexpr std::uint64_t places = detail::board::places;
+    static constexpr std::size_t slot_bytes = detail::board::slot_bytes;
+
+    commons(detail::world& world, rank_t rank, std::uint64_t context)
+        : world_(&world), board_(world.boards().of(context, world.size())), context_(context), rank_(rank) {}
+    /// Slots are not shared between handles.
+    commons(const commons& other)
+        : world_(other.world_), board_(other.board_), context_(other.context_), rank_(other.rank_) {}
+    commons(commons&&) = default;
+    commons& operator=(commons other) noexcept {
+        world_ = other.world_;
+        board_ = std::move(other.board_);
+        context_ = other.context_;
+        rank_ = other.rank_;
+        slots_ = other.slots_;
+        slots_used_ = other.slots_used_;
+        return *this;
+    }
+    ~commons() = default;
+
+    bool has_room(rank_t peer, std::uint64_t number, deadline until) {
+        const std::uint64_t before = board_->at(rank_, number).exposed.load(std::memory_order_relaxed);
+        const auto has = [&] { return is_over(peer, before) && is_over(peer, next_slot().number); };
+        // Those who pass do not tell: this wait must not sleep. It is short, since nobody waits before it leaves.
+        return has() || world_->watch_awake(rank_, context_, until, has);
+    }
+    void expose(const exposure& what) {
+        detail::place& own = board_->at(rank_, what.call.number);
+        own.what = what;
+        if (what.output != nullptr) own.claims.store(0, std::memory_order_relaxed);
+        own.exposed.store(what.call.number, std::memory_order_seq_cst);
+        world_->tell_all();
+    }
+
+    const exposure* exposed(rank_t peer, const call_signature& call, deadline until) {
+        detail::place& theirs = board_->at(peer, call.number);
+        const auto is_there = [&] { return theirs.exposed.load(std::memory_order_seq_cst) == call.number; };
+        const auto is_refused = [&] {
+            const auto announced = world_->announced(peer, context_, call.number);
+            return announced && *announced != call;
+        };
+        const bool came = world_->watch(rank_, context_, until, is_there, is_refused);
+        return came && is_there() ? &theirs.what : nullptr;
+    }
+
+    bool enter(std::uint64_t number) {
+        // Both sides sequentially consistent: either this sees that the other has withdrawn, or the other that this is
+        // inside.
+        board_->at(rank_, number).inside.store(number, std::memory_order_seq_cst);
+        for (rank_t peer = 0; peer < board_->size(); ++peer)
+            if (board_->at(peer, number).withdrawn.load(std::memory_order_seq_cst) == number) {
+                abandon(number);
+                return false;
+            }
+        return true;
+    }
+    void leave(std::uint64_t number) noexcept {
+        detail::place& own = board_->at(rank_, number);
+        own.inside.store(0, std::memory_order_release);
+        own.left.store(number, std::memory_order_seq_cst);
+        world_->tell_all();
+    }
+    void abandon(std::uint64_t number) noexcept {
+        board_->at(rank_, number).inside.store(0, std::memory_order_seq_cst);
+        world_->tell_all();
+    }
+
+    void pass(std::uint64_t number) noexcept {
+        board_->at(rank_, number).left.store(number, std::memory_order_release);
+    }
+
+    bool has_left(rank_t peer, std::uint64_t number, deadline until) {
+        const auto has = [&] { return is_over(peer, number); };
+        return world_->watch(rank_, context_, until, has, [] { return false; });
+    }
+
+    void withdraw(std::uint64_t number) noexcept {
+        board_->at(rank_, number).withdrawn.store(number, std::memory_order_seq_cst);
+        world_->watch_regardless(rank_, [&] {
+            for (rank_t peer = 0; peer < board_->size(); ++peer)
+                if (peer != rank_ && board_->at(peer, number).inside.load(std::memory_order_seq_cst) == number)
+                    return false;
+            return true;
+        });
+    }
+
+    std::uint64_t claim(rank_t peer, std::uint64_t number) {
+        return board_->at(peer, number).claims.fetch_add(1, std::memory_order_relaxed);
+    }
+
+    byte_span slot(std::uint64_t number, [[maybe_unused]] std::size_t bytes) {
+        RILL_EXPECTS(bytes <= slot_bytes, "in_process: more bytes than a slot has");
+        slot_use& chosen = next_slot();
+        if (chosen.memory == nullptr) chosen.memory = board_->new_slot();
+        chosen.number = number;
+        ++slots_used_;
+        return {chosen.memory, bytes};
+    }
+
+    void count(std::uint64_t messages, std::uint64_t bytes) { world_->count(rank_, messages, bytes); }
+
+  private:
+    struct slot_use {
+        std::byte* memory = nullptr;
+        std::uint64_t number = 0;  ///< of the operation that it has been used in last
+    };
+
+    bool is_over(rank_t peer, std::uint64_t number) const {
+        return peer == rank_ || board_->at(peer, number).left.load(std::memory_order_seq_cst) >= number;
+    }
+    slot_use& next_slot() { return slots_[slots_used_ % slots_.size()]; }
+
+    detail::world* world_;
+    std::shared_ptr<detail::board> board_;
+    std::uint64_t context_;
+    rank_t rank_;
+    std::array<slot_use, 2> slots_{};  ///< of one, others read the last operation, while this one fills the other
+    std::size_t slots_used_ = 0;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process
