@@ -155,7 +155,7 @@ void merge_evenly(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<
 }
 
 template <Element T, IndexType Index>
-sparse_view<T, Index> cut(sparse_view<T, Index> x, std::size_t first, std::size_t last) {
+sparse_view<T, Index> entries_between(sparse_view<T, Index> x, std::size_t first, std::size_t last) {
     return {x.indices.subspan(first, last - first), x.values.subspan(first, last - first)};
 }
 
@@ -201,7 +201,8 @@ std::size_t merge_to(sparse_view<T, Index> a, sparse_view<T, Index> b, Index* in
         merge_by_shape(a, b, out, fold, [&](auto x, auto y, auto& to) {
             const auto begun = add_avx512(x, y, to.indices + to.count, to.values + to.count);
             to.count += begun.count;
-            merge_portably(cut(x, begun.of_a, x.count()), cut(y, begun.of_b, y.count()), to, fold);
+            merge_portably(entries_between(x, begun.of_a, x.count()), entries_between(y, begun.of_b, y.count()), to,
+                           fold);
         });
         return out.count;
     }
