@@ -13,6 +13,7 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/fold_tiles.hpp>
+#include <rill/stream/wire.hpp>
 
 #include <algorithm>
 #include <array>
@@ -68,10 +69,11 @@ class fused_state {
     /// Returns what stands behind the result, which then lies in the output.
     tally run(const Exec& executor) { return output_.size_bytes() <= commons::slot_bytes ? small() : large(executor); }
 
-    /// Counts what the split schedule would send and receive, but for headers: an access is a message.
+    /// Counts what the split schedule would send and receive, headers included: an access is a message.
     void count() const {
         const std::size_t own = part_of(rank()).size(), peers = ranks() - 1;
-        const std::size_t bytes = (output_.size() - own + own * peers) * sizeof(T);
+        const std::size_t elements = output_.size() - own + own * peers;
+        const std::size_t bytes = elements * sizeof(T) + 2 * peers * wire::header_bytes;
         shared_->count(2 * peers, bytes);
         call_->count(2 * peers, bytes);
     }
