@@ -27,16 +27,16 @@ class turns {
                 each.seconds.push_back(seconds_of(each.work, each.repeats) / static_cast<double>(each.repeats));
     }
 
-    /// Seconds by method, as {"copy": [0.1, 0.11], ...}: one sample of each turn.
-    void print() const {
-        std::printf("{");
+    /// Seconds by method, as {"copy": [0.1, 0.11], ...}: one sample of each turn. With what is to stand around it.
+    void print(const std::string& before = "", const std::string& after = "") const {
+        std::printf("%s{", before.c_str());
         for (std::size_t m = 0; m < methods_.size(); ++m) {
             std::printf("%s\"%s\": [", m == 0 ? "" : ", ", methods_[m].name.c_str());
             for (std::size_t i = 0; i < methods_[m].seconds.size(); ++i)
                 std::printf("%s%.9g", i == 0 ? "" : ", ", methods_[m].seconds[i]);
             std::printf("]");
         }
-        std::printf("}\n");
+        std::printf("}%s\n", after.c_str());
     }
 
   private:

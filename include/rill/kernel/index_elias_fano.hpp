@@ -37,12 +37,17 @@ class upper_bits {
     template <class Word>
     void set(const Word* places, std::size_t count) {
         if (places[count - 1] / 64 >= out_.size() / 8) return set_by_bytes(places, count);
+        std::byte* const out = out_.data();
+        std::uint64_t word = word_;  // copies: what is written could be a member, for all the compiler knows
+        std::size_t before = at_;
         for (std::size_t j = 0; j < count; ++j) {
             const std::size_t at = static_cast<std::size_t>(places[j] / 64);
-            word_ = (at == at_ ? word_ : 0) | std::uint64_t{1} << (places[j] % 64);
-            at_ = at;
-            store_little(out_.data() + 8 * at, word_);
+            word = (at == before ? word : 0) | std::uint64_t{1} << (places[j] % 64);
+            before = at;
+            store_little(out + 8 * at, word);
         }
+        word_ = word;
+        at_ = before;
     }
 
   private:
