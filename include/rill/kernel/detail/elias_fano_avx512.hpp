@@ -5,6 +5,7 @@
 
 #if defined(RILL_DETAIL_AVX512)
 
+#include <rill/kernel/detail/set_bits_avx512.hpp>
 #include <rill/kernel/loop.hpp>
 
 #include <immintrin.h>
@@ -17,30 +18,47 @@ namespace rill::inline RILL_ABI::kernel::detail {
 /// their low bits, and the shifts, are the same every time.
 class elias_fano_join_avx512 {
   public:
-    explicit elias_fano_join_avx512(unsigned width) : width_(_mm_cvtsi32_si128(static_cast<int>(width))) {
-        const __m512i bits = _mm512_mullo_epi32(steps(), _mm512_set1_epi32(static_cast<int>(width)));
-        word_ = _mm512_srli_epi32(bits, 5);
-        next_ = _mm512_add_epi32(word_, _mm512_set1_epi32(1));
-        shift_ = _mm512_and_si512(bits, _mm512_set1_epi32(31));
-        back_ = _mm512_sub_epi32(_mm512_set1_epi32(32), shift_);  // by 32: nothing is left
-        mask_ = _mm512_set1_epi32(static_cast<int>((std::uint64_t{1} << width) - 1));
+    explicit elias_fano_join_avx512(unsigned width)
+        : width_(width),
+          steps_(_mm512_sllv_epi32(steps_avx512(), all(width))),
+          stride_(all(std::uint32_t{16} << width)),
+          fits_halves_(width <= 17) {
+        const __m512i bits = _mm512_mullo_epi32(steps_avx512(), all(width));
+        if (fits_halves_)  // 15 bits before the entry, and the entry
+            word_ = _mm512_add_epi32(_mm512_mullo_epi32(_mm512_srli_epi32(bits, 4), all(0x10001)), all(0x10000));
+        else
+            word_ = _mm512_srli_epi32(bits, 5);
+        next_ = _mm512_add_epi32(word_, all(1));
+        shift_ = _mm512_and_si512(bits, all(fits_halves_ ? 15 : 31));
+        back_ = _mm512_sub_epi32(all(32), shift_);  // by 32: nothing is left
+        mask_ = all((std::uint32_t{1} << width) - 1);
         bytes_ = 2 * width;
         loaded_ = (std::uint64_t{1} << bytes_) - 1;  // width < 32
     }
 
+    /// The places are shifted to where their bits belong in v.
+    std::size_t place(std::uint64_t word, std::uint32_t first, std::uint32_t* places) const {
+        return keep_set_avx512(word, _mm512_add_epi32(steps_, all(first << width_)), stride_, places);
+    }
+
     void operator()(const std::uint32_t* places, const std::byte* low, std::uint32_t first, std::uint32_t base,
                     std::uint32_t* out, std::size_t count = block) {
+        // base + i + v(i) is the place, the low bits, and base + i less i shifted.
+        __m512i rest =
+            _mm512_sub_epi32(_mm512_add_epi32(steps_avx512(), all(base + first - (first << width_))), steps_);
+        const __m512i stride = _mm512_sub_epi32(all(16), stride_);
         std::uint64_t descents = 0;
-        for (std::size_t j = 0; j < block; j += 16) {
-            const __m512i number = _mm512_add_epi32(steps(), _mm512_set1_epi32(static_cast<int>(first + j)));
-            const __m512i high = _mm512_sub_epi32(_mm512_loadu_si512(places + j), number);
-            const __m512i v = _mm512_or_si512(_mm512_sll_epi32(high, width_), low_bits(low + j / 16 * bytes_));
-            const __m512i before = _mm512_alignr_epi32(v, last_, 15);
-            descents |= std::uint64_t{_mm512_cmplt_epu32_mask(v, before)} << j;
-            _mm512_storeu_si512(
-                out + j, _mm512_add_epi32(_mm512_add_epi32(v, number), _mm512_set1_epi32(static_cast<int>(base))));
-            last_ = v;
+        for (std::size_t j = 0; j < block; j += 16, rest = _mm512_add_epi32(rest, stride)) {
+            const __m512i places_and_low =
+                _mm512_add_epi32(_mm512_loadu_si512(places + j), low_bits(low + j / 16 * bytes_));
+            const __m512i index = _mm512_add_epi32(places_and_low, rest);
+            const __m512i before = _mm512_alignr_epi32(index, last_, 15);
+            descents |= std::uint64_t{_mm512_cmple_epu32_mask(index, before)} << j;
+            _mm512_storeu_si512(out + j, index);
+            last_ = index;
         }
+        // What exceeds 32 bits is below what is before it, and the first is below `base`.
+        if (first == 0) descents = (descents & ~std::uint64_t{1}) | (out[0] < base ? 1U : 0U);
         if (count < block) descents &= (std::uint64_t{1} << count) - 1;
         descends_ |= descents;
         end_ = out[count - 1] - base - first - static_cast<std::uint32_t>(count - 1);
@@ -50,16 +68,20 @@ class elias_fano_join_avx512 {
     std::uint32_t last() const { return end_; }
 
   private:
-    static __m512i steps() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
+    static __m512i all(std::uint32_t value) { return _mm512_set1_epi32(static_cast<int>(value)); }
 
     __m512i low_bits(const std::byte* at) const {
         const __m512i packed = _mm512_maskz_loadu_epi8(loaded_, at);
+        if (fits_halves_)  // two halves of a word from where the entry begins
+            return _mm512_and_si512(_mm512_srlv_epi32(_mm512_permutexvar_epi16(word_, packed), shift_), mask_);
         const __m512i from = _mm512_srlv_epi32(_mm512_permutexvar_epi32(word_, packed), shift_);
         const __m512i more = _mm512_sllv_epi32(_mm512_permutexvar_epi32(next_, packed), back_);
         return _mm512_and_si512(_mm512_or_si512(from, more), mask_);
     }
 
-    __m128i width_;
+    unsigned width_;
+    __m512i steps_, stride_;  // of places
+    bool fits_halves_;
     __m512i word_, next_, shift_, back_, mask_;
     __m512i last_ = _mm512_setzero_si512();
     std::uint64_t loaded_;

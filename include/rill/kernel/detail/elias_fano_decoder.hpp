@@ -31,27 +31,17 @@ struct elias_fano_layout {
     std::size_t bytes() const { return low_bytes + upper_bytes; }
 };
 
-/// The inner loops of any machine.
+/// The inner loops for any machine.
 struct portable_elias_fano {
     template <class Word>
     using join = elias_fano_join<Word>;
-
-    template <class Word>
-    static std::size_t place(std::uint64_t word, Word base, Word* out) {
-        return place_bits(word, base, out);
-    }
 };
 
 #if defined(RILL_DETAIL_AVX512)
-/// Those of this one.
+/// Those for this one.
 struct native_elias_fano {
     template <class Word>
     using join = std::conditional_t<sizeof(Word) == 4, elias_fano_join_avx512, elias_fano_join<Word>>;
-
-    template <class Word>
-    static std::size_t place(std::uint64_t word, Word base, Word* out) {
-        return place_bits_native(word, base, out);
-    }
 };
 #else
 using native_elias_fano = portable_elias_fano;
@@ -67,13 +57,14 @@ class elias_fano_decoder {
           low_(bytes.data()),
           upper_(bytes.subspan(layout.low_bytes)),
           begin_(begin),
+          base_(is_direct ? static_cast<Word>(begin) : Word{0}),
           out_(out),
           join_(layout.width) {}
 
     /// False where an encoder does not write such bytes. Sizes and padding have been checked.
     bool run() {
         for (std::size_t at = 0; at < upper_.size(); at += 8) {
-            held_ += Loops::place(word_at(upper_, at), static_cast<Word>(8 * at), places_ + held_);
+            held_ += join_.place(word_at(upper_, at), static_cast<Word>(8 * at), places_ + held_);
             if (held_ < at_once) continue;
             if (layout_.count - done_ < held_) return false;
             join_blocks();
@@ -86,15 +77,16 @@ class elias_fano_decoder {
 
   private:
     static constexpr std::size_t at_once = 8 * block;
+    static constexpr bool is_direct = sizeof(Index) == sizeof(Word);
 
     void join_blocks() {
         std::size_t joined = 0;
         for (; held_ - joined >= block; joined += block) {
-            if constexpr (sizeof(Index) == sizeof(Word)) {
-                join_(places_ + joined, low_, static_cast<Word>(done_), static_cast<Word>(begin_), out_ + done_);
+            if constexpr (is_direct) {
+                join_(places_ + joined, low_, static_cast<Word>(done_), base_, out_ + done_);
             } else {
                 Word offsets[block];
-                join_(places_ + joined, low_, static_cast<Word>(done_), 0, offsets);
+                join_(places_ + joined, low_, static_cast<Word>(done_), base_, offsets);
                 for (std::size_t j = 0; j < block; ++j) out_[done_ + j] = begin_ + offsets[j];
             }
             low_ += block / 8 * layout_.width;
@@ -108,14 +100,16 @@ class elias_fano_decoder {
         std::byte padded[block * sizeof(Word) + 8] = {};
         std::memcpy(padded, low_, bytes_for_bits(held_ * layout_.width));
         Word offsets[block];
-        join_(places_, padded, static_cast<Word>(done_), 0, offsets, held_);
-        for (std::size_t j = 0; j < held_; ++j) out_[done_ + j] = static_cast<Index>(begin_ + offsets[j]);
+        join_(places_, padded, static_cast<Word>(done_), base_, offsets, held_);
+        for (std::size_t j = 0; j < held_; ++j)
+            out_[done_ + j] = is_direct ? static_cast<Index>(offsets[j]) : static_cast<Index>(begin_ + offsets[j]);
     }
 
     const elias_fano_layout& layout_;
     const std::byte* low_;  // of the next entry
     byte_view upper_;
     std::size_t begin_;
+    Word base_;  // of what is joined: the first of the universe, if words hold it
     Index* out_;
     typename Loops::template join<Word> join_;
     std::size_t held_ = 0, done_ = 0;  // placed; joined before them

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/kernel/detail/set_bits.hpp>
 #include <rill/kernel/little_endian.hpp>
 #include <rill/kernel/loop.hpp>
 
@@ -16,7 +17,9 @@ Word low_bits(const std::byte* packed, std::size_t i, unsigned width) {
     const std::size_t bit = i * width;
     const std::byte* at = packed + bit / 8;
     const unsigned shift = bit % 8;
-    std::uint64_t word = load_little<std::uint64_t>(at) >> shift;
+    auto word = load_little<std::uint64_t>(at);
+    load_alone(word);
+    word >>= shift;
     if constexpr (sizeof(Word) == 8)
         if (width + shift > 64) word |= std::to_integer<std::uint64_t>(at[8]) << (64 - shift);
     return static_cast<Word>(word & ((std::uint64_t{1} << width) - 1));
@@ -28,8 +31,12 @@ class elias_fano_join {
   public:
     explicit elias_fano_join(unsigned width) : width_(width) {}
 
+    /// Notes where bits are set in a word of the upper part, whose first one is number `first`; as `place_bits`.
+    static std::size_t place(std::uint64_t word, Word first, Word* places) { return place_bits(word, first, places); }
+
     /// Writes a block of `base + i + v(i)`, the first for i = `first`, and looks whether the first `count` of these v
-    /// descend. `places` are the set bits of the upper part; `low` can be read 8 bytes beyond the block.
+    /// descend. `base` is the same in all calls. `places` are of their bits in the upper part; `low` can be read 8
+    /// bytes beyond the block.
     void operator()(const Word* places, const std::byte* low, Word first, Word base, Word* out,
                     std::size_t count = block) {
         Word v[block + 1];

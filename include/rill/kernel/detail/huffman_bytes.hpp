@@ -4,6 +4,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/kernel/little_endian.hpp>
+#include <rill/kernel/loop.hpp>
 
 #include <algorithm>
 #include <array>
@@ -167,7 +168,8 @@ class bit_reader {
         held_ |= 56;
     }
     std::uint64_t symbol(const byte_table& table) {
-        const unsigned entry = table[word_];
+        unsigned entry = table[word_];
+        load_alone(entry);
         word_ >>= entry >> 8;
         held_ -= entry >> 8;
         return entry & 255U;

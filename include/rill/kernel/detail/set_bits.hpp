@@ -57,8 +57,10 @@ std::size_t place_bits(std::uint64_t word, Place base, Place* out) {
     std::size_t count = 0;
     for (unsigned at = 0; at < 64; at += 8) {
         const auto byte = static_cast<std::uint8_t>(word >> at);
-        const auto places = places_in_byte[byte];  // a copy, which does not overlap `out`
-        for (std::size_t j = 0; j < 8; ++j) out[count + j] = static_cast<Place>(base + places[j]);
+        const std::uint32_t* const in_byte = places_in_byte[byte].data();
+        Place places[8];  // which do not overlap `out`
+        for (std::size_t j = 0; j < 8; ++j) places[j] = static_cast<Place>(base + in_byte[j]);
+        for (std::size_t j = 0; j < 8; ++j) out[count + j] = places[j];
         base += 8;
         count += static_cast<std::size_t>(std::popcount(byte));
     }
