@@ -138,6 +138,28 @@ TEST_CASE_TEMPLATE("every machine decodes Elias-Fano alike", Index, std::uint32_
     CHECK(accepted < 590);
 }
 
+TEST_CASE_TEMPLATE("every machine places bits alike", Index, std::uint32_t, std::uint64_t) {
+    random_sequence random(random_key{6});
+    std::size_t wrong = 0;
+    for (int round = 0; round < 300; ++round) {
+        const std::uint64_t sparse = std::uint64_t{1} << random.below(64), full = ~std::uint64_t{0};
+        const std::uint64_t any = random.below(full);
+        const std::uint64_t word = round == 0 ? 0 : round == 1 ? full : round % 3 == 0 ? sparse : any;
+        const Index base = static_cast<Index>(0U - random.below(100000));
+        Index native[64 + kernel::detail::place_slack], portable[64 + kernel::detail::place_slack];
+        const std::size_t count = kernel::detail::place_bits_native(word, base, native);
+        REQUIRE(count == static_cast<std::size_t>(std::popcount(word)));
+        REQUIRE(kernel::detail::place_bits(word, base, portable) == count);
+        std::size_t i = 0;
+        for (unsigned bit = 0; bit < 64; ++bit)
+            if ((word >> bit & 1U) != 0) {
+                wrong += native[i] == static_cast<Index>(base + bit) && portable[i] == native[i] ? 0U : 1U;
+                ++i;
+            }
+    }
+    CHECK(wrong == 0);
+}
+
 TEST_CASE("the code of a bitmap's bytes is complete, and shorter for likelier bytes") {
     struct {
         std::size_t count, size;
@@ -203,6 +225,9 @@ TEST_CASE("full gaps cost no bits, and the smallest coding is found") {
     const auto quarter = random_sparse<float, std::uint32_t>(1, 0, 20000, 0.25F);
     CHECK(kernel::smallest_index_coding<std::uint32_t>(quarter.indices, {0, 20000}) == rill::index_coding::huffman);
     const std::vector<std::uint32_t> last{0xFFFFFFFF};
+    // A size is told without walking over what is empty.
+    CHECK(kernel::encoded_index_bytes<std::uint32_t>(rill::index_coding::huffman, last, {0, std::size_t{1} << 32}) >
+          std::size_t{1} << 26);
     CHECK(kernel::smallest_index_coding<std::uint32_t>(last, {0, std::size_t{1} << 32}) == rill::index_coding::raw);
 }
 

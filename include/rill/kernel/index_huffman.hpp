@@ -28,7 +28,7 @@ namespace rill::inline RILL_ABI::kernel {
 
 /// The bitmap, its bytes coded by Huffman: near the entropy of indices at random from a density of a tenth on.
 struct huffman_bitmap {
-    /// Exact; costs a pass over the bitmap that the indices would make.
+    /// Exact; costs a pass over the parts of the bitmap in which something is set.
     template <IndexType Index>
     static std::size_t encoded_size(std::span<const Index> indices, segment universe) {
         if (indices.empty()) return 0;
@@ -71,14 +71,12 @@ struct huffman_bitmap {
             to[s] = detail::bit_writer(out.subspan(size, lengths[s]));
             size += lengths[s];
         }
-        for_each_part(indices, universe, [&](const std::byte* bytes, std::size_t count) {
-            for (std::size_t i = 0; i < count; i += at_once)
-                for (std::size_t s = 0; s < streams; ++s) {
-                    for (std::size_t j = i + s; j < std::min(count, i + at_once); j += streams)
-                        to[s].put(code.code(bytes[j]), code.length(bytes[j]));
-                    to[s].flush();
-                }
-        });
+        const std::size_t all = detail::bytes_for_bits(universe.size());
+        for (std::size_t first = 0, i = 0; first < all; first += part_bytes) {
+            std::byte bytes[part_bytes];
+            i = fill_part(indices, universe, first, i, bytes);
+            write_part(code, bytes, std::min(part_bytes, all - first), to);
+        }
         return size;
     }
 
@@ -126,6 +124,7 @@ struct huffman_bitmap {
     static constexpr std::size_t header_bytes = 8 * (streams - 1);
     static constexpr std::size_t at_once = 4 * streams;  // bytes whose codes fit into a word for each stream
     static constexpr std::size_t part_words = 64;
+    static constexpr std::size_t part_bytes = 8 * part_words;
 
     /// The length of a stream of checked bytes.
     static std::size_t length_of(byte_view bytes, std::size_t stream) {
@@ -138,39 +137,54 @@ struct huffman_bitmap {
         return left;
     }
 
-    /// Calls visit(bytes, count) for one part of the bitmap after another, each a multiple of `streams` bytes but the
-    /// last.
-    template <IndexType Index, class Visit>
-    static void for_each_part(std::span<const Index> indices, segment universe, Visit visit) {
-        constexpr std::size_t part_bytes = 8 * part_words;
-        const std::size_t all = detail::bytes_for_bits(universe.size());
-        std::size_t i = 0;
-        for (std::size_t first = 0; first < all; first += part_bytes) {
-            const std::size_t count = std::min(part_bytes, all - first);
-            std::byte bytes[part_bytes] = {};
-            for (; i < indices.size(); ++i) {
-                const std::size_t j = static_cast<std::size_t>(indices[i]) - universe.begin - 8 * first;
-                if (j >= 8 * part_bytes) break;
-                bytes[j / 8] |= static_cast<std::byte>(1U << (j % 8));
-            }
-            visit(bytes, count);
+    /// Makes the part of the bitmap that begins with byte `first`, of the indices from number `i` on; returns the
+    /// number of the first that lies behind it.
+    template <IndexType Index>
+    static std::size_t fill_part(std::span<const Index> indices, segment universe, std::size_t first, std::size_t i,
+                                 std::byte* bytes) {
+        std::fill_n(bytes, part_bytes, std::byte{0});
+        for (; i < indices.size(); ++i) {
+            const std::size_t j = static_cast<std::size_t>(indices[i]) - universe.begin - 8 * first;
+            if (j >= 8 * part_bytes) break;
+            bytes[j / 8] |= static_cast<std::byte>(1U << (j % 8));
         }
+        return i;
     }
 
+    /// Of `count` bytes, those of a stream.
+    static std::size_t share(std::size_t count, std::size_t stream) { return (count + streams - 1 - stream) / streams; }
+
+    /// Costs nothing for parts in which nothing is set.
     template <IndexType Index>
     static std::array<std::size_t, streams> stream_lengths(std::span<const Index> indices, segment universe,
                                                            const detail::byte_code& code) {
-        std::array<std::size_t, streams> bits{};
-        for_each_part(indices, universe, [&](const std::byte* bytes, std::size_t count) {
-            std::array<unsigned, streams> more{};
-            std::size_t i = 0;
-            for (; i + streams <= count; i += streams)
-                for (std::size_t s = 0; s < streams; ++s) more[s] += code.length(bytes[i + s]);
-            for (; i < count; ++i) more[i % streams] += code.length(bytes[i]);
-            for (std::size_t s = 0; s < streams; ++s) bits[s] += more[s];
-        });
+        const std::size_t all = detail::bytes_for_bits(universe.size()), zero = code.length(std::byte{0});
+        std::array<std::size_t, streams> bits;
+        for (std::size_t s = 0; s < streams; ++s) bits[s] = zero * share(all, s);
+        for (std::size_t i = 0; i < indices.size();) {
+            std::byte bytes[part_bytes];
+            const std::size_t byte = (static_cast<std::size_t>(indices[i]) - universe.begin) / 8;
+            const std::size_t first = byte / part_bytes * part_bytes, count = std::min(part_bytes, all - first);
+            i = fill_part(indices, universe, first, i, bytes);
+            unsigned part[streams] = {};
+            std::size_t b = 0;
+            for (; b + streams <= count; b += streams)
+                for (std::size_t s = 0; s < streams; ++s) part[s] += code.length(bytes[b + s]);
+            for (; b < count; ++b) part[b % streams] += code.length(bytes[b]);
+            for (std::size_t s = 0; s < streams; ++s) bits[s] += part[s] - zero * share(count, s);
+        }
         for (std::size_t& each : bits) each = detail::bytes_for_bits(each);
         return bits;
+    }
+
+    static void write_part(const detail::byte_code& code, const std::byte* bytes, std::size_t count,
+                           std::array<detail::bit_writer, streams>& to) {
+        for (std::size_t first = 0; first < count; first += at_once)
+            for (std::size_t s = 0; s < streams; ++s) {
+                for (std::size_t b = first + s; b < std::min(count, first + at_once); b += streams)
+                    to[s].put(code.code(bytes[b]), code.length(bytes[b]));
+                to[s].flush();
+            }
     }
 
     /// The next byte of each stream.
