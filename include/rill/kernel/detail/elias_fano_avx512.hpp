@@ -20,14 +20,15 @@ class elias_fano_join_avx512 {
   public:
     explicit elias_fano_join_avx512(unsigned width)
         : width_(width),
-          steps_(_mm512_sllv_epi32(steps_avx512(), all(width))),
+          steps_(_mm512_maskz_sllv_epi32(every, steps_avx512(), all(width))),
           stride_(all(std::uint32_t{16} << width)),
           fits_halves_(width <= 17) {
         const __m512i bits = _mm512_mullo_epi32(steps_avx512(), all(width));
         if (fits_halves_)  // 15 bits before the entry, and the entry
-            word_ = _mm512_add_epi32(_mm512_mullo_epi32(_mm512_srli_epi32(bits, 4), all(0x10001)), all(0x10000));
+            word_ = _mm512_add_epi32(_mm512_mullo_epi32(_mm512_maskz_srli_epi32(every, bits, 4), all(0x10001)),
+                                     all(0x10000));
         else
-            word_ = _mm512_srli_epi32(bits, 5);
+            word_ = _mm512_maskz_srli_epi32(every, bits, 5);
         next_ = _mm512_add_epi32(word_, all(1));
         shift_ = _mm512_and_si512(bits, all(fits_halves_ ? 15 : 31));
         back_ = _mm512_sub_epi32(all(32), shift_);  // by 32: nothing is left
@@ -52,7 +53,7 @@ class elias_fano_join_avx512 {
             const __m512i places_and_low =
                 _mm512_add_epi32(_mm512_loadu_si512(places + j), low_bits(low + j / 16 * bytes_));
             const __m512i index = _mm512_add_epi32(places_and_low, rest);
-            const __m512i before = _mm512_alignr_epi32(index, last_, 15);
+            const __m512i before = _mm512_maskz_alignr_epi32(every, index, last_, 15);
             descents |= std::uint64_t{_mm512_cmple_epu32_mask(index, before)} << j;
             _mm512_storeu_si512(out + j, index);
             last_ = index;
@@ -68,14 +69,21 @@ class elias_fano_join_avx512 {
     std::uint32_t last() const { return end_; }
 
   private:
+    /// For the forms of intrinsics that mask: in those that do not, g++ 12 finds something uninitialised.
+    static constexpr __mmask16 every = 0xFFFF;
+
     static __m512i all(std::uint32_t value) { return _mm512_set1_epi32(static_cast<int>(value)); }
 
     __m512i low_bits(const std::byte* at) const {
         const __m512i packed = _mm512_maskz_loadu_epi8(loaded_, at);
         if (fits_halves_)  // two halves of a word from where the entry begins
-            return _mm512_and_si512(_mm512_srlv_epi32(_mm512_permutexvar_epi16(word_, packed), shift_), mask_);
-        const __m512i from = _mm512_srlv_epi32(_mm512_permutexvar_epi32(word_, packed), shift_);
-        const __m512i more = _mm512_sllv_epi32(_mm512_permutexvar_epi32(next_, packed), back_);
+            return _mm512_and_si512(
+                _mm512_maskz_srlv_epi32(every, _mm512_maskz_permutexvar_epi16(~__mmask32{0}, word_, packed), shift_),
+                mask_);
+        const __m512i from =
+            _mm512_maskz_srlv_epi32(every, _mm512_maskz_permutexvar_epi32(every, word_, packed), shift_);
+        const __m512i more =
+            _mm512_maskz_sllv_epi32(every, _mm512_maskz_permutexvar_epi32(every, next_, packed), back_);
         return _mm512_and_si512(_mm512_or_si512(from, more), mask_);
     }
 
