@@ -47,15 +47,23 @@ struct random_key {
     friend constexpr bool operator==(random_key, random_key) = default;
 };
 
-/// 32 random bits for `index` under a key of two words. Three multiplications: vectorises.
-constexpr std::uint32_t counter_bits(std::uint32_t key_low, std::uint32_t key_high, std::uint32_t index) {
-    std::uint32_t h = (index * 0x9E3779B1U) ^ key_low;
+/// What `counter_bits` multiplies indices by: loops over consecutive ones add it instead.
+inline constexpr std::uint32_t counter_step = 0x9E3779B1U;
+
+/// As `counter_bits`, for the index whose product with `counter_step` is given.
+constexpr std::uint32_t counter_bits_of(std::uint32_t key_low, std::uint32_t key_high, std::uint32_t product) {
+    std::uint32_t h = product ^ key_low;
     h ^= h >> 16;
     h *= 0x7FEB352DU;
     h ^= h >> 15;
     h += key_high;
     h *= 0x846CA68BU;
     return h ^ (h >> 16);
+}
+
+/// 32 random bits for `index` under a key of two words. Three multiplications: vectorises.
+constexpr std::uint32_t counter_bits(std::uint32_t key_low, std::uint32_t key_high, std::uint32_t index) {
+    return counter_bits_of(key_low, key_high, index * counter_step);
 }
 
 /// The random bits of one key. Index words above 2^32 select a derived key.

@@ -25,6 +25,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace rill::inline RILL_ABI::kernel {
 
@@ -50,18 +51,6 @@ constexpr std::size_t quantized_bytes(std::size_t count, unsigned bits, std::siz
 }
 
 namespace detail {
-
-/// Random bits for `block` consecutive indices.
-inline void random_block(const counter_rng& random, std::uint64_t first, std::uint32_t* bits) {
-    if ((first >> 32) != ((first + block - 1) >> 32)) {
-        for (std::size_t j = 0; j < block; ++j) bits[j] = random.bits(first + j);
-        return;
-    }
-    const std::uint64_t key = random.word(first);
-    const auto low = static_cast<std::uint32_t>(key), high = static_cast<std::uint32_t>(key >> 32);
-    const auto index = static_cast<std::uint32_t>(first);
-    for (std::size_t j = 0; j < block; ++j) bits[j] = counter_bits(low, high, index + static_cast<std::uint32_t>(j));
-}
 
 /// The code of `x`, |x| <= scale: the level in fixed point with 24 fractional bits, plus a random fraction, cut off. No
 /// sum is in floating point, so that no compiler can contract it; x = ±scale and x = 0 give their levels exactly.
@@ -97,22 +86,38 @@ T max_norm(std::span<const T> x, std::size_t first) {
     return std::bit_cast<T>(largest);
 }
 
+/// 64 bytes of codes, whose entries are those from x[0], x[stride], x[2 * stride], …; `low`, `high` and `first` are the
+/// words of the random numbers' key, and the index of x[0].
+template <unsigned Bits, std::floating_point T>
+void quantize_block(const T* x, std::size_t stride, T scale, std::uint32_t low, std::uint32_t high, std::uint32_t first,
+                    std::byte* codes) {
+    std::uint32_t packed[block];
+    [&]<std::size_t... Plane>(std::index_sequence<Plane...>) {
+        const std::uint32_t across = static_cast<std::uint32_t>(stride) * counter_step;
+        std::uint32_t product = first * counter_step;
+        for (std::size_t i = 0; i < block; ++i, product += counter_step) {
+            const auto code = [&](std::uint32_t plane) {
+                return code_of<Bits>(x[plane * stride + i], scale, counter_bits_of(low, high, product + plane * across))
+                       << (plane * Bits);
+            };
+            packed[i] = (code(Plane) | ...);
+        }
+    }(std::make_index_sequence<8 / Bits>());
+    for (std::size_t i = 0; i < block; ++i) codes[i] = static_cast<std::byte>(packed[i]);
+}
+
 /// One bucket; all of its codes are written.
 template <unsigned Bits, std::floating_point T>
 void quantize_one(std::span<const T> x, T scale, const counter_rng& random, std::uint64_t first, byte_span codes) {
     constexpr std::size_t planes = 8 / Bits;
     const T divisor = scale > T{0} ? scale : T{1};
     const std::size_t stride = codes.size();
-    std::uint32_t bits[block];
     std::size_t j = 0;
-    for (; j + block <= stride && (planes - 1) * stride + j + block <= x.size(); j += block) {
-        std::uint32_t packed[block] = {};
-        for (std::size_t p = 0; p < planes; ++p) {
-            const T* in = x.data() + p * stride + j;
-            random_block(random, first + p * stride + j, bits);
-            for (std::size_t i = 0; i < block; ++i) packed[i] |= code_of<Bits>(in[i], divisor, bits[i]) << (p * Bits);
-        }
-        for (std::size_t i = 0; i < block; ++i) codes[j + i] = static_cast<std::byte>(packed[i]);
+    if ((first >> 32) == ((first + x.size()) >> 32)) {  // else the key changes within the bucket
+        const std::uint64_t key = random.word(first);
+        const auto low = static_cast<std::uint32_t>(key), high = static_cast<std::uint32_t>(key >> 32);
+        for (; j + block <= stride && (planes - 1) * stride + j + block <= x.size(); j += block)
+            quantize_block<Bits>(&x[j], stride, divisor, low, high, static_cast<std::uint32_t>(first + j), &codes[j]);
     }
     for (; j < stride; ++j) {
         std::uint32_t packed = 0;
@@ -126,18 +131,17 @@ void quantize_one(std::span<const T> x, T scale, const counter_rng& random, std:
 template <unsigned Bits, std::size_t Count, std::floating_point T, class Put>
 void dequantize_bytes(const std::byte* codes, std::size_t shift, T scale, T* to, Put& put) {
     constexpr std::uint32_t mask = (1U << Bits) - 1;
-    std::uint8_t bytes[Count];  // a copy that nothing can alias, or the loop would not vectorise
-    std::memcpy(bytes, codes, Count);
     T values[Count];
     for (std::size_t i = 0; i < Count; ++i)
-        values[i] = value_of<Bits>((std::uint32_t{bytes[i]} >> shift) & mask, scale);
+        values[i] = value_of<Bits>((std::to_integer<std::uint32_t>(codes[i]) >> shift) & mask, scale);
     round_here(values);
     for (std::size_t i = 0; i < Count; ++i) put(to[i], values[i]);
 }
 
-/// One bucket: put(out[i], value of code i).
+/// One bucket: put(out[i], value of code i). Out of line: in some callers g++ -O2 takes the loops for rarely run, and
+/// vectorises none of them.
 template <unsigned Bits, std::floating_point T, class Put>
-void dequantize_one(byte_view codes, T scale, std::span<T> out, Put& put) {
+[[gnu::noinline]] void dequantize_one(byte_view codes, T scale, std::span<T> out, Put& put) {
     const std::size_t stride = codes.size();
     for (std::size_t p = 0; p * stride < out.size(); ++p) {
         const auto plane = out.subspan(p * stride, std::min(stride, out.size() - p * stride));
