@@ -132,8 +132,10 @@ template <unsigned Bits, std::size_t Count, std::floating_point T, class Put>
 void dequantize_bytes(const std::byte* codes, std::size_t shift, T scale, T* to, Put& put) {
     constexpr std::uint32_t mask = (1U << Bits) - 1;
     T values[Count];
-    for (std::size_t i = 0; i < Count; ++i)
-        values[i] = value_of<Bits>((std::to_integer<std::uint32_t>(codes[i]) >> shift) & mask, scale);
+    for (std::size_t i = 0; i < Count; ++i) {
+        const auto byte = std::to_integer<std::uint32_t>(codes[i]);
+        values[i] = value_of<Bits>(Bits == 8 ? byte : (byte >> shift) & mask, scale);
+    }
     round_here(values);
     for (std::size_t i = 0; i < Count; ++i) put(to[i], values[i]);
 }
