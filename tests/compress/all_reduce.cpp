@@ -67,6 +67,7 @@ TEST_CASE("codecs that round nothing give the sum of what was chosen") {
               check_exact(workers, fail, "all of top_k", coded{top_k{.count = n}, raw{}, bitmap{}});
               check_exact(workers, fail, "bucket_top_k",
                           coded{bucket_top_k{.count = 2, .bucket = 64}, raw{}, packed_gaps{}});
+              check_exact(workers, fail, "Elias and Fano", coded{top_k{.density = 0.1}, raw{}, elias_fano{}});
               check_exact(workers, fail, "threshold", coded{threshold{.limit = 15}, raw{}, smallest{}});
               check_exact(workers, fail, "random_mask", random_mask{.density = 0.2});
           }) == "");

@@ -21,6 +21,8 @@ TEST_CASE("coded gives each phase its coding") {
     CHECK(codings.copy == coding{.values = value_coding::bf16, .indices = index_coding::packed_gaps});
     CHECK(coded{keep_all{}}.codings() == stream_codings{});
     CHECK(coded{keep_all{}, raw{}, bitmap{}}.codings().copy.indices == index_coding::bitmap);
+    CHECK(coded{keep_all{}, raw{}, elias_fano{}}.codings().copy.indices == index_coding::elias_fano);
+    CHECK(coded{keep_all{}, raw{}, huffman_bitmap{}}.codings().copy.indices == index_coding::huffman);
     CHECK(coded{keep_all{}, raw{}, smallest{}}.codings().copy.indices == index_coding::smallest);
     CHECK(coded{keep_all{}, qsgd{.bits = 8}}.codings().contribution.values == value_coding::qsgd8);
 }

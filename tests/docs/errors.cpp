@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -167,6 +168,17 @@ TEST_CASE("protocol_error of a frame") {
         frame_scratch<float, std::uint32_t> room;
         content_of(reader.next<float, std::uint32_t>(), room);
         FAIL("the index is out of range");
+    } catch (const protocol_error& failed) {
+        require_message(failed.what());
+    }
+}
+
+TEST_CASE("protocol_error of coded indices") {
+    const std::byte descending[] = {std::byte{7}, std::byte{3}};  // low bits 3 and 1, the upper ones alike
+    std::uint32_t room[2];
+    try {
+        kernel::decode_indices(index_coding::elias_fano, descending, 2, {0, 12}, std::span<std::uint32_t>(room));
+        FAIL("decoded");
     } catch (const protocol_error& failed) {
         require_message(failed.what());
     }
