@@ -14,7 +14,7 @@ T* room(buffer& memory, std::size_t count) {
         memory.clear();  // growing must not copy what nobody will read
         memory.resize(count * sizeof(T));
     }
-    return ::new (static_cast<void*>(memory.data())) T[count];
+    return count == 0 ? nullptr : ::new (static_cast<void*>(memory.data())) T[count];
 }
 
 }  // namespace rill::inline RILL_ABI::kernel::detail

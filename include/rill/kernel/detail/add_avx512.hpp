@@ -7,13 +7,13 @@
 #if defined(RILL_DETAIL_AVX512)
 
 #include <rill/core/sparse_view.hpp>
-
-#include <immintrin.h>
+#include <rill/kernel/detail/avx512.hpp>
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
+RILL_DETAIL_AVX512_BEGIN
 namespace rill::inline RILL_ABI::kernel::detail {
 
 using float_pairs = sparse_view<float, std::uint32_t>;
@@ -162,5 +162,6 @@ inline avx512_sum::progress add_avx512(float_pairs a, float_pairs b, std::uint32
 }
 
 }  // namespace rill::inline RILL_ABI::kernel::detail
+RILL_DETAIL_AVX512_END
 
 #endif

@@ -6,11 +6,13 @@
 
 #if defined(RILL_DETAIL_AVX512)
 
-#include <immintrin.h>
+#include <rill/kernel/detail/avx512.hpp>
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
+RILL_DETAIL_AVX512_BEGIN
 namespace rill::inline RILL_ABI::kernel::detail {
 
 /// As `portable_steps`, for floats under 32-bit coordinates.
@@ -77,5 +79,6 @@ class avx512_steps {
 };
 
 }  // namespace rill::inline RILL_ABI::kernel::detail
+RILL_DETAIL_AVX512_END
 
 #endif

@@ -5,13 +5,14 @@
 
 #if defined(RILL_DETAIL_AVX512)
 
+#include <rill/kernel/detail/avx512.hpp>
 #include <rill/kernel/detail/set_bits_avx512.hpp>
 #include <rill/kernel/loop.hpp>
 
-#include <immintrin.h>
 #include <cstddef>
 #include <cstdint>
 
+RILL_DETAIL_AVX512_BEGIN
 namespace rill::inline RILL_ABI::kernel::detail {
 
 /// As `elias_fano_join<std::uint32_t>`, 16 entries at a time: these begin at a whole byte, so that the words that hold
@@ -99,5 +100,6 @@ class elias_fano_join_avx512 {
 };
 
 }  // namespace rill::inline RILL_ABI::kernel::detail
+RILL_DETAIL_AVX512_END
 
 #endif
