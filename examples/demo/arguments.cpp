@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* purpose =
     "Trains a perceptron (784-512-10, 407,050 parameters) on Fashion-MNIST twice, with the same images in the same\n"
-    "order: once with the gradients sent in full around a ring (dense), once with SparCML's quantised top-k SGD\n"
+    "order: once with the gradients sent in full (dense), once with SparCML's quantised top-k SGD\n"
     "(sparse). Prints the test accuracy and the bytes that the transport counted, headers included; writes both as\n"
     "JSON and draws accuracy against megabytes sent. The same arguments give the same accuracies and bytes,\n"
     "on every transport.";

@@ -4,8 +4,9 @@
 #include "arguments.hpp"
 #include "images.hpp"
 
-#include <rill/system/psgd.hpp>
 #include <rill/system/sparcml.hpp>
+#include <rill/topology/split_allgather.hpp>
+#include <rill/train/bsp.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
 
@@ -25,9 +26,10 @@ inline rill::train::warmup_cosine rate(double peak, std::uint64_t steps) {
     return {.peak = peak, .warmup = std::min<std::uint64_t>(50, steps / 5), .total = steps};
 }
 
-/// The gradients in full, around a ring.
+/// The gradients in full: every rank folds its part of them and gives it to all.
 inline auto dense_plan(const arguments& chosen, const images& data) {
-    return rill::system::psgd(rill::train::sgd{.momentum = 0.9}, rate(0.1, steps_of(chosen, data)));
+    return rill::train::bsp{rill::topology::split_allgather{}, rill::train::sgd{.momentum = 0.9},
+                            rate(0.1, steps_of(chosen, data))};
 }
 
 /// SparCML's quantised top-k SGD. An entry that waits in the residual is late already: the momentum must look back less

@@ -6,7 +6,7 @@
 
 namespace demo {
 
-/// The gradients in full, around a ring.
+/// The gradients in full.
 outcome train_dense(const arguments& chosen, const images& data);
 
 /// SparCML's quantised top-k SGD.
