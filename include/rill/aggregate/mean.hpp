@@ -13,6 +13,7 @@ namespace rill::inline RILL_ABI::aggregate {
 struct mean {
     static constexpr const char* name = "mean";
     static constexpr bool is_commutative = true;
+    static constexpr bool is_addition = true;
     static constexpr bool finish_is_trivial = false;
 
     template <class T>

@@ -10,6 +10,7 @@ namespace rill::inline RILL_ABI::aggregate {
 struct sum {
     static constexpr const char* name = "sum";
     static constexpr bool is_commutative = true;
+    static constexpr bool is_addition = true;
     static constexpr bool finish_is_trivial = true;
 
     template <class T>

@@ -13,6 +13,7 @@
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/kernel/copy.hpp>
 #include <rill/stream/fold.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream_codings.hpp>
@@ -110,11 +111,11 @@ class stream_state {
         if (dense) return finish(parts, output.make_dense(range(parts)));
         [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");
         const auto room = output.make_sparse(range(parts), count);
-        auto indices = room.indices.begin();
-        auto values = room.values.begin();
+        std::size_t at = 0;
         for_each_piece(parts, [&](const view& piece) {
-            indices = std::copy(piece.indices().begin(), piece.indices().end(), indices);
-            values = std::copy(piece.values().begin(), piece.values().end(), values);
+            kernel::copy(piece.indices(), room.indices.subspan(at, piece.count()));
+            kernel::copy(piece.values(), room.values.subspan(at, piece.count()));
+            at += piece.count();
         });
         finish_values(parts, room.values);
     }
@@ -269,9 +270,8 @@ class stream_state {
         }
         stream<T, Index>& result = streams_.take();
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
-        fold_streams(
-            std::span<const view>(views_), result, [this](T a, T b) { return fold_.fold(a, b); },
-            fold_.template identity<T>(), codings_.when, scratch_, executor_);
+        fold_streams(std::span<const view>(views_), result, fold_of(fold_), fold_.template identity<T>(), codings_.when,
+                     scratch_, executor_);
         add({.parts = parts, .content = result.view(), .what = total});
     }
 

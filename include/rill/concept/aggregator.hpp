@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/core/addition.hpp>
 #include <rill/core/types.hpp>
 
 #include <concepts>
@@ -13,7 +14,8 @@ namespace rill::inline RILL_ABI {
 /// `fold(x, y)` is always `fold(y, x)`; schedules that reorder ranks refuse folds that do not commute. `finish` is
 /// applied once, on every rank alike, to the complete fold, whose contributions had the given sum of weights,
 /// coordinate by coordinate too: it may be called on pieces; where `finish_is_trivial` it does nothing and is not
-/// called. Both may throw; where they say `noexcept`, small operations among threads have one wait less.
+/// called. Both may throw; where they say `noexcept`, small operations among threads have one wait less. Where an
+/// optional `is_addition` is true, `fold(x, y)` is `x + y`, which kernels know how to do fast.
 template <class A, class T>
 concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregator, T x, T y, std::span<T> values) {
     { aggregator.template identity<T>() } -> std::same_as<T>;
@@ -23,5 +25,14 @@ concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregat
     { A::finish_is_trivial } -> std::convertible_to<bool>;
     { A::name } -> std::convertible_to<const char*>;
 };
+
+/// The fold of an aggregator, which must stay, as kernels take it.
+template <class A>
+constexpr auto fold_of(const A& aggregator) {
+    if constexpr (requires { requires A::is_addition; })
+        return addition{};
+    else
+        return [&aggregator](auto x, auto y) { return aggregator.fold(x, y); };
+}
 
 }  // namespace rill::inline RILL_ABI

@@ -41,7 +41,7 @@ inline void stream_lines(const unsigned char* source, unsigned char* target, std
 }  // namespace detail
 
 /// Copies `source` to `target`, which is as long and does not overlap it.
-template <Element T>
+template <class T>
 void copy(std::span<const T> source, std::span<T> target) {
     RILL_EXPECTS(source.size() == target.size(), "copy: source and target differ in length");
     std::size_t first = 0, last = 0;

@@ -6,6 +6,7 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/copy.hpp>
 #include <rill/kernel/scatter.hpp>
 #include <rill/kernel/tasks.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -117,7 +118,7 @@ void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neut
         const auto piece = source.slice({first + part.begin, first + part.end});
         const auto to = target.subspan(part.begin, part.size());
         if (piece.is_dense()) {
-            std::copy(piece.values().begin(), piece.values().end(), to.begin());
+            kernel::copy(piece.values(), to);
             return;
         }
         std::fill(to.begin(), to.end(), neutral);

@@ -93,9 +93,7 @@ class round_operands {
         if (operands_.empty())
             std::fill(target.begin(), target.end(), neutral);
         else
-            fold_into_dense(
-                std::span<const view>(operands_), target, [&](T a, T b) { return with.fold(a, b); }, neutral, scratch_,
-                executor);
+            fold_into_dense(std::span<const view>(operands_), target, fold_of(with), neutral, scratch_, executor);
     }
 
     /// All of it as one contribution. What this rank alone contributes travels in its own coding, sums in that of sums.
@@ -103,9 +101,8 @@ class round_operands {
     buffer message(wire::header head, const Fold& with, const stream_codings& codings, const Exec& executor) {
         if (operands_.empty() || (operands_.size() == 1 && has_own_)) return with_roll(own_frame_, head, roll);
         tally{roll.weight(), static_cast<std::uint32_t>(roll.in.size()), roll.age()}.describe(head);
-        fold_streams(
-            std::span<const view>(operands_), folded_, [&](T a, T b) { return with.fold(a, b); },
-            with.template identity<T>(), codings.when, scratch_, executor);
+        fold_streams(std::span<const view>(operands_), folded_, fold_of(with), with.template identity<T>(),
+                     codings.when, scratch_, executor);
         if (codings.partial.is_view())
             return with_roll(view_frame(head, folded_.view(), memory_.take(wire::header_bytes).data()), head, roll);
         return with_roll(coded_frame(head, folded_.view(), codings.partial, {}, memory_, executor), head, roll);

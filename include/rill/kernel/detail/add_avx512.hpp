@@ -24,6 +24,7 @@ using float_pairs = sparse_view<float, std::uint32_t>;
 class key_merge {
   public:
     static constexpr std::size_t lanes = 8;
+    static constexpr __mmask8 all = 0xFF;  // of what is not masked g++ 12 warns: it would be merged with nothing
 
     key_merge(float_pairs a, float_pairs b)
         : a_(a.indices.data()),
@@ -33,7 +34,7 @@ class key_merge {
           b_values_(b.values.data()),
           b_end_(b_ + b.count()) {
         const __m512i turned = _mm512_setr_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-        highest_ = _mm512_permutexvar_epi64(turned, load_turned(a_, a_values_));
+        highest_ = _mm512_maskz_permutexvar_epi64(all, turned, load_turned(a_, a_values_));
         a_ += lanes;
         a_values_ += lanes;
     }
@@ -42,7 +43,7 @@ class key_merge {
 
     /// The next keys in ascending order. Loads where the lower index is next: so nothing lower can come behind the
     /// lowest half of what is loaded.
-    __m512i next() {
+    [[gnu::always_inline]] __m512i next() {
         const auto from_a = 0 - static_cast<std::uintptr_t>(*a_ <= *b_);  // a mask: no branch
         const __m512i more = load_turned(choose(from_a, a_, b_), choose(from_a, a_values_, b_values_));
         const std::size_t of_a = lanes & from_a, of_b = lanes - of_a;
@@ -50,8 +51,8 @@ class key_merge {
         a_values_ += of_a;
         b_ += of_b;
         b_values_ += of_b;
-        const __m512i lowest = _mm512_min_epu64(highest_, more);
-        highest_ = sort_bitonic(_mm512_max_epu64(highest_, more));
+        const __m512i lowest = _mm512_maskz_min_epu64(all, highest_, more);
+        highest_ = sort_bitonic(_mm512_maskz_max_epu64(all, highest_, more));
         return sort_bitonic(lowest);
     }
 
@@ -70,12 +71,12 @@ class key_merge {
 
     /// Of keys that rise and then fall, or fall and then rise.
     static __m512i sort_bitonic(__m512i x) {
-        __m512i y = _mm512_shuffle_i64x2(x, x, 0x4E);
-        x = _mm512_mask_max_epu64(_mm512_min_epu64(x, y), 0xF0, x, y);
-        y = _mm512_permutex_epi64(x, 0x4E);
-        x = _mm512_mask_max_epu64(_mm512_min_epu64(x, y), 0xCC, x, y);
-        y = _mm512_shuffle_epi32(x, _MM_PERM_BADC);
-        return _mm512_mask_max_epu64(_mm512_min_epu64(x, y), 0xAA, x, y);
+        __m512i y = _mm512_maskz_shuffle_i64x2(all, x, x, 0x4E);
+        x = _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, x, y), 0xF0, x, y);
+        y = _mm512_maskz_permutex_epi64(all, x, 0x4E);
+        x = _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, x, y), 0xCC, x, y);
+        y = _mm512_maskz_shuffle_epi32(0xFFFF, x, _MM_PERM_BADC);
+        return _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, x, y), 0xAA, x, y);
     }
 
     template <class T>
@@ -105,21 +106,21 @@ class avx512_sum {
 
     /// Merges 16 entries more and writes those before the last one. Compresses to registers: to memory that is slow on
     /// some processors.
-    void step() {
+    [[gnu::always_inline]] void step() {
         const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
         const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
         const __m512i low = keys_.next(), high = keys_.next();
         const __m512i index = _mm512_permutex2var_epi32(low, odd, high);
         __m512i value = _mm512_permutex2var_epi32(low, even, high);
-        const __m512i before = _mm512_alignr_epi32(index, last_index_, 15);
+        const __m512i before = _mm512_maskz_alignr_epi32(0xFFFF, index, last_index_, 15);
         const __mmask16 equal = _mm512_mask_cmpeq_epi32_mask(there_, before, index);
-        const __m512 x = _mm512_castsi512_ps(_mm512_alignr_epi32(value, last_value_, 15));
+        const __m512 x = _mm512_castsi512_ps(_mm512_maskz_alignr_epi32(0xFFFF, value, last_value_, 15));
         const __m512 y = _mm512_castsi512_ps(value);
         value = _mm512_castps_si512(_mm512_mask_add_ps(y, equal, x, y));
         const auto whole = static_cast<__mmask16>(there_ & ~equal);
         _mm512_storeu_si512(indices_ + count_, _mm512_maskz_compress_epi32(whole, before));
-        _mm512_storeu_si512(values_ + count_,
-                            _mm512_maskz_compress_epi32(whole, _mm512_alignr_epi32(value, last_value_, 15)));
+        _mm512_storeu_si512(values_ + count_, _mm512_maskz_compress_epi32(
+                                                  whole, _mm512_maskz_alignr_epi32(0xFFFF, value, last_value_, 15)));
         count_ += static_cast<std::size_t>(std::popcount(static_cast<unsigned>(whole)));
         last_index_ = index;
         last_value_ = value;
