@@ -11,12 +11,13 @@ namespace {
 using namespace rill;
 
 /// A sum that breaks one law at a time.
-enum class fault { none, identity, associativity, order, finish };
+enum class fault { none, identity, associativity, order, addition, finish };
 
 template <fault what>
 struct faulty_sum {
     static constexpr const char* name = "faulty_sum";
     static constexpr bool is_commutative = true;
+    static constexpr bool is_addition = true;
     static constexpr bool finish_is_trivial = true;
 
     template <class T>
@@ -27,6 +28,7 @@ struct faulty_sum {
     static constexpr T fold(T a, T b) {
         if (what == fault::associativity && a != T{0} && b != T{0}) return (a + b) * T{2};
         if (what == fault::order && a != T{0} && b != T{0}) return a;
+        if (what == fault::addition) return static_cast<T>(static_cast<std::int64_t>(a) ^ static_cast<std::int64_t>(b));
         return a + b;
     }
     template <class T>
@@ -55,7 +57,8 @@ TEST_CASE("a sum without fault breaks no law") {
 
 TEST_CASE("each fault is found") {
     CHECK(broken<fault::identity>() == "the identity is neutral; ");
-    CHECK(broken<fault::associativity>() == "a fold is associative; ");
-    CHECK(broken<fault::order>() == "a fold commutes where it says so; ");
+    CHECK(broken<fault::associativity>() == "a fold is associative; a fold adds where it says so; ");
+    CHECK(broken<fault::order>() == "a fold commutes where it says so; a fold adds where it says so; ");
+    CHECK(broken<fault::addition>() == "a fold adds where it says so; ");
     CHECK(broken<fault::finish>() == "a trivial finish changes nothing; ");
 }

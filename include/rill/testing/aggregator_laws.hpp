@@ -48,6 +48,15 @@ bool commutes(const Fold& fold) {
 }
 
 template <Element T, class Fold>
+bool adds(const Fold& fold) {
+    if constexpr (requires { requires Fold::is_addition; })
+        for (T a : law_samples<T>())
+            for (T b : law_samples<T>())
+                if (fold.fold(a, b) != a + b) return false;
+    return true;
+}
+
+template <Element T, class Fold>
 bool finish_changes_nothing(const Fold& fold) {
     std::vector<T> values = law_samples<T>();
     fold.finish(std::span<T>(values), 3.0);
@@ -68,6 +77,8 @@ void for_each_aggregator_law(const Fold& fold, Visit&& visit) {
     law("a fold is associative", detail::is_associative<T>(fold), "fold(fold(a, b), c) is not fold(a, fold(b, c))");
     law("a fold commutes where it says so", !Fold::is_commutative || detail::commutes<T>(fold),
         "is_commutative is true, but fold(a, b) is not always fold(b, a)");
+    law("a fold adds where it says so", detail::adds<T>(fold),
+        "is_addition is true, but fold(a, b) is not always a + b");
     law("a trivial finish changes nothing", !Fold::finish_is_trivial || detail::finish_changes_nothing<T>(fold),
         "finish_is_trivial is true, but finish changes values");
 }
