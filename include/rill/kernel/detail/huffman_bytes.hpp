@@ -7,7 +7,6 @@
 #include <rill/kernel/loop.hpp>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +15,19 @@
 namespace rill::inline RILL_ABI::kernel::detail {
 
 /// The bytes by the number of their set bits, then by value.
-inline constexpr auto bytes_by_ones = [] {
-    std::array<std::uint8_t, 256> order{};
-    for (unsigned ones = 0, n = 0; ones <= 8; ++ones)
-        for (unsigned byte = 0; byte < 256; ++byte)
-            if (static_cast<unsigned>(std::popcount(byte)) == ones) order[n++] = static_cast<std::uint8_t>(byte);
-    return order;
-}();
+struct byte_ranks {
+    std::uint8_t bytes[256];
+
+    constexpr byte_ranks() : bytes() {
+        std::uint8_t ones[256] = {};
+        unsigned next[9] = {0, 1, 9, 37, 93, 163, 219, 247, 255};  // of each number of set bits
+        for (unsigned byte = 0; byte < 256; ++byte) {
+            ones[byte] = static_cast<std::uint8_t>(ones[byte / 2] + byte % 2);
+            bytes[next[ones[byte]]++] = static_cast<std::uint8_t>(byte);
+        }
+    }
+};
+inline constexpr byte_ranks bytes_by_ones;
 
 /// Huffman's code for the bytes of a bitmap of which `count` of `size` bits are set at random, with at most 12 bits a
 /// byte. Made of integers alone, the same everywhere: it need not be sent. Some 2 us.
@@ -38,7 +43,7 @@ class byte_code {
         std::size_t rank = 0;    // bytes with rarer bits have longer codes
         for (unsigned bits = 1; bits <= longest; ++bits, next <<= 1)
             for (unsigned n = of_length[bits]; n > 0; --n, ++rank, ++next) {
-                const std::size_t byte = bytes_by_ones[rank] ^ (is_full ? 255U : 0U);
+                const std::size_t byte = bytes_by_ones.bytes[rank] ^ (is_full ? 255U : 0U);
                 lengths_[byte] = static_cast<std::uint8_t>(bits);
                 codes_[byte] = reversed(next, bits);
             }
@@ -98,7 +103,7 @@ class byte_code {
         for (std::size_t ones = 0, rank = 0; ones <= 8; ++ones) {
             std::uint64_t weight = std::uint64_t{1} << 31;
             for (std::size_t bit = 0; bit < 8; ++bit) weight = weight * (bit < ones ? p : one - p) >> 16;
-            for (; rank < 256 && static_cast<std::size_t>(std::popcount(bytes_by_ones[rank])) == ones; ++rank)
+            for (; rank < 256 && static_cast<std::size_t>(std::popcount(bytes_by_ones.bytes[rank])) == ones; ++rank)
                 weights[255 - rank] = std::max(weight, one_in_longest);
         }
     }

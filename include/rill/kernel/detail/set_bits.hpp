@@ -6,7 +6,6 @@
 #include <rill/kernel/detail/set_bits_avx512.hpp>
 #include <rill/kernel/little_endian.hpp>
 
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -42,13 +41,24 @@ inline constexpr std::size_t place_slack = 16;
 
 /// Of each byte the places of its set bits, the lowest first. As wide as most indices, 8 KiB: numbers that need no
 /// widening are added as they are by every instruction set.
-inline constexpr auto places_in_byte = [] {
-    std::array<std::array<std::uint32_t, 8>, 256> table{};
-    for (unsigned byte = 0; byte < 256; ++byte)
-        for (unsigned bit = 0, n = 0; bit < 8; ++bit)
-            if ((byte >> bit & 1U) != 0) table[byte][n++] = bit;
-    return table;
-}();
+struct byte_places {
+    std::uint32_t of[256][8];
+
+    constexpr byte_places() : of() {
+        for (unsigned byte = 0; byte < 256; ++byte)
+            for (unsigned bit = 0, n = 0; byte >> bit != 0; ++bit)
+                if ((byte >> bit & 1U) != 0) of[byte][n++] = bit;
+    }
+};
+inline constexpr byte_places places_in_byte;
+
+/// Places in a register. What takes two at once g++ 12 -O2 puts on the stack: Elias-Fano is read at 580 M indices/s,
+/// not 700.
+#if defined(__AVX2__)
+inline constexpr std::size_t place_lanes = 8;
+#else
+inline constexpr std::size_t place_lanes = 4;
+#endif
 
 /// Writes `base` plus the place of each set bit of `word`, in ascending order; returns their number. `out` ends
 /// `place_slack` entries behind them. Eight at a time by table: no branch depends on the bits.
@@ -57,10 +67,12 @@ std::size_t place_bits(std::uint64_t word, Place base, Place* out) {
     std::size_t count = 0;
     for (unsigned at = 0; at < 64; at += 8) {
         const auto byte = static_cast<std::uint8_t>(word >> at);
-        const std::uint32_t* const in_byte = places_in_byte[byte].data();
-        Place places[8];  // which do not overlap `out`
-        for (std::size_t j = 0; j < 8; ++j) places[j] = static_cast<Place>(base + in_byte[j]);
-        for (std::size_t j = 0; j < 8; ++j) out[count + j] = places[j];
+        const std::uint32_t* const in_byte = places_in_byte.of[byte];
+        for (std::size_t first = 0; first < 8; first += place_lanes) {
+            Place places[place_lanes];  // a register, which does not overlap `out`
+            for (std::size_t j = 0; j < place_lanes; ++j) places[j] = static_cast<Place>(base + in_byte[first + j]);
+            for (std::size_t j = 0; j < place_lanes; ++j) out[count + first + j] = places[j];
+        }
         base += 8;
         count += static_cast<std::size_t>(std::popcount(byte));
     }
