@@ -85,6 +85,9 @@ class fused_state {
     static constexpr bool can_fail =
         !noexcept(std::declval<const Fold&>().fold(T{}, T{})) ||
         !(Fold::finish_is_trivial || noexcept(std::declval<const Fold&>().finish(std::span<T>(), 1.0)));
+    /// Of all outputs together. Above it 0.5 to 0.7 of the time with 16M floats, below it up to 3 times as much with 1M
+    /// floats and 2 ranks.
+    static constexpr std::size_t least_past_caches = std::size_t{1} << 24;
     static constexpr std::size_t tile = (std::size_t{1} << 16) / sizeof(T);
 
     tally small() {
@@ -94,6 +97,7 @@ class fused_state {
         expose(slot.data(), nullptr);
         const tally total = gather([](const exposure&) {});
         T* const output[] = {output_.data()};
+        past_caches_ = 0;
         fold_range({0, output_.size()}, output, total);
         if constexpr (can_fail) {
             shared_->leave(number());
@@ -108,12 +112,23 @@ class fused_state {
         await_room();
         call_->lend(*shared_);
         expose(reinterpret_cast<const std::byte*>(input_.data()), reinterpret_cast<std::byte*>(output_.data()));
-        outputs_.clear();
-        const tally total = gather([&](const exposure& of) { outputs_.push_back(reinterpret_cast<T*>(of.output)); });
+        const tally total = gather_outputs();
         // Where one has withdrawn there is nothing to do here: its failure ends the wait.
         if (shared_->enter(number())) fold_tiles(executor, total);
         await_all();
         return total;
+    }
+
+    /// Waits until all have entered. Outputs that are no inputs come first: where all of them together are large, no
+    /// cache holds them, and they are written without being read.
+    tally gather_outputs() {
+        outputs_.clear();
+        past_caches_ = 0;
+        const bool are_large = ranks() * output_.size_bytes() >= least_past_caches;
+        return gather([&](const exposure& of) {
+            outputs_.push_back(reinterpret_cast<T*>(of.output));
+            if (are_large && of.output != of.input) std::swap(outputs_[past_caches_++], outputs_.back());
+        });
     }
 
     /// Waits until all have left the operation.
@@ -168,7 +183,8 @@ class fused_state {
             std::span<const T* const>(inputs_), outputs, range, [fold = fold_](T a, T b) { return fold.fold(a, b); },
             [&](std::span<T> values) {
                 if constexpr (!Fold::finish_is_trivial) fold_.finish(values, total.weight);
-            });
+            },
+            past_caches_);
     }
 
     void await_room() {
@@ -225,6 +241,7 @@ class fused_state {
     Fold fold_{};
     std::vector<const T*> inputs_;
     std::vector<T*> outputs_;
+    std::size_t past_caches_ = 0;  ///< so many of them, the first ones
 };
 
 }  // namespace rill::inline RILL_ABI::detail

@@ -20,7 +20,7 @@ struct exposure {
     call_signature call{};             ///< as this rank has made it
     std::array<std::byte, 16> note{};  ///< what the collective says to the others
     const std::byte* input = nullptr;  ///< they read it
-    std::byte* output = nullptr;       ///< they write to it
+    std::byte* output = nullptr;       ///< they write to it, unless the operation has none: then it may be anything
 };
 
 /// A transport whose ranks reach each other's memory: operations between them need no messages.
@@ -30,8 +30,8 @@ struct exposure {
 ///
 /// Laws (testing/transport_laws.hpp runs them over every model):
 /// - `has_room(peer, number, until)` waits until `peer` has left the earlier operations whose place and whose slot this
-///   one takes: one at least `places` before it, and one that this handle has ended. False when `until` has passed. Once
-///   all have, `expose(what)` publishes, once, what this rank exposes in operation `what.call.number`. It is an
+///   one takes: one at least `places` before it, and one that this handle has ended. False when `until` has passed.
+///   Once all have, `expose(what)` publishes, once, what this rank exposes in operation `what.call.number`. It is an
 ///   `announce` of that call too, and never waits.
 /// - `exposed(peer, call, until)` waits for what `peer` exposes in that operation. Null when `until` has passed, or
 /// when
@@ -44,9 +44,10 @@ struct exposure {
 /// - `withdraw(number)` returns when no other rank is inside that operation, or ever will be, whatever has ended.
 /// - `claim(peer, number)` counts from 0, among all ranks, in each operation that `peer` has exposed: it hands out
 /// work.
-/// - `slot(number, bytes)`, once there is room: at most `slot_bytes` of the commons' own memory for a copy that this rank
-///   exposes in an operation. It stays as it is until all have left that, whatever becomes of this rank. Each handle has
-///   slots of its own, and allocates them on first use.
+/// - `slot(number, bytes)`, once there is room: at most `slot_bytes` of the commons' own memory for a copy that this
+/// rank
+///   exposes in an operation. It stays as it is until all have left that, whatever becomes of this rank. Each handle
+///   has slots of its own, and allocates them on first use.
 /// - `count(messages, bytes)` adds to what `counted` tells, as sent and as received.
 /// - Waits watch the control channel like all others.
 template <class N>

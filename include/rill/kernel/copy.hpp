@@ -21,22 +21,28 @@ namespace detail {
 /// overwritten, and drive out what others still need.
 inline constexpr std::size_t least_streamed_copy = std::size_t{1} << 19;
 
+/// Copies one line to `target`, which lies on one, without reading it, where this machine can.
+inline void stream_line(const unsigned char* source, unsigned char* target) {
 #if defined(__SSE2__)
-/// Copies whole lines to `target`, which lies on one, without reading it.
-inline void stream_lines(const unsigned char* source, unsigned char* target, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; i += 64) {
-        const auto* const from = reinterpret_cast<const __m128i*>(source + i);
-        auto* const to = reinterpret_cast<__m128i*>(target + i);
-        const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
-        const __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
-        _mm_stream_si128(to, a);
-        _mm_stream_si128(to + 1, b);
-        _mm_stream_si128(to + 2, c);
-        _mm_stream_si128(to + 3, d);
-    }
-    _mm_sfence();  // such stores are not ordered by what publishes them to other threads
-}
+    const auto* const from = reinterpret_cast<const __m128i*>(source);
+    auto* const to = reinterpret_cast<__m128i*>(target);
+    const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
+    const __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
+    _mm_stream_si128(to, a);
+    _mm_stream_si128(to + 1, b);
+    _mm_stream_si128(to + 2, c);
+    _mm_stream_si128(to + 3, d);
+#else
+    std::copy_n(source, 64, target);
 #endif
+}
+
+/// What has been streamed is not ordered by what publishes it to other threads, but by this.
+inline void end_streaming() {
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
 
 }  // namespace detail
 
@@ -50,9 +56,10 @@ void copy(std::span<const T> source, std::span<T> target) {
     if (target.size_bytes() >= detail::least_streamed_copy) {
         first = (line - reinterpret_cast<std::uintptr_t>(target.data()) % line) % line / sizeof(T);
         last = first + (target.size() - first) * sizeof(T) / line * line / sizeof(T);
-        const auto bytes = std::as_bytes(source.subspan(first, last - first));
-        detail::stream_lines(reinterpret_cast<const unsigned char*>(bytes.data()),
-                             reinterpret_cast<unsigned char*>(target.data() + first), bytes.size());
+        const auto* const from = reinterpret_cast<const unsigned char*>(source.data() + first);
+        auto* const to = reinterpret_cast<unsigned char*>(target.data() + first);
+        for (std::size_t i = 0; i < (last - first) * sizeof(T); i += line) detail::stream_line(from + i, to + i);
+        detail::end_streaming();
     }
 #endif
     std::copy_n(source.begin(), first, target.begin());

@@ -5,10 +5,11 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
-#include <rill/kernel/loop.hpp>
+#include <rill/kernel/copy.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -82,33 +83,62 @@ T fold_entry(std::span<const T* const> inputs, std::size_t i, Fold& fold) {
     return value;
 }
 
+/// Entries before the first line of `x`, none where its entries lie across lines; at most `most`.
+template <Element T>
+std::size_t entries_before_line(const T* x, std::size_t most) {
+    const std::size_t past = reinterpret_cast<std::uintptr_t>(x) % 64;
+    return past % sizeof(T) != 0 ? 0 : std::min((64 - past) % 64 / sizeof(T), most);
+}
+
+/// How many of the first outputs lie on lines at i.
+template <Element T>
+std::size_t outputs_on_lines(std::span<T* const> outputs, std::size_t i) {
+    std::size_t count = 0;
+    while (count < outputs.size() && reinterpret_cast<std::uintptr_t>(outputs[count] + i) % 64 == 0) ++count;
+    return count;
+}
+
+/// Fewer entries than a line has.
+template <Element T, class Fold, class Finish>
+void fold_rest(std::span<const T* const> inputs, std::span<T* const> outputs, segment part, Fold& fold,
+               Finish& finish) {
+    T rest[line<T>];
+    for (std::size_t j = 0; j < part.size(); ++j) rest[j] = fold_entry(inputs, part.begin + j, fold);
+    finish(std::span<T>(rest, part.size()));
+    for (T* const out : outputs) std::copy_n(rest, part.size(), out + part.begin);
+}
+
 }  // namespace detail
 
 /// For every output and every i of `part`: out[i] = the left fold of the inputs' entries i, in the order of the inputs,
 /// as `finish(std::span<T>)` leaves it, which is called on pieces of the result.
 ///
 /// Inputs and outputs begin where `part` counts from. An output may be one of the inputs; it may not overlap one
-/// otherwise. Cost: one pass over each input and each output: memory moves no more than it must.
+/// otherwise. The first `past_caches` outputs are written without being read: those that no cache holds. Cost: one pass
+/// over each input and each output: memory moves no more than it must.
 template <Element T, class Fold, class Finish>
 void fold_tiles(std::span<const T* const> inputs, std::span<T* const> outputs, segment part, Fold&& fold,
-                Finish&& finish) {
+                Finish&& finish, std::size_t past_caches = 0) {
     using detail::line;
-    RILL_EXPECTS(!inputs.empty(), "fold_tiles: there is nothing to fold");
+    RILL_EXPECTS(!inputs.empty() && past_caches <= outputs.size(), "fold_tiles: there is nothing to fold");
     std::size_t i = part.begin;
-    detail::with_indices(inputs.size(), [&](auto first) {
+    if (past_caches != 0) i += detail::entries_before_line(outputs[0] + i, part.size());
+    detail::fold_rest(inputs, outputs, {part.begin, i}, fold, finish);
+    const std::size_t streamed = detail::outputs_on_lines(outputs.first(past_caches), i);
+    detail::with_indices(inputs.size(), [&](auto indices) {
         for (; i + line<T> <= part.end; i += line<T>) {
             alignas(64) T acc[line<T>];
-            detail::fold_lines<true>(inputs.data(), i, acc, fold, first);
+            detail::fold_lines<true>(inputs.data(), i, acc, fold, indices);
             if (inputs.size() > detail::inputs_at_once) detail::fold_further_lines(inputs, i, acc, fold);
             finish(std::span<T>(acc));
-            for (T* const out : outputs) std::copy_n(acc, line<T>, out + i);
+            const auto* const bytes = reinterpret_cast<const unsigned char*>(acc);
+            for (T* const out : outputs.first(streamed))
+                detail::stream_line(bytes, reinterpret_cast<unsigned char*>(out + i));
+            for (T* const out : outputs.subspan(streamed)) std::copy_n(acc, line<T>, out + i);
         }
     });
-    T rest[line<T>];
-    const std::size_t count = part.end - i;
-    for (std::size_t j = 0; j < count; ++j) rest[j] = detail::fold_entry(inputs, i + j, fold);
-    finish(std::span<T>(rest, count));
-    for (T* const out : outputs) std::copy_n(rest, count, out + i);
+    detail::fold_rest(inputs, outputs, {i, part.end}, fold, finish);
+    if (streamed != 0) detail::end_streaming();
 }
 
 }  // namespace rill::inline RILL_ABI::kernel
