@@ -8,7 +8,7 @@
 
 namespace rill::inline RILL_ABI {
 
-/// An integer or a pointer that threads share, sequentially consistent: `std::atomic` without <atomic>, which would be
+/// An integer or a pointer that threads share, sequentially consistent: `std::atomic` without `<atomic>`, which would be
 /// a fifteenth of what rill.hpp costs a translation unit.
 template <class T>
 class light_atomic {

@@ -116,18 +116,19 @@ class bell {
         for (int i = 0; i < tries.yields; ++i) {
             if (strokes() != seen) return true;
             if (!until.is_never() && steady_now() >= until.at) return false;
-            std::this_thread::yield();
+            yield();
         }
         return block(seen, until);
     }
 
-  private:
     static void pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
         __builtin_ia32_pause();
 #endif
     }
+    static void yield() noexcept { std::this_thread::yield(); }
 
+  private:
     bool block(std::uint32_t seen, deadline until) {
         const auto rung = [&] { return strokes_.load(std::memory_order_seq_cst) != seen; };
         std::unique_lock lock(mutex_);
@@ -147,6 +148,88 @@ class bell {
     std::atomic<int> sleepers_{0};
     std::mutex mutex_;
     std::condition_variable changed_;
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail
+
+// ===== rill/transport/detail/in_process_board.hpp
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+/// What one rank exposes in one operation, and where it stands in it. All is told by numbers of operations, which rise;
+/// only its rank writes to it, but for the claims.
+struct alignas(128) place {
+    std::atomic<std::uint64_t> exposed{0};  ///< then `what` stays until all have left
+    exposure what{};                        ///< what small operations need of it lies in one cache line with the above
+    std::atomic<std::uint64_t> left{0};
+    std::atomic<std::uint64_t> inside{0};
+    std::atomic<std::uint64_t> withdrawn{0};
+    alignas(128) std::atomic<std::uint64_t> claims{0};
+};
+
+/// What the ranks of one context share.
+class board {
+  public:
+    static constexpr std::uint64_t places = calls_remembered;
+    static constexpr std::size_t slot_bytes = std::size_t{1} << 14;
+
+    explicit board(int ranks) : ranks_(ranks), places_(static_cast<std::size_t>(ranks) * places) {}
+
+    int size() const { return ranks_; }
+    place& at(rank_t rank, std::uint64_t number) {
+        return places_[static_cast<std::size_t>(rank) * places + static_cast<std::size_t>(number % places)];
+    }
+
+    /// Memory for copies that are exposed: as long as the board.
+    std::byte* new_slot() {
+        const std::lock_guard lock(mutex_);
+        slots_.emplace_back(slot_bytes);
+        return slots_.back().data();
+    }
+
+    /// The call that a rank has exposed under that number, or else under the highest one beyond it. For ranks that have
+    /// not left that call: of none that it could be is the place taken again.
+    std::optional<call_signature> entered(rank_t rank, std::uint64_t number) {
+        place& due = at(rank, number);
+        if (due.exposed.load(std::memory_order_seq_cst) != number) return std::nullopt;
+        return due.what.call;
+    }
+    std::optional<call_signature> entered_later(rank_t rank, std::uint64_t number) {
+        std::optional<call_signature> latest;
+        for (std::uint64_t i = 0; i < places; ++i) {
+            const std::uint64_t other = at(rank, i).exposed.load(std::memory_order_acquire);
+            if (other > number && (!latest || other > latest->number)) latest = at(rank, i).what.call;
+        }
+        return latest;
+    }
+
+  private:
+    int ranks_;
+    std::vector<place> places_;
+    std::mutex mutex_;
+    std::vector<aligned_vector<std::byte>> slots_;
+};
+
+/// The boards of all contexts, each for as long as a rank has a handle to it.
+class boards {
+  public:
+    std::shared_ptr<board> of(std::uint64_t context, int ranks) {
+        const std::lock_guard lock(mutex_);
+        std::erase_if(all_, [](const auto& each) { return each.second.expired(); });
+        std::shared_ptr<board> found = all_[context].lock();
+        if (found == nullptr) all_[context] = found = std::make_shared<board>(ranks);
+        return found;
+    }
+    /// Null where there is none.
+    std::shared_ptr<board> find(std::uint64_t context) {
+        const std::lock_guard lock(mutex_);
+        const auto found = all_.find(context);
+        return found == all_.end() ? nullptr : found->second.lock();
+    }
+
+  private:
+    std::mutex mutex_;
+    std::unordered_map<std::uint64_t, std::weak_ptr<board>> all_;
 };
 
 }  // namespace rill::inline RILL_ABI::in_process::detail
@@ -527,7 +610,8 @@ struct alignas(64) rank_state {
     call_table calls;
     std::vector<rank_t> awaiting_room;
     class bells bells;
-    alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0}, bytes_received{0};
+    alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0},
+        bytes_received{0}, accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
 };
 
 /// Keeps a sender on the list of those to wake when there is room.
@@ -620,6 +704,50 @@ class world {
         return wait_at(where, rank, every_context, until, ready);
     }
 
+    /// Waits for what others store and then tell by `tell_all`: looks at it, and sleeps only in the end. Then it also
+    /// ends when `rarely()`, which is told in the same way. False when `until` has passed.
+    template <class Ready, class Rarely>
+    bool watch(rank_t rank, std::uint64_t context, deadline until, Ready&& ready, Rarely&& rarely) {
+        throw_if_ended(rank, context);
+        const patience most = tries();
+        for (int i = 0; i < most.spins * looks_per_spin; ++i) {
+            if (ready()) return true;
+            bell::pause();
+        }
+        for (int i = 0; i < most.yields; ++i)
+            if (const auto seen = look_once(rank, context, until, ready)) return *seen;
+        const inquirer counted(inquirers_);
+        const auto either = [&] { return ready() || rarely(); };
+        return wait_at(at(rank).bells.common(), rank, context, until, either, {});
+    }
+
+    /// The same for what nobody tells.
+    template <class Ready>
+    bool watch_awake(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        for (;;)
+            if (const auto seen = look_once(rank, context, until, ready)) return *seen;
+    }
+
+    /// The same, whatever has ended.
+    template <class Ready>
+    void watch_regardless(rank_t rank, Ready&& ready) {
+        const inquirer counted(inquirers_);
+        for (bell& own = at(rank).bells.common();;) {
+            const std::uint32_t seen = own.strokes();
+            if (ready()) return;
+            own.wait(seen, deadline::never, tries());
+        }
+    }
+
+    /// Wakes those who watch. Whoever sleeps has counted itself before its last look, sequentially consistent, as what
+    /// is told must be stored.
+    void tell_all() noexcept {
+        if (inquirers_.load(std::memory_order_seq_cst) == 0) return;
+        for (const auto& each : ranks_) each->bells.common().ring();
+    }
+
+    detail::boards& boards() { return boards_; }
+
     /// Null when the receiver has closed the context.
     node* post(rank_t from, rank_t to, channel on, const byte_pieces& pieces) {
         rank_state& target = at(to);
@@ -685,26 +813,29 @@ class world {
             at(self).calls.announce(context, call);
         }
         // Whoever looked before the lock has counted itself before that.
-        if (inquirers_.load(std::memory_order_relaxed) == 0) return;
-        for (const auto& each : ranks_) each->bells.common().ring();
+        tell_all();
+    }
+
+    /// The call that a rank has announced or exposed under that number.
+    std::optional<call_signature> announced(rank_t rank, std::uint64_t context, std::uint64_t number) {
+        {
+            const std::lock_guard lock(at(rank).mutex);
+            if (const auto call = at(rank).calls.entered(context, number)) return call;
+        }
+        const auto shared = boards_.find(context);
+        return shared == nullptr ? std::nullopt : shared->entered(rank, number);
     }
 
     std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context, std::uint64_t number,
                                           deadline until) {
-        struct counted {
-            std::atomic<int>& count;
-            explicit counted(std::atomic<int>& c) : count(c) { count.fetch_add(1, std::memory_order_relaxed); }
-            ~counted() { count.fetch_sub(1, std::memory_order_relaxed); }
-        } const waiting(inquirers_);
+        const inquirer waiting(inquirers_);
         std::optional<call_signature> answer;
         const auto look = [&] {
-            const std::lock_guard lock(at(peer).mutex);
-            answer = at(peer).calls.entered(context, number);
+            answer = announced(peer, context, number);
             return answer.has_value();
         };
         if (wait(self, context, until, look)) return answer;
-        const std::lock_guard lock(at(peer).mutex);
-        return at(peer).calls.entered_or_later(context, number);
+        return announced_later(peer, context, number);
     }
 
     void close(rank_t self, std::uint64_t context) {
@@ -728,21 +859,61 @@ class world {
     std::optional<abort_notice> origin_of(const abort_notice& told) { return notices_.origin_of(told); }
     std::optional<abort_notice> aborted(std::uint64_t context) { return notices_.of(context); }
 
+    /// What has passed without messages, as much in either direction.
+    void count(rank_t rank, std::uint64_t messages, std::uint64_t bytes) {
+        at(rank).accesses.fetch_add(messages, std::memory_order_relaxed);
+        at(rank).bytes_accessed.fetch_add(bytes, std::memory_order_relaxed);
+    }
     traffic counted(rank_t rank) {
         const rank_state& own = at(rank);
         constexpr auto relaxed = std::memory_order_relaxed;
-        return {own.messages_sent.load(relaxed), own.bytes_sent.load(relaxed), own.messages_received.load(relaxed),
-                own.bytes_received.load(relaxed)};
+        const std::uint64_t accesses = own.accesses.load(relaxed), bytes = own.bytes_accessed.load(relaxed);
+        return {own.messages_sent.load(relaxed) + accesses, own.bytes_sent.load(relaxed) + bytes,
+                own.messages_received.load(relaxed) + accesses, own.bytes_received.load(relaxed) + bytes};
     }
 
   private:
+    static constexpr int looks_per_spin = 100;  ///< at a word instead of a bell
+
+    /// Counts itself among those who are to be told what any rank does.
+    struct inquirer {
+        explicit inquirer(std::atomic<int>& of) : count(of) { count.fetch_add(1, std::memory_order_seq_cst); }
+        inquirer(const inquirer&) = delete;
+        inquirer& operator=(const inquirer&) = delete;
+        ~inquirer() { count.fetch_sub(1, std::memory_order_relaxed); }
+
+        std::atomic<int>& count;
+    };
+
+    std::optional<call_signature> announced_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
+        std::optional<call_signature> latest, exposed;
+        if (const auto shared = boards_.find(context)) exposed = shared->entered_later(rank, number);
+        const std::lock_guard lock(at(rank).mutex);
+        latest = at(rank).calls.entered_or_later(context, number);
+        return latest && (!exposed || exposed->number < latest->number) ? latest : exposed;
+    }
+
+    /// Looks, and gives the core away; empty when it has neither come nor run out of time.
+    template <class Ready>
+    std::optional<bool> look_once(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        throw_if_ended(rank, context);
+        if (ready()) return true;
+        if (!until.is_never() && steady_now() >= until.at) return false;
+        bell::yield();
+        return std::nullopt;
+    }
+
     template <class Ready>
     bool wait_at(bell& own, rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        return wait_at(own, rank, context, until, ready, tries());
+    }
+    template <class Ready>
+    bool wait_at(bell& own, rank_t rank, std::uint64_t context, deadline until, Ready&& ready, patience most) {
         for (;;) {
             const std::uint32_t seen = own.strokes();
             throw_if_ended(rank, context);
             if (ready()) return true;
-            if (until.is_immediate() || !own.wait(seen, until, tries())) return false;
+            if (until.is_immediate() || !own.wait(seen, until, most)) return false;
         }
     }
 
@@ -806,8 +977,9 @@ class world {
     std::vector<std::unique_ptr<rank_state>> ranks_;
     std::atomic<int> threads_;
     int cores_;
-    std::atomic<int> inquirers_{0};
+    detail::boards boards_;
     notice_board notices_;
+    alignas(64) std::atomic<int> inquirers_{0};  ///< looked at by whoever tells something
 };
 
 }  // namespace detail
@@ -871,6 +1043,138 @@ class activity {
     std::unique_ptr<state> state_;
     std::thread thread_;
     int unwinding_ = std::uncaught_exceptions();
+};
+
+}  // namespace rill::inline RILL_ABI::in_process
+
+// ===== rill/transport/detail/in_process_commons.hpp
+
+namespace rill::inline RILL_ABI::in_process {
+
+/// One rank's handle to what the ranks of a context share.
+///
+/// Whoever waits looks at what it waits for, and has itself counted only before it sleeps: telling costs one exchange
+/// of a word and one look at that count.
+class commons {
+  public:
+    static constexpr std::uint64_t places = detail::board::places;
+    static constexpr std::size_t slot_bytes = detail::board::slot_bytes;
+
+    commons(detail::world& world, rank_t rank, std::uint64_t context)
+        : world_(&world), board_(world.boards().of(context, world.size())), context_(context), rank_(rank) {}
+    /// Slots are not shared between handles.
+    commons(const commons& other)
+        : world_(other.world_), board_(other.board_), context_(other.context_), rank_(other.rank_) {}
+    commons(commons&&) = default;
+    commons& operator=(commons other) noexcept {
+        world_ = other.world_;
+        board_ = std::move(other.board_);
+        context_ = other.context_;
+        rank_ = other.rank_;
+        slots_ = other.slots_;
+        slots_used_ = other.slots_used_;
+        return *this;
+    }
+    ~commons() = default;
+
+    bool has_room(rank_t peer, std::uint64_t number, deadline until) {
+        const std::uint64_t before = board_->at(rank_, number).exposed.load(std::memory_order_relaxed);
+        const auto has = [&] { return is_over(peer, before) && is_over(peer, next_slot().number); };
+        // Those who pass do not tell: this wait must not sleep. It is short, since nobody waits before it leaves.
+        return has() || world_->watch_awake(rank_, context_, until, has);
+    }
+    void expose(const exposure& what) {
+        detail::place& own = board_->at(rank_, what.call.number);
+        own.what = what;
+        if (what.output != nullptr) own.claims.store(0, std::memory_order_relaxed);
+        own.exposed.store(what.call.number, std::memory_order_seq_cst);
+        world_->tell_all();
+    }
+
+    const exposure* exposed(rank_t peer, const call_signature& call, deadline until) {
+        detail::place& theirs = board_->at(peer, call.number);
+        const auto is_there = [&] { return theirs.exposed.load(std::memory_order_seq_cst) == call.number; };
+        const auto is_refused = [&] {
+            const auto announced = world_->announced(peer, context_, call.number);
+            return announced && *announced != call;
+        };
+        const bool came = world_->watch(rank_, context_, until, is_there, is_refused);
+        return came && is_there() ? &theirs.what : nullptr;
+    }
+
+    bool enter(std::uint64_t number) {
+        // Both sides sequentially consistent: either this sees that the other has withdrawn, or the other that this is
+        // inside.
+        board_->at(rank_, number).inside.store(number, std::memory_order_seq_cst);
+        for (rank_t peer = 0; peer < board_->size(); ++peer)
+            if (board_->at(peer, number).withdrawn.load(std::memory_order_seq_cst) == number) {
+                abandon(number);
+                return false;
+            }
+        return true;
+    }
+    void leave(std::uint64_t number) noexcept {
+        detail::place& own = board_->at(rank_, number);
+        own.inside.store(0, std::memory_order_release);
+        own.left.store(number, std::memory_order_seq_cst);
+        world_->tell_all();
+    }
+    void abandon(std::uint64_t number) noexcept {
+        board_->at(rank_, number).inside.store(0, std::memory_order_seq_cst);
+        world_->tell_all();
+    }
+
+    void pass(std::uint64_t number) noexcept {
+        board_->at(rank_, number).left.store(number, std::memory_order_release);
+    }
+
+    bool has_left(rank_t peer, std::uint64_t number, deadline until) {
+        const auto has = [&] { return is_over(peer, number); };
+        return world_->watch(rank_, context_, until, has, [] { return false; });
+    }
+
+    void withdraw(std::uint64_t number) noexcept {
+        board_->at(rank_, number).withdrawn.store(number, std::memory_order_seq_cst);
+        world_->watch_regardless(rank_, [&] {
+            for (rank_t peer = 0; peer < board_->size(); ++peer)
+                if (peer != rank_ && board_->at(peer, number).inside.load(std::memory_order_seq_cst) == number)
+                    return false;
+            return true;
+        });
+    }
+
+    std::uint64_t claim(rank_t peer, std::uint64_t number) {
+        return board_->at(peer, number).claims.fetch_add(1, std::memory_order_relaxed);
+    }
+
+    byte_span slot(std::uint64_t number, [[maybe_unused]] std::size_t bytes) {
+        RILL_EXPECTS(bytes <= slot_bytes, "in_process: more bytes than a slot has");
+        slot_use& chosen = next_slot();
+        if (chosen.memory == nullptr) chosen.memory = board_->new_slot();
+        chosen.number = number;
+        ++slots_used_;
+        return {chosen.memory, bytes};
+    }
+
+    void count(std::uint64_t messages, std::uint64_t bytes) { world_->count(rank_, messages, bytes); }
+
+  private:
+    struct slot_use {
+        std::byte* memory = nullptr;
+        std::uint64_t number = 0;  ///< of the operation that it has been used in last
+    };
+
+    bool is_over(rank_t peer, std::uint64_t number) const {
+        return peer == rank_ || board_->at(peer, number).left.load(std::memory_order_seq_cst) >= number;
+    }
+    slot_use& next_slot() { return slots_[slots_used_ % slots_.size()]; }
+
+    detail::world* world_;
+    std::shared_ptr<detail::board> board_;
+    std::uint64_t context_;
+    rank_t rank_;
+    std::array<slot_use, 2> slots_{};  ///< of one, others read the last operation, while this one fills the other
+    std::size_t slots_used_ = 0;
 };
 
 }  // namespace rill::inline RILL_ABI::in_process
@@ -1147,7 +1451,8 @@ class rank_threads {
 
 namespace rill::inline RILL_ABI::in_process {
 
-/// One rank among threads of this process. Models `ConcurrentTransport`: any thread of the rank may call it.
+/// One rank among threads of this process. Models `ConcurrentTransport`, so that any thread of the rank may call it,
+/// and `SharedMemoryTransport`.
 ///
 /// A borrowed message is read where it lies, in the sender's memory; a buffer that is handed over is moved. A post and
 /// a receive allocate nothing once as many messages have been under way as ever will be. No message or sending may
@@ -1156,6 +1461,7 @@ class endpoint {
   public:
     using message = in_process::message;
     using sending = in_process::sending;
+    using commons = in_process::commons;
     using activity = in_process::activity;
     using event = in_process::event;
     template <class T>
@@ -1210,6 +1516,8 @@ class endpoint {
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
 
+    commons share(std::uint64_t context) { return {*world_, rank_, context}; }
+
     /// Tells the activities of a rank apart: the same in all calls of one.
     const void* this_activity() const { return &detail::stop_requested; }
 
@@ -1241,6 +1549,7 @@ inline detail::meeting_place::meeting_place(endpoint& net)
     : world_(net.world_), rank_(net.rank_), bell_(&world_->at(rank_).bells.of_meeting()) {}
 
 static_assert(ConcurrentTransport<endpoint>);
+static_assert(SharedMemoryTransport<endpoint>);
 
 /// Calls `body(endpoint&)` on a thread per rank and returns when all have ended.
 ///
