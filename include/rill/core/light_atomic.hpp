@@ -8,8 +8,8 @@
 
 namespace rill::inline RILL_ABI {
 
-/// An integer or a pointer that threads share, sequentially consistent: `std::atomic` without `<atomic>`, which would be
-/// a fifteenth of what rill.hpp costs a translation unit.
+/// An integer or a pointer that threads share, sequentially consistent: `std::atomic` without `<atomic>`, which would
+/// be a fifteenth of what rill.hpp costs a translation unit.
 template <class T>
 class light_atomic {
   public:

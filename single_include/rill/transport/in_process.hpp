@@ -1085,8 +1085,13 @@ class commons {
     }
     void expose(const exposure& what) {
         detail::place& own = board_->at(rank_, what.call.number);
-        own.what = what;
-        if (what.output != nullptr) own.claims.store(0, std::memory_order_relaxed);
+        own.what.call = what.call;
+        own.what.note = what.note;
+        own.what.input = what.input;
+        if (what.output != nullptr) {  // small operations leave these lines to those who read them
+            own.what.output = what.output;
+            own.claims.store(0, std::memory_order_relaxed);
+        }
         own.exposed.store(what.call.number, std::memory_order_seq_cst);
         world_->tell_all();
     }

@@ -32,8 +32,8 @@ class pending {
     int owners_ = 0;
 };
 
-/// One of the owners of a `pending`, all of one activity: the last one deletes it. No `std::shared_ptr`: `<memory>` would
-/// be a quarter of what rill.hpp costs a translation unit, and one activity needs no atomic count.
+/// One of the owners of a `pending`, all of one activity: the last one deletes it. No `std::shared_ptr`: `<memory>`
+/// would be a quarter of what rill.hpp costs a translation unit, and one activity needs no atomic count.
 template <class Pending>
 class shared {
   public:
