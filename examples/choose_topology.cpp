@@ -1,6 +1,5 @@
 // Rounds cost latency, bytes cost bandwidth: small vectors want few rounds, large ones few bytes. Both stand in the
-// receipt, so the cost on a network can be told before there is one. (Among threads those of split_allgather come
-// without headers: nothing is really sent, see docs/shared_memory.md.)
+// receipt, so the cost on a network can be told before there is one.
 #include <rill/rill.hpp>
 #include <rill/transport/in_process.hpp>
 
