@@ -5,6 +5,7 @@
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
 #include <rill/collective/tally.hpp>
+#include <rill/concept/aggregator.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>

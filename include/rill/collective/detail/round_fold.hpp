@@ -2,6 +2,7 @@
 
 #include <rill/collective/detail/round_roll.hpp>
 #include <rill/collective/tally.hpp>
+#include <rill/concept/aggregator.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/bytes.hpp>
