@@ -12652,10 +12652,10 @@ auto all_reduce_call(const Group& group, In&& in, stream<T, Index>& output, Code
 /// none in common. An input without a view of its memory (an expression, a strided block) is evaluated into memory of
 /// the group, an output without one is made there and then copied. Rounds, messages and bytes are the topology's. Where
 /// ranks reach each other's memory (`SharedMemoryTransport`) and the topology `folds_at_owners`, nothing is sent: one
-/// pass over all inputs and outputs gives the same bits, and each access counts as a message of the topology's, without
-/// header. Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors: `mismatch`,
-/// `timeout`, `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged (lost where
-/// it is also the output), `output` unspecified.
+/// pass over all inputs and outputs gives the same bits, and each access counts as a message of the topology's.
+/// Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors: `mismatch`, `timeout`,
+/// `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged (lost where it is also
+/// the output), `output` unspecified.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires(detail::Tensors<In, Out> && !detail::CompressorFor<Fold, Out>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
