@@ -24,7 +24,7 @@ std::vector<T> some(std::size_t n, int seed) {
 
 template <class T>
 void check_sums(T scale) {
-    for (const std::size_t n : {0, 1, 63, 64, 65, 130, 1000}) {
+    for (const std::size_t n : {0U, 1U, 63U, 64U, 65U, 130U, 1000U}) {
         const auto base = some<T>(n, 1), x = some<T>(n, 2);
         std::vector<T> out(n), expected(n);
         for (std::size_t i = 0; i < n; ++i) {
@@ -49,7 +49,7 @@ TEST_CASE("add_scaled rounds product and sum, in and out of place") {
 
 TEST_CASE("add_scaled names the first sum that is not finite") {
     const float huge = std::numeric_limits<float>::max();
-    for (const std::size_t at : {0, 5, 63, 64, 100, 191, 192, 199}) {
+    for (const std::size_t at : {0U, 5U, 63U, 64U, 100U, 191U, 192U, 199U}) {
         CAPTURE(at);
         std::vector<float> base(200, 1.0F), x(200, 1.0F), out(200);
         x[at] = std::numeric_limits<float>::quiet_NaN();
