@@ -2921,8 +2921,8 @@ class column_maxima {
             for (std::size_t j = 0; j < block; ++j) keys_[j] = std::max(keys_[j], magnitude(x[i + j]));
         for (std::size_t j = 0; i + j < x.size(); ++j) keys_[j] = std::max(keys_[j], magnitude(x[i + j]));
         least_ = most_ = keys_[0];
-        for (std::size_t j = 0; j < block; ++j) most_ = std::max(most_, keys_[j]);
-        for (std::size_t j = 0; j < block; ++j) least_ = std::min(least_, keys_[j]);
+        for (const auto each : keys_) most_ = std::max(most_, each);
+        for (const auto each : keys_) least_ = std::min(least_, each);
     }
 
     key most() const { return most_; }
@@ -3347,9 +3347,9 @@ inline constexpr std::size_t place_slack = 16;
 /// Of each byte the places of its set bits, the lowest first. As wide as most indices, 8 KiB: numbers that need no
 /// widening are added as they are by every instruction set.
 struct byte_places {
-    std::uint32_t of[256][8];
+    std::uint32_t of[256][8] = {};
 
-    constexpr byte_places() : of() {
+    constexpr byte_places() {
         for (unsigned byte = 0; byte < 256; ++byte)
             for (unsigned bit = 0, n = 0; byte >> bit != 0; ++bit)
                 if ((byte >> bit & 1U) != 0) of[byte][n++] = bit;
@@ -4379,7 +4379,7 @@ struct elias_fano {
         for (std::size_t j = 0; j < block; ++j) v[j] -= static_cast<Index>(begin + first + j);
         for (std::size_t j = 0; j < block; ++j)
             places[j] = static_cast<Index>((v[j] >> layout.width) + static_cast<Index>(first + j));
-        for (std::size_t j = 0; j < block; ++j) v[j] &= mask;
+        for (auto& each : v) each &= mask;
         bits.set(places, count);
         if (layout.width == 0) return;
         std::byte packed[block * 8 + detail::gap_padding];
@@ -4421,9 +4421,9 @@ namespace rill::inline RILL_ABI::kernel::detail {
 
 /// The bytes by the number of their set bits, then by value.
 struct byte_ranks {
-    std::uint8_t bytes[256];
+    std::uint8_t bytes[256] = {};
 
-    constexpr byte_ranks() : bytes() {
+    constexpr byte_ranks() {
         std::uint8_t ones[256] = {};
         unsigned next[9] = {0, 1, 9, 37, 93, 163, 219, 247, 255};  // of each number of set bits
         for (unsigned byte = 0; byte < 256; ++byte) {
@@ -5030,7 +5030,7 @@ std::size_t mask_in_block(random_key key, const geometric_skips& skips, std::siz
     for (std::uint32_t drawn = 0; at < end; drawn += block) {
         std::uint32_t draws[block];
         for (std::uint32_t j = 0; j < block; ++j) draws[j] = counter_bits(low, high, drawn + j);
-        for (std::size_t j = 0; j < block; ++j) draws[j] = static_cast<std::uint32_t>(skips.skip(draws[j]));
+        for (std::uint32_t& draw : draws) draw = static_cast<std::uint32_t>(skips.skip(draw));
         for (std::size_t j = 0; j < block && at < end; ++j) {
             at += draws[j];
             selected = draws[j] != geometric_skips::table ? 1 : 0;

@@ -66,8 +66,8 @@ class column_maxima {
             for (std::size_t j = 0; j < block; ++j) keys_[j] = std::max(keys_[j], magnitude(x[i + j]));
         for (std::size_t j = 0; i + j < x.size(); ++j) keys_[j] = std::max(keys_[j], magnitude(x[i + j]));
         least_ = most_ = keys_[0];
-        for (std::size_t j = 0; j < block; ++j) most_ = std::max(most_, keys_[j]);
-        for (std::size_t j = 0; j < block; ++j) least_ = std::min(least_, keys_[j]);
+        for (const auto each : keys_) most_ = std::max(most_, each);
+        for (const auto each : keys_) least_ = std::min(least_, each);
     }
 
     key most() const { return most_; }

@@ -134,7 +134,7 @@ struct elias_fano {
         for (std::size_t j = 0; j < block; ++j) v[j] -= static_cast<Index>(begin + first + j);
         for (std::size_t j = 0; j < block; ++j)
             places[j] = static_cast<Index>((v[j] >> layout.width) + static_cast<Index>(first + j));
-        for (std::size_t j = 0; j < block; ++j) v[j] &= mask;
+        for (auto& each : v) each &= mask;
         bits.set(places, count);
         if (layout.width == 0) return;
         std::byte packed[block * 8 + detail::gap_padding];

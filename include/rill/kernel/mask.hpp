@@ -79,7 +79,7 @@ std::size_t mask_in_block(random_key key, const geometric_skips& skips, std::siz
     for (std::uint32_t drawn = 0; at < end; drawn += block) {
         std::uint32_t draws[block];
         for (std::uint32_t j = 0; j < block; ++j) draws[j] = counter_bits(low, high, drawn + j);
-        for (std::size_t j = 0; j < block; ++j) draws[j] = static_cast<std::uint32_t>(skips.skip(draws[j]));
+        for (std::uint32_t& draw : draws) draw = static_cast<std::uint32_t>(skips.skip(draw));
         for (std::size_t j = 0; j < block && at < end; ++j) {
             at += draws[j];
             selected = draws[j] != geometric_skips::table ? 1 : 0;

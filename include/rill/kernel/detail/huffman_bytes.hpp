@@ -16,9 +16,9 @@ namespace rill::inline RILL_ABI::kernel::detail {
 
 /// The bytes by the number of their set bits, then by value.
 struct byte_ranks {
-    std::uint8_t bytes[256];
+    std::uint8_t bytes[256] = {};
 
-    constexpr byte_ranks() : bytes() {
+    constexpr byte_ranks() {
         std::uint8_t ones[256] = {};
         unsigned next[9] = {0, 1, 9, 37, 93, 163, 219, 247, 255};  // of each number of set bits
         for (unsigned byte = 0; byte < 256; ++byte) {

@@ -42,9 +42,9 @@ inline constexpr std::size_t place_slack = 16;
 /// Of each byte the places of its set bits, the lowest first. As wide as most indices, 8 KiB: numbers that need no
 /// widening are added as they are by every instruction set.
 struct byte_places {
-    std::uint32_t of[256][8];
+    std::uint32_t of[256][8] = {};
 
-    constexpr byte_places() : of() {
+    constexpr byte_places() {
         for (unsigned byte = 0; byte < 256; ++byte)
             for (unsigned bit = 0, n = 0; byte >> bit != 0; ++bit)
                 if ((byte >> bit & 1U) != 0) of[byte][n++] = bit;
