@@ -15,10 +15,11 @@
 #include <rill/stream/fold.hpp>
 #include <rill/stream/stream.hpp>
 
+#include "../shared/inputs.hpp"
+
 #include <tbb/task_arena.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -33,17 +34,10 @@
 
 namespace {
 
-using values = rill::aligned_vector<float>;
+using bench::values;
 
 /// Normally distributed.
-values noise(std::size_t n, int seed) {
-    rill::random_sequence random{rill::random_key{1}.derive(seed)};
-    const auto uniform = [&] { return (static_cast<double>(random.bits()) + 0.5) * 0x1p-32; };
-    values x(n);
-    for (float& each : x)
-        each = static_cast<float>(std::sqrt(-2 * std::log(uniform())) * std::cos(6.283185307179586 * uniform()));
-    return x;
-}
+values noise(std::size_t n, int seed) { return bench::dense_input("gaussian", n, static_cast<std::uint64_t>(seed)); }
 
 /// One coordinate of `gap`, at random.
 rill::stream<float> sparse_noise(std::size_t n, std::uint64_t gap, int seed) {
