@@ -33,7 +33,7 @@ class pending {
 };
 
 /// One of the owners of a `pending`, all of one activity: the last one deletes it. No `std::shared_ptr`: `<memory>`
-/// would be a quarter of what rill.hpp costs a translation unit, and one activity needs no atomic count.
+/// would add a tenth to what rill.hpp costs a translation unit, and one activity needs no atomic count.
 template <class Pending>
 class shared {
   public:
