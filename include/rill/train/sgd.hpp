@@ -3,6 +3,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/loop.hpp>
 #include <rill/stream/stream_view.hpp>
 
 #include <algorithm>
@@ -78,7 +79,7 @@ class bound_sgd {
     }
 
   private:
-    static constexpr std::size_t block = 64;  // trip count of inner loops: compilers vectorise no other at -O2
+    static constexpr std::size_t block = kernel::detail::block;
 
     struct scales {
         T rate, decay, momentum;
