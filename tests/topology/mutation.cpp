@@ -173,9 +173,8 @@ class mutator {
     /// A change of one end, a lost and a doubled message must be refused without exception. A whole message that takes
     /// another time, route or load may make another schedule that is right: accepted only if
     /// - every message says the very same, and every rank ends with the very same expressions (another time), or
-    /// - executing it on expressions gives every rank every contribution exactly once, in order if that is promised,
-    /// and
-    ///   all learn the outcome (another route or load).
+    /// - executing it on expressions gives every rank every contribution exactly once, in order where that is promised,
+    ///   and all learn the outcome (another route or load).
     void judge(const table& mutant, const char* kind, const sent& m, ends e) {
         if (mutant == shipped_) return;
         ++tried_;

@@ -15,14 +15,12 @@ namespace rill::inline RILL_ABI {
 /// - `begin(number)` comes first: the number of the operation, the same on all ranks, from which they draw what they
 ///   must choose alike (a mask).
 /// - `encode(input)` gives a view of what is contributed (a `stream_view` over `[0, coded_dimension())`), valid until
-/// the
-///   next call. The input is not changed. Throws `invalid_value` where an entry cannot be sent (a NaN), naming it.
+///   the next call. The input is not changed. Throws `invalid_value` where an entry cannot be sent (a NaN), naming it.
 /// - Where `is_coordinatewise`, coordinates of the view are coordinates of the input, and `coded_dimension()` is
 ///   `dimension()`; else `decode(folded, output)` makes the output from the fold of the views. Both dimensions must be
 ///   the same on all ranks.
 /// - After each `encode` comes either `commit()`, when the contribution is in the result, or `rollback()`, when it is
-/// not:
-///   then nothing must be lost. Both may also come without an `encode`, on a rank that contributes nothing.
+///   not: then nothing must be lost. Both may also come without an `encode`, on a rank that contributes nothing.
 /// - `codings()` gives the codings of frames (`stream_codings`).
 /// - Flags: `is_lossless`: nothing is left out or rounded; `is_unbiased`: the expectation of what is sent is the input;
 ///   `is_contractive`: what is left out is smaller than the input by a constant factor, as error feedback needs;

@@ -34,20 +34,18 @@ struct exposure {
 ///   Once all have, `expose(what)` publishes, once, what this rank exposes in operation `what.call.number`. It is an
 ///   `announce` of that call too, and never waits.
 /// - `exposed(peer, call, until)` waits for what `peer` exposes in that operation. Null when `until` has passed, or
-/// when
-///   the peer has announced another call of that number, which `inquire` then tells.
+///   when the peer has announced another call of that number, which `inquire` then tells.
 /// - `enter(number)`, once this rank has seen what all expose in an operation: from now on it may read and write that.
 ///   False when one of them has withdrawn. `leave(number)` tells that it will do so no more; `abandon(number)`, that it
 ///   has failed. Who has only read slots need not enter, and leaves by `pass(number)`.
 /// - `has_left(peer, number, until)` waits for that; then what the peer wrote is visible. False when `until` has
-/// passed.
+///   passed.
 /// - `withdraw(number)` returns when no other rank is inside that operation, or ever will be, whatever has ended.
 /// - `claim(peer, number)` counts from 0, among all ranks, in each operation that `peer` has exposed: it hands out
-/// work.
+///   work.
 /// - `slot(number, bytes)`, once there is room: at most `slot_bytes` of the commons' own memory for a copy that this
-/// rank
-///   exposes in an operation. It stays as it is until all have left that, whatever becomes of this rank. Each handle
-///   has slots of its own, and allocates them on first use.
+///   rank exposes in an operation. It stays as it is until all have left that, whatever becomes of this rank. Each
+///   handle has slots of its own, and allocates them on first use.
 /// - `count(messages, bytes)` adds to what `counted` tells, as sent and as received.
 /// - Waits watch the control channel like all others.
 template <class N>

@@ -43,17 +43,15 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 ///   itself. Messages may be empty.
 /// - `post(peer, on, pieces)` borrows; allowed only where a receiver is certain.
 /// - `post(peer, on, buffer&&, until)` hands over. Mailboxes are bounded in bytes: where the receiver's is full it
-/// waits
-///   for room until `until`, then returns false with the buffer untouched; by default it does not wait. A message
-///   larger than the bound is taken by an empty mailbox.
+///   waits for room until `until`, then returns false with the buffer untouched; by default it does not wait. A
+///   message larger than the bound is taken by an empty mailbox.
 /// - A receive returns an empty result when its deadline has passed. `deadline::immediate` takes what is there.
 /// - Every wait also watches the control channel: after `abort` on a context (or on `every_context`) waits on it throw
 ///   the error of the notice on every rank. The first notice of a context wins; `abort` returns the one that won.
 /// - `announce` publishes which call this rank has entered in a context; calls of a context may be entered in any
-/// order.
-///   `inquire` waits until `peer` has entered call `number` and returns what it entered. When the deadline has passed
-///   before that, it returns the latest call that `peer` has entered, if its number is higher, or else nothing. A
-///   transport remembers at least the `calls_remembered` highest numbers.
+///   order. `inquire` waits until `peer` has entered call `number` and returns what it entered. When the deadline has
+///   passed before that, it returns the latest call that `peer` has entered, if its number is higher, or else nothing.
+///   A transport remembers at least the `calls_remembered` highest numbers.
 /// - `next_context(key)`: a fresh context, the same on all ranks that have made the same calls with the same key.
 /// - `close(context)` forgets a context: its undelivered messages are dropped.
 template <class N>

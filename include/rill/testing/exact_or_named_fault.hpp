@@ -93,8 +93,7 @@ class call_judge {
 /// - Each call on each rank is exact, or fails with an error that names a rank which died, as its culprit, or a link
 ///   that has lost or doubled a message, with both its ends. Where nothing died, was lost or doubled, no call fails.
 /// - Results agree on their bits. All failures of one group name the same; after one on any survivor, no call of a
-/// later
-///   step in that group succeeds on any.
+///   later step in that group succeeds on any.
 /// - A call that is spared succeeds. No rank complains.
 ///
 /// Calls are compared by their position in `rank_record::calls`: all ranks make the same ones in the same order, until

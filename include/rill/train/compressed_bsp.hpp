@@ -101,8 +101,7 @@ class bound_compressed_bsp {
 /// The optimizer runs on the mean of what has arrived, at rate 1: its momentum is the same on all ranks, and what the
 /// codec leaves out waits for its turn without it. That wait is a delay already: at a density of 1 % a momentum of 0.7
 /// reaches what 0.9 does not, with the same peak / (1 - momentum). An optimizer's weight decay is not multiplied by
-/// `rate`.
-/// Where a step is skipped, the other ranks' contributions to it return to their codecs.
+/// `rate`. Where a step is skipped, the other ranks' contributions to it return to their codecs.
 /// Cost per step: one all-reduce of compressed streams over `topology`. Memory: the optimizer's, the codec's, one
 /// update: of the entries that arrived, where the optimizer takes a stream. Source: Renggli et al., SparCML, SC 2019,
 /// Algorithm 1, with a mean for the sum.
