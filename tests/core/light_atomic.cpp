@@ -24,6 +24,19 @@ TEST_CASE("light_atomic: threads that count together get each number once") {
     CHECK(std::count(seen.begin(), seen.end(), true) == threads * each);
 }
 
+TEST_CASE("light_atomic: of threads that replace the same value one succeeds") {
+    constexpr std::size_t threads = 4, each = 50'000;
+    rill::light_atomic<std::size_t> shared;
+    std::vector<std::thread> counters;
+    for (std::size_t t = 0; t < threads; ++t)
+        counters.emplace_back([&] {
+            for (std::size_t i = 0; i < each; ++i)
+                for (std::size_t seen = shared.load(); !shared.replace(seen, seen + 1);) seen = shared.load();
+        });
+    for (std::thread& counter : counters) counter.join();
+    CHECK(shared.load() == threads * each);
+}
+
 TEST_CASE("light_atomic: is replaced only where it is what was expected") {
     const int a = 0, b = 0;
     rill::light_atomic<const void*> place;

@@ -22,6 +22,19 @@ TEST_CASE("pool: objects stay where they are and are taken again in order, as th
     CHECK(objects.take().empty());
 }
 
+TEST_CASE("pool: makes no more objects than are in use at a time") {
+    static int made = 0;
+    struct object {
+        object() { ++made; }
+    };
+    rill::pool<object> objects;
+    for (const int in_use : {3, 2, 5, 5}) {
+        for (int i = 0; i < in_use; ++i) objects.take();
+        objects.reset();
+    }
+    CHECK(made == 5);
+}
+
 TEST_CASE("pool: what is moved from is empty") {
     rill::pool<int> from;
     int* const first = &from.take();
@@ -29,7 +42,9 @@ TEST_CASE("pool: what is moved from is empty") {
     to.reset();
     CHECK(&to.take() == first);
     CHECK(&from.take() != first);
+    from.reset();
     from = std::move(to);
+    CHECK(&from.take() != first);
     from.reset();
     CHECK(&from.take() == first);
 }

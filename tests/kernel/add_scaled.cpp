@@ -36,6 +36,9 @@ void check_sums(T scale) {
         auto in_place = base;
         CHECK(!add_scaled<T>(in_place, x, scale, in_place));
         CHECK(in_place == expected);
+        in_place = x;
+        CHECK(!add_scaled<T>(base, in_place, scale, in_place));
+        CHECK(in_place == expected);
     }
 }
 

@@ -84,6 +84,9 @@ TEST_CASE("sgd: wrong options and sizes break the contract") {
     std::vector<float> w(3), g(2);
     auto optimizer = sgd{}.bind(3);
     CHECK_THROWS_AS(optimizer.step(w, g, 1), contract_violation);
+    const stream<float> narrow(2), right(3);
+    CHECK_THROWS_AS(optimizer.step(w, narrow.view(), 1), contract_violation);
+    CHECK_THROWS_AS(optimizer.step(g, right.view(), 1), contract_violation);
 }
 
 TEST_CASE("sgd: a stream moves as the dense vector that it stands for") {

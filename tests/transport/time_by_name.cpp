@@ -42,6 +42,14 @@ TEST_CASE("what takes no time, and what has the times of its surroundings, lies 
     CHECK(table(logs) == "inner 4 1\nlook 0 1\nouter 0 1\n");
 }
 
+TEST_CASE("what begins, or ends, with its surroundings lies inside") {
+    std::vector<rill::trace_log> logs(1);
+    record(logs[0], "first", 5, 7);
+    record(logs[0], "last", 8, 9);
+    record(logs[0], "outer", 5, 9);
+    CHECK(table(logs) == "first 2 1\nlast 1 1\nouter 1 1\n");
+}
+
 TEST_CASE("activities of a rank, and events that overlap without nesting, are counted for themselves") {
     std::vector<rill::trace_log> logs(1);
     const int other = 0;
