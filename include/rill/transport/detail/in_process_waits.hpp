@@ -1,0 +1,185 @@
+#pragma once
+
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/transport/detail/in_process_bell.hpp>
+#include <rill/transport/detail/in_process_notice_board.hpp>
+#include <rill/transport/detail/in_process_rank_state.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace rill::inline RILL_ABI::in_process::detail {
+
+/// Set while this thread runs an activity: whether its waits shall end.
+inline thread_local const std::atomic<bool>* stop_requested = nullptr;
+
+/// How ranks wait for each other, and the notices that end their waits.
+class waits {
+  public:
+    waits(int ranks, patience most)
+        : most_(most), threads_(ranks), cores_(static_cast<int>(std::thread::hardware_concurrency())) {
+        for (int i = 0; i < ranks; ++i) ranks_.push_back(std::make_unique<rank_state>(ranks));
+    }
+
+    int size() const { return static_cast<int>(ranks_.size()); }
+    rank_state& at(rank_t rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+    void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
+
+    /// Waits for what is told by the bell of a channel until `ready()`; false when `until` has passed. Throws when the
+    /// context has ended.
+    template <class Ready>
+    bool wait(rank_t rank, channel on, deadline until, Ready&& ready) {
+        return wait_at(at(rank).bells.of(on), rank, on.context, until, ready);
+    }
+
+    /// The same, whatever has ended.
+    template <class Ready>
+    void wait_regardless(rank_t rank, channel on, Ready&& ready) {
+        for (bell& own = at(rank).bells.of(on);;) {
+            const std::uint32_t seen = own.strokes();
+            if (ready()) return;
+            own.wait(seen, deadline::never, tries());
+        }
+    }
+
+    /// Waits for what is told by the common bell.
+    template <class Ready>
+    bool wait(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        return wait_at(at(rank).bells.common(), rank, context, until, ready);
+    }
+
+    /// Waits for another activity of the same rank; so long it leaves its core to that one.
+    template <class Ready>
+    bool meet(bell& where, rank_t rank, deadline until, Ready&& ready) {
+        struct away {
+            waits& of;
+            ~away() { of.threads_changed(1); }
+        };
+        threads_changed(-1);
+        const away meanwhile{*this};
+        return wait_at(where, rank, every_context, until, ready);
+    }
+
+    /// Waits for what others store and then tell by `tell_all`: looks at it, and sleeps only in the end. Then it also
+    /// ends when `rarely()`, which is told in the same way. False when `until` has passed.
+    template <class Ready, class Rarely>
+    bool watch(rank_t rank, std::uint64_t context, deadline until, Ready&& ready, Rarely&& rarely) {
+        throw_if_ended(rank, context);
+        const patience most = tries();
+        for (int i = 0; i < most.spins * looks_per_spin; ++i) {
+            if (ready()) return true;
+            bell::pause();
+        }
+        for (int i = 0; i < most.yields; ++i)
+            if (const auto seen = look_once(rank, context, until, ready)) return *seen;
+        const inquirer counted(*this);
+        const auto either = [&] { return ready() || rarely(); };
+        return wait_at(at(rank).bells.common(), rank, context, until, either, {});
+    }
+
+    /// The same for what nobody tells.
+    template <class Ready>
+    bool watch_awake(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        for (;;)
+            if (const auto seen = look_once(rank, context, until, ready)) return *seen;
+    }
+
+    /// The same, whatever has ended.
+    template <class Ready>
+    void watch_regardless(rank_t rank, Ready&& ready) {
+        const inquirer counted(*this);
+        for (bell& own = at(rank).bells.common();;) {
+            const std::uint32_t seen = own.strokes();
+            if (ready()) return;
+            own.wait(seen, deadline::never, tries());
+        }
+    }
+
+    /// Wakes those who watch. Whoever sleeps has counted itself before its last look, sequentially consistent, as what
+    /// is told must be stored.
+    void tell_all() noexcept {
+        if (inquirers_.load(std::memory_order_seq_cst) == 0) return;
+        for (const auto& each : ranks_) each->bells.common().ring();
+    }
+
+    /// Counts itself among those who are to be told what any rank does.
+    struct inquirer {
+        explicit inquirer(waits& of) : count(of.inquirers_) { count.fetch_add(1, std::memory_order_seq_cst); }
+        inquirer(const inquirer&) = delete;
+        inquirer& operator=(const inquirer&) = delete;
+        ~inquirer() { count.fetch_sub(1, std::memory_order_relaxed); }
+
+        std::atomic<int>& count;
+    };
+
+    abort_notice abort(const abort_notice& notice) {
+        const auto [first, is_new] = notices_.add(notice);
+        if (is_new) ring_all();
+        return first;
+    }
+    std::optional<abort_notice> origin_of(const abort_notice& told) { return notices_.origin_of(told); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return notices_.of(context); }
+
+  private:
+    static constexpr int looks_per_spin = 100;  ///< at a word instead of a bell
+
+    /// Looks, and gives the core away; empty when it has neither come nor run out of time.
+    template <class Ready>
+    std::optional<bool> look_once(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        throw_if_ended(rank, context);
+        if (ready()) return true;
+        if (!until.is_never() && steady_now() >= until.at) return false;
+        bell::yield();
+        return std::nullopt;
+    }
+
+    template <class Ready>
+    bool wait_at(bell& own, rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+        return wait_at(own, rank, context, until, ready, tries());
+    }
+    template <class Ready>
+    bool wait_at(bell& own, rank_t rank, std::uint64_t context, deadline until, Ready&& ready, patience most) {
+        for (;;) {
+            const std::uint32_t seen = own.strokes();
+            throw_if_ended(rank, context);
+            if (ready()) return true;
+            if (until.is_immediate() || !own.wait(seen, until, most)) return false;
+        }
+    }
+
+    patience tries() const {
+        return {threads_.load(std::memory_order_relaxed) <= cores_ ? most_.spins : 0, most_.yields};
+    }
+
+    void throw_if_ended(rank_t rank, std::uint64_t context) {
+        if (const auto notice = aborted(context)) throw_error(*notice);
+        if (stop_requested != nullptr && stop_requested->load(std::memory_order_acquire))
+            throw_error(
+                {.context = context,
+                 .culprit = rank,
+                 .reason = "rank " + std::to_string(rank) + " left an activity behind: an exception passed it"});
+    }
+
+    void ring_all() {
+        for (const auto& each : ranks_) each->bells.ring_all();
+    }
+
+    patience most_;
+    std::vector<std::unique_ptr<rank_state>> ranks_;
+    std::atomic<int> threads_;
+    int cores_;
+    notice_board notices_;
+    alignas(64) std::atomic<int> inquirers_{0};  ///< looked at by whoever tells something
+};
+
+}  // namespace rill::inline RILL_ABI::in_process::detail
