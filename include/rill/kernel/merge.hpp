@@ -5,12 +5,11 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/sparse_view.hpp>
 #include <rill/kernel/detail/add_avx512.hpp>
+#include <rill/kernel/detail/pick.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <type_traits>
 
@@ -48,6 +47,9 @@ std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound
     return static_cast<std::size_t>(std::lower_bound(first, last, bound) - indices.begin());
 }
 
+/// How many times as long as another a vector is that is copied in the stretches between the other's entries.
+inline constexpr std::size_t much_longer = 32;
+
 /// Merges a short vector into a much longer one by copying the stretches between its entries.
 template <Element T, IndexType Index, class Pair>
 void merge_into_long(sparse_view<T, Index> few, sparse_view<T, Index> many, sparse_sink<T, Index>& out, Pair pair) {
@@ -69,14 +71,6 @@ void merge_into_long(sparse_view<T, Index> few, sparse_view<T, Index> many, spar
 /// Whether a sum that is not needed may be made, because nobody sees it.
 template <Element T, class Fold>
 inline constexpr bool adds_freely = std::floating_point<T> && std::same_as<std::remove_cvref_t<Fold>, addition>;
-
-/// One of two, as `which` is 1 or 0, by a mask: of a choice that is written as one compilers make a branch.
-template <Element T>
-T pick(std::size_t which, T one, T other) {
-    using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-    const auto x = std::bit_cast<bits>(one), y = std::bit_cast<bits>(other);
-    return std::bit_cast<T>(static_cast<bits>(y ^ ((x ^ y) & (bits{0} - static_cast<bits>(which)))));
-}
 
 /// What is left of two vectors to merge, and where the result goes on.
 struct merge_cursor {
@@ -163,7 +157,6 @@ sparse_view<T, Index> entries_between(sparse_view<T, Index> x, std::size_t first
 template <Element T, IndexType Index, class Fold, class Evenly>
 void merge_by_shape(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold,
                     Evenly evenly) {
-    constexpr std::size_t much_longer = 32;
     if (a.count() == 0 || b.count() == 0 || a.indices.back() < b.indices.front()) {
         out.append(a, 0, a.count());
         out.append(b, 0, b.count());

@@ -8,6 +8,7 @@
 
 #include <rill/core/sparse_view.hpp>
 #include <rill/kernel/detail/avx512.hpp>
+#include <rill/kernel/detail/pick.hpp>
 
 #include <bit>
 #include <cstddef>
@@ -17,6 +18,17 @@ RILL_DETAIL_AVX512_BEGIN
 namespace rill::inline RILL_ABI::kernel::detail {
 
 using float_pairs = sparse_view<float, std::uint32_t>;
+
+/// Of keys that rise and then fall, or fall and then rise.
+inline __m512i sort_bitonic(__m512i x) {
+    constexpr __mmask8 all = 0xFF;  // of what is not masked g++ 12 warns: it would be merged with nothing
+    __m512i y = _mm512_maskz_shuffle_i64x2(all, x, x, 0x4E);
+    x = _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, x, y), 0xF0, x, y);
+    y = _mm512_maskz_permutex_epi64(all, x, 0x4E);
+    x = _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, x, y), 0xCC, x, y);
+    y = _mm512_maskz_shuffle_epi32(0xFFFF, x, _MM_PERM_BADC);
+    return _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, x, y), 0xAA, x, y);
+}
 
 /// Merges the entries of two sparse vectors, as keys: the index above the bits of the value. Of equal indices it is
 /// those bits that decide which comes first: the sum shows it only where both are NaNs, of which compilers too keep
@@ -44,9 +56,9 @@ class key_merge {
     /// The next keys in ascending order. Loads where the lower index is next: so nothing lower can come behind the
     /// lowest half of what is loaded.
     [[gnu::always_inline]] __m512i next() {
-        const auto from_a = 0 - static_cast<std::uintptr_t>(*a_ <= *b_);  // a mask: no branch
-        const __m512i more = load_turned(choose(from_a, a_, b_), choose(from_a, a_values_, b_values_));
-        const std::size_t of_a = lanes & from_a, of_b = lanes - of_a;
+        const std::size_t from_a = *a_ <= *b_;
+        const __m512i more = load_turned(pick(from_a, a_, b_), pick(from_a, a_values_, b_values_));
+        const std::size_t of_a = lanes * from_a, of_b = lanes - of_a;
         a_ += of_a;
         a_values_ += of_a;
         b_ += of_b;
@@ -67,22 +79,6 @@ class key_merge {
         const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
         const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(indices));
         return _mm512_permutex2var_epi32(_mm512_castsi256_si512(low), order, _mm512_castsi256_si512(high));
-    }
-
-    /// Of keys that rise and then fall, or fall and then rise.
-    static __m512i sort_bitonic(__m512i x) {
-        __m512i y = _mm512_maskz_shuffle_i64x2(all, x, x, 0x4E);
-        x = _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, x, y), 0xF0, x, y);
-        y = _mm512_maskz_permutex_epi64(all, x, 0x4E);
-        x = _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, x, y), 0xCC, x, y);
-        y = _mm512_maskz_shuffle_epi32(0xFFFF, x, _MM_PERM_BADC);
-        return _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, x, y), 0xAA, x, y);
-    }
-
-    template <class T>
-    static const T* choose(std::uintptr_t mask, const T* one, const T* other) {
-        const auto x = reinterpret_cast<std::uintptr_t>(one), y = reinterpret_cast<std::uintptr_t>(other);
-        return reinterpret_cast<const T*>(y ^ ((x ^ y) & mask));
     }
 
     const std::uint32_t* a_;

@@ -3,6 +3,7 @@
 
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/detail/pick.hpp>
 #include <rill/kernel/little_endian.hpp>
 #include <rill/kernel/merge.hpp>
 
