@@ -119,6 +119,30 @@ TEST_CASE("in_process: what comes after close is dropped and holds nobody up") {
                     {.mailbox_bytes = 100});
 }
 
+TEST_CASE("in_process: who asks for a call that is passed over hears of the latest, announced or exposed") {
+    in_process::run(1, [](in_process::endpoint& net) {
+        const auto latest_after = [&](std::uint64_t number) {
+            const auto call = net.inquire(0, on.context, number, deadline::immediate);
+            return call ? call->number : 0;
+        };
+        auto shared = net.share(on.context);
+        CHECK(latest_after(3) == 0);
+        shared.expose({.call = {.number = 4}});
+        CHECK(latest_after(3) == 4);
+        net.announce(on.context, {.number = 6});
+        CHECK(latest_after(3) == 6);
+        CHECK(latest_after(4) == 4);
+        shared.expose({.call = {.number = 8}});
+        CHECK(latest_after(3) == 8);
+        CHECK(latest_after(6) == 6);
+        CHECK(latest_after(7) == 8);
+        CHECK(latest_after(8) == 8);
+        CHECK(latest_after(9) == 0);
+        net.announce(2, {.number = 5});
+        CHECK(net.inquire(0, 2, 4, deadline::immediate)->number == 5);
+    });
+}
+
 TEST_CASE("in_process: closed contexts are forgotten in the end") {
     in_process::detail::call_table calls;
     for (std::uint64_t context = 0; context < 3 * calls.closed_remembered; ++context) {
