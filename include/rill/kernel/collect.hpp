@@ -60,6 +60,17 @@ class portable_steps {
         }(std::make_index_sequence<block / 8>());
     }
 
+    /// Not zero where any magnitude reaches `bound`; and from that the mask, for which a block is read twice: a mask of
+    /// each block would cost more than it saves where most hold no large entry.
+    template <Element T>
+    static std::uint64_t glance(const T* x, magnitude_key<T> bound) {
+        return any_at_least(x, bound) ? 1U : 0U;
+    }
+    template <Element T>
+    static std::uint64_t mask_after(std::uint64_t, const T* x, magnitude_key<T> bound) {
+        return mask_at_least(x, bound);
+    }
+
     /// Writes the coordinates of the bits of `mask`, counted from `first`, and their magnitudes.
     template <Element T, IndexType Index>
     static void append(std::uint64_t mask, const T* x, std::size_t first, Index* indices, magnitude_key<T>* keys) {
@@ -101,10 +112,11 @@ class portable_steps {
         return count;
     }
 
-  private:
-    /// For 8 at once, 1 % of 16M floats take 1.1 times as long, and 10 % no less.
-    static constexpr std::size_t at_once = 4;
+    /// Entries that `append` writes at a time. For 8, 1 % of 16M floats take 1.1 times as long, and 10 % no less; one
+    /// such step is faster than a compaction of the block by AVX-512.
+    static constexpr int at_once = 4;
 
+  private:
     template <Element T, IndexType Index>
     static void append_all(const T* x, std::size_t first, Index* indices, magnitude_key<T>* keys) {
         for (std::size_t j = 0; j < block; ++j) indices[j] = static_cast<Index>(first + j);
@@ -131,6 +143,9 @@ using selection_steps =
 template <Element T, IndexType Index>
 using selection_steps = portable_steps;
 #endif
+
+/// Entries that are looked at before some are kept: few enough that they stay in the first cache.
+inline constexpr std::size_t stretch = 16 * block;
 
 template <Element T, IndexType Index>
 void append(magnitude_key<T> key, std::size_t i, magnitude_key<T> bound, candidates<T, Index>& above,
@@ -171,17 +186,43 @@ void collect_block(const T* x, std::size_t first, magnitude_key<T> bound, candid
     append_hits<T, Index, Steps>(larger, x, first, above);
 }
 
+/// Collects those of 16 blocks whose magnitudes reach `bound`; less than all of them where `to` is full. Which blocks
+/// hold some is as random as the data: a branch for each costs more than a list of them, which needs none.
+template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
+void collect_stretch(const T* x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& to) {
+    std::uint64_t glances[stretch / block];
+    std::size_t hit[stretch / block], hits = 0;
+    for (std::size_t b = 0; b < stretch / block; ++b) glances[b] = Steps::glance(x + b * block, bound);
+    for (std::size_t b = 0; b < stretch / block; ++b) {
+        hit[hits] = b;
+        hits += glances[b] != 0 ? 1U : 0U;
+    }
+    for (std::size_t h = 0; h < hits && to.count <= to.capacity; ++h) {
+        const std::size_t i = hit[h] * block;
+        const std::uint64_t mask = Steps::mask_after(glances[hit[h]], x + i, bound);
+        if (std::popcount(mask) <= portable_steps::at_once)
+            append_hits<T, Index, portable_steps>(mask, x + i, first + i, to);
+        else
+            append_hits<T, Index, Steps>(mask, x + i, first + i, to);
+    }
+}
+
 /// Collects the coordinates of `x` above `bound` and the first ties with it. False when `above` has no room for them.
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 bool collect(std::span<const T> x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& above,
              tied<Index>& ties) {
+    const T* const at = x.data();
+    const auto has_room = [&] { return above.count <= above.capacity; };
     std::size_t i = 0;
-    for (; i + block <= x.size(); i += block) {
-        collect_block<T, Index, Steps>(x.data() + i, first + i, bound, above, ties);
-        if (above.count > above.capacity) return false;
-    }
+    for (; ties.wanted() && i + block <= x.size() && has_room(); i += block)
+        collect_block<T, Index, Steps>(at + i, first + i, bound, above, ties);
+    for (; i + stretch <= x.size() && has_room(); i += stretch)
+        collect_stretch<T, Index, Steps>(at + i, first + i, bound + 1, above);
+    for (; i + block <= x.size() && has_room(); i += block)
+        collect_block<T, Index, Steps>(at + i, first + i, bound, above, ties);
+    if (!has_room()) return false;
     for (; i < x.size(); ++i) append(magnitude(x[i]), first + i, bound, above, ties);
-    return above.count <= above.capacity;
+    return has_room();
 }
 
 }  // namespace rill::inline RILL_ABI::kernel::detail

@@ -28,6 +28,9 @@ class avx512_steps {
         return mask;
     }
 
+    static std::uint64_t glance(const float* x, std::uint32_t bound) { return mask_at_least(x, bound); }
+    static std::uint64_t mask_after(std::uint64_t mask, const float*, std::uint32_t) { return mask; }
+
     static void append(std::uint64_t mask, const float* x, std::size_t first, std::uint32_t* indices,
                        std::uint32_t* keys) {
         const __m512i each = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
