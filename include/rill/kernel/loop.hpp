@@ -19,6 +19,13 @@ inline void prefetch(const void* address) {
 #endif
 }
 
+/// Whether a compiler can make a product and a sum one operation, which rounds once.
+#if defined(__x86_64__) && !defined(__FMA__)
+inline constexpr bool fuses_products = false;
+#else
+inline constexpr bool fuses_products = true;
+#endif
+
 /// Ends what the optimiser knows about the values: a product that passes through here is rounded, and never becomes
 /// half of a fused multiply-add.
 template <class T, std::size_t Count>

@@ -129,15 +129,20 @@ void quantize_one(std::span<const T> x, T scale, const counter_rng& random, std:
 
 /// put(to[i], value of the code in bits [shift, shift + Bits) of byte i) for `Count` bytes.
 template <unsigned Bits, std::size_t Count, std::floating_point T, class Put>
-void dequantize_bytes(const std::byte* codes, std::size_t shift, T scale, T* to, Put& put) {
+void dequantize_bytes(const std::byte* __restrict codes, std::size_t shift, T scale, T* __restrict to, Put& put) {
     constexpr std::uint32_t mask = (1U << Bits) - 1;
-    T values[Count];
-    for (std::size_t i = 0; i < Count; ++i) {
-        const auto byte = std::to_integer<std::uint32_t>(codes[i]);
-        values[i] = value_of<Bits>(Bits == 8 ? byte : (byte >> shift) & mask, scale);
+    const auto value = [shift, scale](std::byte code) {
+        const auto byte = std::to_integer<std::uint32_t>(code);
+        return value_of<Bits>(Bits == 8 ? byte : (byte >> shift) & mask, scale);
+    };
+    if constexpr (fuses_products) {
+        T values[Count];
+        for (std::size_t i = 0; i < Count; ++i) values[i] = value(codes[i]);
+        round_here(values);
+        for (std::size_t i = 0; i < Count; ++i) put(to[i], values[i]);
+    } else {
+        for (std::size_t i = 0; i < Count; ++i) put(to[i], value(codes[i]));
     }
-    round_here(values);
-    for (std::size_t i = 0; i < Count; ++i) put(to[i], values[i]);
 }
 
 /// One bucket: put(out[i], value of code i). Out of line: in some callers g++ -O2 takes the loops for rarely run, and
