@@ -6,6 +6,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +23,6 @@ namespace rill::inline RILL_ABI::in_process::detail {
 struct alignas(128) place {
     std::atomic<std::uint64_t> exposed{0};  ///< then `what` stays until all have left
     exposure what{};                        ///< what small operations need of it lies in one cache line with the above
-    std::atomic<std::uint64_t> left{0};
     std::atomic<std::uint64_t> inside{0};
     std::atomic<std::uint64_t> withdrawn{0};
     alignas(128) std::atomic<std::uint64_t> claims{0};
@@ -34,12 +34,12 @@ class board {
     static constexpr std::uint64_t places = calls_remembered;
     static constexpr std::size_t slot_bytes = std::size_t{1} << 14;
 
-    explicit board(int ranks) : ranks_(ranks), places_(static_cast<std::size_t>(ranks) * places) {}
+    explicit board(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
 
-    int size() const { return ranks_; }
-    place& at(rank_t rank, std::uint64_t number) {
-        return places_[static_cast<std::size_t>(rank) * places + static_cast<std::size_t>(number % places)];
-    }
+    int size() const { return static_cast<int>(ranks_.size()); }
+    place& at(rank_t rank, std::uint64_t number) { return of(rank).exposed[index_of(number)]; }
+    /// The operation of that place which the rank has left last.
+    std::atomic<std::uint64_t>& left(rank_t rank, std::uint64_t number) { return of(rank).left[index_of(number)]; }
 
     /// Memory for copies that are exposed: as long as the board.
     std::byte* new_slot() {
@@ -65,8 +65,15 @@ class board {
     }
 
   private:
-    int ranks_;
-    std::vector<place> places_;
+    struct of_rank {
+        /// Close together: who is about to begin looks at two of them, which seldom lie in two cache lines.
+        alignas(128) std::array<std::atomic<std::uint64_t>, places> left{};
+        std::array<place, board::places> exposed{};
+    };
+    of_rank& of(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+    static std::size_t index_of(std::uint64_t number) { return static_cast<std::size_t>(number % places); }
+
+    std::vector<of_rank> ranks_;
     std::mutex mutex_;
     std::vector<aligned_vector<std::byte>> slots_;
 };

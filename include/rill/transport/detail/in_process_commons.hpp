@@ -41,13 +41,14 @@ class commons {
         rank_ = other.rank_;
         slots_ = other.slots_;
         slots_used_ = other.slots_used_;
+        room_for_ = other.room_for_;
         return *this;
     }
     ~commons() = default;
 
     bool has_room(rank_t peer, std::uint64_t number, deadline until) {
-        const std::uint64_t before = board_->at(rank_, number).exposed.load(std::memory_order_relaxed);
-        const auto has = [&] { return is_over(peer, before) && is_over(peer, next_slot().number); };
+        if (number == room_for_) return true;
+        const auto has = [&] { return offers_room(peer, number); };
         // Those who pass do not tell: this wait must not sleep. It is short, since nobody waits before it leaves.
         return has() || world_->watch_awake(rank_, context_, until, has);
     }
@@ -62,6 +63,7 @@ class commons {
         }
         own.exposed.store(what.call.number, std::memory_order_seq_cst);
         world_->tell_all();
+        if (last_slot().number == what.call.number) prepare_for(what.call.number + 1);
     }
 
     const exposure* exposed(rank_t peer, const call_signature& call, deadline until) {
@@ -89,7 +91,7 @@ class commons {
     void leave(std::uint64_t number) noexcept {
         detail::place& own = board_->at(rank_, number);
         own.inside.store(0, std::memory_order_release);
-        own.left.store(number, std::memory_order_seq_cst);
+        board_->left(rank_, number).store(number, std::memory_order_seq_cst);
         world_->tell_all();
     }
     void abandon(std::uint64_t number) noexcept {
@@ -98,7 +100,7 @@ class commons {
     }
 
     void pass(std::uint64_t number) noexcept {
-        board_->at(rank_, number).left.store(number, std::memory_order_release);
+        board_->left(rank_, number).store(number, std::memory_order_release);
     }
 
     bool has_left(rank_t peer, std::uint64_t number, deadline until) {
@@ -120,11 +122,12 @@ class commons {
         return board_->at(peer, number).claims.fetch_add(1, std::memory_order_relaxed);
     }
 
-    byte_span slot(std::uint64_t number, [[maybe_unused]] std::size_t bytes) {
+    byte_span slot(std::uint64_t number, std::size_t bytes) {
         RILL_EXPECTS(bytes <= slot_bytes, "in_process: more bytes than a slot has");
         slot_use& chosen = next_slot();
         if (chosen.memory == nullptr) chosen.memory = board_->new_slot();
         chosen.number = number;
+        chosen.bytes = bytes;
         ++slots_used_;
         return {chosen.memory, bytes};
     }
@@ -132,22 +135,43 @@ class commons {
     void count(std::uint64_t messages, std::uint64_t bytes) { world_->count(rank_, messages, bytes); }
 
   private:
+    static constexpr std::size_t line = 64;  ///< of the caches, in bytes
+
     struct slot_use {
         std::byte* memory = nullptr;
         std::uint64_t number = 0;  ///< of the operation that it has been used in last
+        std::size_t bytes = 0;     ///< of those
     };
 
     bool is_over(rank_t peer, std::uint64_t number) const {
-        return peer == rank_ || board_->at(peer, number).left.load(std::memory_order_seq_cst) >= number;
+        return peer == rank_ || board_->left(peer, number).load(std::memory_order_seq_cst) >= number;
+    }
+    /// Whether the peer has left the operations whose place and whose slot that one takes.
+    bool offers_room(rank_t peer, std::uint64_t number) {
+        const std::uint64_t before = board_->at(rank_, number).exposed.load(std::memory_order_relaxed);
+        return is_over(peer, before) && is_over(peer, next_slot().number);
     }
     slot_use& next_slot() { return slots_[slots_used_ % slots_.size()]; }
+    slot_use& last_slot() { return slots_[(slots_used_ + slots_.size() - 1) % slots_.size()]; }
+
+    /// For the time in which this rank waits anyway: where there is room for that operation, the slot that comes next
+    /// is taken out of the caches of those who have read it. 256 floats among 2 ranks: 190 ns in place of 255.
+    void prepare_for(std::uint64_t number) {
+        for (rank_t peer = 0; peer < board_->size(); ++peer)
+            if (!offers_room(peer, number)) return;
+        room_for_ = number;
+        const slot_use& next = next_slot();
+        if (next.memory == nullptr) return;
+        for (std::size_t i = 0; i < last_slot().bytes; i += line) next.memory[i] = std::byte{};
+    }
 
     detail::world* world_;
     std::shared_ptr<detail::board> board_;
     std::uint64_t context_;
     rank_t rank_;
-    std::array<slot_use, 2> slots_{};  ///< of one, others read the last operation, while this one fills the other
+    std::array<slot_use, 3> slots_{};  ///< of one others read the last operation, one is filled, one is prepared
     std::size_t slots_used_ = 0;
+    std::uint64_t room_for_ = 0;  ///< an operation for which there is room
 };
 
 }  // namespace rill::inline RILL_ABI::in_process
