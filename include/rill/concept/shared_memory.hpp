@@ -46,6 +46,8 @@ struct exposure {
 /// - `slot(number, bytes)`, once there is room: at most `slot_bytes` of the commons' own memory for a copy that this
 ///   rank exposes in an operation. It stays as it is until all have left that, whatever becomes of this rank. Each
 ///   handle has slots of its own, and allocates them on first use.
+/// - `prepare(number)`, after an operation's slot has been exposed and before this rank waits: makes ready what the
+///   next one takes, which is likely to have that number. Nobody else notices, and it never waits.
 /// - `count(messages, bytes)` adds to what `counted` tells, as sent and as received.
 /// - Waits watch the control channel like all others.
 template <class N>
@@ -67,6 +69,7 @@ concept SharedMemoryTransport =
         { shared.withdraw(number) } noexcept;
         { shared.claim(peer, number) } -> std::same_as<std::uint64_t>;
         { shared.slot(number, bytes) } -> std::same_as<byte_span>;
+        { shared.prepare(number) };
         { shared.count(number, number) };
     };
 

@@ -21,8 +21,22 @@ namespace rill::inline RILL_ABI::in_process::detail {
 /// What one rank exposes in one operation, and where it stands in it. All is told by numbers of operations, which rise;
 /// only its rank writes to it, but for the claims.
 struct alignas(128) place {
-    std::atomic<std::uint64_t> exposed{0};  ///< then `what` stays until all have left
-    exposure what{};                        ///< what small operations need of it lies in one cache line with the above
+    /// Of the operation that is exposed: then `what` stays until all have left.
+    std::uint64_t exposed() const { return word.load(std::memory_order_seq_cst) / steps; }
+    /// Also tells that one before it has been left, if it is not so long ago that there is no telling.
+    void expose(std::uint64_t number, std::uint64_t left_before) {
+        const std::uint64_t ago = number - left_before;
+        word.store(number * steps + (ago < steps ? ago : 0), std::memory_order_seq_cst);
+    }
+    /// The one before it; 0 where there is no telling.
+    std::uint64_t left_before() const {
+        const std::uint64_t seen = word.load(std::memory_order_relaxed), ago = seen % steps;
+        return ago == 0 ? 0 : seen / steps - ago;
+    }
+
+    static constexpr std::uint64_t steps = 256;
+    std::atomic<std::uint64_t> word{0};
+    exposure what{};  ///< what small operations need of it lies in one cache line with the above
     std::atomic<std::uint64_t> inside{0};
     std::atomic<std::uint64_t> withdrawn{0};
     alignas(128) std::atomic<std::uint64_t> claims{0};
@@ -52,13 +66,13 @@ class board {
     /// not left that call: of none that it could be is the place taken again.
     std::optional<call_signature> entered(rank_t rank, std::uint64_t number) {
         place& due = at(rank, number);
-        if (due.exposed.load(std::memory_order_seq_cst) != number) return std::nullopt;
+        if (due.exposed() != number) return std::nullopt;
         return due.what.call;
     }
     std::optional<call_signature> entered_later(rank_t rank, std::uint64_t number) {
         std::optional<call_signature> latest;
         for (std::uint64_t i = 0; i < places; ++i) {
-            const std::uint64_t other = at(rank, i).exposed.load(std::memory_order_acquire);
+            const std::uint64_t other = at(rank, i).exposed();
             if (other > number && (!latest || other > latest->number)) latest = at(rank, i).what.call;
         }
         return latest;
@@ -66,7 +80,6 @@ class board {
 
   private:
     struct of_rank {
-        /// Close together: who is about to begin looks at two of them, which seldom lie in two cache lines.
         alignas(128) std::array<std::atomic<std::uint64_t>, places> left{};
         std::array<place, board::places> exposed{};
     };
