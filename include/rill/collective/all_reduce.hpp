@@ -33,6 +33,7 @@ receipt all_reduce_fused(Lane& lane, const call_signature& signature, const Plan
             state.begin(call, lane.commons(), contributed, result, tally::of(own), fold);
             receipt done{.rounds = rounds_of(plan)};
             state.run(lane.executor()).describe(done);
+            state.count();
             deliver(result, output);
             return done;
         },

@@ -43,19 +43,15 @@ class exchange {
     const call_signature& signature() const { return signature_; }
     std::uint64_t context() const { return on_.context; }
 
-    /// `is_exposed`: the call is announced by what the rank exposes, not here, and its time begins with `begin_time`.
+    /// `is_exposed`: the call is announced by what the rank exposes, not here.
     void begin(const call_signature& signature, duration patience, bool is_exposed = false) {
         signature_ = signature;
         on_.tag = static_cast<std::uint32_t>(signature.number);
+        start_ = net_->now();
         patience_ = patience;
         counted_ = {};
-        if (is_exposed) return;
-        begin_time();
-        net_->announce(on_.context, signature);
+        if (!is_exposed) net_->announce(on_.context, signature);
     }
-
-    /// Before anything is waited for.
-    void begin_time() { start_ = net_->now(); }
 
     /// Sends from where the pieces lie: they must not change until `await_readers` or `finish` says so.
     void send(rank_t peer, const byte_pieces& pieces) { send(round_, peer, pieces); }

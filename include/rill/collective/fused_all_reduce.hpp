@@ -40,8 +40,7 @@ using fused_commons = typename commons_of<Net, is_fused<Net, Shape>>::type;
 ///
 /// Small: every rank copies its input into a slot, waits until all have, and folds all of them. It returns when all
 /// have entered; they may still read its slot, which is not its memory. Only where a fold may throw does it wait until
-/// all have succeeded. What the others need not wait for is done once the slot is exposed, even to look at the clock: a
-/// wait follows anyhow.
+/// all have succeeded.
 ///
 /// Large: every rank exposes where its input and its output lie and waits until all have. A tile is folded by whoever
 /// claims it, from all inputs into all outputs: first those of the own part, then what others have not come to. The
@@ -70,6 +69,15 @@ class fused_state {
     /// Returns what stands behind the result, which then lies in the output.
     tally run(const Exec& executor) { return output_.size_bytes() <= commons::slot_bytes ? small() : large(executor); }
 
+    /// Counts what the split schedule would send and receive, headers included: an access is a message.
+    void count() const {
+        const std::size_t own = part_of(rank()).size(), peers = ranks() - 1;
+        const std::size_t elements = output_.size() - own + own * peers;
+        const std::size_t bytes = elements * sizeof(T) + 2 * peers * wire::header_bytes;
+        shared_->count(2 * peers, bytes);
+        call_->count(2 * peers, bytes);
+    }
+
   private:
     using note = std::array<std::byte, sizeof(tally)>;
 
@@ -83,13 +91,10 @@ class fused_state {
     static constexpr std::size_t tile = (std::size_t{1} << 16) / sizeof(T);
 
     tally small() {
-        const bool has_room = finds_room();
-        if (!has_room) await_room();
+        await_room();
         const byte_span slot = shared_->slot(number(), output_.size_bytes());
         if (!slot.empty()) std::memcpy(slot.data(), input_.data(), slot.size());
         expose(slot.data(), nullptr);
-        if (has_room) call_->begin_time();
-        count();
         shared_->prepare(number() + 1);
         const tally total = gather([](const exposure&) {});
         T* const output[] = {output_.data()};
@@ -106,7 +111,6 @@ class fused_state {
 
     tally large(const Exec& executor) {
         await_room();
-        count();
         call_->lend(*shared_);
         expose(reinterpret_cast<const std::byte*>(input_.data()), reinterpret_cast<std::byte*>(output_.data()));
         const tally total = gather_outputs();
@@ -184,25 +188,7 @@ class fused_state {
             past_caches_);
     }
 
-    /// Without waiting.
-    bool finds_room() {
-        bool all = true;
-        for (rank_t peer = 0; all && peer < size(); ++peer)
-            all = shared_->has_room(peer, number(), deadline::immediate);
-        return all;
-    }
-
-    /// Counts what the split schedule would send and receive, headers included: an access is a message.
-    void count() const {
-        const std::size_t own = part_of(rank()).size(), peers = ranks() - 1;
-        const std::size_t elements = output_.size() - own + own * peers;
-        const std::size_t bytes = elements * sizeof(T) + 2 * peers * wire::header_bytes;
-        shared_->count(2 * peers, bytes);
-        call_->count(2 * peers, bytes);
-    }
-
     void await_room() {
-        call_->begin_time();
         for (rank_t peer = 0; peer < size(); ++peer)
             call_->wait_for(peer, 0, [&](deadline until) { return shared_->has_room(peer, number(), until); });
     }
