@@ -56,7 +56,7 @@ class key_merge {
     /// The next keys in ascending order. Loads where the lower index is next: so nothing lower can come behind the
     /// lowest half of what is loaded.
     [[gnu::always_inline]] __m512i next() {
-        const std::size_t from_a = *a_ <= *b_;
+        const std::size_t from_a = *a_ <= *b_ ? 1 : 0;
         const __m512i more = load_turned(pick(from_a, a_, b_), pick(from_a, a_values_, b_values_));
         const std::size_t of_a = lanes * from_a, of_b = lanes - of_a;
         a_ += of_a;

@@ -108,9 +108,12 @@ class key_runs {
         __m512i highest;
 
         explicit merging(const run_pair<entry>& x)
-            : a(x.a), b(x.b), to(x.to), steps(blocks_for(x.of_a) + blocks_for(x.of_b)) {
-            highest = _mm512_loadu_si512(next());  // where both are empty, what is behind them
-            steps -= steps != 0;
+            : a(x.a),
+              b(x.b),
+              to(x.to),
+              steps(blocks_for(x.of_a) + blocks_for(x.of_b)),
+              highest(_mm512_loadu_si512(next())) {  // where both are empty, what is behind them
+            if (steps != 0) --steps;
         }
         [[gnu::always_inline]] void step() {
             const __m512i turned = _mm512_setr_epi64(7, 6, 5, 4, 3, 2, 1, 0);
@@ -119,12 +122,12 @@ class key_runs {
             highest = sort_bitonic(_mm512_maskz_max_epu64(0xFF, highest, more));
             to += block;
         }
-        void finish() {
+        void finish() const {
             _mm512_storeu_si512(to, highest);
             to[block] = none;
         }
         [[gnu::always_inline]] const entry* next() {
-            const std::size_t from_a = *a <= *b;
+            const std::size_t from_a = *a <= *b ? 1 : 0;
             const entry* const result = pick(from_a, a, b);
             a += block * from_a;
             b += block - block * from_a;

@@ -22,6 +22,7 @@ T pick(std::size_t which, T one, T other) {
 template <class T>
 const T* pick(std::size_t which, const T* one, const T* other) {
     const auto x = reinterpret_cast<std::uintptr_t>(one), y = reinterpret_cast<std::uintptr_t>(other);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): both are addresses
     return reinterpret_cast<const T*>(y ^ ((x ^ y) & (std::uintptr_t{0} - which)));
 }
 
