@@ -21,39 +21,6 @@ namespace rill::inline RILL_ABI::kernel {
 
 namespace detail {
 
-/// How many of `count` keys reach `bound`; `count` is a multiple of `block`.
-template <class Key>
-std::size_t count_at_least(const Key* keys, std::size_t count, Key bound) {
-    std::size_t sum = 0;
-    for (std::size_t i = 0; i < count; i += block) {
-        std::uint32_t reached = 0;
-        for (std::size_t j = 0; j < block; ++j) reached += keys[i + j] >= bound ? 1U : 0U;
-        sum += reached;
-    }
-    return sum;
-}
-
-/// The cut behind the `k` largest keys by bisection over their values: as many counting passes as keys have bits at
-/// most, but they vectorise and leave the keys where they are. All keys that count reach `low`, at least k of them, and
-/// none is above `largest`. `count` is a multiple of `block`.
-template <class Key>
-cut<Key> cut_by_bisection(const Key* keys, std::size_t count, std::size_t k, Key low, Key largest) {
-    Key high = largest + 1;  // at least k keys reach `low`, fewer reach `high`
-    std::size_t above = 0;
-    while (high - low > 1) {
-        const Key middle = low + (high - low) / 2;
-        const std::size_t reached = count_at_least(keys, count, middle);
-        if (reached == k) return {middle - 1, 0};
-        if (reached > k) {
-            low = middle;
-        } else {
-            high = middle;
-            above = reached;
-        }
-    }
-    return {low, k - above};
-}
-
 /// The largest magnitude of the entries j, j + 64, j + 128, … for each j < 64.
 template <Element T>
 class column_maxima {

@@ -92,6 +92,47 @@ cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
     return {key, k - above};
 }
 
+/// How many of `count` keys reach `bound`; `count` is a multiple of `block`.
+template <class Key>
+std::size_t count_at_least(const Key* keys, std::size_t count, Key bound) {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < count; i += block) {
+        std::uint32_t reached = 0;
+        for (std::size_t j = 0; j < block; ++j) reached += keys[i + j] >= bound ? 1U : 0U;
+        sum += reached;
+    }
+    return sum;
+}
+
+/// The cut behind the `k` largest keys by bisection over their values: as many counting passes as keys have bits at
+/// most, but they vectorise and leave the keys where they are. All keys that count reach `low`, at least k of them, and
+/// none is above `largest`. `count` is a multiple of `block`.
+template <class Key>
+cut<Key> cut_by_bisection(const Key* keys, std::size_t count, std::size_t k, Key low, Key largest) {
+    Key high = largest + 1;  // at least k keys reach `low`, fewer reach `high`
+    std::size_t above = 0;
+    while (high - low > 1) {
+        const Key middle = low + (high - low) / 2;
+        const std::size_t reached = count_at_least(keys, count, middle);
+        if (reached == k) return {middle - 1, 0};
+        if (reached > k) {
+            low = middle;
+        } else {
+            high = middle;
+            above = reached;
+        }
+    }
+    return {low, k - above};
+}
+
+/// A bound that at least `k` of the keys reach, of which no larger one is reached by as many unless exactly k do; the
+/// rest as above.
+template <class Key>
+Key reached_by(const Key* keys, std::size_t count, std::size_t k, Key low, Key largest) {
+    const auto at = cut_by_bisection(keys, count, k, low, largest);
+    return at.ties == 0 ? at.key + 1 : at.key;
+}
+
 /// Bounds between which the k-th largest magnitude lies almost surely.
 template <class Key>
 struct bounds {
@@ -112,30 +153,27 @@ std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std:
     const auto low = static_cast<std::size_t>(rank + spread);
     if (low >= count) return std::nullopt;
 
-    key* sample = room<key>(scratch.middle, count);
+    const std::size_t padded = (count + block - 1) / block * block;
+    key* sample = room<key>(scratch.middle, padded);
+    std::fill(sample + count, sample + padded, key{0});
     random_sequence random(random_key{0x73656C656374U});
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t at = n >> 32 == 0 ? (random.bits() * std::uint64_t{n}) >> 32 : random.below(n);
         sample[i] = magnitude(x[static_cast<std::size_t>(at)]);
     }
 
-    const auto greater = [](key a, key b) { return a > b; };
-    bounds<key> result{.high = static_cast<key>(-1)};
-    std::nth_element(sample, sample + low, sample + count, greater);
-    result.low = sample[low];
-    if (rank > spread) {
-        const auto high = static_cast<std::size_t>(rank - spread);
-        std::nth_element(sample, sample + high, sample + low, greater);
-        result.high = sample[high];
-    }
+    const auto [least, largest] = range_of(sample, count);
+    bounds<key> result{.low = reached_by(sample, padded, low + 1, least, largest), .high = static_cast<key>(-1)};
+    if (rank > spread)
+        result.high = reached_by(sample, padded, static_cast<std::size_t>(rank - spread) + 1, result.low, largest);
     const double most = (static_cast<double>(low) + 4 * rill::detail::square_root(static_cast<double>(low)) + 8) /
                         static_cast<double>(count);
     if (result.low == 0 || std::count(sample, sample + count, result.low) > 1) {
         const auto above =
-            static_cast<double>(std::count_if(sample, sample + low, [&](key m) { return m > result.low; }));
-        const double least =
+            static_cast<double>(std::count_if(sample, sample + count, [&](key m) { return m > result.low; }));
+        const double fewest =
             (above - 4 * rill::detail::square_root(above)) / static_cast<double>(count) * static_cast<double>(n);
-        result.ties = k - std::min(k, least > 0 ? static_cast<std::size_t>(least) : 0);
+        result.ties = k - std::min(k, fewest > 0 ? static_cast<std::size_t>(fewest) : 0);
     }
     result.capacity = most < 1 ? static_cast<std::size_t>(most * static_cast<double>(n)) : n;
     return result;
