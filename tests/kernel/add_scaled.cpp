@@ -12,6 +12,8 @@
 #include <vector>
 
 using rill::kernel::add_scaled;
+using rill::kernel::find_non_finite_sum;
+using rill::kernel::magnitude;
 
 namespace {
 
@@ -31,13 +33,14 @@ void check_sums(T scale) {
             volatile T product = static_cast<T>(scale * x[i]);  // rounded by itself
             expected[i] = static_cast<T>(base[i] + product);
         }
-        CHECK(!add_scaled<T>(base, x, scale, out));
+        const auto largest = rill::kernel::largest<T>(expected);
+        CHECK(add_scaled<T>(base, x, scale, out) == largest);
         CHECK(out == expected);
         auto in_place = base;
-        CHECK(!add_scaled<T>(in_place, x, scale, in_place));
+        CHECK(add_scaled<T>(in_place, x, scale, in_place) == largest);
         CHECK(in_place == expected);
         in_place = x;
-        CHECK(!add_scaled<T>(base, in_place, scale, in_place));
+        CHECK(add_scaled<T>(base, in_place, scale, in_place) == largest);
         CHECK(in_place == expected);
     }
 }
@@ -50,27 +53,45 @@ TEST_CASE("add_scaled rounds product and sum, in and out of place") {
     check_sums<std::int32_t>(3);
 }
 
-TEST_CASE("add_scaled names the first sum that is not finite") {
-    const float huge = std::numeric_limits<float>::max();
+TEST_CASE("the largest magnitude is found wherever it is") {
+    CHECK(rill::kernel::largest<float>({}) == 0);
     for (const std::size_t at : {0U, 5U, 63U, 64U, 100U, 191U, 192U, 199U}) {
         CAPTURE(at);
-        std::vector<float> base(200, 1.0F), x(200, 1.0F), out(200);
+        std::vector<float> x(200, 1.0F), base(200, 0.5F), out(200);
+        x[at] = -3.0F;
+        CHECK(rill::kernel::largest<float>(x) == magnitude(3.0F));
+        CHECK(add_scaled<float>(base, x, 2, out) == magnitude(5.5F));
         x[at] = std::numeric_limits<float>::quiet_NaN();
-        x[199] = std::numeric_limits<float>::infinity();
-        CHECK(add_scaled<float>(base, x, 1, out) == at);
-        x[at] = base[at] = huge;
-        CHECK(add_scaled<float>(base, x, 1, out) == at);
+        x[199 - at] = std::numeric_limits<float>::infinity();
+        CHECK(rill::kernel::largest<float>(x) > magnitude(std::numeric_limits<float>::infinity()));
     }
 }
 
-TEST_CASE("add_scaled by tasks gives the same bits, and the same first coordinate") {
+TEST_CASE("the first sum that is not finite is found, though what is added is") {
+    const float huge = std::numeric_limits<float>::max();
+    for (const std::size_t at : {0U, 5U, 63U, 64U, 100U, 191U, 192U, 198U}) {
+        CAPTURE(at);
+        std::vector<float> base(200, 1.0F), x(200, 1.0F);
+        CHECK(!find_non_finite_sum<float>(base, x, 1));
+        x[199] = std::numeric_limits<float>::infinity();
+        CHECK(find_non_finite_sum<float>(base, x, 1) == 199);
+        x[at] = base[at] = huge;
+        CHECK(find_non_finite_sum<float>(base, x, 1) == at);
+        CHECK(find_non_finite_sum<float>(base, x, -1) == 199);
+        x[at] = std::numeric_limits<float>::quiet_NaN();
+        CHECK(find_non_finite_sum<float>(base, x, 1) == at);
+    }
+}
+
+TEST_CASE("add_scaled by tasks gives the same bits, and the same largest magnitude") {
     constexpr std::size_t n = 200'000;
     const auto base = some<float>(n, 3);
     auto x = some<float>(n, 4);
+    x[150'000] = 1e6F;
     std::vector<float> alone(n), spread(n);
-    CHECK(!add_scaled<float>(base, x, 0.7F, alone));
-    CHECK(!add_scaled<float>(base, x, 0.7F, spread, support::threads{}));
+    const auto most = add_scaled<float>(base, x, 0.7F, alone);
+    CHECK(most == magnitude(alone[150'000]));
+    CHECK(add_scaled<float>(base, x, 0.7F, spread, support::threads{}) == most);
     CHECK(alone == spread);
-    x[70'001] = x[150'000] = std::numeric_limits<float>::infinity();
-    CHECK(add_scaled<float>(base, x, 0.7F, spread, support::threads{}) == 70'001);
+    CHECK(rill::kernel::largest<float>(alone, support::threads{}) == most);
 }

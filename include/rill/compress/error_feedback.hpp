@@ -7,8 +7,10 @@
 #include <rill/core/error.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/kernel/add_scaled.hpp>
+#include <rill/kernel/magnitude.hpp>
 
-#include <algorithm>
+#include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,29 +31,30 @@ class error_feedback_codec {
     static constexpr bool has_lossless_copy = Codec::has_lossless_copy;
     static constexpr bool is_coordinatewise = Codec::is_coordinatewise;
 
-    explicit error_feedback_codec(Codec inner)
-        : inner_(std::move(inner)), residual_(inner_.dimension(), T{}), sum_(inner_.dimension()) {}
+    explicit error_feedback_codec(Codec inner) : inner_(std::move(inner)), residual_(inner_.dimension(), T{}) {}
 
     std::size_t dimension() const { return inner_.dimension(); }
     void begin(std::uint64_t number) { inner_.begin(number); }
     std::size_t coded_dimension() { return inner_.coded_dimension(); }
     decltype(auto) codings() const { return inner_.codings(); }
 
-    /// What has been left out so far: N elements.
+    /// What has been left out so far, N elements; between `encode` and `commit`, what is being sent as well.
     std::span<const T> residual() const { return residual_; }
 
     /// From here on, inputs count `factor` times: what a loop along scaled steps would else spend a pass on.
-    void scale_inputs(T factor) { scale_ = factor; }
+    void scale_inputs(T factor) {
+        RILL_EXPECTS(is_finite(factor), "error_feedback: inputs count a finite number of times");
+        scale_ = factor;
+    }
 
     template <Executor Exec = serial>
     auto encode(std::span<const T> input, const Exec& executor = {}) {
         RILL_EXPECTS(input.size() == dimension(),
                      "encode: the input must have the dimension that the codec is bound to");
-        if (const auto bad = kernel::add_scaled<T>(residual_, input, scale_, sum_, executor))
-            throw invalid_value("the gradient is not finite at coordinate " + std::to_string(*bad));
-        const auto view = encode_with(inner_, std::span<const T>(sum_), executor);
+        require_finite_sums(input, executor);
+        most_ = kernel::add_scaled<T>(residual_, input, scale_, residual_, executor);
         pending_ = true;
-        return view;
+        return encode_with(inner_, std::span<const T>(residual_), executor);
     }
 
     void decode(std::span<const T> folded, std::span<T> output)
@@ -62,17 +65,13 @@ class error_feedback_codec {
 
     /// The contribution is in the result: the residual is what was not sent, before any rounding of values.
     void commit() {
-        if (pending_) {
-            residual_.swap(sum_);
-            inner_.erase_sent(residual_);
-        }
+        if (pending_) inner_.erase_sent(residual_);
         pending_ = false;
         inner_.commit();
     }
 
-    /// The contribution is in no result: all of it returns to the residual.
+    /// The contribution is in no result: all of it stays in the residual.
     void rollback() {
-        if (pending_) residual_.swap(sum_);
         pending_ = false;
         inner_.rollback();
     }
@@ -85,13 +84,31 @@ class error_feedback_codec {
     template <class Reader>
     void restore(const Reader& from, const std::string& name) {
         from.read(name + ".residual", std::span<T>(residual_));
+        most_ = kernel::largest<T>(residual_);
         pending_ = false;
     }
 
   private:
+    static bool is_finite(T value) {
+        return !std::floating_point<T> || kernel::magnitude(value) < kernel::largest_magnitude<T>;
+    }
+
+    /// Looks before the residual changes, and no closer than it must: none of the sums can be larger than the largest
+    /// magnitudes together.
+    template <Executor Exec>
+    void require_finite_sums([[maybe_unused]] std::span<const T> input, [[maybe_unused]] const Exec& executor) const {
+        if constexpr (std::floating_point<T>) {
+            const T most_of_input = std::bit_cast<T>(kernel::largest(input, executor));
+            const T product = scale_ * most_of_input;
+            if (is_finite((product < 0 ? -product : product) + std::bit_cast<T>(most_))) return;
+            if (const auto bad = kernel::find_non_finite_sum<T>(residual_, input, scale_))
+                throw invalid_value("the gradient is not finite at coordinate " + std::to_string(*bad));
+        }
+    }
+
     Codec inner_;
     aligned_vector<T> residual_;
-    aligned_vector<T> sum_;
+    kernel::magnitude_key<T> most_ = 0;  ///< no magnitude in the residual is larger
     T scale_{1};
     bool pending_ = false;
 };
@@ -99,7 +116,7 @@ class error_feedback_codec {
 /// Error feedback (SparCML, Algorithm 1): each worker adds to its next contribution what the compressor left out, so
 /// that no gradient mass is lost. Transactional: the residual advances only when the contribution is in the result; a
 /// failed, late or skipped contribution returns to it. Sent plus residual equals input plus residual before, bit for
-/// bit; what quantisation rounds off is not fed back. Memory: 2 N elements.
+/// bit; what quantisation rounds off is not fed back. Memory: N elements.
 template <class Policy>
 struct error_feedback {
     Policy compressor{};

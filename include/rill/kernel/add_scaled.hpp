@@ -11,6 +11,7 @@
 #include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -19,49 +20,57 @@ namespace rill::inline RILL_ABI::kernel {
 
 namespace detail {
 
-/// `Count` sums; whether one of them is not finite.
+/// `Count` sums of a product each, both rounded.
 template <std::size_t Count, Element T>
-bool add_scaled_block(const T* base, const T* x, T scale, T* out) {
-    T sums[Count];
+void scaled_sums(const T* base, const T* x, T scale, T (&sums)[Count]) {
     for (std::size_t j = 0; j < Count; ++j) sums[j] = static_cast<T>(scale * x[j]);
     round_here(sums);
     for (std::size_t j = 0; j < Count; ++j) sums[j] = static_cast<T>(base[j] + sums[j]);
+}
+
+/// Stores them, and returns the largest magnitude among them.
+template <std::size_t Count, Element T>
+magnitude_key<T> add_scaled_block(const T* base, const T* x, T scale, T* out) {
+    T sums[Count];
+    scaled_sums<Count>(base, x, scale, sums);
     for (std::size_t j = 0; j < Count; ++j) out[j] = sums[j];
-    if constexpr (std::floating_point<T>)
-        return any_at_least<Count>(sums, largest_magnitude<T>);
-    else
-        return false;
+    return largest_of<Count>(sums);
 }
 
 }  // namespace detail
 
-/// out[i] = base[i] + scale · x[i], product and sum rounded; returns the first coordinate at which that is infinite or
-/// NaN.
+/// out[i] = base[i] + scale · x[i], product and sum rounded; returns the largest magnitude of `out`, zero where it is
+/// empty.
 ///
 /// All are as long as `out`, which may be `base` or `x` and may not overlap them otherwise. Cost: one pass over the
 /// three.
 template <Element T, Executor Exec = serial>
-std::optional<std::size_t> add_scaled(std::span<const T> base, std::span<const T> x, T scale, std::span<T> out,
-                                      const Exec& executor = {}) {
+magnitude_key<T> add_scaled(std::span<const T> base, std::span<const T> x, T scale, std::span<T> out,
+                            const Exec& executor = {}) {
     using detail::block;
     RILL_EXPECTS(base.size() == out.size() && x.size() == out.size(), "add_scaled: the vectors differ in length");
-    const tasks all = tasks_for(executor, out.size(), block);
-    task_counts found;  // where a block begins that holds a sum that is not finite
-    run_tasks(executor, all, [&](segment part, std::size_t task) {
-        found[task] = part.end;
-        const auto add = [&]<std::size_t Count>(std::size_t i) {
-            if (detail::add_scaled_block<Count>(&base[i], &x[i], scale, &out[i]))
-                found[task] = std::min(found[task], i);
-        };
-        std::size_t i = part.begin;
-        for (; i + block <= part.end; i += block) add.template operator()<block>(i);
-        for (; i < part.end; ++i) add.template operator()<1>(i);
-    });
-    for (std::size_t task = 0; task < all.count(); ++task) {
-        const segment rest{found[task], all[task].end};
-        if (rest.empty()) continue;
-        const auto bad = find_non_finite(std::span<const T>(out).subspan(rest.begin, rest.size()));
-        return rest.begin + *bad;
+    return detail::largest_of_tasks<magnitude_key<T>>(
+        executor, tasks_for(executor, out.size(), block), [&](segment part) {
+            magnitude_key<T> most = 0;
+            const auto add = [&]<std::size_t Count>(std::size_t i) {
+                most = std::max(most, detail::add_scaled_block<Count>(&base[i], &x[i], scale, &out[i]));
+            };
+            std::size_t i = part.begin;
+            for (; i + block <= part.end; i += block) add.template operator()<block>(i);
+            for (; i < part.end; ++i) add.template operator()<1>(i);
+            return most;
+        });
+}
+
+/// The first coordinate at which base[i] + scale · x[i], as above, is infinite or NaN. Cost: one pass over both, one
+/// coordinate at a time.
+template <std::floating_point T>
+std::optional<std::size_t> find_non_finite_sum(std::span<const T> base, std::span<const T> x, T scale) {
+    RILL_EXPECTS(base.size() == x.size(), "find_non_finite_sum: the vectors differ in length");
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        T sum[1];
+        detail::scaled_sums<1>(&base[i], &x[i], scale, sum);
+        if (magnitude(sum[0]) >= largest_magnitude<T>) return i;
     }
     return std::nullopt;
 }

@@ -10,6 +10,7 @@
 #include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -43,12 +44,25 @@ inline constexpr magnitude_key<T> largest_magnitude =
 
 namespace detail {
 
+template <std::size_t Count, Element T>
+magnitude_key<T> largest_of(const T* x) {
+    magnitude_key<T> most = 0;
+    for (std::size_t j = 0; j < Count; ++j) most = std::max(most, magnitude(x[j]));
+    return most;
+}
+
 /// Whether any of `Count` magnitudes reaches `bound`.
 template <std::size_t Count, Element T>
 bool any_at_least(const T* x, magnitude_key<T> bound) {
-    magnitude_key<T> most = 0;
-    for (std::size_t j = 0; j < Count; ++j) most = std::max(most, magnitude(x[j]));
-    return most >= bound;
+    return largest_of<Count>(x) >= bound;
+}
+
+/// The largest of what `body(segment)` returns for each task.
+template <class Key, Executor Exec, class Body>
+Key largest_of_tasks(const Exec& executor, const tasks& all, Body&& body) {
+    std::array<Key, tasks::most> found{};
+    run_tasks(executor, all, [&](segment part, std::size_t task) { found[task] = body(part); });
+    return *std::max_element(found.begin(), found.end());
 }
 
 /// The first coordinate whose magnitude reaches `bound`, or `x.size()`.
@@ -81,6 +95,22 @@ std::optional<std::size_t> find_non_finite(std::span<const T> x, const Exec& exe
         return detail::find_at_least(x, largest_magnitude<T>, executor);
     else
         return std::nullopt;
+}
+
+/// The largest magnitude; zero where there is none.
+template <Element T, Executor Exec = serial>
+magnitude_key<T> largest(std::span<const T> x, const Exec& executor = {}) {
+    using detail::block;
+    return detail::largest_of_tasks<magnitude_key<T>>(executor, tasks_for(executor, x.size(), block),
+                                                      [&](segment part) {
+                                                          magnitude_key<T> most = 0;
+                                                          std::size_t i = part.begin;
+                                                          for (; i + block <= part.end; i += block)
+                                                              most = std::max(most, detail::largest_of<block>(&x[i]));
+                                                          for (; i < part.end; ++i)
+                                                              most = std::max(most, magnitude(x[i]));
+                                                          return most;
+                                                      });
 }
 
 /// The first coordinate that is NaN.
