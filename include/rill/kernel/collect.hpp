@@ -145,7 +145,7 @@ using selection_steps = portable_steps;
 #endif
 
 /// Entries that are looked at before some are kept: few enough that they stay in the first cache.
-inline constexpr std::size_t stretch = 16 * block;
+inline constexpr std::size_t collected_at_once = 16 * block;
 
 template <Element T, IndexType Index>
 void append(magnitude_key<T> key, std::size_t i, magnitude_key<T> bound, candidates<T, Index>& above,
@@ -190,10 +190,10 @@ void collect_block(const T* x, std::size_t first, magnitude_key<T> bound, candid
 /// hold some is as random as the data: a branch for each costs more than a list of them, which needs none.
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 void collect_stretch(const T* x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& to) {
-    std::uint64_t glances[stretch / block];
-    std::size_t hit[stretch / block], hits = 0;
-    for (std::size_t b = 0; b < stretch / block; ++b) glances[b] = Steps::glance(x + b * block, bound);
-    for (std::size_t b = 0; b < stretch / block; ++b) {
+    std::uint64_t glances[collected_at_once / block];
+    std::size_t hit[collected_at_once / block], hits = 0;
+    for (std::size_t b = 0; b < collected_at_once / block; ++b) glances[b] = Steps::glance(x + b * block, bound);
+    for (std::size_t b = 0; b < collected_at_once / block; ++b) {
         hit[hits] = b;
         hits += glances[b] != 0 ? 1U : 0U;
     }
@@ -216,7 +216,7 @@ bool collect(std::span<const T> x, std::size_t first, magnitude_key<T> bound, ca
     std::size_t i = 0;
     for (; ties.wanted() && i + block <= x.size() && has_room(); i += block)
         collect_block<T, Index, Steps>(at + i, first + i, bound, above, ties);
-    for (; i + stretch <= x.size() && has_room(); i += stretch)
+    for (; i + collected_at_once <= x.size() && has_room(); i += collected_at_once)
         collect_stretch<T, Index, Steps>(at + i, first + i, bound + 1, above);
     for (; i + block <= x.size() && has_room(); i += block)
         collect_block<T, Index, Steps>(at + i, first + i, bound, above, ties);
