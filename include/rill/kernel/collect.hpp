@@ -190,10 +190,11 @@ void collect_block(const T* x, std::size_t first, magnitude_key<T> bound, candid
 /// hold some is as random as the data: a branch for each costs more than a list of them, which needs none.
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 void collect_stretch(const T* x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& to) {
-    std::uint64_t glances[collected_at_once / block];
-    std::size_t hit[collected_at_once / block], hits = 0;
-    for (std::size_t b = 0; b < collected_at_once / block; ++b) glances[b] = Steps::glance(x + b * block, bound);
-    for (std::size_t b = 0; b < collected_at_once / block; ++b) {
+    constexpr std::size_t blocks = collected_at_once / block;
+    std::uint64_t glances[blocks];
+    std::size_t hit[blocks], hits = 0;
+    for (std::size_t b = 0; b < blocks; ++b) glances[b] = Steps::glance(x + b * block, bound);
+    for (std::size_t b = 0; b < blocks; ++b) {
         hit[hits] = b;
         hits += glances[b] != 0 ? 1U : 0U;
     }
