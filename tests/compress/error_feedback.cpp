@@ -13,6 +13,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <new>
+#include <span>
 #include <vector>
 
 using namespace rill;
@@ -149,6 +151,28 @@ TEST_CASE("a sum that would not be finite is refused, and nothing of its input i
     codec.encode(beyond);
     codec.rollback();
     CHECK(residual_of<float>(codec)[2] == 0);
+}
+
+TEST_CASE("where the inner codec fails, all of the contribution stays, even if a commit follows") {
+    using selecting = decltype(compress::top_k{.count = 1}.bind(2));
+    struct failing : selecting {
+        const bool& fails;
+
+        auto encode(std::span<const float> input) {
+            if (fails) throw std::bad_alloc();
+            return selecting::encode(input);
+        }
+    };
+    bool fails = false;
+    compress::error_feedback_codec<failing, float> codec(failing{compress::top_k{.count = 1}.bind(2), fails});
+    const std::vector<float> input{1, 2};
+    codec.encode(input);
+    codec.commit();
+    CHECK(residual_of<float>(codec) == std::vector<float>{1, 0});
+    fails = true;
+    CHECK_THROWS_AS(codec.encode(input), std::bad_alloc);
+    codec.commit();
+    CHECK(residual_of<float>(codec) == std::vector<float>{2, 2});
 }
 
 TEST_CASE("a restored codec goes on with the same bits") {

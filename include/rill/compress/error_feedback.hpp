@@ -41,7 +41,8 @@ class error_feedback_codec {
     /// What has been left out so far, N elements; between `encode` and `commit`, what is being sent as well.
     std::span<const T> residual() const { return residual_; }
 
-    /// From here on, inputs count `factor` times: what a loop along scaled steps would else spend a pass on.
+    /// From here on, inputs count `factor` times, a finite number: what a loop along scaled steps would else spend a
+    /// pass on.
     void scale_inputs(T factor) {
         RILL_EXPECTS(is_finite(factor), "error_feedback: inputs count a finite number of times");
         scale_ = factor;
@@ -53,8 +54,10 @@ class error_feedback_codec {
                      "encode: the input must have the dimension that the codec is bound to");
         require_finite_sums(input, executor);
         most_ = kernel::add_scaled<T>(residual_, input, scale_, residual_, executor);
+        pending_ = false;  // where the inner codec throws, nothing is on its way
+        const auto view = encode_with(inner_, std::span<const T>(residual_), executor);
         pending_ = true;
-        return encode_with(inner_, std::span<const T>(residual_), executor);
+        return view;
     }
 
     void decode(std::span<const T> folded, std::span<T> output)
@@ -100,7 +103,7 @@ class error_feedback_codec {
         if constexpr (std::floating_point<T>) {
             const T most_of_input = std::bit_cast<T>(kernel::largest(input, executor));
             const T product = scale_ * most_of_input;
-            if (is_finite((product < 0 ? -product : product) + std::bit_cast<T>(most_))) return;
+            if (is_finite(std::bit_cast<T>(kernel::magnitude(product)) + std::bit_cast<T>(most_))) return;
             if (const auto bad = kernel::find_non_finite_sum<T>(residual_, input, scale_))
                 throw invalid_value("the gradient is not finite at coordinate " + std::to_string(*bad));
         }
