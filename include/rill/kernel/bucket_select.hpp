@@ -42,8 +42,7 @@ class column_maxima {
     /// A magnitude that at least `k` entries reach: few more, where the large ones lie in different columns.
     key reached_by(std::size_t k) const {
         if (k >= block) return k == block ? least_ : 0;
-        const auto at = cut_by_bisection(keys_, block, k, least_, most_);
-        return at.ties == 0 ? at.key + 1 : at.key;
+        return detail::reached_by(keys_, block, k, least_, most_);
     }
 
   private:
