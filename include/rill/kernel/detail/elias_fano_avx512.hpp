@@ -34,7 +34,7 @@ class elias_fano_join_avx512 {
         shift_ = _mm512_and_si512(bits, all(fits_halves_ ? 15 : 31));
         back_ = _mm512_sub_epi32(all(32), shift_);  // by 32: nothing is left
         mask_ = all((std::uint32_t{1} << width) - 1);
-        bytes_ = 2 * width;
+        bytes_ = std::size_t{2} * width;
         loaded_ = (std::uint64_t{1} << bytes_) - 1;  // width < 32
     }
 
