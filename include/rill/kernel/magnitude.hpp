@@ -51,6 +51,15 @@ magnitude_key<T> largest_of(const T* x) {
     return most;
 }
 
+template <Element T>
+magnitude_key<T> largest_of(std::span<const T> x) {
+    magnitude_key<T> most = 0;
+    std::size_t i = 0;
+    for (; i + block <= x.size(); i += block) most = std::max(most, largest_of<block>(&x[i]));
+    for (; i < x.size(); ++i) most = std::max(most, magnitude(x[i]));
+    return most;
+}
+
 /// Whether any of `Count` magnitudes reaches `bound`.
 template <std::size_t Count, Element T>
 bool any_at_least(const T* x, magnitude_key<T> bound) {
@@ -100,17 +109,9 @@ std::optional<std::size_t> find_non_finite(std::span<const T> x, const Exec& exe
 /// The largest magnitude; zero where there is none.
 template <Element T, Executor Exec = serial>
 magnitude_key<T> largest(std::span<const T> x, const Exec& executor = {}) {
-    using detail::block;
-    return detail::largest_of_tasks<magnitude_key<T>>(executor, tasks_for(executor, x.size(), block),
-                                                      [&](segment part) {
-                                                          magnitude_key<T> most = 0;
-                                                          std::size_t i = part.begin;
-                                                          for (; i + block <= part.end; i += block)
-                                                              most = std::max(most, detail::largest_of<block>(&x[i]));
-                                                          for (; i < part.end; ++i)
-                                                              most = std::max(most, magnitude(x[i]));
-                                                          return most;
-                                                      });
+    return detail::largest_of_tasks<magnitude_key<T>>(
+        executor, tasks_for(executor, x.size(), detail::block),
+        [&](segment part) { return detail::largest_of(x.subspan(part.begin, part.size())); });
 }
 
 /// The first coordinate that is NaN.

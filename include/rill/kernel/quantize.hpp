@@ -75,11 +75,7 @@ T value_of(std::uint32_t code, T scale) {
 
 template <std::floating_point T>
 T max_norm(std::span<const T> x, std::size_t first) {
-    magnitude_key<T> largest = 0;
-    std::size_t i = 0;
-    for (; i + block <= x.size(); i += block)
-        for (std::size_t j = 0; j < block; ++j) largest = std::max(largest, magnitude(x[i + j]));
-    for (; i < x.size(); ++i) largest = std::max(largest, magnitude(x[i]));
+    const magnitude_key<T> largest = largest_of(x);
     if (largest >= largest_magnitude<T>)
         throw invalid_value("coordinate " + std::to_string(first + *find_non_finite(x)) +
                             " is not finite and cannot be quantised");
