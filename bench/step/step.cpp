@@ -1,6 +1,6 @@
-// usage: bench_step_step dense|sparse RANKS TURNS [TRACE]
+// usage: bench_step_step dense|sparse RANKS BATCH TURNS [TRACE]
 //
-// Training steps of the demo among threads, in turns with the same steps without any exchange (gradient and update
+// Training steps of the demo among threads, BATCH images per rank, in turns with the same steps without any exchange (gradient and update
 // only, each rank for itself), as {"step": [...], "alone": [...], "parts": {"compute": ..., ...}}: seconds per step of
 // each turn, and seconds of all ranks per step by what they do, from a trace of other steps. TRACE is a file for that
 // trace.
@@ -168,12 +168,13 @@ demo::images read_images(const std::string& directory) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-    if (argc < 4) throw std::invalid_argument("usage: bench_step_step dense|sparse RANKS TURNS [TRACE]");
+    if (argc < 5) throw std::invalid_argument("usage: bench_step_step dense|sparse RANKS BATCH TURNS [TRACE]");
     setting of;
     of.chosen.ranks = std::atoi(argv[2]);
     of.data = read_images(of.chosen.data);
-    of.turns = std::atoi(argv[3]);
-    const char* trace = argc > 4 ? argv[4] : nullptr;
+    of.chosen.batch = static_cast<std::size_t>(std::atoi(argv[3]));
+    of.turns = std::atoi(argv[4]);
+    const char* trace = argc > 5 ? argv[5] : nullptr;
     if (std::string(argv[1]) == "dense")
         measure(of, demo::dense_plan(of.chosen, of.data), trace);
     else
