@@ -83,16 +83,26 @@ TEST_CASE("all steps together collect the same") {
     for (const auto& [name, x] : samples<float>(3000))
         for (const std::uint32_t bound : bounds_of(x))
             for (const std::size_t most_ties : {0U, 1U, 100U, 3000U}) {
-                const auto collected = [&]<class Steps>() {
+                std::size_t above_bound = 0;
+                for (const float each : x) above_bound += kernel::magnitude(each) > bound ? 1U : 0U;
+                const auto collected = [&]<class Steps>(std::size_t capacity) {
                     kernel::select_scratch scratch;
-                    auto above = kernel::detail::room_for_candidates<float, std::uint32_t>(scratch, x.size());
+                    auto above = kernel::detail::room_for_candidates<float, std::uint32_t>(scratch, capacity);
                     auto ties = kernel::detail::room_for_ties<std::uint32_t>(scratch, most_ties);
-                    kernel::detail::collect<float, std::uint32_t, Steps>(x, 5, bound, above, ties);
+                    const bool fit = kernel::detail::collect<float, std::uint32_t, Steps>(x, 5, bound, above, ties);
+                    CHECK(fit == (above_bound <= capacity));
+                    if (!fit) return std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>{};
                     return std::pair{std::vector(above.indices, above.indices + above.count),
                                      std::vector(ties.indices, ties.indices + ties.count)};
                 };
-                CHECK(collected.operator()<kernel::detail::portable_steps>() ==
-                      collected.operator()<kernel::detail::selection_steps<float, std::uint32_t>>());
+                const auto every = collected.operator()<kernel::detail::portable_steps>(x.size());
+                using steps = kernel::detail::selection_steps<float, std::uint32_t>;
+                CHECK(collected.operator()<steps>(x.size()) == every);
+                for (const std::size_t capacity : {x.size() / 20, above_bound}) {  // in which few are expected
+                    if (capacity < above_bound) continue;
+                    CHECK(collected.operator()<kernel::detail::portable_steps>(capacity) == every);
+                    CHECK(collected.operator()<steps>(capacity) == every);
+                }
             }
 }
 

@@ -114,7 +114,7 @@ class portable_steps {
 
     /// Entries that `append` writes at a time. For 8, 1 % of 16M floats take 1.1 times as long, and 10 % no less; one
     /// such step is faster than a compaction of the block by AVX-512.
-    static constexpr int at_once = 4;
+    static constexpr std::size_t at_once = 4;
 
   private:
     template <Element T, IndexType Index>
@@ -186,9 +186,9 @@ void collect_block(const T* x, std::size_t first, magnitude_key<T> bound, candid
     append_hits<T, Index, Steps>(larger, x, first, above);
 }
 
-/// Collects those of 16 blocks whose magnitudes reach `bound`; less than all of them where `to` is full. Which blocks
-/// hold some is as random as the data: a branch for each costs more than a list of them, which needs none.
-template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
+/// Collects those of 16 blocks whose magnitudes reach `bound`, where few do; less than all of them where `to` is full.
+/// Which blocks hold some is then as random as the data: a branch for each costs more than a list, which needs none.
+template <Element T, IndexType Index, class Steps>
 void collect_stretch(const T* x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& to) {
     constexpr std::size_t blocks = collected_at_once / block;
     std::uint64_t glances[blocks];
@@ -200,11 +200,7 @@ void collect_stretch(const T* x, std::size_t first, magnitude_key<T> bound, cand
     }
     for (std::size_t h = 0; h < hits && to.count <= to.capacity; ++h) {
         const std::size_t i = hit[h] * block;
-        const std::uint64_t mask = Steps::mask_after(glances[hit[h]], x + i, bound);
-        if (std::popcount(mask) <= portable_steps::at_once)
-            append_hits<T, Index, portable_steps>(mask, x + i, first + i, to);
-        else
-            append_hits<T, Index, Steps>(mask, x + i, first + i, to);
+        append_hits<T, Index, portable_steps>(Steps::mask_after(glances[hit[h]], x + i, bound), x + i, first + i, to);
     }
 }
 
@@ -214,10 +210,11 @@ bool collect(std::span<const T> x, std::size_t first, magnitude_key<T> bound, ca
              tied<Index>& ties) {
     const T* const at = x.data();
     const auto has_room = [&] { return above.count <= above.capacity; };
+    const bool few_of_each = above.capacity < x.size() / block * portable_steps::at_once;
     std::size_t i = 0;
     for (; ties.wanted() && i + block <= x.size() && has_room(); i += block)
         collect_block<T, Index, Steps>(at + i, first + i, bound, above, ties);
-    for (; i + collected_at_once <= x.size() && has_room(); i += collected_at_once)
+    for (; few_of_each && i + collected_at_once <= x.size() && has_room(); i += collected_at_once)
         collect_stretch<T, Index, Steps>(at + i, first + i, bound + 1, above);
     for (; i + block <= x.size() && has_room(); i += block)
         collect_block<T, Index, Steps>(at + i, first + i, bound, above, ties);
