@@ -79,7 +79,7 @@ class error_feedback_codec {
         inner_.rollback();
     }
 
-    /// Stores the residual as a section of `to`, a `train::checkpoint_writer` or alike.
+    /// Stores `residual()` as a section of `to`, a `train::checkpoint_writer` or alike.
     template <class Writer>
     void save(Writer& to, const std::string& name) const {
         to.add(name + ".residual", std::span<const T>(residual_));
@@ -117,8 +117,8 @@ class error_feedback_codec {
 };
 
 /// Error feedback (SparCML, Algorithm 1): each worker adds to its next contribution what the compressor left out, so
-/// that no gradient mass is lost. Transactional: the residual advances only when the contribution is in the result; a
-/// failed, late or skipped contribution returns to it. Sent plus residual equals input plus residual before, bit for
+/// that no gradient mass is lost. Transactional: what is sent leaves the residual only when the contribution is in the
+/// result; a failed, late or skipped contribution stays in it, and must not be given again. Sent plus residual equals input plus residual before, bit for
 /// bit; what quantisation rounds off is not fed back. Memory: N elements.
 template <class Policy>
 struct error_feedback {
