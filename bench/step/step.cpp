@@ -1,9 +1,9 @@
 // usage: bench_step_step dense|sparse RANKS BATCH TURNS [TRACE]
 //
-// Training steps of the demo among threads, BATCH images per rank, in turns with the same steps without any exchange (gradient and update
-// only, each rank for itself), as {"step": [...], "alone": [...], "parts": {"compute": ..., ...}}: seconds per step of
-// each turn, and seconds of all ranks per step by what they do, from a trace of other steps. TRACE is a file for that
-// trace.
+// Training steps of the demo among threads, BATCH images per rank, in turns with the same steps without any exchange
+// (gradient and update only, each rank for itself), as {"step": [...], "alone": [...], "parts": {"compute": ..., ...}}:
+// seconds per step of each turn, and seconds of all ranks per step by what they do, from a trace of other steps. TRACE
+// is a file for that trace.
 #include "../../examples/demo/plans.hpp"
 
 #include <rill/collective/barrier.hpp>

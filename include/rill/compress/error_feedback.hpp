@@ -118,8 +118,8 @@ class error_feedback_codec {
 
 /// Error feedback (SparCML, Algorithm 1): each worker adds to its next contribution what the compressor left out, so
 /// that no gradient mass is lost. Transactional: what is sent leaves the residual only when the contribution is in the
-/// result; a failed, late or skipped contribution stays in it, and must not be given again. Sent plus residual equals input plus residual before, bit for
-/// bit; what quantisation rounds off is not fed back. Memory: N elements.
+/// result; a failed, late or skipped contribution stays in it, and must not be given again. Sent plus residual equals
+/// input plus residual before, bit for bit; what quantisation rounds off is not fed back. Memory: N elements.
 template <class Policy>
 struct error_feedback {
     Policy compressor{};

@@ -1114,19 +1114,8 @@ class commons {
           rank_(other.rank_),
           left_by_(other.left_by_.size()) {}
     commons(commons&&) = default;
-    commons& operator=(commons other) noexcept {
-        world_ = other.world_;
-        board_ = std::move(other.board_);
-        context_ = other.context_;
-        rank_ = other.rank_;
-        slots_ = other.slots_;
-        slots_used_ = other.slots_used_;
-        left_by_ = std::move(other.left_by_);
-        left_last_ = other.left_last_;
-        free_below_ = other.free_below_;
-        room_for_ = other.room_for_;
-        return *this;
-    }
+    commons& operator=(const commons& other) { return *this = commons(other); }
+    commons& operator=(commons&&) = default;
     ~commons() = default;
 
     bool has_room(rank_t peer, std::uint64_t number, deadline until) {
@@ -1183,7 +1172,7 @@ class commons {
     }
     void leave(std::uint64_t number) noexcept {
         detail::place& own = board_->at(rank_, number);
-        own.inside.store(0, std::memory_order_release);
+        own.inside.store(0, std::memory_order_seq_cst);  // as all that is told: `withdraw` may sleep
         board_->left(rank_, number).store(number, std::memory_order_seq_cst);
         left_last_ = number;
         world_->tell_all();
