@@ -143,6 +143,43 @@ TEST_CASE("in_process: who asks for a call that is passed over hears of the late
     });
 }
 
+TEST_CASE("in_process: what is prepared waits for a rank that is still in an operation of another handle") {
+    constexpr std::uint64_t held = 1;
+    // Three slots: the fourth operation takes the first one's. Without slots it is the places that are taken again.
+    for (const bool with_slots : {true, false})
+        in_process::run(2, [&](in_process::endpoint& net) {
+            const rank_t peer = 1 - net.rank();
+            const deadline wait = net.now() + seconds(20);
+            const std::uint64_t last = with_slots ? 3 : in_process::commons::places;
+            auto first = net.share(on.context), further = net.share(on.context);
+            const std::byte* kept = nullptr;
+            for (std::uint64_t number = held; number <= last; ++number) {
+                const bool holds = net.rank() == 1 && number == held;
+                auto& shared = holds ? first : further;
+                CHECK(shared.has_room(peer, number, wait));
+                const byte_span slot = with_slots ? shared.slot(number, 1) : byte_span();
+                if (with_slots) slot[0] = std::byte(number);
+                shared.expose({.call = {.number = number}, .input = slot.data()});
+                const exposure* seen = shared.exposed(peer, {.number = number}, wait);
+                REQUIRE(seen != nullptr);
+                if (holds)
+                    kept = seen->input;
+                else
+                    shared.pass(number);
+            }
+            if (net.rank() == 0) {
+                further.prepare(last + 1);
+                CHECK(!further.has_room(1, last + 1, deadline::immediate));
+                tell(net, 1);
+                CHECK(further.has_room(1, last + 1, wait));
+            } else {
+                hear(net, 0);
+                if (with_slots) CHECK(kept[0] == std::byte(held));
+                first.pass(held);
+            }
+        });
+}
+
 TEST_CASE("in_process: closed contexts are forgotten in the end") {
     in_process::detail::call_table calls;
     for (std::uint64_t context = 0; context < 3 * calls.closed_remembered; ++context) {
