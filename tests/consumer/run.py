@@ -199,7 +199,7 @@ def fetch_content(ground):
 def compile_and_run(ground, compiler, sources, name, *flags):
     program = ground.work(name)
     run(compiler, *WARNINGS, "-O0", *sources, "-o", program, *flags)
-    run(program)
+    run(program, cwd=ground.folder)  # where a program may leave files
 
 
 @case
