@@ -26,7 +26,8 @@ struct exposure {
 /// A transport whose ranks reach each other's memory: operations between them need no messages.
 ///
 /// What the ranks of one context have in common is a *commons*; `share(context)` gives each rank a handle to it, and
-/// copies of the handle are for the rank's other activities. Operations are told apart by their numbers.
+/// copies of the handle are for the rank's other activities. Operations are told apart by their numbers. A rank
+/// begins none before it has left its own of `places` numbers before it, by whichever handle: the caller sees to that.
 ///
 /// Laws (testing/transport_laws.hpp runs them over every model):
 /// - `has_room(peer, number, until)` waits until `peer` has left the earlier operations whose place and whose slot this

@@ -1228,6 +1228,8 @@ class commons {
         std::size_t bytes = 0;     ///< of those
     };
 
+    /// Who has left a later one of the same place has left this one, by whichever handle: a rank begins none before
+    /// its own of `places` numbers before it has been left (concept/shared_memory.hpp).
     bool is_over(rank_t peer, std::uint64_t number) const {
         return peer == rank_ || board_->left(peer, number).load(std::memory_order_seq_cst) >= number;
     }
