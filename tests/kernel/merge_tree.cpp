@@ -114,6 +114,24 @@ TEST_CASE("equal, disjoint and empty vectors, and one that outweighs the others"
     check_sum(unequal);
 }
 
+TEST_CASE("dense clusters, short and long ones, among what is sparse") {
+    constexpr struct {
+        std::size_t end;
+        float density;
+    } pieces[] = {{100'000, 0.02F}, {110'000, 0.9F}, {900'000, 0.04F}, {980'000, 0.7F}, {1'000'000, 0.01F}};
+    std::vector<pairs> inputs(8);
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+        std::size_t begin = 0;
+        for (const auto& [end, density] : pieces) {
+            const auto piece = random_sparse<float, std::uint32_t>(k, begin, end, density);
+            inputs[k].indices.insert(inputs[k].indices.end(), piece.indices.begin(), piece.indices.end());
+            inputs[k].values.insert(inputs[k].values.end(), piece.values.begin(), piece.values.end());
+            begin = end;
+        }
+    }
+    check_sum(inputs);
+}
+
 TEST_CASE("the first and the last index there are, far from each other") {
     constexpr std::uint32_t top = std::numeric_limits<std::uint32_t>::max();
     const pairs ends{{0, 1, 1U << 29U, 1U << 31U, top - 1, top}, {1, 2, 3, 4, 5, 6}};

@@ -116,22 +116,32 @@ struct runs_for<T, Index, Fold> {
 };
 #endif
 
-/// By pairs and pairs of these, as long as most coordinates are in one input only. What is in many takes fewer steps in
+/// How many stretches are merged in turn before the tree is tried again: twice as many where it fails at once. With
+/// half as many, dense vectors lose 3 % by the trials; with twice as many, most of the gain behind a small cluster is
+/// lost.
+inline constexpr std::size_t first_in_turn = 16;
+
+/// By pairs and pairs of these, where most coordinates are in one input only. What is in many takes fewer steps in
 /// turn, because sums stay short.
 template <Element T, IndexType Index, class Fold, class Runs = typename runs_for<T, Index, Fold>::type>
 std::size_t merge_by_tree(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
                           merge_scratch& scratch) {
     sparse_sink<T, Index> out{.indices = indices, .values = values};
     merge_tree<Runs, T, Index> tree(inputs, scratch.cursors, scratch.runs);
+    const std::span<sparse_view<T, Index>> views(room<sparse_view<T, Index>>(scratch.views, inputs.size()),
+                                                 inputs.size());
+    std::size_t in_turn = first_in_turn;
     for (std::size_t before = 0;; before = out.count) {
         const std::size_t merged = tree.merge_next(out, fold);
         if (merged == 0) return out.count;
-        if (out.count - before < merged / 2) break;
+        if (out.count - before >= merged / 2) {
+            in_turn = first_in_turn;
+            continue;
+        }
+        tree.skip(in_turn, views);
+        in_turn *= 2;
+        out.count += merge_in_turn<T, Index>(views, indices + out.count, values + out.count, fold, scratch);
     }
-    auto* rest = room<sparse_view<T, Index>>(scratch.views, inputs.size());
-    for (std::size_t k = 0; k < inputs.size(); ++k) rest[k] = tree.rest(k);
-    return out.count + merge_in_turn(std::span<const sparse_view<T, Index>>(rest, inputs.size()), indices + out.count,
-                                     values + out.count, fold, scratch);
 }
 
 /// Whether one input is so much longer than all others together that it is copied in stretches.

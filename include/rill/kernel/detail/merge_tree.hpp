@@ -131,9 +131,9 @@ class merge_tree {
         return merged;
     }
 
-    /// What is left of input k.
-    sparse_view<T, Index> rest(std::size_t k) const {
-        return entries_between(inputs_[k], cursors_[k], inputs_[k].count());
+    /// Leaves as much as `times` stretches to the caller: a view of each input.
+    void skip(std::size_t times, std::span<sparse_view<T, Index>> views) {
+        take_stretch(times * share_, [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
     }
 
   private:
@@ -146,24 +146,33 @@ class merge_tree {
         entry* runs[2] = {};
     };
 
-    /// As wide as no input has more than its share there. Nothing is in it when nothing is left.
     void cut(part& to) {
+        entry* run = to.runs[0];
+        take_stretch(share_, [&](std::size_t k, Index base, sparse_view<T, Index> x) {
+            to.base = base;
+            to.counts[k] = x.count();
+            runs_.load(x, base, k, run);
+            run += Runs::room_for(x.count());
+        });
+    }
+
+    /// As wide as no input has more than `share` entries there: `take(k, base, entries)` for each input. Nothing is in
+    /// it when nothing is left.
+    template <class Take>
+    void take_stretch(std::size_t share, Take&& take) {
         bool any = false;
-        to.base = lowest_index(inputs_, cursors_, any);
+        const Index base = lowest_index(inputs_, cursors_, any);
         Index extent = runs_.widest();
         for (std::size_t k = 0; k < inputs_.size(); ++k)
-            if (inputs_[k].count() - cursors_[k] > share_)
-                extent = std::min(extent, static_cast<Index>(inputs_[k].indices[cursors_[k] + share_] - to.base));
-        entry* run = to.runs[0];
+            if (inputs_[k].count() - cursors_[k] > share)
+                extent = std::min(extent, static_cast<Index>(inputs_[k].indices[cursors_[k] + share] - base));
         for (std::size_t k = 0; k < inputs_.size(); ++k) {
-            const std::size_t first = cursors_[k], most = std::min(first + share_, inputs_[k].count());
+            const std::size_t first = cursors_[k], most = std::min(first + share, inputs_[k].count());
             const auto end = std::partition_point(inputs_[k].indices.begin() + static_cast<std::ptrdiff_t>(first),
                                                   inputs_[k].indices.begin() + static_cast<std::ptrdiff_t>(most),
-                                                  [&](Index i) { return i - to.base < extent; });
+                                                  [&](Index i) { return i - base < extent; });
             cursors_[k] = static_cast<std::size_t>(end - inputs_[k].indices.begin());
-            to.counts[k] = cursors_[k] - first;
-            runs_.load(entries_between(inputs_[k], first, cursors_[k]), to.base, k, run);
-            run += Runs::room_for(to.counts[k]);
+            take(k, base, entries_between(inputs_[k], first, cursors_[k]));
         }
     }
 
