@@ -16355,6 +16355,168 @@ class round_blame {
 
 }  // namespace rill::inline RILL_ABI::detail
 
+// ===== rill/collective/detail/round_children.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// What becomes of a contribution: it is in no result, in what its parent hands up, or in a result.
+enum class contribution_fate : unsigned char { out, with_mine, in };
+
+/// What a rank knows of its children in a tree: which round each is at, and what has come of it.
+class round_children {
+  public:
+    struct link {
+        rank_t rank = no_rank;
+        std::uint64_t given = 0;                            ///< the round of the latest state
+        std::uint64_t answered = 0;                         ///< the round of the latest contribution
+        contribution_fate latest = contribution_fate::out;  ///< of that contribution
+        std::optional<time_point> missed_since{};
+
+        /// Whether it has answered the latest state, and so can be given the next one.
+        bool is_ready() const { return given == answered; }
+    };
+
+    void add(rank_t rank) {
+        links_.push_back({.rank = rank});
+        ranks_.push_back(rank);
+    }
+
+    bool empty() const { return links_.empty(); }
+    int count() const { return static_cast<int>(links_.size()); }
+    const std::vector<rank_t>& ranks() const { return ranks_; }
+    auto begin() { return links_.begin(); }
+    auto end() { return links_.end(); }
+    auto begin() const { return links_.begin(); }
+    auto end() const { return links_.end(); }
+
+    link& of(rank_t rank) {
+        return *std::find_if(links_.begin(), links_.end(), [&](const link& each) { return each.rank == rank; });
+    }
+    int number_of(const link& child) const { return static_cast<int>(&child - links_.data()); }
+
+    /// Those whose contributions are in the round under way, by number.
+    std::span<const int> in() const { return in_; }
+    void begin_round() { in_.clear(); }
+    void answers(link& child, std::uint64_t round, contribution_fate becomes) {
+        child.answered = round;
+        child.latest = becomes;
+        if (becomes == contribution_fate::out) return;
+        const int number = number_of(child);
+        if (const auto at = std::lower_bound(in_.begin(), in_.end(), number); at == in_.end() || *at != number)
+            in_.insert(at, number);
+    }
+
+    /// What is in this rank's contribution is where that is.
+    void learn_fate(bool mine_was_in) {
+        for (link& each : links_)
+            if (each.latest == contribution_fate::with_mine)
+                each.latest = mine_was_in ? contribution_fate::in : contribution_fate::out;
+    }
+
+    /// `parent`, and the children that are not at work.
+    std::span<const rank_t> ready_with(rank_t parent) {
+        ready_.assign(1, parent);
+        for (const link& each : links_)
+            if (each.is_ready()) ready_.push_back(each.rank);
+        return ready_;
+    }
+    std::vector<rank_t> at_work() const {
+        std::vector<rank_t> ranks;
+        for (const link& each : links_)
+            if (!each.is_ready()) ranks.push_back(each.rank);
+        return ranks;
+    }
+    bool all_have(std::uint64_t round) const {
+        return std::all_of(links_.begin(), links_.end(), [&](const link& each) { return each.given == round; });
+    }
+    /// The first one that is at work, or else one that has had no room for the state of this round.
+    rank_t first_missing(std::uint64_t round) const {
+        const auto first = [&](auto&& is_missing) {
+            const auto found = std::find_if(links_.begin(), links_.end(), is_missing);
+            return found == links_.end() ? no_rank : found->rank;
+        };
+        const rank_t at_work = first([](const link& each) { return !each.is_ready(); });
+        return at_work != no_rank ? at_work : first([&](const link& each) { return each.given != round; });
+    }
+
+  private:
+    std::vector<link> links_;
+    std::vector<rank_t> ranks_;
+    std::vector<rank_t> ready_;
+    std::vector<int> in_;
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
+// ===== rill/collective/detail/round_state.hpp
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The state of the round under way, as it is given to children.
+template <class Message>
+class round_state {
+  public:
+    /// The caller's own, which may change once it is kept.
+    void borrow(const wire::header& head, byte_view values) {
+        head_ = head;
+        values_ = byte_pieces(values);
+    }
+    void keep() {
+        const byte_pieces borrowed = values_;
+        kept_.resize(borrowed.size_bytes());
+        copy(borrowed, kept_.begin());
+        values_ = byte_pieces(kept_);
+    }
+    /// The parent's. It stays until the next one.
+    const Message& hold(const wire::header& head, Message&& from) {
+        message_ = std::move(from);
+        head_ = head;
+        values_ = content_behind_header(message_->pieces());
+        return *message_;
+    }
+
+    /// What a child is told: with the values where that begins a round for it.
+    buffer frame(operation kind, std::uint64_t context, std::uint64_t round, const round_children::link& child) const {
+        const bool has_values = kind == operation::next_round;
+        wire::header head = has_values ? head_ : empty_head();
+        head.kind = kind;
+        head.context = context;
+        head.epoch = static_cast<std::uint32_t>(round);
+        head.number = child.answered;
+        head.contributors = child.latest == contribution_fate::out ? 0 : 1;
+        const byte_pieces values = has_values ? values_ : byte_pieces{};
+        buffer bytes(wire::header_bytes + values.size_bytes());
+        wire::encode(head, bytes.data());
+        copy(values, bytes.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes));
+        return bytes;
+    }
+
+  private:
+    static wire::header empty_head() {
+        return {.element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
+    }
+    static byte_pieces content_behind_header(const byte_pieces& message) {
+        byte_pieces content;
+        std::size_t skip = wire::header_bytes;
+        for (const byte_view piece : message) {
+            const std::size_t skipped = std::min(skip, piece.size());
+            skip -= skipped;
+            if (skipped < piece.size()) content.push(piece.subspan(skipped));
+        }
+        return content;
+    }
+    static void copy(const byte_pieces& from, buffer::iterator to) {
+        for (const byte_view piece : from) to = std::copy(piece.begin(), piece.end(), to);
+    }
+
+    wire::header head_{};
+    byte_pieces values_;              ///< wherever they lie
+    std::optional<Message> message_;  ///< from the parent, which holds them
+    buffer kept_;                     ///< at the root, where a child may need them later
+};
+
+}  // namespace rill::inline RILL_ABI::detail
+
 // ===== rill/collective/detail/round_links.hpp
 
 namespace rill::inline RILL_ABI::detail {
@@ -16399,11 +16561,9 @@ class round_links {
           blame_(net, context_.number, waits_.number, patience),
           parent_(tree.parent(net.size(), net.rank())),
           height_(tree.height(net.size(), net.rank())) {
-        for (int i = 0; i < tree.children(net.size(), net.rank()); ++i) {
-            children_.push_back(tree.child(net.size(), net.rank(), i));
-            links_.push_back({});
-        }
-        neighbours_ = children_;
+        for (int i = 0; i < tree.children(net.size(), net.rank()); ++i)
+            children_.add(tree.child(net.size(), net.rank(), i));
+        neighbours_ = children_.ranks();
         if (parent_ != no_rank) neighbours_.push_back(parent_);
     }
 
@@ -16422,12 +16582,11 @@ class round_links {
     /// At the root: begins the next round once enough children are ready.
     void begin(const wire::header& head, byte_view values) {
         begin_round(round_ + 1);
-        state_head_ = head;
-        state_ = byte_pieces(values);
+        state_.borrow(head, values);
         absorb();
         await_trigger();
         give_state();
-        keep_state_for_latecomers();
+        if (!children_.all_have(round_)) state_.keep();
     }
 
     /// Elsewhere: the newest state, or nothing when rounds have ended. Its frame is valid, its content not looked at.
@@ -16450,12 +16609,10 @@ class round_links {
                 return nullptr;
             }
             begin_round(head.epoch);
-            state_head_ = head;
-            state_message_ = std::move(newest);
-            state_ = content_behind_header(state_message_->pieces());
+            const message& held = state_.hold(head, std::move(*newest));
             absorb();
             give_state();
-            return &*state_message_;
+            return &held;
         }
     }
 
@@ -16475,10 +16632,10 @@ class round_links {
     std::span<arrival> gather() {
         const time_point time_up = began_ + policies_.enough.patience(height_);
         take_until([&] { return end_ || over_ >= round_ || is_complete(time_up); }, time_up, true);
-        for (std::size_t i = 0; i < links_.size(); ++i) {
-            if (links_[i].is_ready() || links_[i].missed_since) continue;
-            links_[i].missed_since = net().now();
-            if (!policies_.age.accepts(1)) give(i, operation::round_over, deadline::immediate);
+        for (child& each : children_) {
+            if (each.is_ready() || each.missed_since) continue;
+            each.missed_since = net().now();
+            if (!policies_.age.accepts(1)) give(each, operation::round_over, deadline::immediate);
         }
         std::sort(arrivals_.begin(), arrivals_.end(), [](const arrival& a, const arrival& b) {
             return std::pair(a.rank, a.round) < std::pair(b.rank, b.round);
@@ -16487,12 +16644,7 @@ class round_links {
     }
 
     /// Children from which this round has nothing and which are still at work.
-    std::vector<rank_t> missing() const {
-        std::vector<rank_t> ranks;
-        for (std::size_t i = 0; i < links_.size(); ++i)
-            if (!links_[i].is_ready()) ranks.push_back(children_[i]);
-        return ranks;
-    }
+    std::vector<rank_t> missing() const { return children_.at_work(); }
 
     /// Who came late since this was asked last.
     std::vector<latecomer> latecomers() { return std::exchange(late_, {}); }
@@ -16513,7 +16665,7 @@ class round_links {
     /// Tells all ranks below that there are no more rounds. Waits `at_most` for room in their mailboxes.
     void end(duration at_most) {
         has_ended_ = true;
-        give_each(operation::end_rounds, at_most, [](const link_state&) { return true; });
+        give_each(operation::end_rounds, at_most, [](const child&) { return true; });
     }
     duration patience() const { return blame_.patience(); }
 
@@ -16539,16 +16691,8 @@ class round_links {
     }
 
   private:
-    enum class fate : unsigned char { out, with_mine, in };
-
-    struct link_state {
-        std::uint64_t given = 0;     // the round of the latest state
-        std::uint64_t answered = 0;  // the round of the latest contribution
-        fate latest = fate::out;     // of that contribution
-        std::optional<time_point> missed_since{};
-
-        bool is_ready() const { return given == answered; }
-    };
+    using child = round_children::link;
+    using fate = contribution_fate;
 
     /// One for both ways: a rank that waits for its parent takes what its children send, too.
     channel on_links() const { return {context_.number, 0}; }
@@ -16558,72 +16702,35 @@ class round_links {
         began_ = net().now();
         counted_ = {};
         arrivals_.clear();
-        in_.clear();
-    }
-
-    /// The caller's own state may change from now on.
-    void keep_state_for_latecomers() {
-        const auto is_late = [this](const link_state& l) { return l.given != round_; };
-        if (std::none_of(links_.begin(), links_.end(), is_late)) return;
-        const byte_pieces given = state_;
-        kept_state_.resize(given.size_bytes());
-        auto to = kept_state_.begin();
-        for (const byte_view piece : given) to = std::copy(piece.begin(), piece.end(), to);
-        state_ = byte_pieces(kept_state_);
-    }
-    static byte_pieces content_behind_header(const byte_pieces& message) {
-        byte_pieces content;
-        std::size_t skip = wire::header_bytes;
-        for (const byte_view piece : message) {
-            const std::size_t skipped = std::min(skip, piece.size());
-            skip -= skipped;
-            if (skipped < piece.size()) content.push(piece.subspan(skipped));
-        }
-        return content;
+        children_.begin_round();
     }
 
     /// A state to every child that has answered the last one.
     void give_state() {
-        give_each(operation::next_round, blame_.patience(), [](const link_state& link) { return link.is_ready(); });
+        give_each(operation::next_round, blame_.patience(), [](const child& each) { return each.is_ready(); });
     }
 
     /// First to those that have room for it: a full mailbox holds nobody else up.
     template <class Which>
     void give_each(operation kind, duration at_most, Which&& is_meant) {
-        std::vector<std::size_t> refused;
-        for (std::size_t i = 0; i < links_.size(); ++i)
-            if (is_meant(links_[i]) && !give(i, kind, deadline::immediate)) refused.push_back(i);
+        std::vector<child*> refused;
+        for (child& each : children_)
+            if (is_meant(each) && !give(each, kind, deadline::immediate)) refused.push_back(&each);
         const time_point until = net().now() + at_most;
         if (at_most.ns > 0)
-            for (const std::size_t i : refused) give(i, kind, until);
+            for (child* const each : refused) give(*each, kind, until);
     }
 
     /// Whether there was room for it.
-    bool give(std::size_t child, operation kind, deadline until) {
-        link_state& link = links_[child];
-        const bool has_values = kind == operation::next_round;
-        wire::header head = has_values ? state_head_ : empty_head();
-        head.kind = kind;
-        head.context = context();
-        head.epoch = static_cast<std::uint32_t>(round_);
-        head.number = link.answered;
-        head.contributors = link.latest == fate::out ? 0 : 1;
-        const byte_pieces values = has_values ? state_ : byte_pieces{};
-        buffer bytes(wire::header_bytes + values.size_bytes());
-        wire::encode(head, bytes.data());
-        auto to = bytes.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes);
-        for (const byte_view piece : values) to = std::copy(piece.begin(), piece.end(), to);
+    bool give(child& to, operation kind, deadline until) {
+        buffer bytes = state_.frame(kind, context(), round_, to);
         const std::size_t size = bytes.size();
-        if (!net().post(children_[child], on_links(), std::move(bytes), until)) return false;
+        if (!net().post(to.rank, on_links(), std::move(bytes), until)) return false;
         count_sent(size);
-        if (!has_values) return true;
-        link.given = round_;
-        link.missed_since.reset();
+        if (kind != operation::next_round) return true;
+        to.given = round_;
+        to.missed_since.reset();
         return true;
-    }
-
-    static wire::header empty_head() {
-        return {.element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
     }
 
     /// What a parent says while this rank does not wait for a state.
@@ -16662,8 +16769,7 @@ class round_links {
     /// What became of this rank's latest contribution, and so of what its children had put into it.
     void learn_fates(const wire::header& head) {
         was_in_ = head.contributors != 0 && head.number == answered_ && answered_ != 0;
-        for (link_state& each : links_)
-            if (each.latest == fate::with_mine) each.latest = was_in_ ? fate::in : fate::out;
+        children_.learn_fate(was_in_);
     }
 
     /// Takes what has come since the last round ended.
@@ -16671,12 +16777,14 @@ class round_links {
         if (is_leaf()) return;
         for (message& each : early_) take(std::move(each), false);
         early_.clear();
-        while (auto got = net().receive(children_, on_links(), deadline::immediate)) take(std::move(*got), false);
+        while (auto got = net().receive(children_.ranks(), on_links(), deadline::immediate))
+            take(std::move(*got), false);
     }
 
     void await_trigger() {
         const auto starts = [&] {
-            return policies_.start.starts(ready(), static_cast<int>(links_.size()) + 1, key_.derive(round_));
+            return policies_.start.starts(children_.ready_with(net().rank()), children_.count() + 1,
+                                          key_.derive(round_));
         };
         take_until(starts, deadline::never.at, false);
     }
@@ -16690,7 +16798,8 @@ class round_links {
         while (!is_enough()) {
             const time_point now = net().now();
             if (now >= last) give_up();
-            if (const rank_t first = first_missing(); now >= half && first != told) blame_.tell(told = first);
+            if (const rank_t first = children_.first_missing(round_); now >= half && first != told)
+                blame_.tell(told = first);
             auto got = net().receive(neighbours_, on_links(),
                                      std::min({now < when ? when : last, now < half ? half : last, last}));
             if (!got) continue;
@@ -16702,72 +16811,48 @@ class round_links {
         if (told != no_rank) blame_.tell_nothing();
     }
 
-    /// Of the root and its children.
-    std::span<const rank_t> ready() {
-        ready_.assign(1, net().rank());
-        for (std::size_t i = 0; i < links_.size(); ++i)
-            if (links_[i].is_ready()) ready_.push_back(children_[i]);
-        return ready_;
-    }
-
     bool is_complete(time_point time_up) {
-        for (const link_state& each : links_)
+        for (const child& each : children_)
             if (!each.is_ready() && !policies_.age.may_lead(static_cast<std::uint32_t>(round_ - each.given)))
                 return false;
-        return policies_.enough.is_complete({.expected = static_cast<int>(links_.size()),
-                                             .in = in_,
-                                             .time_is_up = !is_leaf() && net().now() >= time_up});
+        return policies_.enough.is_complete(
+            {.expected = children_.count(), .in = children_.in(), .time_is_up = !is_leaf() && net().now() >= time_up});
     }
 
     void take(message&& got, bool gives_state) {
         count_received(got);
         const rank_t source = got.source();
-        const auto child =
-            static_cast<std::size_t>(std::find(children_.begin(), children_.end(), source) - children_.begin());
         const wire::header head = read(source, [&] {
             const wire::header h = frame_reader(got.pieces()).peek();
             wire::detail::require(h.kind == operation::contribute && h.context == context(), "no contribution");
             return h;
         });
-        link_state& link = links_[child];
-        if (head.epoch <= link.answered) return;  // it came twice
-        if (head.epoch != link.given)
+        child& from = children_.of(source);
+        if (head.epoch <= from.answered) return;  // it came twice
+        if (head.epoch != from.given)
             fail(failure::protocol, source,
                  "rank " + std::to_string(source) + " contributes to round " + std::to_string(head.epoch) +
                      ", which it has not been given");
-        link.answered = head.epoch;
         const auto age = static_cast<std::uint32_t>(round_ - head.epoch);
-        const bool counts = policies_.age.accepts(age) || !policies_.age.may_lead(age);
-        link.latest = age == 0 ? fate::with_mine : counts ? fate::in : fate::out;
-        if (is_root() && link.latest == fate::with_mine) link.latest = fate::in;
-        if (age != 0) late_.push_back({source, age, link.missed_since ? net().now() - *link.missed_since : duration{}});
-        if (link.latest != fate::out) {
-            const auto number = static_cast<int>(child);
-            if (const auto at = std::lower_bound(in_.begin(), in_.end(), number); at == in_.end() || *at != number)
-                in_.insert(at, number);
-            arrivals_.push_back({source, number, head.epoch, age, std::move(got)});
-        }
-        if (age != 0 && gives_state) give(child, operation::next_round, net().now() + blame_.patience());
+        const fate becomes = fate_of(age);
+        children_.answers(from, head.epoch, becomes);
+        if (age != 0) late_.push_back({source, age, from.missed_since ? net().now() - *from.missed_since : duration{}});
+        if (becomes != fate::out)
+            arrivals_.push_back({source, children_.number_of(from), head.epoch, age, std::move(got)});
+        if (age != 0 && gives_state) give(from, operation::next_round, net().now() + blame_.patience());
     }
-
-    /// The first child that is at work, or else one that has had no room for the state.
-    rank_t first_missing() const {
-        const auto find = [&](auto&& is_missing) -> rank_t {
-            for (std::size_t i = 0; i < links_.size(); ++i)
-                if (is_missing(links_[i])) return children_[i];
-            return no_rank;
-        };
-        const rank_t at_work = find([](const link_state& link) { return !link.is_ready(); });
-        return at_work != no_rank ? at_work : find([&](const link_state& link) { return link.given != round_; });
+    fate fate_of(std::uint32_t age) const {
+        if (age == 0) return is_root() ? fate::in : fate::with_mine;
+        return policies_.age.accepts(age) || !policies_.age.may_lead(age) ? fate::in : fate::out;
     }
 
     /// Too few have come. Without its root nobody can go on; without another rank, the others may.
     [[noreturn]] void give_up() {
         std::string in;
-        for (const int child : in_)
-            in += (in.empty() ? "" : ", ") + std::to_string(children_[static_cast<std::size_t>(child)]);
+        for (const int number : children_.in())
+            in += (in.empty() ? "" : ", ") + std::to_string(children_.ranks()[static_cast<std::size_t>(number)]);
         const abort_notice notice =
-            blame_.notice(round_, first_missing(), "",
+            blame_.notice(round_, children_.first_missing(round_), "",
                           "; rank " + std::to_string(net().rank()) + " has contributions of " +
                               (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
         throw_error(is_root() ? net().abort(notice) : notice);
@@ -16789,14 +16874,9 @@ class round_links {
     round_blame<Net> blame_;
     rank_t parent_;
     int height_;
-    std::vector<rank_t> children_;
-    std::vector<rank_t> neighbours_;  // and the parent
-    std::vector<link_state> links_;
-    std::vector<rank_t> ready_;
-    wire::header state_head_{};
-    byte_pieces state_;                     // the values of the round's state, wherever they lie
-    std::optional<message> state_message_;  // from the parent, which holds them
-    buffer kept_state_;                     // at the root, where a child may need them later
+    round_children children_;
+    std::vector<rank_t> neighbours_;  // children and parent
+    round_state<message> state_;
     std::uint64_t round_ = 0;
     std::uint64_t answered_ = 0;
     std::uint64_t over_ = 0;  // the latest round of which the parent has said so
@@ -16807,7 +16887,6 @@ class round_links {
     std::optional<message> end_;  // of the rounds, which came while this rank did not wait for it
     std::vector<message> early_;  // contributions that came while this rank waited for a state
     std::vector<arrival> arrivals_;
-    std::vector<int> in_;
     std::vector<latecomer> late_;
 };
 
