@@ -83,6 +83,25 @@ class descent {
     rill::time_point begun_{};
 };
 
+/// One rank's part of gradient descent: `own(step, model, gradient)` is what a worker computes on its points, of which
+/// it has `load`; `reduce(gradient, sum)` gives the share of the points that is in a step's sum.
+template <class Net, class Steps, class Own, class Reduce>
+void descend(Net& net, Steps& steps, const cluster& of, descent& root, double load, Own&& own, Reduce&& reduce) {
+    std::vector<double> model(of.entries), gradient(of.entries);
+    net.sleep_until(coded_bench::start);
+    root.begin(net.now());
+    while (steps.next(model)) {
+        if (steps.is_root()) {
+            root.step(net, steps, model, [&](std::vector<double>& sum) { return reduce(gradient, sum); });
+            continue;
+        }
+        std::fill(gradient.begin(), gradient.end(), 0.0);
+        own(steps.number(), model, gradient);
+        net.compute(load);
+        reduce(gradient, gradient);
+    }
+}
+
 /// UMW and SGD: a star, which waits for all workers or for some.
 outcome gather(const cluster& of, scheme s, std::size_t count, gradient_cache& gradients) {
     outcome result;
@@ -90,24 +109,17 @@ outcome gather(const cluster& of, scheme s, std::size_t count, gradient_cache& g
     rill::simulated::run(workers_count + 1, coded_bench::network_of(of, 1), [&](auto& net) {
         rill::group workers{net, rill::topology::star{}, coded_bench::patient};
         rill::rounds steps{workers, rill::topology::star{}, rill::straggler::tolerate{of.gathering(s).stragglers}};
-        std::vector<double> model(of.entries), own(of.entries);
         descent root(result, count);
-        net.sleep_until(coded_bench::start);
-        root.begin(net.now());
-        while (steps.next(model)) {
-            if (steps.is_root()) {
-                root.step(net, steps, model, [&](std::vector<double>& sum) {
-                    const auto r = steps.reduce(own, sum, rill::aggregate::sum{}, {.weight = 0});
-                    return static_cast<double>(r.contributors) / workers_count;
-                });
-                continue;
-            }
+        const auto own = [&](std::uint64_t step, const std::vector<double>& model, std::vector<double>& gradient) {
             const rill::segment rows = rill::train::shard(gradients.data(), net.rank() - 1, workers_count);
-            std::fill(own.begin(), own.end(), 0.0);
-            gradients.add(steps.number(), model, {rows.begin, rows.end, 1.0}, own);
-            net.compute(of.load(s));
-            steps.reduce(own, own);
-        }
+            gradients.add(step, model, {rows.begin, rows.end, 1.0}, gradient);
+        };
+        const auto reduce = [&](const std::vector<double>& gradient, std::vector<double>& sum) {
+            const double weight = steps.is_root() ? 0 : 1;
+            const auto done = steps.reduce(gradient, sum, rill::aggregate::sum{}, {.weight = weight});
+            return static_cast<double>(done.contributors) / workers_count;
+        };
+        descend(net, steps, of, root, of.load(s), own, reduce);
     });
     return result;
 }
@@ -122,24 +134,17 @@ outcome coded(const cluster& of, scheme s, const Code& code, std::size_t count, 
     rill::simulated::run(tree.size(), coded_bench::network_of(of, 1), [&](auto& net) {
         rill::group workers{net, rill::topology::star{}, coded_bench::patient};
         rill::coded_reduce steps{workers, tree, code};
-        std::vector<double> model(of.entries), own(of.entries);
         descent root(result, count);
-        net.sleep_until(coded_bench::start);
-        root.begin(net.now());
-        while (steps.next(model)) {
-            if (steps.is_root()) {
-                root.step(net, steps, model, [&](std::vector<double>& sum) {
-                    steps.reduce(own, sum);
-                    return 1.0;
-                });
-                continue;
-            }
-            std::fill(own.begin(), own.end(), 0.0);
+        const auto own = [&](std::uint64_t step, const std::vector<double>& model, std::vector<double>& gradient) {
             for (const rill::data_share& share : allocation.shares_of(net.rank()))
-                gradients.add(steps.number(), model, share, own);
-            net.compute(s == scheme::coded ? static_cast<double>(allocation.load_of(net.rank())) : of.load(s));
-            steps.reduce(own, own);
-        }
+                gradients.add(step, model, share, gradient);
+        };
+        const auto reduce = [&](const std::vector<double>& gradient, std::vector<double>& sum) {
+            steps.reduce(gradient, sum);
+            return 1.0;
+        };
+        const double load = s == scheme::coded ? static_cast<double>(allocation.load_of(net.rank())) : of.load(s);
+        descend(net, steps, of, root, load, own, reduce);
     });
     return result;
 }
