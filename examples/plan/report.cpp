@@ -2,6 +2,8 @@
 
 #include "text.hpp"
 
+#include <rill/cost/readable_seconds.hpp>
+
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -11,13 +13,9 @@
 namespace plan {
 
 std::string time_text(double seconds) {
+    const rill::cost::readable_seconds read = rill::cost::readable(seconds);
     char text[40];
-    if (seconds >= 1)
-        std::snprintf(text, sizeof text, "%.3f s", seconds);
-    else if (seconds >= 1e-3)
-        std::snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
-    else
-        std::snprintf(text, sizeof text, "%.3f us", seconds * 1e6);
+    std::snprintf(text, sizeof text, "%.3f %s", read.value, read.unit);
     return text;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/contract.hpp>
+#include <rill/cost/readable_seconds.hpp>
 #include <rill/cost/simulate_step.hpp>
 #include <rill/cost/step_model.hpp>
 
@@ -105,13 +106,9 @@ inline double tail_that_pays(const step_model& model, int workers) {
 }
 
 inline std::string seconds_text(double seconds) {
+    const readable_seconds read = readable(seconds);
     char text[32];
-    if (seconds >= 1)
-        std::snprintf(text, sizeof text, "%.3g s", seconds);
-    else if (seconds >= 1e-3)
-        std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
-    else
-        std::snprintf(text, sizeof text, "%.3g us", seconds * 1e6);
+    std::snprintf(text, sizeof text, "%.3g %s", read.value, read.unit);
     return text;
 }
 
