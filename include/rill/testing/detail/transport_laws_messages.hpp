@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,8 @@ template <class Net>
 using sending_of = typename Net::sending;
 
 inline std::vector<rank_t> all_ranks(int size) {
-    std::vector<rank_t> ranks;
-    for (rank_t rank = 0; rank < size; ++rank) ranks.push_back(rank);
+    std::vector<rank_t> ranks(static_cast<std::size_t>(size));
+    std::iota(ranks.begin(), ranks.end(), rank_t{0});
     return ranks;
 }
 
@@ -31,6 +32,7 @@ void exchange_with_all(Net& net, std::size_t size) {
     const channel on{.context = law_context, .tag = 1};
     const buffer mine = pattern(size, static_cast<std::uint64_t>(net.rank()));
     std::vector<sending_of<Net>> sends;
+    sends.reserve(static_cast<std::size_t>(net.size()));
     for (rank_t peer = 0; peer < net.size(); ++peer) sends.push_back(net.post(peer, on, byte_view(mine)));
     for (rank_t peer = 0; peer < net.size(); ++peer) {
         const auto message = net.receive(peer, on, deadline::never);
