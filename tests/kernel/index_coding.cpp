@@ -138,13 +138,41 @@ TEST_CASE_TEMPLATE("every machine decodes Elias-Fano alike", Index, std::uint32_
     CHECK(accepted < 590);
 }
 
+TEST_CASE_TEMPLATE("no machine overlooks a number of Elias and Fano's that descends", Loops,
+                   kernel::detail::portable_elias_fano, kernel::detail::native_elias_fano) {
+    constexpr std::size_t n = 200;
+    constexpr segment universe{7, 7 + n + 16 * n};  // four low bits
+    std::vector<std::byte> bytes(kernel::elias_fano::size_of(n, universe));
+    for (std::size_t i = 0; i < n; ++i) bytes[n / 2 + i / 8] |= static_cast<std::byte>(1U << i % 8);
+    std::vector<std::uint32_t> out(n);
+    for (std::size_t descends = 0; descends <= n; ++descends) {  // all are 5, from there on 4
+        CAPTURE(descends);
+        for (std::size_t i = 0; i < n; i += 2)
+            bytes[i / 2] = static_cast<std::byte>((i < descends ? 5U : 4U) | (i + 1 < descends ? 0x50U : 0x40U));
+        const auto decode = [&] { kernel::elias_fano::decode_by<Loops, std::uint32_t>(bytes, n, universe, out); };
+        if (descends == 0 || descends == n)
+            CHECK_NOTHROW(decode());
+        else
+            CHECK_THROWS_AS(decode(), protocol_error);
+    }
+
+    // At the end of 32 bits: v = 47, of at most 32, and then 32.
+    constexpr segment last{(std::size_t{1} << 32) - 34, std::size_t{1} << 32};
+    const std::vector<std::byte> beyond{std::byte{0x0F}, std::byte{0x0C}};
+    REQUIRE(kernel::elias_fano::size_of(2, last) == beyond.size());
+    CHECK_THROWS_AS((kernel::elias_fano::decode_by<Loops, std::uint32_t>(beyond, 2, last, std::span(out).first(2))),
+                    protocol_error);
+}
+
 TEST_CASE_TEMPLATE("every machine places bits alike", Index, std::uint32_t, std::uint64_t) {
     random_sequence random(random_key{6});
     std::size_t wrong = 0;
     for (int round = 0; round < 300; ++round) {
         const std::uint64_t sparse = std::uint64_t{1} << random.below(64), full = ~std::uint64_t{0};
         const std::uint64_t any = random.below(full);
-        const std::uint64_t word = round == 0 ? 0 : round == 1 ? full : round % 3 == 0 ? sparse : any;
+        const std::uint64_t dense = any | random.below(full);  // 48 set bits, more or less
+        const std::uint64_t words[] = {sparse, any, dense, ~sparse};
+        const std::uint64_t word = round == 0 ? 0 : round == 1 ? full : words[round % 4];
         const Index base = static_cast<Index>(0U - random.below(100000));
         Index native[64 + kernel::detail::place_slack], portable[64 + kernel::detail::place_slack];
         const std::size_t count = kernel::detail::place_bits_native(word, base, native);

@@ -22,7 +22,12 @@
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512CD__) && defined(__AVX512DQ__) && \
     defined(__AVX512VL__)
 #define RILL_DETAIL_AVX512  // x86-64-v4: what intrinsics may take for granted
+#if defined(__AVX512VBMI2__)
+#define RILL_DETAIL_VBMI2  // and bytes can be compressed
+#define RILL_DETAIL_ISA v4_vbmi2
+#else
 #define RILL_DETAIL_ISA v4
+#endif
 #elif defined(__AVX2__)
 #define RILL_DETAIL_ISA v3
 #else

@@ -63,8 +63,8 @@ class elias_fano_decoder {
 
     /// False where an encoder does not write such bytes. Sizes and padding have been checked.
     bool run() {
-        for (std::size_t at = 0; at < upper_.size(); at += 8) {
-            held_ += join_.place(word_at(upper_, at), static_cast<Word>(8 * at), places_ + held_);
+        for (std::size_t at = 0; at < upper_.size();) {
+            at = place_many(at);
             if (held_ < at_once) continue;
             if (layout_.count - done_ < held_) return false;
             join_blocks();
@@ -78,6 +78,16 @@ class elias_fano_decoder {
   private:
     static constexpr std::size_t at_once = 8 * block;
     static constexpr bool is_direct = sizeof(Index) == sizeof(Word);
+
+    /// From byte `at` of the upper part on, until enough are held; returns how far it has come.
+    std::size_t place_many(std::size_t at) {
+        const byte_view upper = upper_;
+        std::size_t held = held_;  // a register: each place waits for it
+        for (; at < upper.size() && held < at_once; at += 8)
+            held += join_.place(word_at(upper, at), static_cast<Word>(8 * at), places_ + held);
+        held_ = held;
+        return at;
+    }
 
     void join_blocks() {
         std::size_t joined = 0;

@@ -36,7 +36,7 @@ inline bool has_bits_behind(byte_view bytes, std::size_t bits) {
 
 constexpr std::size_t bytes_for_bits(std::size_t bits) { return bits / 8 + (bits % 8 != 0 ? 1U : 0U); }
 
-/// What `place_bits` may write behind the places: whole vectors, so that appending needs no branch.
+/// What `place_bits` may write behind 64 places: whole vectors, so that appending needs no branch.
 inline constexpr std::size_t place_slack = 16;
 
 /// Of each byte the places of its set bits, the lowest first. As wide as most indices, 8 KiB: numbers that need no
@@ -60,8 +60,8 @@ inline constexpr std::size_t place_lanes = 8;
 inline constexpr std::size_t place_lanes = 4;
 #endif
 
-/// Writes `base` plus the place of each set bit of `word`, in ascending order; returns their number. `out` ends
-/// `place_slack` entries behind them. Eight at a time by table: no branch depends on the bits.
+/// Writes `base` plus the place of each set bit of `word`, in ascending order; returns their number. `out` holds 64
+/// entries and `place_slack`, of which any may be overwritten. Eight at a time by table: no branch depends on the bits.
 template <class Place>
 std::size_t place_bits(std::uint64_t word, Place base, Place* out) {
     std::size_t count = 0;
