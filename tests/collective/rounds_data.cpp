@@ -123,13 +123,14 @@ TEST_CASE("rounds: values may be rounded on the way, within the bound of the rec
         rill::simulated::run(5, {}, [&](endpoint& net) {
             rill::group workers{net, star{}};
             rill::rounds steps{workers, tree{arity}};
-            constexpr std::size_t n = 50;
-            auto codec = rill::compress::coded{rill::compress::keep_all{}, rill::compress::bf16{}}.bind<float>(n);
-            std::vector<float> model(1), own(n), update(n);
+            constexpr std::size_t dimension = 50;
+            auto codec =
+                rill::compress::coded{rill::compress::keep_all{}, rill::compress::bf16{}}.bind<float>(dimension);
+            std::vector<float> model(1), own(dimension), update(dimension);
             while (steps.next(model)) {
-                std::vector<double> exact(n);
+                std::vector<double> exact(dimension);
                 for (int r = 0; r < 5; ++r)
-                    for (std::size_t i = 0; i < n; ++i) {
+                    for (std::size_t i = 0; i < dimension; ++i) {
                         const float x = std::sin(static_cast<float>(r * 100) + static_cast<float>(i));
                         exact[i] += x;
                         if (r == net.rank()) own[i] = x;
@@ -137,7 +138,8 @@ TEST_CASE("rounds: values may be rounded on the way, within the bound of the rec
                 const auto r = steps.reduce(own, update, codec);
                 if (!steps.is_root()) continue;
                 double error = 0;
-                for (std::size_t i = 0; i < n; ++i) error += std::pow(exact[i] - static_cast<double>(update[i]), 2);
+                for (std::size_t i = 0; i < dimension; ++i)
+                    error += std::pow(exact[i] - static_cast<double>(update[i]), 2);
                 CHECK(std::sqrt(error) <= r.error_bound + 1e-5);
                 CHECK(r.error_bound > 0);
                 CHECK(r.error_bound < 0.1);

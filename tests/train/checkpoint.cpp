@@ -18,11 +18,11 @@ using namespace rill::train;
 
 namespace {
 
-const std::vector<float> parameters{1.5F, -2.0F, 3.25F};
+const std::vector<float> three_parameters{1.5F, -2.0F, 3.25F};
 
 checkpoint::writer sample() {
     checkpoint::writer out;
-    out.add("parameters", parameters);
+    out.add("parameters", three_parameters);
     out.add("step", std::uint64_t{42});
     out.add("empty", std::span<const double>{});
     return out;
@@ -46,7 +46,7 @@ TEST_CASE("checkpoint: gives back what was saved") {
     CHECK_FALSE(in.contains("steps"));
     std::vector<float> read(3);
     in.read("parameters", read);
-    CHECK(read == parameters);
+    CHECK(read == three_parameters);
     CHECK(in.read<std::uint64_t>("step") == 42);
     in.read("empty", std::span<double>{});
 }
