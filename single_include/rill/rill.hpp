@@ -3410,13 +3410,13 @@ inline __m512i steps_avx512() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7,
 
 /// As `place_bits`.
 inline std::size_t place_bits_avx512(std::uint64_t word, std::uint32_t base, std::uint32_t* out) {
-    alignas(64) static constexpr auto bits = [] {
+    alignas(64) static constexpr auto numbers = [] {
         std::array<std::uint8_t, 64> each{};
         for (std::uint8_t i = 0; i < 64; ++i) each[i] = i;
         return each;
     }();
     const __m512i first = _mm512_set1_epi32(static_cast<int>(base));
-    const __m512i places = _mm512_maskz_compress_epi8(word, _mm512_load_si512(bits.data()));
+    const __m512i places = _mm512_maskz_compress_epi8(word, _mm512_load_si512(numbers.data()));
     const auto write = [first](__m128i sixteen, std::uint32_t* to) {
         _mm512_storeu_si512(to, _mm512_add_epi32(first, _mm512_cvtepu8_epi32(sixteen)));
     };
@@ -3883,13 +3883,13 @@ inline __m512i steps_avx512() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7,
 
 /// As `place_bits`.
 inline std::size_t place_bits_avx512(std::uint64_t word, std::uint32_t base, std::uint32_t* out) {
-    alignas(64) static constexpr auto bits = [] {
+    alignas(64) static constexpr auto numbers = [] {
         std::array<std::uint8_t, 64> each{};
         for (std::uint8_t i = 0; i < 64; ++i) each[i] = i;
         return each;
     }();
     const __m512i first = _mm512_set1_epi32(static_cast<int>(base));
-    const __m512i places = _mm512_maskz_compress_epi8(word, _mm512_load_si512(bits.data()));
+    const __m512i places = _mm512_maskz_compress_epi8(word, _mm512_load_si512(numbers.data()));
     const auto write = [first](__m128i sixteen, std::uint32_t* to) {
         _mm512_storeu_si512(to, _mm512_add_epi32(first, _mm512_cvtepu8_epi32(sixteen)));
     };
@@ -4281,8 +4281,8 @@ class elias_fano_decoder {
 
     /// From byte `at` of the upper part on, until enough are held; returns how far it has come.
     std::size_t place_many(std::size_t at) {
-        const byte_view upper = upper_;
-        std::size_t held = held_;  // a register: each place waits for it
+        const byte_view upper = upper_;  // copies: what is written could be a member, for all the compiler knows
+        std::size_t held = held_;
         for (; at < upper.size() && held < at_once; at += 8)
             held += join_.place(word_at(upper, at), static_cast<Word>(8 * at), places_ + held);
         held_ = held;
@@ -4302,6 +4302,7 @@ class elias_fano_decoder {
             low_ += block / 8 * layout_.width;
             done_ += block;
         }
+        if (joined == 0) return;
         std::memcpy(places_, places_ + joined, block * sizeof(Word));
         held_ -= joined;
     }
@@ -6264,7 +6265,8 @@ class merge_tree {
 
     /// Leaves as much as `times` stretches to the caller: a view of each input.
     void skip(std::size_t times, std::span<sparse_view<T, Index>> views) {
-        take_stretch(times * share_, [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
+        take_stretch(times * share_, std::numeric_limits<Index>::max(),
+                     [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
     }
 
   private:
@@ -6279,7 +6281,7 @@ class merge_tree {
 
     void cut(part& to) {
         entry* run = to.runs[0];
-        take_stretch(share_, [&](std::size_t k, Index base, sparse_view<T, Index> x) {
+        take_stretch(share_, runs_.widest(), [&](std::size_t k, Index base, sparse_view<T, Index> x) {
             to.base = base;
             to.counts[k] = x.count();
             runs_.load(x, base, k, run);
@@ -6287,13 +6289,12 @@ class merge_tree {
         });
     }
 
-    /// As wide as no input has more than `share` entries there: `take(k, base, entries)` for each input. Nothing is in
-    /// it when nothing is left.
+    /// Less than `extent` wide, and as wide as no input has more than `share` entries there: `take(k, base, entries)`
+    /// for each input. Nothing is in it when nothing is left.
     template <class Take>
-    void take_stretch(std::size_t share, Take&& take) {
+    void take_stretch(std::size_t share, Index extent, Take&& take) {
         bool any = false;
         const Index base = lowest_index(inputs_, cursors_, any);
-        Index extent = runs_.widest();
         for (std::size_t k = 0; k < inputs_.size(); ++k)
             if (inputs_[k].count() - cursors_[k] > share)
                 extent = std::min(extent, static_cast<Index>(inputs_[k].indices[cursors_[k] + share] - base));
@@ -8398,7 +8399,8 @@ class merge_tree {
 
     /// Leaves as much as `times` stretches to the caller: a view of each input.
     void skip(std::size_t times, std::span<sparse_view<T, Index>> views) {
-        take_stretch(times * share_, [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
+        take_stretch(times * share_, std::numeric_limits<Index>::max(),
+                     [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
     }
 
   private:
@@ -8413,7 +8415,7 @@ class merge_tree {
 
     void cut(part& to) {
         entry* run = to.runs[0];
-        take_stretch(share_, [&](std::size_t k, Index base, sparse_view<T, Index> x) {
+        take_stretch(share_, runs_.widest(), [&](std::size_t k, Index base, sparse_view<T, Index> x) {
             to.base = base;
             to.counts[k] = x.count();
             runs_.load(x, base, k, run);
@@ -8421,13 +8423,12 @@ class merge_tree {
         });
     }
 
-    /// As wide as no input has more than `share` entries there: `take(k, base, entries)` for each input. Nothing is in
-    /// it when nothing is left.
+    /// Less than `extent` wide, and as wide as no input has more than `share` entries there: `take(k, base, entries)`
+    /// for each input. Nothing is in it when nothing is left.
     template <class Take>
-    void take_stretch(std::size_t share, Take&& take) {
+    void take_stretch(std::size_t share, Index extent, Take&& take) {
         bool any = false;
         const Index base = lowest_index(inputs_, cursors_, any);
-        Index extent = runs_.widest();
         for (std::size_t k = 0; k < inputs_.size(); ++k)
             if (inputs_[k].count() - cursors_[k] > share)
                 extent = std::min(extent, static_cast<Index>(inputs_[k].indices[cursors_[k] + share] - base));
@@ -8630,7 +8631,8 @@ RILL_DETAIL_AVX512_END
 
 namespace rill::inline RILL_ABI::kernel {
 
-/// Working memory of `merge_k`. It grows to what the longest inputs so far need, and once for each way to merge them.
+/// Working memory of `merge_k`. It grows to what the inputs so far have needed, by their lengths and by how long the
+/// stretches are where they are dense.
 struct merge_scratch {
     buffer indices;
     buffer values;
@@ -16578,8 +16580,6 @@ class round_children {
     const std::vector<rank_t>& ranks() const { return ranks_; }
     auto begin() { return links_.begin(); }
     auto end() { return links_.end(); }
-    auto begin() const { return links_.begin(); }
-    auto end() const { return links_.end(); }
 
     link& of(rank_t rank) {
         return *std::find_if(links_.begin(), links_.end(), [&](const link& each) { return each.rank == rank; });

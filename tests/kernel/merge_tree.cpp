@@ -48,6 +48,21 @@ void check_sum(const std::vector<pairs>& inputs) {
     CHECK(merged<runs_for<float, std::uint32_t, addition>::type>(inputs, addition{}) == expected);
 }
 
+/// Of eight equal inputs 16 stretches are skipped, and then the rest.
+template <class Runs>
+void check_skips(const pairs& input) {
+    const std::vector inputs(8, input.view());
+    std::vector<sparse_view<float, std::uint32_t>> views(inputs.size());
+    buffer cursors, entries;
+    kernel::detail::merge_tree<Runs, float, std::uint32_t> tree(inputs, cursors, entries);
+    constexpr std::size_t skipped = 16 * decltype(tree)::stretch / 8;
+    REQUIRE(input.indices.size() < 2 * skipped);
+    tree.skip(16, views);
+    for (const auto& view : views) CHECK(view.count() == skipped);
+    tree.skip(16, views);
+    for (const auto& view : views) CHECK(view.count() == input.indices.size() - skipped);
+}
+
 /// A coordinate in each few dozens, by turns in one of the inputs and in `together` of them.
 std::vector<pairs> colliding(std::size_t ways, std::size_t together, std::size_t coordinates) {
     constexpr float values[] = {1e8F, -1e8F, 1, 3e-8F, 0.1F, -0.0F, 16777216, -7};
@@ -130,6 +145,16 @@ TEST_CASE("dense clusters, short and long ones, among what is sparse") {
         }
     }
     check_sum(inputs);
+}
+
+TEST_CASE("as many stretches are skipped as were asked for, however far apart their indices are") {
+    pairs far;
+    for (std::uint32_t i = 0; i < 20'000; ++i) {
+        far.indices.push_back(i * 200'000);
+        far.values.push_back(1);
+    }
+    check_skips<plain_runs<float, std::uint32_t>>(far);
+    check_skips<runs_for<float, std::uint32_t, addition>::type>(far);
 }
 
 TEST_CASE("the first and the last index there are, far from each other") {

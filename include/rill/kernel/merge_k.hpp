@@ -24,7 +24,8 @@
 
 namespace rill::inline RILL_ABI::kernel {
 
-/// Working memory of `merge_k`. It grows to what the longest inputs so far need, and once for each way to merge them.
+/// Working memory of `merge_k`. It grows to what the inputs so far have needed, by their lengths and by how long the
+/// stretches are where they are dense.
 struct merge_scratch {
     buffer indices;
     buffer values;

@@ -133,7 +133,8 @@ class merge_tree {
 
     /// Leaves as much as `times` stretches to the caller: a view of each input.
     void skip(std::size_t times, std::span<sparse_view<T, Index>> views) {
-        take_stretch(times * share_, [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
+        take_stretch(times * share_, std::numeric_limits<Index>::max(),
+                     [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
     }
 
   private:
@@ -148,7 +149,7 @@ class merge_tree {
 
     void cut(part& to) {
         entry* run = to.runs[0];
-        take_stretch(share_, [&](std::size_t k, Index base, sparse_view<T, Index> x) {
+        take_stretch(share_, runs_.widest(), [&](std::size_t k, Index base, sparse_view<T, Index> x) {
             to.base = base;
             to.counts[k] = x.count();
             runs_.load(x, base, k, run);
@@ -156,13 +157,12 @@ class merge_tree {
         });
     }
 
-    /// As wide as no input has more than `share` entries there: `take(k, base, entries)` for each input. Nothing is in
-    /// it when nothing is left.
+    /// Less than `extent` wide, and as wide as no input has more than `share` entries there: `take(k, base, entries)`
+    /// for each input. Nothing is in it when nothing is left.
     template <class Take>
-    void take_stretch(std::size_t share, Take&& take) {
+    void take_stretch(std::size_t share, Index extent, Take&& take) {
         bool any = false;
         const Index base = lowest_index(inputs_, cursors_, any);
-        Index extent = runs_.widest();
         for (std::size_t k = 0; k < inputs_.size(); ++k)
             if (inputs_[k].count() - cursors_[k] > share)
                 extent = std::min(extent, static_cast<Index>(inputs_[k].indices[cursors_[k] + share] - base));
