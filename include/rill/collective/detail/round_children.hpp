@@ -5,7 +5,6 @@
 #include <rill/core/types.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -40,8 +39,6 @@ class round_children {
     const std::vector<rank_t>& ranks() const { return ranks_; }
     auto begin() { return links_.begin(); }
     auto end() { return links_.end(); }
-    auto begin() const { return links_.begin(); }
-    auto end() const { return links_.end(); }
 
     link& of(rank_t rank) {
         return *std::find_if(links_.begin(), links_.end(), [&](const link& each) { return each.rank == rank; });

@@ -81,8 +81,8 @@ class elias_fano_decoder {
 
     /// From byte `at` of the upper part on, until enough are held; returns how far it has come.
     std::size_t place_many(std::size_t at) {
-        const byte_view upper = upper_;
-        std::size_t held = held_;  // a register: each place waits for it
+        const byte_view upper = upper_;  // copies: what is written could be a member, for all the compiler knows
+        std::size_t held = held_;
         for (; at < upper.size() && held < at_once; at += 8)
             held += join_.place(word_at(upper, at), static_cast<Word>(8 * at), places_ + held);
         held_ = held;
@@ -102,6 +102,7 @@ class elias_fano_decoder {
             low_ += block / 8 * layout_.width;
             done_ += block;
         }
+        if (joined == 0) return;
         std::memcpy(places_, places_ + joined, block * sizeof(Word));
         held_ -= joined;
     }

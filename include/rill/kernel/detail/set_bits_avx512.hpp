@@ -23,13 +23,13 @@ inline __m512i steps_avx512() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7,
 
 /// As `place_bits`.
 inline std::size_t place_bits_avx512(std::uint64_t word, std::uint32_t base, std::uint32_t* out) {
-    alignas(64) static constexpr auto bits = [] {
+    alignas(64) static constexpr auto numbers = [] {
         std::array<std::uint8_t, 64> each{};
         for (std::uint8_t i = 0; i < 64; ++i) each[i] = i;
         return each;
     }();
     const __m512i first = _mm512_set1_epi32(static_cast<int>(base));
-    const __m512i places = _mm512_maskz_compress_epi8(word, _mm512_load_si512(bits.data()));
+    const __m512i places = _mm512_maskz_compress_epi8(word, _mm512_load_si512(numbers.data()));
     const auto write = [first](__m128i sixteen, std::uint32_t* to) {
         _mm512_storeu_si512(to, _mm512_add_epi32(first, _mm512_cvtepu8_epi32(sixteen)));
     };
