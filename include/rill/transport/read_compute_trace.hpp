@@ -1,51 +1,80 @@
 #pragma once
 
 #include <rill/core/config.hpp>
-#include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/transport/compute_times.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace rill::inline RILL_ABI {
 
-/// Reads the times that ranks took to compute: a line for each rank, seconds in decimal separated by commas or blanks,
-/// `#` before a comment. Throws `std::runtime_error`, which names file and line, for anything else.
+namespace detail {
+
+/// Why `error` says that a number could not be read, or why `seconds` is no time; null for a time.
+inline const char* refusal_of_time(std::errc error, double seconds) {
+    if (error == std::errc::result_out_of_range) return "is beyond the numbers that can be read";
+    if (error != std::errc{}) return "is no number";
+    return std::isfinite(seconds) && seconds >= 0 ? nullptr : "is no time, which is finite and not negative";
+}
+
+/// Reads the times of one line that has no comment; `refuse(word, why)` throws.
+template <class Refuse>
+std::vector<duration> times_of(std::string_view line, Refuse&& refuse) {
+    constexpr std::string_view between = " ,\t\r";
+    std::vector<duration> row;
+    for (std::size_t at = line.find_first_not_of(between); at != std::string_view::npos;) {
+        const std::string_view word = line.substr(at, line.find_first_of(between, at) - at);
+        const char* const stop = word.data() + word.size();
+        double seconds = 0;
+        const auto [end, error] = std::from_chars(word.data(), stop, seconds);
+        const bool is_whole_word = error != std::errc{} || end == stop;
+        const char* why = refusal_of_time(is_whole_word ? error : std::errc::invalid_argument, seconds);
+        if (why != nullptr) refuse(word, why);
+        row.push_back(duration_of(seconds));
+        at = line.find_first_not_of(between, at + word.size());
+    }
+    return row;
+}
+
+/// `text` without characters that cannot be printed.
+inline std::string printable(std::string_view text) {
+    std::string shown(text);
+    std::replace_if(
+        shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+    return shown;
+}
+
+}  // namespace detail
+
+/// Reads the times that ranks took to compute: a line for each rank, seconds in decimal (`0.5`, `1e-3`) separated by
+/// commas or blanks, `#` before a comment. Throws `std::runtime_error`, which names file and line, for anything else.
 inline compute_trace read_compute_trace(const std::string& path) {
+    const auto fail = [&](const std::string& why) {
+        throw std::runtime_error(std::string("rill: ") + path + ": " + why);
+    };
     std::ifstream file(path);
-    if (!file) throw std::runtime_error("rill: " + path + ": cannot be read");
+    if (!file) fail("cannot be read");
     std::vector<std::vector<duration>> rows;
     std::string line;
     for (std::size_t number = 1; std::getline(file, line); ++number) {
-        line.resize(std::min(line.size(), line.find('#')));
-        for (char& c : line)
-            if (c == ',' || c == '\t' || c == '\r') c = ' ';
-        const auto refuse = [&](const std::string& why) {
-            throw std::runtime_error("rill: " + path + ": line " + std::to_string(number) + ": " + why);
+        const auto refuse = [&](std::string_view word, const char* why) {
+            fail(std::string("line ") + std::to_string(number) + ": '" + detail::printable(word) + "' " + why);
         };
-        std::vector<duration> row;
-        for (const char* at = line.c_str();;) {
-            while (*at == ' ') ++at;
-            if (*at == '\0') break;
-            char* end = nullptr;
-            const double seconds = std::strtod(at, &end);
-            if (end == at || (*end != ' ' && *end != '\0')) refuse("'" + std::string(at) + "' is no number");
-            if (!std::isfinite(seconds) || seconds < 0) refuse("a time must be finite and not negative");
-            row.push_back(detail::duration_of(seconds));
-            at = end;
-        }
+        std::vector<duration> row = detail::times_of(std::string_view(line).substr(0, line.find('#')), refuse);
         if (!row.empty()) rows.push_back(std::move(row));
     }
-    if (file.bad()) throw std::runtime_error("rill: " + path + ": cannot be read to its end");
-    if (rows.empty()) throw std::runtime_error("rill: " + path + ": holds no times");
+    if (file.bad()) fail("cannot be read to its end");
+    if (rows.empty()) fail("holds no times");
     return compute_trace(std::move(rows));
 }
 
