@@ -31,7 +31,7 @@ rill::duration computing(rill::rank_t rank, std::uint64_t number, double load) {
 
 void train(int stragglers) {
     const rill::train::dataset data = random_points();
-    const auto plan = rill::system::coded_reduce<double>({.width = 3, .depth = 2, .stragglers = stragglers}, points);
+    const auto plan = rill::systems::coded_reduce<double>({.width = 3, .depth = 2, .stragglers = stragglers}, points);
     std::printf("%d of 3 children may be missing, each worker has %zu of %zu points\n", stragglers,
                 plan.allocation.load_of(1), points);
 

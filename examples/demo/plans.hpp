@@ -35,8 +35,8 @@ inline auto dense_plan(const arguments& chosen, const images& data) {
 /// SparCML's quantised top-k SGD. An entry that waits in the residual is late already: the momentum must look back less
 /// far. The rate in the long run, peak / (1 - momentum), is that of the dense run.
 inline auto sparse_plan(const arguments& chosen, const images& data) {
-    return rill::system::sparcml({.density = chosen.density, .bits = chosen.bits}, rill::train::sgd{.momentum = 0.7},
-                                 rate(0.3, steps_of(chosen, data)));
+    return rill::systems::sparcml({.density = chosen.density, .bits = chosen.bits}, rill::train::sgd{.momentum = 0.7},
+                                  rate(0.3, steps_of(chosen, data)));
 }
 
 }  // namespace demo

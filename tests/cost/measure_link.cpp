@@ -20,8 +20,8 @@ namespace {
 using namespace rill;
 
 /// What each rank of a simulated network measures.
-std::vector<rill::link> measured(int ranks, const simulated::network& net, const cost::link_probe& probe = {}) {
-    std::vector<rill::link> all(static_cast<std::size_t>(ranks));
+std::vector<rill::network_link> measured(int ranks, const simulated::network& net, const cost::link_probe& probe = {}) {
+    std::vector<rill::network_link> all(static_cast<std::size_t>(ranks));
     simulated::run(ranks, net, [&](simulated::endpoint& self) {
         group workers{self, topology::ring{}};
         all[static_cast<std::size_t>(self.rank())] = cost::measure_link(workers, probe);
@@ -35,13 +35,13 @@ TEST_CASE("of a simulated network: exactly what it was given, on all ranks") {
     for (const std::uint64_t bandwidth : {std::uint64_t{0}, std::uint64_t{1'250'000'000}, std::uint64_t{125'000'000},
                                           std::uint64_t{37'500'000}, std::uint64_t{1'000'000}})
         for (const duration latency : {nanoseconds(0), nanoseconds(777), microseconds(50)}) {
-            const rill::link given{latency, bandwidth};
-            CHECK(measured(3, {.links = uniform_links{given}}) == std::vector<rill::link>(3, given));
+            const rill::network_link given{latency, bandwidth};
+            CHECK(measured(3, {.links = uniform_links{given}}) == std::vector<rill::network_link>(3, given));
         }
 }
 
 TEST_CASE("any bandwidth, as far as nanoseconds tell") {
-    const rill::link found = measured(2, {.latency = nanoseconds(10), .bandwidth = 123'456'789})[0];
+    const rill::network_link found = measured(2, {.latency = nanoseconds(10), .bandwidth = 123'456'789})[0];
     CHECK(found.latency == nanoseconds(10));
     CHECK(static_cast<double>(found.bandwidth) == doctest::Approx(123'456'789).epsilon(1e-7));
 }
@@ -66,18 +66,18 @@ TEST_CASE("links of one's choice: measured one by one, they make the network aga
 }
 
 TEST_CASE("real clocks: medians give a link, and all ranks have the same") {
-    std::vector<rill::link> all(4);
+    std::vector<rill::network_link> all(4);
     in_process::run(4, [&](in_process::endpoint& self) {
         group workers{self, topology::ring{}};
         all[static_cast<std::size_t>(self.rank())] =
             cost::measure_link(workers, {.from = 2, .to = 1, .largest_bytes = 1 << 16, .repetitions = 3});
     });
-    CHECK(all == std::vector<rill::link>(4, all[0]));
+    CHECK(all == std::vector<rill::network_link>(4, all[0]));
     CHECK(all[0].latency >= duration{});
 }
 
 TEST_CASE("one rank has no links; a rank outside the group is refused") {
-    CHECK(measured(1, {})[0] == rill::link{duration{}, 0});
+    CHECK(measured(1, {})[0] == rill::network_link{duration{}, 0});
     CHECK_THROWS_WITH(measured(2, {}, {.to = 2}), doctest::Contains("between two ranks of the group"));
 }
 

@@ -19,7 +19,7 @@ TEST_CASE("a measured link is the same on all ranks") {
     processes::run(processes::count(), [](auto& net) {
         if (net.size() == 1) return;
         rill::group workers{net, rill::topology::tree{}};
-        const rill::link found =
+        const rill::network_link found =
             rill::cost::measure_link(workers, {.largest_bytes = std::size_t{1} << 18, .repetitions = 3});
         CHECK(found.latency.ns >= 0);
         const std::array<std::int64_t, 2> mine{found.latency.ns, static_cast<std::int64_t>(found.bandwidth)};

@@ -34,7 +34,7 @@ train::dataset some_data(std::size_t rows, std::size_t columns) {
 }  // namespace
 
 TEST_CASE("coded_reduce: the tree, a code that is said why, and the loads") {
-    const auto plan = system::coded_reduce<float>({.width = 3, .depth = 2, .stragglers = 1}, 150);
+    const auto plan = systems::coded_reduce<float>({.width = 3, .depth = 2, .stragglers = 1}, 150);
     CHECK(plan.tree == topology::regular_tree{3, 2});
     CHECK(plan.code.workers() == 3);
     CHECK(plan.code.stragglers() == 1);
@@ -42,14 +42,14 @@ TEST_CASE("coded_reduce: the tree, a code that is said why, and the loads") {
     CHECK(plan.reason.find("load") != std::string::npos);
     for (rank_t rank = 1; rank < plan.tree.size(); ++rank) CHECK(plan.allocation.load_of(rank) == 40);  // 4/15
 
-    const auto one_master = system::gradient_coding<double>(6, 2, 60);
+    const auto one_master = systems::gradient_coding<double>(6, 2, 60);
     CHECK(one_master.tree == topology::regular_tree{6, 1});
     CHECK(one_master.allocation.load_of(1) == 30);
 }
 
 TEST_CASE("coded_reduce: descends as one rank does with all the data, whoever sleeps") {
     const auto data = some_data(150, 6);
-    const auto plan = system::coded_reduce<double>({.width = 3, .depth = 2, .stragglers = 1}, data.rows);
+    const auto plan = systems::coded_reduce<double>({.width = 3, .depth = 2, .stragglers = 1}, data.rows);
     constexpr double rate = 0.5;
     constexpr std::uint64_t steps_to_go = 15;
 
@@ -105,9 +105,9 @@ TEST_CASE("master_worker: aliases for their compositions") {
             }
             return in;
         };
-        auto all = system::uncoded_master_worker(workers);
+        auto all = systems::uncoded_master_worker(workers);
         static_assert(std::is_same_v<decltype(all), rounds<decltype(workers), topology::star, straggler::wait_all>>);
-        auto fastest = system::sgd_ignoring_slowest(workers, 1);
+        auto fastest = systems::sgd_ignoring_slowest(workers, 1);
         const int of_all = contributors(all), of_fastest = contributors(fastest);
         if (end.rank() == 0) {
             CHECK(of_all == 5);

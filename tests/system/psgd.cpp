@@ -8,7 +8,7 @@
 using namespace rill;
 
 TEST_CASE("psgd: an alias for its composition, with the chosen options") {
-    const auto plan = system::psgd(train::sgd{.momentum = 0.5}, train::constant_rate{0.1});
+    const auto plan = systems::psgd(train::sgd{.momentum = 0.5}, train::constant_rate{0.1});
     static_assert(train::Strategy<std::remove_cv_t<decltype(plan)>>);
     CHECK(plan == train::bsp{topology::ring{}, train::sgd{.momentum = 0.5}, train::constant_rate{0.1}});
 }

@@ -8,8 +8,8 @@
 using namespace rill;
 
 TEST_CASE("sparcml: an alias for its composition, with the chosen options") {
-    const auto plan = system::sparcml({.density = 0.02, .bits = 8}, train::sgd{.momentum = 0.5},
-                                      train::constant_rate{0.1}, train::clip_norm{.most = 3});
+    const auto plan = systems::sparcml({.density = 0.02, .bits = 8}, train::sgd{.momentum = 0.5},
+                                       train::constant_rate{0.1}, train::clip_norm{.most = 3});
     static_assert(train::Strategy<std::remove_cv_t<decltype(plan)>>);
     CHECK(plan.codec.compressor.sparsifier.density == 0.02);
     CHECK(plan.codec.compressor.copy_values.bits == 8);

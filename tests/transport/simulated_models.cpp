@@ -57,7 +57,7 @@ TEST_CASE("links by function: fast inside a group, slow between") {
 }
 
 TEST_CASE("links from a matrix, each direction its own") {
-    std::vector<rill::link> rows(4);
+    std::vector<rill::network_link> rows(4);
     rows[0 * 2 + 1] = {.latency = nanoseconds(7), .bandwidth = 0};
     rows[1 * 2 + 0] = {.latency = nanoseconds(90), .bandwidth = 1'000'000'000};
     const rill::matrix_links links(2, rows);
@@ -75,7 +75,7 @@ TEST_CASE("a model is asked once for each link that is used") {
     int asked = 0;
     const auto model = [&](rill::rank_t, rill::rank_t) {
         ++asked;
-        return rill::link{.latency = nanoseconds(1), .bandwidth = 0};
+        return rill::network_link{.latency = nanoseconds(1), .bandwidth = 0};
     };
     sim::run(3, {.links = model}, [](sim::endpoint& net) {
         for (int i = 0; i < 5; ++i)

@@ -51,7 +51,7 @@ class ping_pong {
     std::size_t largest() const { return zeros_.size(); }
 
     /// What it sends is read until the operation ends.
-    link run(exchange<Net>& call) {
+    network_link run(exchange<Net>& call) {
         call_ = &call;
         const rank_t self = call.net().rank();
         if (self == probe_.from) {
@@ -78,12 +78,12 @@ class ping_pong {
         visit(zeros_.size());
     }
 
-    void write(const link& found) {
+    void write(const network_link& found) {
         std::memcpy(figures_.data(), &found.latency.ns, 8);
         std::memcpy(figures_.data() + 2, &found.bandwidth, 8);
     }
-    link read() const {
-        link found;
+    network_link read() const {
+        network_link found;
         std::memcpy(&found.latency.ns, figures_.data(), 8);
         std::memcpy(&found.bandwidth, figures_.data() + 2, 8);
         return found;
@@ -107,7 +107,7 @@ class ping_pong {
     }
     static void ignore(std::span<const std::int32_t>) {}
 
-    link measure() {
+    network_link measure() {
         std::vector<round_trip> trips;
         for_each_size([&](std::size_t count) {
             const std::span<const std::int32_t> values = std::span<const std::int32_t>(zeros_).first(count);
@@ -152,7 +152,7 @@ class ping_pong {
 /// Takes some 2.7 (repetitions + 1) largest_bytes / bandwidth. Half a round trip counts as one way. `largest_bytes` is
 /// at least 1024. A group of one rank has no links: both figures are 0. Errors: as of `barrier`.
 template <class Group>
-link measure_link(Group& group, link_probe probe = {}) {
+network_link measure_link(Group& group, link_probe probe = {}) {
     if (probe.to == no_rank) probe.to = group.size() - 1;
     if (group.size() == 1) return {.latency = {}, .bandwidth = 0};
     const auto is_rank = [&](rank_t rank) { return 0 <= rank && rank < group.size(); };
@@ -161,7 +161,7 @@ link measure_link(Group& group, link_probe probe = {}) {
     RILL_EXPECTS(probe.repetitions >= 1 && probe.largest_bytes >= 1024,
                  "cost::measure_link: needs a repetition, and messages of 1024 bytes");
     detail::ping_pong<typename Group::transport_type> probing(probe);
-    link found;
+    network_link found;
     group.run({.kind = operation::broadcast,
                .element = element_type::int32,
                .dimension = probing.largest(),

@@ -22,7 +22,7 @@ namespace rill::inline RILL_ABI::cost {
 /// Links and cards: `simulated::network` is one.
 template <class N>
 concept NetworkModel = requires(const N& network, rank_t rank) {
-    { network.link_of(rank, rank) } -> std::convertible_to<link>;
+    { network.link_of(rank, rank) } -> std::convertible_to<network_link>;
     { network.card_of(rank) } -> std::convertible_to<network_card>;
 };
 
@@ -31,7 +31,7 @@ template <LinkModel Links>
 struct links_without_cards {
     const Links& links;
 
-    link link_of(rank_t source, rank_t receiver) const { return links(source, receiver); }
+    network_link link_of(rank_t source, rank_t receiver) const { return links(source, receiver); }
     network_card card_of(rank_t) const { return {}; }
 };
 }  // namespace detail

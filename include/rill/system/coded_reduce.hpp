@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace rill::inline RILL_ABI::system {
+namespace rill::inline RILL_ABI::systems {
 
 /// The (width, depth)-regular tree of workers and how many children a parent does without.
 struct coded_reduce_options {
@@ -46,4 +46,4 @@ coded_reduce_plan gradient_coding(int workers, int stragglers, std::size_t point
     return coded_reduce<T>({.width = workers, .depth = 1, .stragglers = stragglers}, points);
 }
 
-}  // namespace rill::inline RILL_ABI::system
+}  // namespace rill::inline RILL_ABI::systems

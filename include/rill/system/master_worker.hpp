@@ -5,7 +5,7 @@
 #include <rill/straggler/wait_all.hpp>
 #include <rill/topology/star.hpp>
 
-namespace rill::inline RILL_ABI::system {
+namespace rill::inline RILL_ABI::systems {
 
 /// A master that waits for every worker: the uncoded baseline of gradient coding.
 template <class Group>
@@ -27,4 +27,4 @@ fastest_workers<Group> sgd_ignoring_slowest(Group& workers, int ignored) {
     return fastest_workers<Group>(workers, {}, {.count = workers.size() - 1 - ignored});
 }
 
-}  // namespace rill::inline RILL_ABI::system
+}  // namespace rill::inline RILL_ABI::systems

@@ -8,7 +8,7 @@
 #include <rill/topology/split_allgather.hpp>
 #include <rill/train/compressed_bsp.hpp>
 
-namespace rill::inline RILL_ABI::system {
+namespace rill::inline RILL_ABI::systems {
 
 /// What a rank of SparCML sends: its largest entries as they are; folded parts with quantised values.
 using sparcml_codec =
@@ -32,4 +32,4 @@ constexpr sparcml_strategy<Optimizer, Rate, Clip> sparcml(const sparcml_options&
     return {{}, {{{.density = chosen.density}, {}, {}, {.bits = chosen.bits}}}, optimizer, rate, clip};
 }
 
-}  // namespace rill::inline RILL_ABI::system
+}  // namespace rill::inline RILL_ABI::systems

@@ -110,7 +110,7 @@ inline simulated::network network_of(const protocol_case& of, const protocol_lim
     const auto below = [&](std::int64_t bound) {
         return static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(bound)));
     };
-    const auto any_link = [&]() -> link {
+    const auto any_link = [&]() -> network_link {
         return {.latency = nanoseconds(below(limits.patience.ns / 10'000)),
                 .bandwidth = below(2) == 0 ? 0 : static_cast<std::uint64_t>(1'000'000 + below(1'000'000'000))};
     };

@@ -74,10 +74,13 @@ constexpr rank_t largest(rank_set_view set) {
 }
 
 /// Many sets of ranks of a group of `size`, all empty at first.
-class rank_sets {
+///
+/// A template, for `Words` need not be usable in constant expressions: std::vector is not in libstdc++'s debug mode.
+template <class Words>
+class basic_rank_sets {
   public:
-    constexpr rank_sets() = default;
-    constexpr rank_sets(std::size_t count, int size)
+    constexpr basic_rank_sets() = default;
+    constexpr basic_rank_sets(std::size_t count, int size)
         : words_(static_cast<std::size_t>(size + 63) / 64), bits_(count * words_, std::uint64_t{0}) {}
 
     constexpr rank_set operator[](std::size_t i) { return rank_set(bits_).subspan(i * words_, words_); }
@@ -91,7 +94,8 @@ class rank_sets {
 
   private:
     std::size_t words_ = 1;
-    std::vector<std::uint64_t> bits_{};
+    Words bits_{};
 };
+using rank_sets = basic_rank_sets<std::vector<std::uint64_t>>;
 
 }  // namespace rill::inline RILL_ABI::topology

@@ -114,7 +114,7 @@ class evaluation {
         for (int i = 0; i < sends; ++i) {
             const transfer to = mine.send(round, i);
             const std::uint64_t bytes = messages_.bytes(rank, to.parts, mine.kind(round));
-            const link way = network_.link_of(rank, to.peer);
+            const network_link way = network_.link_of(rank, to.peer);
             time_point start = std::max(self.now, can_send_at);
             if (const use& before = used(to.peer); before.turn == turn_) start = std::max(start, before.free_at);
             const duration on_link = transfer_time(bytes, way.bandwidth);

@@ -28,7 +28,7 @@ inline std::uint64_t roundest_between(double least, double most) {
 
 /// The link of a latency that gives all times to the nanosecond, if there is one. A time tells a bandwidth only up to
 /// its resolution: the roundest that all of them allow.
-inline std::optional<link> exact_link(std::span<const round_trip> trips, duration latency) {
+inline std::optional<network_link> exact_link(std::span<const round_trip> trips, duration latency) {
     if (latency < duration{}) return std::nullopt;
     double least = 0, most = 1e18;
     for (const round_trip& each : trips) {
@@ -38,17 +38,17 @@ inline std::optional<link> exact_link(std::span<const round_trip> trips, duratio
         least = std::max(least, ideal / on_link);
         if (on_link > 1) most = std::min(most, ideal / (on_link - 1));
     }
-    const link found{latency, roundest_between(least, most)};
+    const network_link found{latency, roundest_between(least, most)};
     for (const round_trip& each : trips)
         if (each.time != (latency + transfer_time(each.bytes, found.bandwidth)) * 2) return std::nullopt;
     return found;
 }
 
 /// The same of any latency: as between simulated ranks. `trips` ascend in bytes.
-inline std::optional<link> exact_link(std::span<const round_trip> trips) {
+inline std::optional<network_link> exact_link(std::span<const round_trip> trips) {
     const round_trip &small = trips.front(), &large = trips.back();
     if (large.time == small.time) {
-        const link found{small.time / 2, 0};
+        const network_link found{small.time / 2, 0};
         for (const round_trip& each : trips)
             if (each.time != found.latency * 2) return std::nullopt;
         return found;
@@ -61,7 +61,7 @@ inline std::optional<link> exact_link(std::span<const round_trip> trips) {
 }
 
 /// Least squares of the relative errors, so that short messages count as much as long ones.
-inline link nearest_link(std::span<const round_trip> trips) {
+inline network_link nearest_link(std::span<const round_trip> trips) {
     double ones = 0, sizes = 0, squares = 0, times = 0, products = 0;
     for (const round_trip& each : trips) {
         const auto n = static_cast<double>(each.bytes);
@@ -80,7 +80,7 @@ inline link nearest_link(std::span<const round_trip> trips) {
             .bandwidth = per_byte > 1e-9 ? static_cast<std::uint64_t>(std::llround(1e9 / per_byte)) : 0};
 }
 
-inline link fit_link(std::span<const round_trip> trips) {
+inline network_link fit_link(std::span<const round_trip> trips) {
     const auto exact = exact_link(trips);
     return exact ? *exact : nearest_link(trips);
 }

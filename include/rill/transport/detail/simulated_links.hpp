@@ -97,7 +97,7 @@ class link_table {
         friend bool operator==(const ends&, const ends&) = default;
     };
     struct used_link {
-        link properties{};
+        network_link properties{};
         time_point free_at{};
         time_point last_head{};
         time_point last_tail{};

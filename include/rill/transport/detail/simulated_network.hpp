@@ -22,7 +22,7 @@ struct network {
     duration latency = microseconds(10);
     std::uint64_t bandwidth = 1'250'000'000;  ///< bytes per second of each directed link; 0: without limit
     /// Says otherwise for each link; any `LinkModel`. Then `latency` and `bandwidth` are not looked at.
-    any_model<link(rank_t source, rank_t receiver)> links{};
+    any_model<network_link(rank_t source, rank_t receiver)> links{};
     /// What the ranks' cards limit besides; any `CardModel`. Without it: nothing.
     any_model<network_card(rank_t)> cards{};
     /// How long `compute` takes; any `ComputeModel`. Without it: no time.
@@ -39,8 +39,8 @@ struct network {
 
     friend bool operator==(const network&, const network&) = default;
 
-    link link_of(rank_t source, rank_t receiver) const {
-        return links ? links(source, receiver) : link{latency, bandwidth};
+    network_link link_of(rank_t source, rank_t receiver) const {
+        return links ? links(source, receiver) : network_link{latency, bandwidth};
     }
     network_card card_of(rank_t rank) const { return cards ? cards(rank) : network_card{}; }
 
