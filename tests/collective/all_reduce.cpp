@@ -8,8 +8,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -148,5 +150,25 @@ TEST_CASE("a rank of weight zero contributes nothing, and the mean knows it") {
               if (receipt.contributors != workers.size() - 1) fail("the receipt counted a silent rank");
               if (receipt.weight != workers.size() - 1) fail("the weight counts a silent rank");
               if (receipt.age != 3) fail("the oldest contribution is 3 steps old");
+          }) == "");
+}
+
+TEST_CASE("all_reduce: max and min beside a NaN and signed zeros are the same on every topology") {
+    CHECK(on_every_group([](auto& workers, auto fail) {
+              const float nan = std::numeric_limits<float>::quiet_NaN();
+              const auto rank = workers.rank();
+              // A NaN of rank 1; zeros whose sign is minus on all ranks but the last.
+              std::vector<float> x(200, rank == 1 ? nan : static_cast<float>(rank));
+              for (std::size_t i = 100; i < 200; ++i) x[i] = rank + 1 < workers.size() ? -0.0F : 0.0F;
+              const auto check = [&](const auto& fold, bool is_minus) {
+                  std::vector<float> y(x.size());
+                  rill::all_reduce(workers, x, y, fold);
+                  for (std::size_t i = 0; i < 100; ++i)
+                      if (std::isnan(y[i]) != (workers.size() > 1)) return fail("NaN");
+                  for (std::size_t i = 100; i < 200; ++i)
+                      if (std::signbit(y[i]) != is_minus) return fail("signed zeros");
+              };
+              check(rill::aggregate::max{}, false);
+              check(rill::aggregate::min{}, workers.size() > 1);
           }) == "");
 }

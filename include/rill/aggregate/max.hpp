@@ -1,13 +1,17 @@
 #pragma once
 
+#include <rill/aggregate/detail/larger.hpp>
 #include <rill/concept/aggregator.hpp>
 
+#include <concepts>
 #include <limits>
 #include <span>
 
 namespace rill::inline RILL_ABI::aggregate {
 
-/// The largest contribution. Of equal ones (+0 and −0) the lower rank's; a NaN never replaces what is there.
+/// The largest contribution, by `maximum` of IEEE 754-2019: −0 < +0, and where a rank contributes a NaN the result is a
+/// NaN. A largest gradient norm is asked for to find out whether all is well: a rank whose gradient has become NaN must
+/// not be hidden by the others, as `maximumNumber` would hide it. Same bits in any order of ranks.
 struct max {
     static constexpr const char* name = "max";
     static constexpr bool is_commutative = true;
@@ -22,7 +26,10 @@ struct max {
     }
     template <class T>
     static constexpr T fold(T a, T b) noexcept {
-        return a < b ? b : a;
+        if constexpr (std::floating_point<T>)
+            return detail::larger(a, b);
+        else
+            return a < b ? b : a;
     }
     template <class T>
     static constexpr void finish(std::span<T>, double) noexcept {}

@@ -1,13 +1,16 @@
 #pragma once
 
+#include <rill/aggregate/detail/larger.hpp>
 #include <rill/concept/aggregator.hpp>
 
+#include <concepts>
 #include <limits>
 #include <span>
 
 namespace rill::inline RILL_ABI::aggregate {
 
-/// The smallest contribution; ties and NaN as in `max`.
+/// The smallest contribution, by `minimum` of IEEE 754-2019: −0 < +0, and where a rank contributes a NaN the result is
+/// a NaN, as in `max`. Same bits in any order of ranks.
 struct min {
     static constexpr const char* name = "min";
     static constexpr bool is_commutative = true;
@@ -22,7 +25,10 @@ struct min {
     }
     template <class T>
     static constexpr T fold(T a, T b) noexcept {
-        return b < a ? b : a;
+        if constexpr (std::floating_point<T>)
+            return -detail::larger(-a, -b);
+        else
+            return b < a ? b : a;
     }
     template <class T>
     static constexpr void finish(std::span<T>, double) noexcept {}

@@ -36,10 +36,11 @@ void fold_part(std::span<const std::span<const T>> inputs, segment part, std::sp
         for (std::size_t k = 1; k < inputs.size(); ++k) fold_into(acc, inputs[k].data() + i, fold);
         std::copy_n(acc, fold_block, out.data() + i);
     }
-    for (; i < part.end; ++i) {
-        T value = inputs[0][i];
-        for (std::size_t k = 1; k < inputs.size(); ++k) value = fold(value, inputs[k][i]);
-        out[i] = value;
+    const std::size_t rest = std::min(part.end - i, fold_block);  // g++ 12 warns of an index without a bound
+    for (std::size_t j = 0; j < rest; ++j) {
+        T value = inputs[0].data()[i + j];
+        for (std::size_t k = 1; k < inputs.size(); ++k) value = fold(value, inputs[k].data()[i + j]);
+        out.data()[i + j] = value;
     }
 }
 

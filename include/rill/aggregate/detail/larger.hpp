@@ -1,0 +1,27 @@
+// The fold of max, and by its negative that of min.
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <bit>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// IEEE 754-2019 `maximum`: +0 is larger than −0, a NaN larger than everything. Of two NaN it has the bits of both,
+/// so that also the bits of a result depend on no order.
+///
+/// Without a branch, and of nothing but comparisons that vector units have: among ordered values the two selections
+/// differ only where one is +0 and the other −0.
+template <std::floating_point T>
+constexpr T larger(T a, T b) noexcept {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    using word = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    const auto bits = [](T x) { return std::bit_cast<word>(x); };
+    const word ordered = bits(a < b ? b : a) & bits(b < a ? a : b);
+    return std::bit_cast<T>(ordered | bits(a == a ? T{0} : a) | bits(b == b ? T{0} : b));
+}
+
+}  // namespace rill::inline RILL_ABI::detail
