@@ -261,3 +261,21 @@ TEST_CASE("eigen: the state and the contributions of rounds") {
         return is_right;
     }));
 }
+
+TEST_CASE("eigen: blocks that share elements are refused, blocks that only interleave are not") {
+    using rill::detail::have_apart;
+    constexpr auto in_place = rill::detail::sharing::same_coordinates;
+    Eigen::MatrixXf m = Eigen::MatrixXf::Ones(6, 6);
+    CHECK(have_apart(m.row(0), m.row(1), in_place));
+    CHECK(have_apart(m.topRows(3), m.bottomRows(3), in_place));
+    CHECK(have_apart(m.topRows(3), m.topRows(3), in_place));
+    CHECK(have_apart(m, m, in_place));
+    CHECK(have_apart(m + m, m, in_place));
+    CHECK(!have_apart(m.topRows(3), m.middleRows(1, 3), in_place));
+    CHECK(!have_apart(m.leftCols(3), m.middleCols(1, 3), in_place));
+    CHECK(!have_apart(m.topRows(3), m.topRows(3), rill::detail::sharing::none));
+    support::on_watched_ranks(2, [&](support::watched& net) {
+        rill::group workers{net, rill::topology::split_allgather{}};
+        CHECK_THROWS_AS(rill::all_reduce(workers, m.leftCols(3), m.middleCols(1, 3)), rill::contract_violation);
+    });
+}

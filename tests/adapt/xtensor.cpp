@@ -194,3 +194,18 @@ TEST_CASE("xtensor: what lies in one piece is sent from where it lies") {
     });
     CHECK((good[0] && good[1] && good[2]));
 }
+
+TEST_CASE("xtensor: views that share elements are refused, views that only interleave are not") {
+    using rill::detail::have_apart;
+    constexpr auto in_place = rill::detail::sharing::same_coordinates;
+    xt::xtensor<float, 2> m = xt::ones<float>({6, 6});
+    const auto columns = [&](int from, int to) { return xt::view(m, xt::all(), xt::range(from, to)); };
+    CHECK(have_apart(xt::view(m, xt::all(), 0), xt::view(m, xt::all(), 1), in_place));
+    CHECK(have_apart(columns(0, 3), columns(3, 6), in_place));
+    CHECK(have_apart(columns(0, 3), columns(0, 3), in_place));
+    CHECK(!have_apart(columns(0, 3), columns(2, 5), in_place));
+    xt::xtensor<float, 3> cube = xt::ones<float>({4, 4, 4});
+    const auto part = [&](int from) { return xt::view(cube, xt::range(from, from + 2), xt::all(), xt::range(0, 2)); };
+    CHECK(have_apart(part(0), part(2), in_place));
+    CHECK(!have_apart(part(0), part(1), in_place));
+}

@@ -61,6 +61,18 @@ struct tensor_traits<X> {
     {
         return x.innerStride() == 1 && (x.outerSize() <= 1 || x.outerStride() == x.innerSize());
     }
+    static memory_layout layout_in_memory(const X& x)
+        requires has_memory
+    {
+        constexpr std::ptrdiff_t bytes = sizeof(element_type);
+        if (is_contiguous(x)) return memory_layout::of(view(x));
+        return {x.data(),
+                bytes,
+                x.innerStride() * bytes,
+                static_cast<std::size_t>(x.innerSize()),
+                x.outerStride() * bytes,
+                static_cast<std::size_t>(x.outerSize())};
+    }
     static std::span<const element_type> view(const X& x)
         requires has_memory
     {

@@ -57,6 +57,24 @@ bool xtensor_is_contiguous(const X& x) {
     return true;
 }
 
+/// Exact for one index or two; with more, everything from the lowest to the highest address.
+template <class X>
+memory_layout xtensor_layout(const X& x) {
+    constexpr std::ptrdiff_t bytes = sizeof(typename X::value_type);
+    const auto* first = x.data() + static_cast<std::ptrdiff_t>(x.data_offset());
+    if (x.size() == 0 || xtensor_is_contiguous(x)) return memory_layout::of(std::span(first, x.size()));
+    const auto step = [&](std::size_t axis) { return static_cast<std::ptrdiff_t>(x.strides()[axis]) * bytes; };
+    const auto extent = [&](std::size_t axis) { return static_cast<std::size_t>(x.shape()[axis]); };
+    if (x.dimension() == 1) return {first, bytes, step(0), extent(0)};
+    if (x.dimension() == 2) return {first, bytes, step(1), extent(1), step(0), extent(0)};
+    std::ptrdiff_t below = 0, above = 0;
+    for (std::size_t axis = 0; axis < x.dimension(); ++axis) {
+        const std::ptrdiff_t reach = step(axis) / bytes * (static_cast<std::ptrdiff_t>(extent(axis)) - 1);
+        (reach < 0 ? below : above) += reach;
+    }
+    return {first + below, bytes, bytes, static_cast<std::size_t>(above - below) + 1};
+}
+
 }  // namespace detail
 
 /// Xtensor's containers, adaptors, views and expressions as tensors.
@@ -81,6 +99,11 @@ struct tensor_traits<X> {
         requires detail::XtensorWithMemory<X>
     {
         return detail::xtensor_is_contiguous(x);
+    }
+    static memory_layout layout_in_memory(const X& x)
+        requires detail::XtensorWithMemory<X>
+    {
+        return detail::xtensor_layout(x);
     }
     /// Of elements that are `const` if `x.data()` says so.
     template <class Y>

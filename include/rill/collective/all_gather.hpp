@@ -67,6 +67,7 @@ auto all_gather_call(const Group& group, In&& in, Out&& out) {
     if constexpr (require_operation<In, Out, aggregate::sum, typename Group::topology_type>()) {
         RILL_EXPECTS(size_of(in) == part_of(group, size_of(out)).size(),
                      "all_gather: the input must have the size of this rank's part");
+        require_in_place_or_apart(in, out, part_of(group, size_of(out)).begin);
         return [input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
             return all_gather_dense(lane, input.get(), output.get());
         };

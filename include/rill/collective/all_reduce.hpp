@@ -150,6 +150,7 @@ auto all_reduce_call(const Group&, In&& in, Out&& out, const Fold& fold = {}, co
         require_weight(own);
         RILL_EXPECTS(size_of(in) == size_of(out) || own.weight == 0,
                      "all_reduce: input and output must be of one size");
+        if (own.weight != 0) require_in_place_or_apart(in, out);
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
             return all_reduce_dense(lane, input.get(), output.get(), fold, own);
         };
@@ -185,6 +186,7 @@ auto all_reduce_call(const Group& group, In&& in, Out&& out, Codec& codec, const
         require_weight(own);
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
+        require_in_place_or_apart(in, out);
         auto loan = group.lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         return [=, input = held<In>(in), output = held<Out>(out), &codec,
                 loan = std::move(loan)](typename Group::lane_type& lane) {

@@ -6,6 +6,7 @@
 
 #include <rill/collective/chunks.hpp>
 #include <rill/collective/dense_state.hpp>
+#include <rill/collective/detail/overlap.hpp>
 #include <rill/collective/executor.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/head.hpp>
@@ -48,6 +49,15 @@ staging<T>& stage_of(Lane& lane) {
 template <class Group>
 segment part_of(const Group& group, std::size_t count) {
     return split(count, static_cast<std::size_t>(group.size()), static_cast<std::size_t>(group.rank()));
+}
+
+/// One message for all collectives that may run in place.
+template <class In, class Out>
+void require_in_place_or_apart([[maybe_unused]] const In& in, [[maybe_unused]] const Out& out,
+                               [[maybe_unused]] std::size_t first = 0) {
+    RILL_EXPECTS(
+        have_apart(in, out, sharing::same_coordinates, first),
+        "input and output overlap in part: pass the same memory for both, or memory that has nothing in common");
 }
 
 inline void require_weight(const contribution& own) {

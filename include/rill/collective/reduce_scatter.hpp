@@ -58,6 +58,7 @@ auto reduce_scatter_call(const Group& group, In&& in, Out&& out, const Fold& fol
     if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
         RILL_EXPECTS(size_of(out) == part_of(group, size_of(in)).size(),
                      "reduce_scatter: the output must have the size of this rank's part");
+        RILL_EXPECTS(have_apart(in, out, sharing::none), "reduce_scatter: input and output have memory in common");
         return [=, input = held<In>(in), output = held<Out>(out)](typename Group::lane_type& lane) {
             return reduce_scatter_dense(lane, input.get(), output.get(), fold);
         };

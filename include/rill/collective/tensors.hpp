@@ -84,6 +84,11 @@ struct tensor_sequence {
         return sum;
     }
 
+    template <class S, class Visit>
+    static void for_each_part(const S& all, Visit&& visit) {
+        for_each_tensor(all, visit);
+    }
+
     /// Whether each begins where the one before ends; empty ones may lie anywhere.
     template <class S>
         requires(Types<S>::template viewable_as<std::span<const T>>)

@@ -15,6 +15,24 @@ namespace rill::inline RILL_ABI {
 /// either.
 enum class coordinate_order : unsigned char { any, row_major, column_major };
 
+/// Where elements lie in memory: `runs` runs of `length` elements. Distances are in bytes.
+struct memory_layout {
+    const void* first = nullptr;
+    std::ptrdiff_t element_bytes = 1;
+    std::ptrdiff_t step = 1;  ///< from an element of a run to the next
+    std::size_t length = 0;
+    std::ptrdiff_t stride = 0;  ///< from a run to the next
+    std::size_t runs = 1;
+
+    template <class T>
+    static memory_layout of(std::span<T> elements) {
+        return {elements.data(), sizeof(T), sizeof(T), elements.size()};
+    }
+    bool is_contiguous() const { return runs == 1 && (step == element_bytes || length <= 1); }
+
+    friend bool operator==(const memory_layout&, const memory_layout&) = default;
+};
+
 namespace detail {
 
 template <class X>
@@ -45,6 +63,10 @@ struct contiguous_range {
 /// - `read(x, span)` copies the elements out (or evaluates an expression), `write(span, x)` copies them in. They are
 ///   used where there is no view: that costs a pass and N elements of a group's memory. Without `write`, and a view of
 ///   elements that are not `const`, it is an input only.
+/// - `layout_in_memory(x)`: a `memory_layout`, where `view` cannot always be called but the elements lie in memory all
+/// the
+///   same: so that a collective finds out that its input and its output overlap. What gives neither is taken for an
+///   expression, which has no memory.
 /// - `is_view` (absent: false): a copy refers to the same elements, which outlive it. Of such a type a temporary may be
 ///   given to an operation in the background. (Where a type has no `view` at all, one may be an input all the same: the
 ///   start reads it.)

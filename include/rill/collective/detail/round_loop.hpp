@@ -98,12 +98,13 @@ class round_loop {
     }
 
     template <class In, class Out>
-    void check([[maybe_unused]] const In& input, [[maybe_unused]] const Out& output, const contribution& own) const {
+    void check(const In& input, const Out& output, const contribution& own) const {
         require_weight(own);
         RILL_EXPECTS(number() != 0 && !links_.has_ended(), "rounds: reduce belongs to a round that next has begun");
         RILL_EXPECTS(number() != contributed_to_, "rounds: reduce is called once in each round");
         RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
                      "rounds: at the root input and output must be of one size");
+        if (is_root() && own.weight != 0) require_in_place_or_apart(input, output);
     }
 
     /// Returns the bound of the rounding errors below.
