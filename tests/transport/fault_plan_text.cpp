@@ -105,6 +105,42 @@ TEST_CASE("what is no plan is refused, with the place and what was expected ther
     CHECK(has(refusal_of("cut on 0>-2"), "column 10: expected a rank, or *, not '-2'"));
     CHECK(has(refusal_of("kill"), "column 5: expected 'rank' and a number, but it ends"));
     CHECK(has(refusal_of("kill rank *"), "expected 'rank' and a number"));
+    CHECK(has(refusal_of("kill rank 1 rank 2"),
+              "column 13: expected each of 'on', 'rank', 'at' and 'after' once, not 'rank 2'"));
+    CHECK(has(refusal_of("kill rank 1 at 1s after 2 at 2s"), "column 27: expected each of"));
+    CHECK(has(refusal_of("cut on 0>1 after 1 after 1"), "column 20: expected each of"));
+    CHECK(has(refusal_of("lose 0.1 on 0>1 on 1>0"), "column 17: expected each of"));
+    CHECK(has(refusal_of("seed 1; lose 0.1; seed 2"), "column 24: expected one 'seed'"));
+    CHECK(has(refusal_of("kill on 0>1"), "column 6: expected 'rank' and a number, not 'on 0>1'"));
+    CHECK(has(refusal_of("slow 2 on 0>1"), "column 8: expected 'rank' and a number, not 'on 0>1'"));
+    CHECK(has(refusal_of("cut rank 1"), "column 5: expected 'on' and two ranks, not 'rank 1'"));
+    for (const char* text : {"lose0.25",
+                             "lose -0",
+                             "lose +0.1",
+                             "lose 0x1",
+                             "lose inf",
+                             "lose nan",
+                             "kill rank -0",
+                             "kill rank1",
+                             "kill rank +1",
+                             "kill rank 0x1",
+                             "kill rank 1x",
+                             "kill rank 2147483648",
+                             "cut on 0>1 at -0s",
+                             "cut on 0>1 at5s",
+                             "cut on 0>1 at 5s5",
+                             "cut on 0>1 at 5 5s",
+                             "cut on 0>1 after -0",
+                             "seed7",
+                             "seed +7",
+                             "seed 7 8",
+                             "slow 1e999 rank 1",
+                             "slow inf"}) {
+        INFO(text);
+        CHECK(has(refusal_of(text), "rill: fault plan, line 1, column "));
+    }
+    CHECK(has(refusal_of(std::string("kill rank 1\0; kill rank 2", 26)), "column 12: expected 'on', 'rank', 'up to'"));
+    CHECK(has(refusal_of(std::string("kill rank 1 \0\n", 15)), "not '?'"));
     CHECK(has(refusal_of("kill rank 2 soon"),
               "column 13: expected 'on', 'rank', 'up to', 'at', 'after', or ';' before the next fault, not 'soon'"));
 }

@@ -49,11 +49,14 @@ inline std::string to_string(const fault_plan& plan) {
 inline fault_plan parse_fault_plan(std::string_view text) {
     fault_plan plan;
     detail::fault_reader reader(text);
-    while (reader.begins_another()) {
-        if (reader.takes("seed"))
+    for (bool has_seed = false; reader.begins_another();) {
+        if (reader.takes("seed")) {
+            if (has_seed) reader.refuse("one 'seed'");
             plan.seed = reader.number();
-        else
+            has_seed = true;
+        } else {
             plan.faults.push_back(reader.one());
+        }
         reader.end();
     }
     return plan;

@@ -3,8 +3,8 @@
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
 #include <rill/transport/compute_times.hpp>
+#include <rill/transport/detail/printable.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -44,14 +44,6 @@ std::vector<duration> times_of(std::string_view line, Refuse&& refuse) {
         at = line.find_first_not_of(between, at + word.size());
     }
     return row;
-}
-
-/// `text` without characters that cannot be printed.
-inline std::string printable(std::string_view text) {
-    std::string shown(text);
-    std::replace_if(
-        shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-    return shown;
 }
 
 }  // namespace detail

@@ -3,6 +3,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/printable.hpp>
 #include <rill/transport/fault_plan.hpp>
 
 #include <algorithm>
@@ -77,17 +78,12 @@ class fault_reader {
             if (!takes("up to")) refuse("'up to' and a time");
             f.longest = time();
         }
-        while (!at_end()) {
-            if (takes("on"))
-                ends_of(f);
-            else if (takes("rank"))
-                f.from = rank();
-            else if (takes("at"))
-                f.begins = time();
-            else if (takes("after"))
-                f.skipped = number();
-            else
-                break;
+        for (unsigned given = 0; !at_end();) {
+            const std::size_t begin = at_;
+            const unsigned clause = read_clause(f);
+            if (clause == 0) break;
+            if ((given & clause) != 0) refuse_from(begin, "each of 'on', 'rank', 'at' and 'after' once");
+            given |= clause;
         }
         if (!f.is_of_messages() && f.from == any_rank && f.kind != fault::what::slow) refuse("'rank' and a number");
         return f;
@@ -97,15 +93,27 @@ class fault_reader {
         skip_blanks();
         const std::string_view rest = text_.substr(at_);
         if (rest.substr(0, word.size()) != word) return false;
-        if (word.size() < rest.size() && is_letter(word.back()) && is_letter(rest[word.size()])) return false;
+        if (word.size() < rest.size() && is_letter(word.back()) && is_of_word(rest[word.size()])) return false;
         at_ += word.size();
         return true;
     }
 
     std::uint64_t number() { return whole<std::uint64_t>("a whole number"); }
 
+    [[noreturn]] void refuse(const std::string& expected) {
+        skip_blanks();
+        const std::string_view before = text_.substr(0, at_);
+        const std::size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
+        const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+        const std::string_view rest = text_.substr(at_, text_.find_first_of(";\n", at_) - at_);
+        throw std::runtime_error("rill: fault plan, line " + std::to_string(line) + ", column " +
+                                 std::to_string(at_ - line_begin + 1) + ": expected " + expected +
+                                 (rest.empty() ? std::string(", but it ends") : ", not '" + printable(rest) + "'"));
+    }
+
   private:
     static bool is_letter(char c) { return ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '_'; }
+    static bool is_of_word(char c) { return is_letter(c) || ('0' <= c && c <= '9'); }
     bool is_blank() const { return text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r'; }
     bool is_separator() const { return text_[at_] == ';' || text_[at_] == '\n'; }
     void skip_blanks() {
@@ -114,6 +122,28 @@ class fault_reader {
     bool at_end() {
         skip_blanks();
         return at_ == text_.size() || is_separator();
+    }
+
+    /// One bit for each kind of clause; none where there is no clause.
+    unsigned read_clause(fault& f) {
+        const std::size_t begin = (skip_blanks(), at_);
+        if (takes("on")) {
+            if (!f.is_of_messages()) refuse_from(begin, "'rank' and a number");
+            ends_of(f);
+            return 1;
+        }
+        if (takes("rank")) {
+            if (f.is_of_messages()) refuse_from(begin, "'on' and two ranks");
+            f.from = rank();
+            return 1;
+        }
+        if (takes("at")) {
+            f.begins = time();
+            return 2;
+        }
+        if (!takes("after")) return 0;
+        f.skipped = number();
+        return 4;
     }
 
     fault named() {
@@ -125,6 +155,7 @@ class fault_reader {
     template <class Number>
     Number whole(const char* what) {
         skip_blanks();
+        if (at_ < text_.size() && text_[at_] == '-') refuse(what);
         Number value{};
         const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
         if (error != std::errc{}) refuse(what);
@@ -136,7 +167,8 @@ class fault_reader {
         skip_blanks();
         double value = 0;
         const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
-        if (error != std::errc{} || !(value >= 0) || !std::isfinite(value) || (!is_factor && value > 1))
+        if (error != std::errc{} || !(value >= 0) || std::signbit(value) || !std::isfinite(value) ||
+            (!is_factor && value > 1))
             refuse(is_factor ? "a factor, finite and not below 0" : "a probability between 0 and 1");
         at_ = static_cast<std::size_t>(end - text_.data());
         return value;
@@ -168,15 +200,9 @@ class fault_reader {
         f.to = rank();
     }
 
-    [[noreturn]] void refuse(const std::string& expected) {
-        skip_blanks();
-        const std::string_view before = text_.substr(0, at_);
-        const std::size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
-        const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-        const std::string_view rest = text_.substr(at_, text_.find_first_of(";\n", at_) - at_);
-        throw std::runtime_error("rill: fault plan, line " + std::to_string(line) + ", column " +
-                                 std::to_string(at_ - line_begin + 1) + ": expected " + expected +
-                                 (rest.empty() ? std::string(", but it ends") : ", not '" + std::string(rest) + "'"));
+    [[noreturn]] void refuse_from(std::size_t begin, const std::string& expected) {
+        at_ = begin;
+        refuse(expected);
     }
 
     std::string_view text_;

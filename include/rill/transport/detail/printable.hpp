@@ -1,0 +1,18 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// `text` for a message: `?` in place of what cannot be printed, as a NUL at which `what()` would end.
+inline std::string printable(std::string_view text) {
+    std::string shown(text);
+    std::replace_if(shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+    return shown;
+}
+
+}  // namespace rill::inline RILL_ABI::detail
