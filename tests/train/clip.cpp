@@ -50,3 +50,12 @@ TEST_CASE("per_bucket: limits the norm of the part that it is given") {
     per_bucket{clip_norm{.most = 2.5}}.apply(std::span(part));
     CHECK(part == std::vector<float>{1.5F, 2});
 }
+
+TEST_CASE("clip: a bound below 0 is refused, and one that is no number") {
+    std::vector<float> x{1, 2};
+    for (const double most : {-1.0, std::nan("")}) {
+        CHECK_THROWS_AS(rill::train::clip_norm{most}.apply(std::span<float>(x)), rill::contract_violation);
+        CHECK_THROWS_AS(rill::train::clip_value{most}.apply(std::span<float>(x)), rill::contract_violation);
+    }
+    CHECK(x == std::vector<float>{1, 2});
+}

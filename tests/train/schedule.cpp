@@ -33,3 +33,7 @@ TEST_CASE("schedule: warm-up, then cosine") {
     CHECK(warmup_cosine{.peak = 1, .warmup = 0, .total = 2}.rate(0) == 1);
     CHECK(warmup_cosine{.peak = 1, .floor = 0.1, .warmup = 2, .total = 2}.rate(2) == 0.1);
 }
+
+TEST_CASE("schedule: steps of no length are refused") {
+    CHECK_THROWS_AS(rill::train::step_decay{.every = 0}.rate(1), rill::contract_violation);
+}

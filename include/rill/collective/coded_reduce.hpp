@@ -9,6 +9,7 @@
 #include <rill/concept/gradient_code.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/coding.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/core/time.hpp>
@@ -145,11 +146,18 @@ class coded_reduce
 
   private:
     coded_reduce(Group& workers, const Tree& tree, std::shared_ptr<const Code> code, const coded_options& options)
-        : loop(workers, fitting(workers, tree, *code), {completion{code, options.approximate_after}, {}, {}},
+        : loop(workers, fitting(workers, tree, *code),
+               {completion{code, checked_options(workers, options).approximate_after}, {}, {}},
                mix64(detail::fingerprint_of(*code), options.values.fingerprint(), options.approximate_after.ns)),
           code_(std::move(code)),
           options_(options) {
         options_.values.indices = index_coding::dense;
+    }
+
+    static const coded_options& checked_options(const Group& workers, const coded_options& options) {
+        detail::require_option(options.approximate_after.ns >= 0, "coded_options: approximate_after (ns)",
+                               options.approximate_after.ns, "at least 0", workers.rank());
+        return options;
     }
 
     static const Tree& fitting(const Group& workers, const Tree& tree, [[maybe_unused]] const Code& code) {

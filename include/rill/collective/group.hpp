@@ -44,7 +44,7 @@ template <Transport Net, Topology Shape, Executor Exec = serial>
 class group : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
     explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
-        : detail::group_base<Net, Shape, Exec>{{.context = detail::open_context<Net>(net),
+        : detail::group_base<Net, Shape, Exec>{{.context = first_context(net, options),
                                                 .waits = detail::open_context<Net>(net),
                                                 .shape = shape,
                                                 .options = options,
@@ -69,6 +69,12 @@ class group : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec
     }
 
   private:
+    /// Options are looked at before the transport is.
+    static auto first_context(Net& net, const group_options& options) {
+        options.require_options(net.rank());
+        return detail::open_context<Net>(net);
+    }
+
     void shake_hands() {
         this->guarded({.kind = operation::handshake,
                        .options = mix64(RILL_VERSION_MAJOR * 1000 + RILL_VERSION_MINOR,

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
 
 #include <cstdint>
 
@@ -10,11 +12,15 @@ namespace rill::inline RILL_ABI {
 
 /// How a group works; the same on all its ranks, which the handshake checks.
 struct group_options {
-    /// Of each operation, since the rank has entered it. Finding the culprit may take a quarter of it more.
+    /// Of each operation, since the rank has entered it. Finding the culprit may take a quarter of it more. Above 0: a
+    /// group with another one is refused when it is made.
     duration timeout = seconds(60);
     std::uint64_t seed = 0;  ///< of the random numbers that collectives use
 
     constexpr std::uint64_t fingerprint() const { return mix64(seed, static_cast<std::uint64_t>(timeout.ns)); }
+    void require_options(rank_t rank) const {
+        detail::require_option(timeout.ns > 0, "group_options: timeout (ns)", timeout.ns, "above 0", rank);
+    }
     friend constexpr bool operator==(const group_options&, const group_options&) = default;
 };
 

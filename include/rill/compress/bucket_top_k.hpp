@@ -3,7 +3,7 @@
 #include <rill/compress/coded.hpp>
 #include <rill/compress/selection.hpp>
 #include <rill/concept/executor.hpp>
-#include <rill/core/contract.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/kernel/bucket_select.hpp>
 
 #include <cstddef>
@@ -28,8 +28,9 @@ struct bucket_top_k {
       public:
         selector(const bucket_top_k& policy, std::size_t dimension)
             : selection<T, Index>(dimension), count_(policy.count), bucket_(policy.bucket) {
-            RILL_EXPECTS(policy.bucket > 0, "bucket_top_k needs buckets of at least one entry");
-            RILL_EXPECTS(policy.count > 0, "bucket_top_k needs to choose at least one entry of a bucket");
+            rill::detail::require_option(policy.bucket > 0, "compress::bucket_top_k: bucket", policy.bucket,
+                                         "at least 1");
+            rill::detail::require_option(policy.count > 0, "compress::bucket_top_k: count", policy.count, "at least 1");
         }
         template <Executor Exec>
         stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {

@@ -3,7 +3,7 @@
 #include <rill/compress/coded.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
-#include <rill/core/contract.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/kernel/mask.hpp>
 #include <rill/kernel/select.hpp>
@@ -34,8 +34,11 @@ struct random_mask {
         static constexpr bool is_coordinatewise = false;
 
         selector(const random_mask& policy, std::size_t dimension)
-            : skips_(policy.density), seed_(policy.seed), dimension_(dimension) {
-            RILL_EXPECTS(policy.density > 0 && policy.density <= 1, "random_mask needs a density in (0, 1]");
+            : skips_(rill::detail::require_option(policy.density > 0 && policy.density <= 1,
+                                                  "compress::random_mask: density", policy.density,
+                                                  "above 0 and at most 1")),
+              seed_(policy.seed),
+              dimension_(dimension) {
             choose();
         }
 

@@ -4,7 +4,7 @@
 #include <rill/compress/selection.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
-#include <rill/core/contract.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/real.hpp>
 #include <rill/kernel/threshold.hpp>
 
@@ -30,8 +30,9 @@ struct threshold {
       public:
         selector(const threshold& policy, std::size_t dimension)
             : selection<T, Index>(dimension), limit_(static_cast<T>(policy.limit)) {
-            RILL_EXPECTS(rill::detail::is_finite(policy.limit) && policy.limit >= 0,
-                         "threshold needs a finite limit, 0 or above");
+            rill::detail::require_option(rill::detail::is_finite(policy.limit) && policy.limit >= 0,
+                                         "compress::threshold: limit", policy.limit,
+                                         "finite and at least 0");
         }
         template <Executor Exec>
         stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {

@@ -3,7 +3,7 @@
 #include <rill/compress/coded.hpp>
 #include <rill/compress/selection.hpp>
 #include <rill/concept/executor.hpp>
-#include <rill/core/contract.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/real.hpp>
 #include <rill/kernel/select.hpp>
 
@@ -26,7 +26,8 @@ struct top_k {
 
     std::size_t entries(std::size_t dimension) const {
         if (count != 0) return count;
-        RILL_EXPECTS(density > 0 && density <= 1, "top_k needs a count, or a density in (0, 1]");
+        rill::detail::require_option(density > 0 && density <= 1, "compress::top_k: density", density,
+                                     "above 0 and at most 1 where no count is given");
         return static_cast<std::size_t>(rill::detail::round_up(density * static_cast<double>(dimension)));
     }
 

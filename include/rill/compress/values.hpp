@@ -1,7 +1,7 @@
 #pragma once
 
 #include <rill/core/coding.hpp>
-#include <rill/core/contract.hpp>
+#include <rill/core/option_range.hpp>
 
 #include <cstdint>
 
@@ -40,8 +40,8 @@ struct qsgd {
     static constexpr bool is_unbiased = true;
 
     constexpr rill::coding coding() const {
-        RILL_EXPECTS(bits == 2 || bits == 4 || bits == 8, "qsgd has 2, 4 or 8 bits");
-        RILL_EXPECTS(bucket > 0, "qsgd needs buckets of at least one entry");
+        rill::detail::require_option(bits == 2 || bits == 4 || bits == 8, "compress::qsgd: bits", bits, "2, 4 or 8");
+        rill::detail::require_option(bucket > 0, "compress::qsgd: bucket", bucket, "at least 1");
         return {.values = static_cast<value_coding>(bits), .bucket = bucket};
     }
     friend constexpr bool operator==(const qsgd&, const qsgd&) = default;

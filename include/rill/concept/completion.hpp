@@ -25,6 +25,9 @@ struct gathering {
 /// `is_complete(g)` depends on `g` alone, holds when nothing is missing, and goes on to hold when more comes.
 /// `patience(height)`: how long a rank that stands `height` edges above its deepest leaf waits before it says that time
 /// is up; `endless_patience` for ever.
+///
+/// An optional `require_options(most_children, rank)` throws `contract_violation` where an option has a value that
+/// makes no sense in a tree whose ranks have at most so many children; it is called when rounds are made.
 template <class C>
 concept Completion = std::regular<C> && requires(const C& completion, const gathering& g, int height) {
     { completion.is_complete(g) } -> std::same_as<bool>;

@@ -2,16 +2,26 @@
 
 #include <rill/concept/completion.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/option_range.hpp>
+#include <rill/core/types.hpp>
+
+#include <string>
 
 namespace rill::inline RILL_ABI::straggler {
 
-/// A gather takes the first `count` contributions, or all where there are fewer. What the gathering rank contributes
-/// itself comes in addition.
+/// A gather takes the first `count` contributions, or all where there are fewer; no more than some rank has children.
+/// What the gathering rank contributes itself comes in addition.
 struct fastest {
     int count = 1;
 
     static constexpr const char* name = "fastest";
 
+    /// A gather of one child or none may be asked for the first.
+    void require_options(int most_children, rank_t rank) const {
+        const int most = most_children > 1 ? most_children : 1;
+        detail::require_option(1 <= count && count <= most, "straggler::fastest: count", count,
+                               "between 1 and " + std::to_string(most) + ", the most children of any rank", rank);
+    }
     bool is_complete(const gathering& g) const { return g.missing() == 0 || static_cast<int>(g.in.size()) >= count; }
     static constexpr duration patience(int) { return endless_patience; }
 

@@ -2,6 +2,8 @@
 
 #include <rill/concept/completion.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/option_range.hpp>
+#include <rill/core/types.hpp>
 
 namespace rill::inline RILL_ABI::straggler {
 
@@ -11,7 +13,10 @@ struct tolerate {
 
     static constexpr const char* name = "tolerate";
 
-    bool is_complete(const gathering& g) const { return g.missing() <= (stragglers > 0 ? stragglers : 0); }
+    void require_options(int, rank_t rank) const {
+        detail::require_option(stragglers >= 0, "straggler::tolerate: stragglers", stragglers, "at least 0", rank);
+    }
+    bool is_complete(const gathering& g) const { return g.missing() == 0 || g.missing() <= stragglers; }
     static constexpr duration patience(int) { return endless_patience; }
 
     template <class Visit>

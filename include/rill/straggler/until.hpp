@@ -2,7 +2,11 @@
 
 #include <rill/concept/completion.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+
+#include <string>
 
 namespace rill::inline RILL_ABI::straggler {
 
@@ -15,6 +19,12 @@ struct until {
 
     static constexpr const char* name = "until";
 
+    void require_options(int most_children, rank_t rank) const {
+        detail::require_option(after.ns >= 0, "straggler::until: after (ns)", after.ns, "at least 0", rank);
+        detail::require_option(0 <= at_least && at_least <= most_children, "straggler::until: at_least", at_least,
+                               "between 0 and " + std::to_string(most_children) + ", the most children of any rank",
+                               rank);
+    }
     bool is_complete(const gathering& g) const {
         return g.missing() == 0 || (g.time_is_up && static_cast<int>(g.in.size()) >= at_least);
     }

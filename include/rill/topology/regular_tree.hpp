@@ -2,6 +2,7 @@
 
 #include <rill/concept/aggregation_tree.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/types.hpp>
 
 namespace rill::inline RILL_ABI::topology {
@@ -77,7 +78,8 @@ struct regular_tree {
 
     constexpr bool is_inner(int size, rank_t rank) const { return rank < (size - 1) / width; }
     constexpr void check() const {
-        RILL_EXPECTS(width > 0 && depth > 0, "regular_tree: width and depth are at least 1");
+        rill::detail::require_option(width > 0, "topology::regular_tree: width", width, "at least 1");
+        rill::detail::require_option(depth > 0, "topology::regular_tree: depth", depth, "at least 1");
     }
     constexpr void check([[maybe_unused]] int size, [[maybe_unused]] rank_t rank) const {
         RILL_EXPECTS(size == this->size(), "regular_tree: the group has not 1 + width + … + width^depth ranks");

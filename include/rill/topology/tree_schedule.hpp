@@ -3,6 +3,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/topology/subtree.hpp>
 
 namespace rill::inline RILL_ABI::topology {
@@ -14,7 +15,7 @@ class tree_schedule {
     constexpr tree_schedule() = default;
     constexpr tree_schedule(operation what, int arity, int size, rank_t rank, rank_t root = 0)
         : what_(what), arity_(arity), size_(size) {
-        RILL_EXPECTS(arity >= 1, "topology::tree: arity must be at least 1");
+        rill::detail::require_option(arity >= 1, "topology::tree: arity", arity, "at least 1", rank);
         RILL_EXPECTS(0 <= rank && rank < size, "topology::tree: the rank is outside the group");
         RILL_EXPECTS(0 <= root && root < size, "topology::tree: the root is outside the group");
         node_ = {root, 0, size};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/option_range.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -38,6 +39,7 @@ struct clip_norm {
     /// Returns the norm before. A norm that is not finite is returned and the gradient left as it is.
     template <std::floating_point T>
     double apply(std::span<T> gradient) const {
+        rill::detail::require_option(most >= 0, "train::clip_norm: most", most, "at least 0");
         const double length = norm(std::span<const T>(gradient));
         if (std::isfinite(length) && length > most) {
             const T scale = static_cast<T>(most / length);
@@ -56,6 +58,7 @@ struct clip_value {
 
     template <std::floating_point T>
     void apply(std::span<T> gradient) const {
+        rill::detail::require_option(most >= 0, "train::clip_value: most", most, "at least 0");
         const T bound = static_cast<T>(most);
         for (T& value : gradient) value = std::clamp(value, -bound, bound);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/option_range.hpp>
 
 #include <cmath>
 #include <concepts>
@@ -31,6 +32,7 @@ struct step_decay {
     std::uint64_t every = 1;
 
     double rate(std::uint64_t step) const {
+        rill::detail::require_option(every > 0, "train::step_decay: every", every, "at least 1");
         const std::uint64_t decays = step / every;
         return initial * std::pow(factor, static_cast<double>(decays));
     }

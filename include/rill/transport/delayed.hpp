@@ -7,6 +7,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -49,7 +50,10 @@ class delayed : public detail::delayed_concurrency<Net> {
 
     /// Without a model, computing takes no time.
     explicit delayed(Net& inner, const delays& chosen = {}, compute_model computing = {})
-        : inner_(&inner), link_(chosen), computing_(std::move(computing)) {}
+        : inner_(&inner), link_(chosen), computing_(std::move(computing)) {
+        detail::require_option(chosen.latency.ns >= 0, "delays: latency (ns)", chosen.latency.ns, "at least 0",
+                               inner.rank());
+    }
     delayed(const delayed&) = delete;
     delayed& operator=(const delayed&) = delete;
 

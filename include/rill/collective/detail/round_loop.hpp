@@ -7,6 +7,7 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/round_receipt.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -81,11 +82,22 @@ class round_loop {
 
     /// `options`: a hash of all that the ranks must have alike besides the tree.
     round_loop(Group& workers, const Tree& tree, const Policies& policies, std::uint64_t options)
-        : group_(&agreed(workers, mix64(fingerprint(tree), options))),
+        : group_(&agreed(checked(workers, tree, policies), mix64(fingerprint(tree), options))),
           links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout),
           unwinding_(std::uncaught_exceptions()) {}
 
     Group& workers() const { return *group_; }
+
+    /// Before ranks agree on policies, each looks at its own.
+    static Group& checked(Group& workers, const Tree& tree, const Policies& policies) {
+        if constexpr (requires { policies.enough.require_options(1, rank_t{0}); }) {
+            int most = 0;
+            for (rank_t rank = 0; rank < workers.size(); ++rank)
+                most = std::max(most, tree.children(workers.size(), rank));
+            policies.enough.require_options(most, workers.rank());
+        }
+        return workers;
+    }
     links_type& links() { return links_; }
 
     template <class T>
