@@ -35,6 +35,8 @@ static_assert(rill::OutputTensor<std::vector<vector>> && !rill::OutputTensor<con
 static_assert(rill::OutputTensor<const std::vector<std::span<float>>> && rill::OutputTensor<vector[3]>);
 static_assert(rill::OutputTensor<tensors<std::vector<vector>&, tensors<vector&>>>, "of any depth");
 static_assert(!rill::Tensor<rill::stream<float>>);
+static_assert(rill::detail::is_lasting<std::span<vector>> && !rill::detail::is_lasting<std::vector<vector>>,
+              "a temporary span refers to tensors that outlive it");
 
 /// Layers of a model, of 3, 0, 40 and 57 elements, apart in memory.
 struct layers {

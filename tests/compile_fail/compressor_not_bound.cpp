@@ -1,4 +1,5 @@
-// expect: rill::collective: a compressor is passed that is not bound to this worker; keep what its bind\(dimension\)
+// expect: rill::collective: the compressor is not bound to this worker; keep what its bind\(dimension\)
+#include <rill/aggregate/mean.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/topology/split_allgather.hpp>
@@ -13,5 +14,5 @@ void step(rill::in_process::endpoint& net, std::vector<float>& values) {
 #else
     rill::compress::top_k codec{.count = 10};
 #endif
-    rill::all_reduce(workers, values, values, codec);
+    rill::all_reduce(workers, values, values, codec, rill::aggregate::mean{});
 }

@@ -1,4 +1,4 @@
-// expect: constraints not satisfied|constraint.* not satisfied|does not satisfy 'Element'
+// expect: constraint.*stream_of|constraint
 #include <rill/core/types.hpp>
 
 template <rill::Element T>

@@ -29,6 +29,21 @@ class CompileFail(unittest.TestCase):
     def test_other_message(self):
         self.assertRegex(trouble("// expect: too narrow\n" + MISTAKE), "lacks `too narrow`")
 
+    def test_message_behind_another_error(self):
+        self.assertRegex(trouble("// expect: too wide\n" + MISTAKE.replace("static_assert", "imt a;\nstatic_assert")), "first error lacks")
+
+    def test_long_message(self):
+        more = "static_assert(sizeof(int) == 1, \"too wide\");\n" * check.MOST_LINES
+        self.assertRegex(trouble("// expect: too wide\n" + MISTAKE.replace("#endif", more + "#endif")), "lines, more than")
+
+    def test_mention(self):
+        self.assertIsNone(trouble("// expect: too wide\n// mentions: sizeof\n" + MISTAKE))
+        self.assertRegex(trouble("// expect: too wide\n// mentions: a name\n" + MISTAKE), "lacks `a name`")
+
+    def test_flags_that_are_the_mistake(self):
+        sample = "// expect: old\n// broken by: -DOLD\n#ifdef OLD\n#error \"old\"\n#endif\n"
+        self.assertIsNone(trouble(sample))
+
     def test_sample_that_compiles(self):
         self.assertEqual(trouble("// expect: too wide\nint value = 1;\n"), "must not compile, but does")
 

@@ -249,3 +249,17 @@ TEST_CASE("a verdict says where") {
     CHECK(v.round == 3);
     CHECK(v.rank == 2);
 }
+
+TEST_CASE("require_all_reduce: proves for each size; a defect becomes a text in pieces") {
+    static_assert(require_all_reduce<ring{}, 1, 2, 5>());
+    static_assert(require_reduce_scatter<ring{}, 2>() && require_all_gather<ring{}, 2>());
+    constexpr topology::detail::parted_text text = topology::detail::describe(
+        {rill::operation::all_reduce, 12}, {false, 0, 3, "a receive has no send in its round"});
+    CHECK(std::string(text.text) ==
+          "rill::topology: all_reduce of 12 ranks, round 0, rank 3: a receive has no send in its round; mend the "
+          "schedule");
+    CHECK(text.count == 4);
+    for (std::size_t piece = 0; piece < text.count; ++piece)
+        CHECK(text.size(piece) <= topology::detail::parted_text::most);
+    CHECK(text.begin[text.count] == std::string(text.text).size());
+}

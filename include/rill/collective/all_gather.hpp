@@ -63,8 +63,8 @@ receipt all_gather_stream(Lane& lane, const stream<T, Index>& input, stream<T, I
 
 template <class Group, class In, class Out>
     requires Tensors<In, Out>
-auto all_gather_call(const Group& group, In&& in, Out&& out) {
-    if constexpr (require_operation<In, Out, aggregate::sum, typename Group::topology_type>()) {
+auto all_gather_call(Group& group, In&& in, Out&& out) {
+    if constexpr (require_group<Group>() && require_operation<In, Out, aggregate::sum, topology_of<Group>>()) {
         RILL_EXPECTS(size_of(in) == part_of(group, size_of(out)).size(),
                      "all_gather: the input must have the size of this rank's part");
         require_in_place_or_apart(in, out, part_of(group, size_of(out)).begin);
@@ -77,7 +77,7 @@ auto all_gather_call(const Group& group, In&& in, Out&& out) {
 }
 
 template <class Group, Element T, IndexType Index>
-auto all_gather_call(const Group&, const stream<T, Index>& input, stream<T, Index>& output, const coding& codes = {}) {
+auto all_gather_call(Group&, const stream<T, Index>& input, stream<T, Index>& output, const coding& codes = {}) {
     RILL_EXPECTS(&input != &output, "all_gather: a stream cannot be its own output");
     RILL_EXPECTS(!input.is_dense(), "all_gather: a dense stream shares coordinates with every other");
     return

@@ -143,10 +143,12 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
     return all_reduce_taken<T>(lane, input, take, codec, fold, own, accept);
 }
 
-template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires(Tensors<In, Out> && !CompressorFor<Fold, Out>)
-auto all_reduce_call(const Group&, In&& in, Out&& out, const Fold& fold = {}, const contribution& own = {}) {
-    if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
+template <class Group, class In, class Out, class Fold = aggregate::sum, class Own = contribution>
+    requires(Tensors<In, Out> && !MeantAsCodec<Fold>)
+auto all_reduce_call(Group&, In&& in, Out&& out, const Fold& fold = {}, const Own& weighted = {}) {
+    if constexpr (require_group<Group>() && require_contribution<Own>() &&
+                  require_operation<In, Out, Fold, topology_of<Group>>()) {
+        const contribution own = weighted;
         require_weight(own);
         RILL_EXPECTS(size_of(in) == size_of(out) || own.weight == 0,
                      "all_reduce: input and output must be of one size");
@@ -160,9 +162,10 @@ auto all_reduce_call(const Group&, In&& in, Out&& out, const Fold& fold = {}, co
 }
 
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
-auto all_reduce_call(const Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+    requires(!MeantAsCodec<Fold>)
+auto all_reduce_call(Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                      const stream_codings& codings = {}, const contribution& own = {}) {
-    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
+    if constexpr (require_group<Group>() && require_foldable<T, Fold, topology_of<Group>>()) {
         require_weight(own);
         RILL_EXPECTS(&input != &output, "all_reduce: a stream cannot be its own output");
         RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
@@ -178,11 +181,11 @@ auto all_reduce_call(const Group&, const stream<T, Index>& input, stream<T, Inde
 }
 
 template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
-    requires CompressorFor<Codec, Out>
-auto all_reduce_call(const Group& group, In&& in, Out&& out, Codec& codec, const Fold& fold = {},
+    requires MeantAsCodec<Codec>
+auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold& fold = {},
                      const contribution& own = {}, const Accept& accept = {}) {
-    using Shape = typename Group::topology_type;
-    if constexpr (require_operation<In, Out, Fold, Shape>() && require_copy_phase<Codec, Shape>()) {
+    using Shape = topology_of<Group>;
+    if constexpr (require_group<Group>() && require_coded_operation<In, Out, Codec, Fold, Shape>()) {
         require_weight(own);
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
@@ -199,12 +202,12 @@ auto all_reduce_call(const Group& group, In&& in, Out&& out, Codec& codec, const
 
 template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
           class Accept = accept_any>
-    requires CompressorFor<Codec, std::span<T>>
-auto all_reduce_call(const Group& group, In&& in, stream<T, Index>& output, Codec& codec, const Fold& fold = {},
+    requires MeantAsCodec<Codec>
+auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
                      const contribution& own = {}, const Accept& accept = {}) {
-    using Shape = typename Group::topology_type;
-    if constexpr (require_operation<In, std::span<T>, Fold, Shape>() && require_copy_phase<Codec, Shape>() &&
-                  require_stream_of<Codec, Index>()) {
+    using Shape = topology_of<Group>;
+    if constexpr (require_group<Group>() && require_coded_operation<In, std::span<T>, Codec, Fold, Shape>() &&
+                  require_stream_of<std::remove_reference_t<Codec>, Index>()) {
         require_weight(own);
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         auto loan = group.lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
@@ -230,9 +233,9 @@ auto all_reduce_call(const Group& group, In&& in, stream<T, Index>& output, Code
 /// Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors: `mismatch`, `timeout`,
 /// `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged (lost where it is also
 /// the output), `output` unspecified.
-template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires(detail::Tensors<In, Out> && !detail::CompressorFor<Fold, Out>)
-receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
+template <class Group, class In, class Out, class Fold = aggregate::sum, class Own = contribution>
+    requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
+receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const Own& own = {}) {
     return detail::all_reduce_call(group, input, output, fold, own)(group);
 }
 
@@ -241,20 +244,21 @@ receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold
 /// `recursive_doubling`, `split_allgather`, `ring`; DSAR_Split_allgather is `split_allgather` with a lossy
 /// `codings.copy`.
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+    requires(!detail::MeantAsCodec<Fold>)
 receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                    const stream_codings& codings = {}, const contribution& own = {}) {
     return detail::all_reduce_call(group, input, output, fold, codings, own)(group);
 }
 
-/// The same with a compressor bound to this worker: contributes what `codec` makes of `input`. Its state (the residual
-/// of error feedback) advances only if the operation succeeds with this rank's contribution in it.
-/// `accept(receipt)` may refuse the result as a whole, the same on all ranks: then the contribution returns to the
-/// codec.
+/// The same with a compressor bound to this worker: contributes what `codec` makes of `input`. Ranks may send different
+/// numbers of entries. The codec's state (the residual of error feedback) advances only if the operation succeeds with
+/// this rank's contribution in it. `accept(receipt)` may refuse the result as a whole, the same on all ranks: then the
+/// contribution returns to the codec.
 template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
-    requires detail::CompressorFor<Codec, Out>
-receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, const Fold& fold = {},
+    requires detail::MeantAsCodec<Codec>
+receipt all_reduce(Group& group, const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
                    const contribution& own = {}, const Accept& accept = {}) {
-    return detail::all_reduce_call(group, input, output, codec, fold, own, accept)(group);
+    return detail::all_reduce_call(group, input, output, std::forward<Codec>(codec), fold, own, accept)(group);
 }
 
 /// The same into a stream, for who goes on with what is there and not with N coordinates: sparse until a fold has found
@@ -262,10 +266,10 @@ receipt all_reduce(Group& group, const In& input, Out&& output, Codec& codec, co
 /// whose coordinates are those of its input.
 template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
           class Accept = accept_any>
-    requires detail::CompressorFor<Codec, std::span<T>>
-receipt all_reduce(Group& group, const In& input, stream<T, Index>& output, Codec& codec, const Fold& fold = {},
+    requires detail::MeantAsCodec<Codec>
+receipt all_reduce(Group& group, const In& input, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
                    const contribution& own = {}, const Accept& accept = {}) {
-    return detail::all_reduce_call(group, input, output, codec, fold, own, accept)(group);
+    return detail::all_reduce_call(group, input, output, std::forward<Codec>(codec), fold, own, accept)(group);
 }
 
 /// All four in the background, with the same arguments. Policies are copied, and so are views that are temporaries
@@ -274,34 +278,35 @@ receipt all_reduce(Group& group, const In& input, stream<T, Index>& output, Code
 /// that it allocates. A compressor serves one operation at a time (checked).
 ///
 /// Broken contracts are thrown by the start itself, before anything is sent; all other errors by the request's `get`.
-template <class Group, class In, class Out, class Fold = aggregate::sum>
-    requires(detail::Tensors<In, Out> && !detail::CompressorFor<Fold, Out>)
-request start_all_reduce(Group& group, In&& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
+template <class Group, class In, class Out, class Fold = aggregate::sum, class Own = contribution>
+    requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
+request start_all_reduce(Group& group, In&& input, Out&& output, const Fold& fold = {}, const Own& own = {}) {
     static_assert(detail::require_lasting<In, Out>());
     return start(
         group, detail::all_reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output), fold, own));
 }
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
+    requires(!detail::MeantAsCodec<Fold>)
 request start_all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                          const stream_codings& codings = {}, const contribution& own = {}) {
     return start(group, detail::all_reduce_call(group, input, output, fold, codings, own));
 }
 template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
-    requires detail::CompressorFor<Codec, Out>
-request start_all_reduce(Group& group, In&& input, Out&& output, Codec& codec, const Fold& fold = {},
+    requires detail::MeantAsCodec<Codec>
+request start_all_reduce(Group& group, In&& input, Out&& output, Codec&& codec, const Fold& fold = {},
                          const contribution& own = {}, const Accept& accept = {}) {
     static_assert(detail::require_lasting<In, Out>());
     return start(group, detail::all_reduce_call(group, detail::lasting_input<In>(input), std::forward<Out>(output),
-                                                codec, fold, own, accept));
+                                                std::forward<Codec>(codec), fold, own, accept));
 }
 template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
           class Accept = accept_any>
-    requires detail::CompressorFor<Codec, std::span<T>>
-request start_all_reduce(Group& group, In&& input, stream<T, Index>& output, Codec& codec, const Fold& fold = {},
+    requires detail::MeantAsCodec<Codec>
+request start_all_reduce(Group& group, In&& input, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
                          const contribution& own = {}, const Accept& accept = {}) {
     static_assert(detail::require_lasting<In, stream<T, Index>&>());
-    return start(group,
-                 detail::all_reduce_call(group, detail::lasting_input<In>(input), output, codec, fold, own, accept));
+    return start(group, detail::all_reduce_call(group, detail::lasting_input<In>(input), output,
+                                                std::forward<Codec>(codec), fold, own, accept));
 }
 
 }  // namespace rill::inline RILL_ABI

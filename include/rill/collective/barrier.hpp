@@ -7,12 +7,16 @@ namespace rill::inline RILL_ABI {
 
 namespace detail {
 template <class Group>
-auto barrier_call(const Group&) {
-    return [](typename Group::lane_type& lane) {
-        const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
-        auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
-        return lane.run({.kind = operation::barrier}, [&](auto& call) { return synchronise(call, plan, state); });
-    };
+auto barrier_call(Group&) {
+    if constexpr (require_group<Group>()) {
+        return [](typename Group::lane_type& lane) {
+            const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
+            auto& state = lane.template workspace<empty_state<typename Group::transport_type>>();
+            return lane.run({.kind = operation::barrier}, [&](auto& call) { return synchronise(call, plan, state); });
+        };
+    } else {
+        return no_call{};
+    }
 }
 }  // namespace detail
 

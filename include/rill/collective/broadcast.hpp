@@ -60,8 +60,8 @@ receipt broadcast_stream(Lane& lane, stream<T, Index>& data, rank_t root, const 
 }
 
 template <class Group, class Data>
-auto broadcast_call(const Group& group, Data&& data, rank_t root) {
-    if constexpr (require_operation<Data, Data, aggregate::sum, typename Group::topology_type>()) {
+auto broadcast_call(Group& group, Data&& data, rank_t root) {
+    if constexpr (require_group<Group>() && require_operation<Data, Data, aggregate::sum, topology_of<Group>>()) {
         require_root(group, root);
         return [root, data = held<Data>(data)](typename Group::lane_type& lane) {
             return broadcast_dense(lane, data.get(), root);
@@ -72,7 +72,7 @@ auto broadcast_call(const Group& group, Data&& data, rank_t root) {
 }
 
 template <class Group, Element T, IndexType Index>
-auto broadcast_call(const Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
+auto broadcast_call(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
     require_root(group, root);
     return [=, &data](typename Group::lane_type& lane) { return broadcast_stream(lane, data, root, codes); };
 }

@@ -2,6 +2,7 @@
 
 #include <rill/collective/detail/crew.hpp>
 #include <rill/collective/detail/membership.hpp>
+#include <rill/collective/detail/require_group.hpp>
 #include <rill/collective/exchange.hpp>
 #include <rill/collective/group_options.hpp>
 #include <rill/collective/lane.hpp>
@@ -29,6 +30,17 @@ struct group_base {
 };
 }  // namespace detail
 
+/// Stands for a group whose transport, topology or executor does not fit, and says which.
+template <class Net, class Shape, class Exec = serial>
+class group {
+    static_assert(detail::require_parts_of_group<Net, Shape, Exec>());
+
+  public:
+    using refused_type = group;
+    template <class... Arguments>
+    explicit group(Arguments&&...) {}
+};
+
 /// All ranks of a transport, joined for collectives over one topology. Making one is itself collective: a handshake of
 /// 2 log2 P rounds compares version, topology and options, so that ranks that were built or configured differently
 /// learn it at once, with the odd rank's name. Collectives on one group must be called and started in the same order on
@@ -40,8 +52,8 @@ struct group_base {
 ///
 /// `executor` spreads this rank's own work (selection, quantisation, folds) over threads; it changes no result, and may
 /// be another one on each rank.
-template <Transport Net, Topology Shape, Executor Exec = serial>
-class group : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
+template <Transport Net, Topology Shape, Executor Exec>
+class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
     explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
         : detail::group_base<Net, Shape, Exec>{{.context = first_context(net, options),
@@ -89,6 +101,8 @@ class group : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec
     detail::crew<Net, Shape, Exec> crew_;
 };
 
+template <class Net>
+group(Net&) -> group<Net, detail::no_topology>;
 template <class Net, class Shape>
 group(Net&, Shape) -> group<Net, Shape>;
 template <class Net, class Shape>

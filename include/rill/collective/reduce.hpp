@@ -57,13 +57,14 @@ receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index
         });
 }
 
+/// Where a reduction runs on a group.
 template <class Group>
-using rooted_shape = decltype(rooted(std::declval<const Group&>().shape()));
+using rooted_topology_of = decltype(rooted(std::declval<topology_of<Group>>()));
 
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires Tensors<In, Out>
-auto reduce_call(const Group& group, In&& in, Out&& out, rank_t root, const Fold& fold = {}) {
-    if constexpr (require_operation<In, Out, Fold, rooted_shape<Group>>()) {
+auto reduce_call(Group& group, In&& in, Out&& out, rank_t root, const Fold& fold = {}) {
+    if constexpr (require_group<Group>() && require_operation<In, Out, Fold, rooted_topology_of<Group>>()) {
         require_root(group, root);
         RILL_EXPECTS(group.rank() != root || size_of(out) == size_of(in),
                      "reduce: at the root input and output must be of one size");
@@ -77,9 +78,9 @@ auto reduce_call(const Group& group, In&& in, Out&& out, rank_t root, const Fold
 }
 
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
-auto reduce_call(const Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
+auto reduce_call(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
                  const Fold& fold = {}, const stream_codings& codings = {}) {
-    if constexpr (require_foldable<T, Fold, rooted_shape<Group>>()) {
+    if constexpr (require_group<Group>() && require_foldable<T, Fold, rooted_topology_of<Group>>()) {
         require_root(group, root);
         RILL_EXPECTS(&input != &output, "reduce: a stream cannot be its own output");
         RILL_EXPECTS(codings.copy.is_lossless(), "reduce: nothing is copied, so nothing can be coded there");

@@ -54,8 +54,8 @@ receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<
 
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires Tensors<In, Out>
-auto reduce_scatter_call(const Group& group, In&& in, Out&& out, const Fold& fold = {}) {
-    if constexpr (require_operation<In, Out, Fold, typename Group::topology_type>()) {
+auto reduce_scatter_call(Group& group, In&& in, Out&& out, const Fold& fold = {}) {
+    if constexpr (require_group<Group>() && require_operation<In, Out, Fold, topology_of<Group>>()) {
         RILL_EXPECTS(size_of(out) == part_of(group, size_of(in)).size(),
                      "reduce_scatter: the output must have the size of this rank's part");
         RILL_EXPECTS(have_apart(in, out, sharing::none), "reduce_scatter: input and output have memory in common");
@@ -68,9 +68,9 @@ auto reduce_scatter_call(const Group& group, In&& in, Out&& out, const Fold& fol
 }
 
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
-auto reduce_scatter_call(const Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
+auto reduce_scatter_call(Group&, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                          const stream_codings& codings = {}) {
-    if constexpr (require_foldable<T, Fold, typename Group::topology_type>()) {
+    if constexpr (require_group<Group>() && require_foldable<T, Fold, topology_of<Group>>()) {
         RILL_EXPECTS(codings.copy.is_lossless(), "reduce_scatter: nothing is copied, so nothing can be coded there");
         RILL_EXPECTS(&input != &output, "reduce_scatter: a stream cannot be its own output");
         return [=, &input, &output](typename Group::lane_type& lane) {

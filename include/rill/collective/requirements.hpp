@@ -1,9 +1,13 @@
 // What the collectives require of their arguments, and the messages that say what is missing.
 #pragma once
 
+#include <rill/collective/detail/require_group.hpp>
 #include <rill/collective/operand.hpp>
 #include <rill/concept/aggregator.hpp>
 #include <rill/concept/compressor.hpp>
+#include <rill/concept/detail/first_unmet.hpp>
+#include <rill/concept/detail/require_aggregator.hpp>
+#include <rill/concept/detail/require_compressor.hpp>
 #include <rill/concept/tensor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/config.hpp>
@@ -69,18 +73,12 @@ consteval bool require_foldable() {
     static_assert(Element<T>,
                   "rill::collective: this element type cannot travel; use float, double, std::int32_t or std::int64_t");
     if constexpr (Element<T>) {
-        static_assert(
-            !requires(const Fold& fold) { fold.bind(std::size_t{}); },
-            "rill::collective: a compressor is passed that is not bound to this worker; keep what its "
-            "bind(dimension) returns, and pass that");
-        static_assert(Aggregator<Fold, T>,
-                      "rill::collective: the aggregator does not model Aggregator for this element type (a mean of "
-                      "integers?); see rill/concept/aggregator.hpp");
-        if constexpr (Aggregator<Fold, T> && Topology<Shape>)
+        constexpr bool folds = require_aggregator<Fold, T>();
+        if constexpr (folds && Topology<Shape>)
             static_assert(Fold::is_commutative || Shape::preserves_rank_order,
                           "rill::collective: the aggregator does not commute and the topology reorders ranks; use "
                           "topology::recursive_doubling, topology::split_allgather, topology::tree or topology::star");
-        return Aggregator<Fold, T>;
+        return folds;
     }
     return false;
 }
@@ -94,6 +92,19 @@ consteval bool require_operation() {
         return false;
 }
 
+/// What stands behind the aggregator: how much this rank's contribution counts.
+template <class Own>
+consteval bool require_contribution() {
+    constexpr int unmet = first_unmet(!MeantAsCompressor<Own>, std::convertible_to<const Own&, contribution>);
+    static_assert(unmet != 0,
+                  "rill::collective: the compressor stands behind the aggregator; write it before, as in "
+                  "all_reduce(workers, input, output, codec, aggregate::mean{})");
+    static_assert(unmet != 1,
+                  "rill::collective: the argument behind the aggregator is not a rill::contribution; write its weight "
+                  "as {.weight = 2}");
+    return unmet == -1;
+}
+
 template <class X>
 constexpr bool is_stream = false;
 template <class T, class Index>
@@ -103,8 +114,9 @@ constexpr bool is_stream<stream<T, Index>> = true;
 template <class In, class Out>
 concept Tensors = !(is_stream<std::remove_cvref_t<In>> && is_stream<std::remove_cvref_t<Out>>);
 
-template <class Codec, class Out>
-concept CompressorFor = Tensor<Out> && Compressor<Codec, tensor_element<Out>>;
+/// What a front door may take for its codec, an argument of type `Argument&&`.
+template <class Argument>
+concept MeantAsCodec = MeantAsCompressor<std::remove_cvref_t<Argument>>;
 
 /// What `all_reduce` with a compressor asks besides.
 template <class Codec, class Shape>
@@ -114,6 +126,19 @@ consteval bool require_copy_phase() {
                   "rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use "
                   "topology::split_allgather, topology::ring, topology::tree or drop the copy coding");
     return met;
+}
+
+/// All that `all_reduce` with a compressor asks. `Argument` is the codec as it was passed.
+template <class In, class Out, class Argument, class Fold, class Shape>
+consteval bool require_coded_operation() {
+    if constexpr (!require_tensors<In, Out>())
+        return false;
+    else if constexpr (!require_compressor<Argument&&, tensor_element<Out>>())
+        return false;
+    else if constexpr (require_foldable<tensor_element<Out>, Fold, Shape>())
+        return require_copy_phase<std::remove_reference_t<Argument>, Shape>();
+    else
+        return false;
 }
 
 /// What `all_reduce` with a compressor into a stream asks besides.
@@ -127,6 +152,25 @@ consteval bool require_stream_of() {
                   "rill::all_reduce: output and compressor have different index types; bind the compressor to the "
                   "stream's");
     return Codec::is_coordinatewise && one_index;
+}
+
+/// All that `rounds::reduce` with a compressor asks: no copy phase, but coordinates that stay.
+template <class In, class Out, class Argument, class Fold>
+consteval bool require_round_codec() {
+    if constexpr (!require_tensors<In, Out>())
+        return false;
+    else if constexpr (!require_compressor<Argument&&, tensor_element<Out>>())
+        return false;
+    else {
+        constexpr bool stays = std::remove_reference_t<Argument>::is_coordinatewise;
+        static_assert(stays,
+                      "rill::rounds: the compressor makes its output from the fold of all ranks on all of them "
+                      "(random_mask, PowerSGD); use top_k, bucket_top_k, threshold or keep_all");
+        if constexpr (stays)
+            return require_foldable<tensor_element<Out>, Fold, void>();
+        else
+            return false;
+    }
 }
 
 /// Stands for a call whose composition has been refused.

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace rill::inline RILL_ABI {
@@ -75,10 +76,11 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
 
     /// Contributes to the round under way; called once in each. `input`: N elements, unchanged. `output`: N elements at
     /// the root, where the result goes; not touched elsewhere. A contribution of weight 0 is no contribution.
-    template <class In, class Out, class Fold = aggregate::sum>
-        requires(detail::Tensors<In, Out> && !detail::CompressorFor<Fold, Out>)
-    round_receipt reduce(const In& input, Out&& output, const Fold& fold = {}, const contribution& own = {}) {
-        if constexpr (detail::require_operation<In, Out, Fold, void>()) {
+    template <class In, class Out, class Fold = aggregate::sum, class Own = contribution>
+        requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
+    round_receipt reduce(const In& input, Out&& output, const Fold& fold = {}, const Own& weighted = {}) {
+        if constexpr (detail::require_contribution<Own>() && detail::require_operation<In, Out, Fold, void>()) {
+            const contribution own = weighted;
             using T = tensor_element<Out>;
             this->check(input, output, own);
             return this->guarded([&] {
@@ -97,19 +99,16 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
     /// The same through a codec that is bound to this worker. `next` commits what is in a result and gives back what is
     /// not, so that error feedback loses nothing; the codec must live that long.
     template <class In, class Out, class Codec, class Fold = aggregate::sum>
-        requires(detail::Tensors<In, Out> && detail::CompressorFor<Codec, Out>)
-    round_receipt reduce(const In& input, Out&& output, Codec& codec, const Fold& fold = {},
+        requires(detail::Tensors<In, Out> && detail::MeantAsCodec<Codec>)
+    round_receipt reduce(const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
                          const contribution& own = {}) {
-        static_assert(Codec::is_coordinatewise,
-                      "rill::rounds: the compressor makes its output from the fold of all ranks on all of them "
-                      "(random_mask, PowerSGD); use top_k, bucket_top_k, threshold or keep_all");
-        if constexpr (detail::require_operation<In, Out, Fold, void>()) {
+        if constexpr (detail::require_round_codec<In, Out, Codec, Fold>()) {
             using T = tensor_element<Out>;
             this->check(input, output, own);
             return this->guarded([&] {
                 this->hold(codec);
                 codec.begin(this->number());
-                using Index = typename Codec::index_type;
+                using Index = typename std::remove_reference_t<Codec>::index_type;
                 const std::size_t dimension = codec.coded_dimension();
                 const auto view =
                     own.weight == 0

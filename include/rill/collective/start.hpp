@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/collective/detail/require_group.hpp>
 #include <rill/collective/request.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
@@ -42,7 +43,9 @@ consteval bool require_activities() {
 /// blocking call, waits while an operation is under way that began 32 operations before it.
 template <class Group, class Body>
 request start(Group& group, Body&& body) {
-    if constexpr (detail::require_activities<typename Group::transport_type>()) {
+    if constexpr (!detail::require_group<Group>()) {
+        return {};
+    } else if constexpr (detail::require_activities<typename Group::transport_type>()) {
         static_assert(std::is_invocable_r_v<receipt, std::decay_t<Body>&, typename Group::lane_type&>,
                       "rill::start: the body must take a lane of the group by reference and return a receipt");
         return group.start(std::forward<Body>(body));

@@ -171,7 +171,8 @@ struct tensor_traits<tensors<X, Xs...>> : detail::tensor_sequence<tensor_element
 
 template <detail::TensorRange R>
 struct tensor_traits<R> : detail::tensor_sequence<tensor_element<detail::in_range<R>>, detail::types_of_range> {
-    static constexpr bool is_view = detail::is_lasting<std::remove_cv_t<detail::in_range<R>>>;
+    static constexpr bool is_view =
+        std::ranges::enable_borrowed_range<R> || detail::is_lasting<std::remove_cv_t<detail::in_range<R>>>;
 };
 
 }  // namespace rill::inline RILL_ABI

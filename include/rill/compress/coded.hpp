@@ -69,6 +69,8 @@ struct coded {
 
     static constexpr const char* name = "coded";
 
+    /// Ranks may choose different numbers of entries (density, count, magnitude; not where `random_mask` draws them
+    /// alike for all); `dimension`, element and index type, and the codings must be the same on all ranks.
     template <Element T = float, IndexType Index = std::uint32_t>
     codec<Sparsifier, Values, Indices, CopyValues, T, Index> bind(std::size_t dimension) const {
         static_assert(std::floating_point<T> || (Values::is_lossless && CopyValues::is_lossless),

@@ -18,7 +18,7 @@ namespace rill::inline RILL_ABI {
 ///   the next call. The input is not changed. Throws `invalid_value` where an entry cannot be sent (a NaN), naming it.
 /// - Where `is_coordinatewise`, coordinates of the view are coordinates of the input, and `coded_dimension()` is
 ///   `dimension()`; else `decode(folded, output)` makes the output from the fold of the views. Both dimensions must be
-///   the same on all ranks.
+///   the same on all ranks; how many entries a view has need not be.
 /// - After each `encode` comes either `commit()`, when the contribution is in the result, or `rollback()`, when it is
 ///   not: then nothing must be lost. Both may also come without an `encode`, on a rank that contributes nothing.
 /// - `codings()` gives the codings of frames (`stream_codings`).

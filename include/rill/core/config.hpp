@@ -1,6 +1,11 @@
 // Version, contract levels and the inline namespace that keeps differently compiled translation units apart.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "rill: C++20 is missing; compile with -std=c++20"
+#include <rill: C++20 is missing; compile with -std=c++20>  // no such file: ends the compilation, as #error does not
+#endif
+
 #ifdef RILL_SINGLE_HEADER
 #error "rill: rill.hpp of single_include/ stands before a header of include/; use one of the two folders"
 #endif

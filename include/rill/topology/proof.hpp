@@ -2,8 +2,11 @@
 /// model of `Topology`, and on any callable that gives each rank a `Schedule`.
 #pragma once
 
+#include <rill/concept/detail/require_topology.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/call.hpp>
+#include <rill/core/types.hpp>
+#include <rill/topology/detail/proof_message.hpp>
 #include <rill/topology/follow.hpp>
 
 #include <type_traits>
@@ -62,7 +65,55 @@ constexpr verdict verify_broadcast(const T& topology, int size, rank_t root) {
                   [&](rank_t rank) { return topology.broadcast(size, rank, root); });
 }
 
-/// `verify_all_reduce` as a yes or no, for `static_assert`.
+namespace detail {
+template <auto topology, int size>
+consteval bool require_all_reduce_of() {
+    if constexpr (rill::detail::require_topology<std::remove_cvref_t<decltype(topology)>>()) {
+        constexpr verdict found = verify_all_reduce(topology, size);
+        return require_no_defect<found.ok, describe({operation::all_reduce, size}, found)>();
+    }
+    return false;
+}
+template <auto topology, int size>
+consteval bool require_reduce_scatter_of() {
+    if constexpr (rill::detail::require_topology<std::remove_cvref_t<decltype(topology)>>()) {
+        constexpr verdict found = verify_reduce_scatter(topology, size);
+        return require_no_defect<found.ok, describe({operation::reduce_scatter, size}, found)>();
+    }
+    return false;
+}
+template <auto topology, int size>
+consteval bool require_all_gather_of() {
+    if constexpr (rill::detail::require_topology<std::remove_cvref_t<decltype(topology)>>()) {
+        constexpr verdict found = verify_all_gather(topology, size);
+        return require_no_defect<found.ok, describe({operation::all_gather, size}, found)>();
+    }
+    return false;
+}
+}  // namespace detail
+
+/// Proves `verify_all_reduce` for groups of each of these sizes; where it fails, the compiler's first error names the
+/// defect, its round and its rank, as no `static_assert` of `computes_all_reduce` can. `topology` is a value whose
+/// members are public.
+///
+///     static_assert(rill::topology::require_all_reduce<my_topology{}, 1, 2, 3, 4, 5, 8, 17>());
+///
+template <auto topology, int... sizes>
+consteval bool require_all_reduce() {
+    return (detail::require_all_reduce_of<topology, sizes>() && ...);
+}
+/// The same for `verify_reduce_scatter`.
+template <auto topology, int... sizes>
+consteval bool require_reduce_scatter() {
+    return (detail::require_reduce_scatter_of<topology, sizes>() && ...);
+}
+/// The same for `verify_all_gather`.
+template <auto topology, int... sizes>
+consteval bool require_all_gather() {
+    return (detail::require_all_gather_of<topology, sizes>() && ...);
+}
+
+/// `verify_all_reduce` as a yes or no.
 template <Topology T>
 constexpr bool computes_all_reduce(const T& topology, int size) {
     return verify_all_reduce(topology, size).ok;

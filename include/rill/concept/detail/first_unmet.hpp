@@ -1,0 +1,16 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+
+namespace rill::inline RILL_ABI::detail {
+
+/// The index of the first requirement that is not met; -1 where all are. A ladder of static_asserts on it names that
+/// one and no other.
+template <class... Bools>
+consteval int first_unmet(Bools... met) {
+    int index = 0, found = -1;
+    ((found = found < 0 && !met ? index : found, ++index), ...);
+    return found;
+}
+
+}  // namespace rill::inline RILL_ABI::detail
