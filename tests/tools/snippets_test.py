@@ -59,6 +59,12 @@ class Snippets(unittest.TestCase):
     def test_code_comes_early(self):
         self.assertLessEqual((ROOT / "README.md").read_text().split("\n").index("```cpp"), 24)
 
+    def test_the_first_program_is_an_example(self):
+        code, printed = re.search(r"```cpp\n(.*?)```\n```\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL).groups()
+        example = ROOT / "examples" / "first.cpp"
+        self.assertEqual(code, example.read_text().partition("\n")[2])
+        self.assertEqual(printed, example.with_suffix(".output").read_text())
+
     def test_a_mistake_is_found_where_it_stands(self):
         text = "# A\n\n<!-- in: int right = 0; -->\n```cpp\nright = 1;\nwrong = 1;\n```\n"
         self.assertIn('"a.md"', unit("a.md", text))
