@@ -36,7 +36,8 @@ class group {
     static_assert(detail::require_parts_of_group<Net, Shape, Exec>());
 
   public:
-    using refused_type = group;
+    using refused_type = group;  ///< by which collectives know it, so that they say no more
+    /// Takes what a group takes.
     template <class... Arguments>
     explicit group(Arguments&&...) {}
 };
