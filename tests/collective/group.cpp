@@ -290,8 +290,8 @@ TEST_CASE("survivors go on in a new group") {
                 net, rill::topology::ring{}, {.timeout = short_patience<std::remove_reference_t<decltype(net)>>}};
             if (net.rank() == 2) return;
             std::vector<float> data(100, 1);
-            expect_error<rill::timeout>([&] { rill::all_reduce(workers, data, data); }, 2, "rank 2",
-                                        [&](const std::string& what) { all.add(what); });
+            expect_error<rill::peer_failure>([&] { rill::all_reduce(workers, data, data); }, 2, "rank 2",
+                                             [&](const std::string& what) { all.add(what); });
         }
         const std::vector<rill::rank_t> alive{0, 1, 3, 4};
         rill::subgroup survivors{net, alive};
