@@ -43,12 +43,12 @@ rill::group_options runs_out(const Net&) {
 }
 
 /// Expects `call()` to throw, naming `culprit` and saying `what`.
-template <class Call, class Fail>
+template <class Error = rill::error, class Call, class Fail>
 void expect_error(Call call, rill::rank_t culprit, const std::string& what, Fail fail) {
     try {
         call();
         fail("no error, where one was due that says " + what);
-    } catch (const rill::error& e) {
+    } catch (const Error& e) {
         if (e.culprit() != culprit) fail("blamed rank " + std::to_string(e.culprit()) + ": " + e.what());
         if (std::string(e.what()).find(what) == std::string::npos) fail(std::string("says only: ") + e.what());
     } catch (const std::exception& e) {
@@ -156,10 +156,38 @@ TEST_CASE("request: a rank that does not come is named by a timeout, whatever el
               }
               for (std::size_t i : {1U, 0U})
                   if (requests[i].get().contributors != 4) fail("an incomplete result");
-              if (workers.rank() == 1) return;
+              if (workers.rank() == 1) {
+                  while (!net.aborted(workers.context())) net.sleep_until(net.now() + rill::milliseconds(1));
+                  return;
+              }
               for (std::size_t i : {3U, 2U})
                   expect_error([&] { requests[i].get(); }, 1, "rank 1 has not entered the operation", fail);
           }) == "");
+}
+
+TEST_CASE("request: a rank whose body has returned is named at once, and only by those who wait for it") {
+    const auto text = "rank 2 has left its body without entering the operation";
+    for (const bool starts : {false, true})
+        CHECK(on_four_ranks([&](auto& net, auto fail) {
+                  const rill::group_options options = runs_out(net);
+                  rill::group workers{net, rill::topology::split_allgather{}, options};
+                  const std::size_t n = starts ? 100 : 100'000;
+                  std::vector<float> data(n, 1), more(n, 1);
+                  rill::all_reduce(workers, data, data);
+                  if (data != std::vector<float>(n, 4)) fail("another sum");
+                  if (net.rank() == 2) return;
+                  const auto begun = net.now();
+                  const auto next = [&] {
+                      if (starts)
+                          rill::start_all_reduce(workers, more, more).get();
+                      else
+                          rill::all_reduce(workers, more, more);
+                  };
+                  expect_error<rill::peer_failure>(next, 2, text, fail);
+                  constexpr bool is_virtual = std::is_same_v<decltype(net), rill::simulated::endpoint&>;
+                  if (is_virtual && net.now() >= begun + options.timeout) fail("it took all of the patience");
+                  expect_error<rill::peer_failure>([&] { rill::barrier(workers); }, 2, text, fail);
+              }) == "");
 }
 
 TEST_CASE("request: cancelling ends the operation everywhere, naming who did it") {
@@ -223,6 +251,20 @@ TEST_CASE("request: assigning to an unfinished one abandons it, to a finished on
               if (workers.rank() != 3) request = rill::start_barrier(workers);
               if (workers.rank() == 2) request = {};
               expect_error([&] { rill::barrier(workers); }, 2, "rank 2 abandoned it", fail);
+          }) == "");
+}
+
+TEST_CASE("request: one that is assigned to itself goes on") {
+    CHECK(on_four_ranks([](auto& net, auto fail) {
+              rill::group workers{net, rill::topology::ring{}};
+              std::vector<float> data(100, 1);
+              rill::request request = rill::start_all_reduce(workers, data, data);
+              rill::request& same = request;
+              request = std::move(same);
+              if (!request.is_valid()) return fail("it stands for no operation any more");
+              request.get();
+              if (data != std::vector<float>(100, 4)) fail("another sum");
+              rill::barrier(workers);
           }) == "");
 }
 

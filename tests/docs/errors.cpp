@@ -72,6 +72,14 @@ TEST_CASE("peer_failure") {
     };
     CHECK_THROWS_AS(simulated::run(4, {}, body), std::runtime_error);
     require_message(message);
+    require_message(told<peer_failure>(
+        [](auto& net) {
+            group workers{net, topology::ring{}};
+            std::vector<float> values(10);
+            all_reduce(workers, values, values);
+            if (net.rank() != 2) all_reduce(workers, values, values);
+        },
+        false));
 }
 
 TEST_CASE("mismatch") {

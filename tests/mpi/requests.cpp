@@ -5,6 +5,7 @@
 #include <rill/collective/bucket_exchange.hpp>
 #include <rill/collective/fusion.hpp>
 #include <rill/collective/start.hpp>
+#include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/split_allgather.hpp>
 #include <rill/transport/in_process.hpp>
@@ -170,6 +171,50 @@ TEST_CASE("requests: buckets go on whenever a tensor becomes ready, at any threa
         exchange.ready(0);
         exchange.finish();
         CHECK(data == std::vector<float>(2 * others, static_cast<float>(net.size())));
+    });
+}
+
+TEST_CASE("requests: one that is cancelled before the others begin ends on all ranks, though its messages have come") {
+    const auto body = [](auto& net) {
+        if (net.size() == 1) return;
+        rill::group workers{net, rill::topology::recursive_doubling{}};
+        std::vector<float> data(1000, 1);
+        const auto culprit_of = [&] {
+            try {
+                rill::start_all_reduce(workers, data, data).get();
+            } catch (const rill::peer_failure& e) {
+                return e.culprit();
+            }
+            return rill::no_rank;
+        };
+        // The others do not look until it has been cancelled: they wait without the library.
+        if (net.rank() == 1) {
+            rill::request early = rill::start_all_reduce(workers, data, data);
+            early.cancel();
+            CHECK_THROWS_AS(early.get(), rill::peer_failure);
+        }
+        MPI_Barrier(processes::first(net.size()));
+        CHECK(culprit_of() == 1);
+        CHECK(culprit_of() == 1);
+    };
+    // It decides by itself: nobody else listens.
+    for (int ranks = 2; ranks <= processes::count(); ++ranks) processes::run(ranks, body, {.abort_patience = {}});
+}
+
+TEST_CASE("requests: a rank whose body has returned is named by those who wait for it") {
+    processes::run(processes::count(), [](auto& net) {
+        if (net.size() == 1) return;
+        rill::group workers{net, rill::topology::split_allgather{}, {.timeout = rill::seconds(2)}};
+        std::vector<float> data(1000, 1);
+        rill::all_reduce(workers, data, data);
+        if (net.rank() == net.size() - 1) return;
+        try {
+            rill::all_reduce(workers, data, data);
+            FAIL("no error");
+        } catch (const rill::peer_failure& e) {
+            CHECK(e.culprit() == net.size() - 1);
+            CHECK(std::string(e.what()).find("has left its body without entering the operation") != std::string::npos);
+        }
     });
 }
 

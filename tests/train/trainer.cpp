@@ -229,6 +229,28 @@ TEST_CASE("trainer: files that do not belong together are refused on all ranks")
     for (const auto& message : messages_with("usual")) CHECK(message.empty());
 }
 
+TEST_CASE("trainer: files that two ranks have exchanged are refused on all ranks, and all go on") {
+    const scratch_directory directory;
+    const auto path = [&](rank_t rank) { return directory / std::to_string(rank).c_str(); };
+    std::vector<std::string> messages(3);
+    simulated::run(3, {}, [&](auto& net) {
+        auto trainer = make_trainer(net, dense_plan);
+        trainer.step();
+        train::checkpoint::writer out;
+        trainer.save(out, "");
+        out.save(path(net.rank()));
+        barrier(trainer.workers());
+        const auto file = train::checkpoint::load(path(net.rank() == 2 ? 2 : 1 - net.rank()));
+        messages[static_cast<std::size_t>(net.rank())] =
+            message_of<train::data_error>([&] { trainer.restore(file, ""); });
+        CHECK(trainer.step_number() == 1);
+        trainer.step();
+    });
+    CHECK(has(messages[0], "section \"trainer\", rank: expected 0, found 1"));
+    CHECK(has(messages[1], "section \"trainer\", rank: expected 1, found 0"));
+    CHECK(has(messages[2], "beside the file of rank 0: expected one that fits its trainer, found another"));
+}
+
 TEST_CASE("trainer: a step allocates nothing once the first ones are done") {
     for_each_plan([](const auto& plan) {
         unsigned long count = 0;  // of all ranks: they share a thread

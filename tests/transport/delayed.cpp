@@ -2,6 +2,7 @@
 
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/concept/shared_memory.hpp>
 #include <rill/testing/transport_laws.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/transport/in_process.hpp>
@@ -52,6 +53,7 @@ void check_laws(auto&& runner) {
 }  // namespace
 
 static_assert(rill::ConcurrentTransport<rill::delayed<rill::in_process::endpoint>>);
+static_assert(!rill::SharedMemoryTransport<rill::delayed<rill::in_process::endpoint>>);
 static_assert(rill::ConcurrentTransport<rill::traced<rill::delayed<rill::simulated::endpoint>>>);
 static_assert(rill::ConcurrentTransport<rill::subgroup<rill::delayed<rill::simulated::endpoint>>>);
 

@@ -2,6 +2,7 @@
 
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/concept/shared_memory.hpp>
 #include <rill/testing/transport_laws.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/transport/delayed.hpp>
@@ -88,6 +89,7 @@ std::vector<int> numbers_through(const char* plan, int count, bool lent = false)
 }  // namespace
 
 static_assert(rill::ConcurrentTransport<rill::faulty<rill::in_process::endpoint>>);
+static_assert(!rill::SharedMemoryTransport<rill::faulty<rill::in_process::endpoint>>);
 static_assert(rill::ConcurrentTransport<rill::traced<rill::faulty<rill::simulated::endpoint>>>);
 static_assert(rill::ConcurrentTransport<rill::subgroup<rill::faulty<rill::in_process::endpoint>>>);
 

@@ -1,3 +1,4 @@
+#include <rill/concept/shared_memory.hpp>
 #include <rill/testing/transport_laws.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
@@ -95,6 +96,7 @@ constexpr auto in_process = [](int ranks, auto&& body) { use_threads(ranks, body
 }  // namespace
 
 static_assert(rill::ConcurrentTransport<rill::subgroup<rill::simulated::endpoint>>);
+static_assert(!rill::SharedMemoryTransport<rill::subgroup<rill::in_process::endpoint>>);
 static_assert(rill::ConcurrentTransport<rill::subgroup<rill::subgroup<rill::in_process::endpoint>>>);
 
 TEST_CASE("a subgroup of some ranks keeps the laws of a transport") { check_laws(within(in_process), limits); }

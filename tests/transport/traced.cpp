@@ -1,3 +1,4 @@
+#include <rill/concept/shared_memory.hpp>
 #include <rill/testing/transport_laws.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
@@ -44,6 +45,9 @@ void check_laws(auto&& runner) {
 }  // namespace
 
 static_assert(rill::ConcurrentTransport<rill::traced<rill::simulated::endpoint>>);
+static_assert(rill::SharedMemoryTransport<rill::traced<rill::in_process::endpoint>>);
+static_assert(rill::SharedMemoryTransport<rill::traced<rill::traced<rill::in_process::endpoint>>>);
+static_assert(!rill::SharedMemoryTransport<rill::traced<rill::simulated::endpoint>>);
 static_assert(rill::ConcurrentTransport<rill::traced<rill::subgroup<rill::in_process::endpoint>>>);
 
 TEST_CASE("a traced transport keeps the laws of a transport") {

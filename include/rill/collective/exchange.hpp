@@ -89,8 +89,7 @@ class exchange {
     template <class Attempt>
     void wait_for(rank_t peer, int round, Attempt&& attempt) {
         if (attempt(half_time())) return;
-        wait_for_long({.peer = peer, .of_round = round, .in_round = round},
-                      [&] { return attempt(start_ + patience_); });
+        wait_for_long({.peer = peer, .of_round = round, .in_round = round}, attempt);
     }
 
     /// Others reach into this rank's memory by `shared` until the operation is finished; who unwinds withdraws it.
@@ -193,16 +192,21 @@ class exchange {
     void await(sent& s) {
         if (s.handle.wait(half_time())) return;
         wait_for_long({.peer = s.peer, .reading = true, .of_round = s.round, .in_round = round_},
-                      [&] { return s.handle.wait(start_ + patience_); });
+                      [&](deadline until) { return s.handle.wait(until); });
     }
 
     time_point half_time() const { return start_ + patience_ / 2; }
 
-    /// The rest of a wait, of which the others learn.
-    template <class Rest>
-    void wait_for_long(const detail::long_wait& what, Rest&& rest) {
+    /// The rest of a wait, of which the others learn: in parts, between which it is asked whether the peer has left.
+    template <class Attempt>
+    void wait_for_long(const detail::long_wait& what, Attempt&& attempt) {
         net_->announce(waits_, what.announced_in(signature_.number));
-        if (!rest()) inquest().nothing_came(what);
+        bool is_over = false;
+        for (int eighths_left = 3; !is_over && eighths_left >= 0; --eighths_left) {
+            inquest().require_presence(what.peer);
+            is_over = attempt(start_ + (patience_ - duration{patience_.ns / 8 * eighths_left}));
+        }
+        if (!is_over) inquest().nothing_came(what);
         net_->announce(waits_, detail::long_wait{}.announced_in(signature_.number));
     }
 

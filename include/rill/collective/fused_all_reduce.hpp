@@ -225,7 +225,7 @@ class fused_state {
 
     void refuse_other_call(rank_t peer) const {
         const auto made = call_->net().inquire(peer, call_->context(), number(), deadline::immediate);
-        if (made && *made != call_->signature()) call_->disagree(peer);
+        if (made && made->kind != operation::departure && *made != call_->signature()) call_->disagree(peer);
     }
 
     std::uint64_t number() const { return call_->signature().number; }

@@ -16,9 +16,9 @@ namespace rill::inline RILL_ABI {
 /// Requests may be waited for in any order, another one on each rank. A request belongs to the activity that uses its
 /// group; it may outlive the group, but not the transport.
 ///
-/// An unfinished operation whose request is destroyed or assigned to is cancelled, and what was lent to it is given
-/// back before that returns: like an exception that leaves a blocking call, that ends the group with this rank as the
-/// culprit, and never waits for a rank that does not come.
+/// An unfinished operation whose request is destroyed, or assigned another one, is cancelled, and what was lent to it
+/// is given back before that returns: like an exception that leaves a blocking call, that ends the group with this rank
+/// as the culprit, and never waits for a rank that does not come.
 class [[nodiscard]] request {
   public:
     /// Of no operation.
@@ -26,8 +26,8 @@ class [[nodiscard]] request {
     explicit request(detail::shared<detail::pending> of) : of_(std::move(of)) {}
     request(request&&) noexcept = default;
     request& operator=(request&& other) noexcept {
-        abandon();
-        of_ = std::move(other.of_);
+        request replaced(std::move(other));
+        std::swap(of_, replaced.of_);
         return *this;
     }
     ~request() { abandon(); }

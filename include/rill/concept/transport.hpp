@@ -51,6 +51,8 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 /// - `announce` publishes which call this rank has entered in a context; calls of a context may be entered in any
 ///   order. `inquire` waits until `peer` has entered call `number` and returns what it entered. When the deadline has
 ///   passed before that, it returns the latest call that `peer` has entered, if its number is higher, or else nothing.
+///   A transport that runs bodies tells at once where the body of `peer` has returned without entering call `number` or
+///   a later one: it returns a call of kind `operation::departure` with that number.
 ///   A transport remembers at least the `calls_remembered` highest numbers.
 /// - `next_context(key)`: a fresh context, the same on all ranks that have made the same calls with the same key.
 /// - `close(context)` forgets a context: its undelivered messages are dropped.

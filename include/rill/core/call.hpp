@@ -21,7 +21,8 @@ enum class operation : std::uint8_t {
     next_round = 8,  ///< a state that begins a round
     contribute = 9,  ///< to a round
     end_rounds = 10,
-    round_over = 11  ///< tells a rank that its contribution would come too late
+    round_over = 11,  ///< tells a rank that its contribution would come too late
+    departure = 12    ///< no call: the rank's body has returned, so that it will never make this one
 };
 
 /// As it stands in messages: "all_reduce".
@@ -38,6 +39,7 @@ constexpr const char* name(operation op) {
         case operation::contribute: return "contribute";
         case operation::end_rounds: return "end_rounds";
         case operation::round_over: return "round_over";
+        case operation::departure: return "departure";
         case operation::none: break;
     }
     return "none";

@@ -19,6 +19,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -85,18 +86,24 @@ class trainer {
     }
 
     /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks and this seed.
-    /// Collective: throws `data_error`, and changes nothing, where this rank's file does not fit, and on all ranks
-    /// where their files hold different steps or parameters.
+    /// Collective: throws `data_error` on all ranks, and changes nothing, where the file of any rank does not fit, or
+    /// their files hold different steps or parameters. What a rank's own file is refused for, that rank alone throws.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
-        const saved_state saved = read_state(in, std::string(prefix) + "trainer");
+        saved_state saved{};
         auto parameters = parameters_;
         auto batches = batches_;
         auto strategy = strategy_;
-        in.read(std::string(prefix) + "parameters", parameters);
-        batches.restore(in, prefix);
-        strategy.restore(in, prefix);
-        require_agreement(in.path(), saved[3], parameters);
+        std::exception_ptr refused;
+        try {
+            saved = read_state(in, std::string(prefix) + "trainer");
+            in.read(std::string(prefix) + "parameters", parameters);
+            batches.restore(in, prefix);
+            strategy.restore(in, prefix);
+        } catch (const std::exception&) {
+            refused = std::current_exception();  // the other ranks wait to hear of it
+        }
+        require_agreement(in.path(), refused, saved[3], parameters);
         parameters_.swap(parameters);
         batches_ = std::move(batches);
         strategy_ = std::move(strategy);
@@ -165,21 +172,29 @@ class trainer {
         return saved;
     }
 
-    void require_agreement(const std::string& path, std::uint64_t step, std::span<const scalar> parameters) {
+    /// Tells all ranks what this one has read, and throws on all of them unless all can go on from there.
+    void require_agreement(const std::string& path, const std::exception_ptr& refused, std::uint64_t step,
+                           std::span<const scalar> parameters) {
         const auto size = static_cast<std::size_t>(workers_.size()), rank = static_cast<std::size_t>(workers_.rank());
-        const std::uint64_t sum = detail::checksum(std::as_bytes(parameters));
-        std::vector<std::int64_t> steps(size), sums(size);
+        std::vector<std::int64_t> told(3 * size);
+        const std::span refusals = std::span(told).first(size), steps = std::span(told).subspan(size, size),
+                        sums = std::span(told).last(size);
+        refusals[rank] = refused != nullptr ? 1 : 0;
         steps[rank] = static_cast<std::int64_t>(step);
-        sums[rank] = static_cast<std::int64_t>(sum);
-        all_reduce(workers_, steps, steps);
-        all_reduce(workers_, sums, sums);
+        sums[rank] = static_cast<std::int64_t>(detail::checksum(std::as_bytes(parameters)));
+        all_reduce(workers_, told, told);
+        if (refused != nullptr) std::rethrow_exception(refused);
+        const auto beside = [](std::size_t other) { return "beside the file of rank " + std::to_string(other); };
+        for (std::size_t other = 0; other < size; ++other)
+            if (refusals[other] != 0)
+                throw data_error(path, beside(other), "one that fits its trainer", "another: see that rank's error");
         for (std::size_t other = 1; other < size; ++other) {
-            const std::string where = "beside the file of rank " + std::to_string(other);
             if (steps[other] != steps[0])
-                throw data_error(path, where, "step " + std::to_string(steps[0]) + " as on rank 0",
+                throw data_error(path, beside(other), "step " + std::to_string(steps[0]) + " as on rank 0",
                                  std::to_string(steps[other]));
             if (sums[other] != sums[0])
-                throw data_error(path, where, "the parameters that rank 0 has, the same on all ranks", "others");
+                throw data_error(path, beside(other), "the parameters that rank 0 has, the same on all ranks",
+                                 "others");
         }
     }
 

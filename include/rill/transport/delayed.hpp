@@ -32,7 +32,9 @@
 namespace rill::inline RILL_ABI {
 
 /// A transport on which messages take time, on the inner one's clock: a network of one's choice among threads, say, to
-/// see on two cores what a cluster would do. Models what the inner one models.
+/// see on two cores what a cluster would do. Models `ConcurrentTransport` and `ExpectingTransport` where the inner one
+/// does, and never `SharedMemoryTransport`: what ranks read in each other's memory is no message, and would take no
+/// time.
 ///
 /// A message becomes receivable `bytes / bandwidth + latency` after it was posted. A rank has one link, which its
 /// messages occupy one after the other: what is sent at the same time shares the bandwidth. Messages to oneself and the

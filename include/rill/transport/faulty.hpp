@@ -26,7 +26,9 @@
 namespace rill::inline RILL_ABI {
 
 /// A transport among threads on which things go wrong as planned, as they do in a simulated network: what is tested
-/// there can be seen among real threads. Models what the inner one models; without faults it is as the inner one.
+/// there can be seen among real threads. Models `ConcurrentTransport` where the inner one does. It never models
+/// `SharedMemoryTransport`, since a plan strikes messages and memory has none, nor `ExpectingTransport`, since a
+/// message that is lost or comes twice would come to the wrong place.
 ///
 /// Times of the plan count from `start`. A message that is late keeps its sender, who waits with it. One that is to be
 /// overtaken is passed over by a receive from any of several ranks until another has come. `slow` is of `compute`,

@@ -150,6 +150,7 @@ report run(int ranks, const network& links, Body&& body) {
         try {
             endpoint net(of.shared, self.rank);
             (*of.body)(net);
+            of.shared.depart(self.rank);
         } catch (const rank_killed&) {
             // Nobody is told.
         } catch (...) {

@@ -24,8 +24,9 @@
 
 namespace rill::inline RILL_ABI {
 
-/// Some ranks of a transport as a transport of their own: rank i is `members[i]` of the parent. Models what the parent
-/// models.
+/// Some ranks of a transport as a transport of their own: rank i is `members[i]` of the parent. Models
+/// `ConcurrentTransport` and `ExpectingTransport` where the parent does, and never `SharedMemoryTransport`: what ranks
+/// share in a context, all ranks of the parent share.
 ///
 /// Every member makes it with the same list; groups never collide, not even those of equal members. Errors name ranks
 /// of the subgroup in `culprit()` and `notice().other` (`no_rank` for a rank outside); their text stays as it was

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/shared_memory.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
@@ -10,6 +11,7 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/traced_concurrency.hpp>
+#include <rill/transport/detail/traced_shared_memory.hpp>
 #include <rill/transport/trace_log.hpp>
 #include <rill/transport/write_trace.hpp>
 
@@ -21,13 +23,16 @@
 
 namespace rill::inline RILL_ABI {
 
-/// A transport that records what it does, and what its user names, into a log. Models what the inner one models.
+/// A transport that records what it does, and what its user names, into a log. Models `ConcurrentTransport`,
+/// `ExpectingTransport` and `SharedMemoryTransport` where the inner one does, so that collectives go the way that they
+/// go without it.
 ///
-/// Recorded are posts, receives that got a message or waited, waits for a send, an event or a queue, and spans; times
+/// Recorded are posts, receives that got a message or waited, waits for a send, an event or a queue, waits for what a
+/// peer exposes, for room or for its leaving where memory is shared, and spans; times
 /// are the transport's own. Cost: two readings of the clock and one event per call; no allocation. `write_trace` turns
 /// the logs of all ranks into a picture. It must outlive its sendings; the log must outlive it.
 template <Transport Net>
-class traced : public detail::traced_concurrency<Net> {
+class traced : public detail::traced_concurrency<Net>, public detail::traced_shared_memory<Net> {
   public:
     using message = typename Net::message;
     class sending;
@@ -124,6 +129,12 @@ class traced : public detail::traced_concurrency<Net> {
     std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(key); }
     void close(std::uint64_t context) { inner_->close(context); }
 
+    auto share(std::uint64_t context)
+        requires SharedMemoryTransport<Net>
+    {
+        return typename traced::commons(*this, context);
+    }
+
     const void* this_activity() const {
         if constexpr (requires { std::as_const(*inner_).this_activity(); })
             return std::as_const(*inner_).this_activity();
@@ -146,6 +157,7 @@ class traced : public detail::traced_concurrency<Net> {
 
   private:
     friend detail::traced_concurrency<Net>;
+    friend detail::traced_shared_memory<Net>;
 
     trace_event of_peer(trace_event::what kind, const char* name, rank_t peer, channel on) const {
         return {.begin = now(), .name = name, .kind = kind, .peer = peer, .on = on, .activity = this_activity()};

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,12 @@ class inquest {
                  std::to_string(peer) + ", which has entered the operation: slow, or the link between them is cut");
     }
 
+    /// Throws `peer_failure` where the body of `peer` is known to have returned without entering the operation. Asks
+    /// it, and waits for no answer.
+    void require_presence(rank_t peer) const {
+        if (has_departed(net_->inquire(peer, context_, signature_->number, deadline::immediate))) departed(peer);
+    }
+
     [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
         throw_error({.context = context_,
                      .operation = signature_->number,
@@ -55,6 +62,15 @@ class inquest {
     }
 
   private:
+    static bool has_departed(const std::optional<call_signature>& entered) {
+        return entered && entered->kind == operation::departure;
+    }
+
+    [[noreturn]] void departed(rank_t peer) const {
+        fail(failure::exception, peer, no_rank,
+             "rank " + std::to_string(peer) + " has left its body without entering the operation");
+    }
+
     struct entrant {
         rank_t rank;
         call_signature call;
@@ -67,6 +83,10 @@ class inquest {
         std::vector<entrant> come;
         for (rank_t r = 0; r < net_->size(); ++r) {
             const auto entered = net_->inquire(r, context_, signature_->number, until);
+            if (has_departed(entered)) {
+                if (all_must_have_come) departed(r);
+                continue;
+            }
             if (entered)
                 come.push_back({r, *entered});
             else if (all_must_have_come)
@@ -88,7 +108,7 @@ class inquest {
         rank_t waiter = net_->rank();
         for (int passed = 0; passed < net_->size(); ++passed) {
             const auto said = net_->inquire(last.peer, waits_, signature_->number, until);
-            if (!said || said->number != signature_->number) break;
+            if (!said || has_departed(said) || said->number != signature_->number) break;
             const long_wait of_peer = long_wait::from(*said);
             if (!of_peer.explains(last)) break;
             waiter = std::exchange(last, of_peer).peer;

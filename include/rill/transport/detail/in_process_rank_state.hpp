@@ -25,6 +25,7 @@ struct alignas(64) rank_state {
     call_table calls;
     std::vector<rank_t> awaiting_room;
     class bells bells;
+    std::atomic<bool> has_departed{false};  ///< its body has returned
     alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0},
         bytes_received{0}, accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
 };

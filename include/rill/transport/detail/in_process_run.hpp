@@ -44,6 +44,7 @@ class rank_threads {
     void run_one(void (*body)(void*, world&, rank_t), void* context, rank_t rank) noexcept {
         try {
             body(context, world_, rank);
+            world_.depart(rank);
         } catch (const error& caught) {
             abort_notice notice = world_.origin_of(caught.notice()).value_or(caught.notice());
             if (notice.culprit == no_rank) notice.culprit = rank;

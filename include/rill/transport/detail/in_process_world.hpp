@@ -127,11 +127,20 @@ class world : public waits {
         const inquirer waiting(*this);
         std::optional<call_signature> answer;
         const auto look = [&] {
+            const bool has_departed = at(peer).has_departed.load(std::memory_order_seq_cst);
             answer = announced(peer, context, number);
+            if (!answer && has_departed) answer = announced_later(peer, context, number);
+            if (!answer && has_departed) answer = {.number = number, .kind = operation::departure};
             return answer.has_value();
         };
         if (wait(self, context, until, look)) return answer;
         return announced_later(peer, context, number);
+    }
+
+    /// The body of this rank has returned.
+    void depart(rank_t self) noexcept {
+        at(self).has_departed.store(true, std::memory_order_seq_cst);
+        tell_all();
     }
 
     void close(rank_t self, std::uint64_t context) {

@@ -47,7 +47,8 @@ struct control {
     std::vector<answer> answers{};      ///< from each peer and context
     int ranks_left = 0;                 ///< on rank 0
     bool all_left = false;
-    bool any_failed = false;  ///< of those that left
+    bool has_departed = false;  ///< this rank's body has returned
+    bool any_failed = false;    ///< of those that left
 
     const abort_notice* find_notice(std::uint64_t context) const {
         if (notices.empty()) return nullptr;

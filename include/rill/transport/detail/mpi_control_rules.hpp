@@ -64,17 +64,26 @@ inline void post_office::decide(std::uint64_t context) {
     tell_others({.kind = note::verdict}, packed_notice(first).view());
 }
 
-/// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile.
+/// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile, or that
+/// neither will ever be.
 inline void post_office::answer_questions(std::uint64_t context) {
     const auto answered = [&](const control::question& asked) {
         if (asked.context != context) return false;
-        const auto entered = control_.calls.entered_or_later(context, asked.number);
+        auto entered = control_.calls.entered_or_later(context, asked.number);
+        if (!entered && control_.has_departed) entered = {.number = asked.number, .kind = operation::departure};
         if (!entered) return false;
         tell(asked.peer, {.context = context, .kind = note::answer},
              {reinterpret_cast<const std::byte*>(&*entered), sizeof(call_signature)});
         return entered->number == asked.number;
     };
     std::erase_if(control_.questions, answered);
+}
+
+/// The body of this rank has returned: it enters nothing more.
+inline void post_office::depart() {
+    control_.has_departed = true;
+    const std::vector<control::question> asked = control_.questions;
+    for (const control::question& each : asked) answer_questions(each.context);
 }
 
 }  // namespace rill::inline RILL_ABI::mpi::detail

@@ -29,8 +29,12 @@ class endings : public waiting {
         const abort_notice* const first = find_notice(notice.context);
         return first != nullptr ? *first : notice;
     }
+    /// Looks at all notes that have come first: who begins an operation hears of a failure of before, and rank 0 tells
+    /// the others, instead of taking part by what the failed rank had already sent.
     std::optional<abort_notice> aborted(std::uint64_t context) {
         const guard lock(mutex_);
+        while (alive_ && step()) {
+        }
         const abort_notice* const first = find_notice(context);
         return first == nullptr ? std::nullopt : std::optional(*first);
     }
@@ -43,6 +47,7 @@ class endings : public waiting {
     void leave(bool failed) {
         const guard lock(mutex_);
         require_alive();
+        if (!failed) office_.depart();
         office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
     }
     /// Returns when all ranks have left: what has ended the run of one that failed. When the run has failed and some

@@ -160,6 +160,7 @@ class post_office {
     /// Takes one of the reports of a context, of which there are some, as what has ended it, and tells all.
     void decide(std::uint64_t context);
     void answer_questions(std::uint64_t context);
+    void depart();
 
   private:
     struct peer_state {

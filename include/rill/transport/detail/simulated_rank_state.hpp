@@ -31,7 +31,8 @@ struct rank_state {
     traffic counted{};
     strand* main = nullptr;
     bool is_alive = false;
-    bool begins_anew = false;  ///< as soon as its last life is over
+    bool has_departed = false;  ///< its body has returned
+    bool begins_anew = false;   ///< as soon as its last life is over
     int lives = 1;
     std::uint64_t posted = 0;  ///< in this life
     std::uint64_t computations = 0;

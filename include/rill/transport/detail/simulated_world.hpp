@@ -56,13 +56,25 @@ class world : public mail {
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         throw_if_ended(context);
         if (const auto entered = calls_.entered(peer, context, number)) return entered;
+        if (at(peer).has_departed) return calls_.entered_or_later(peer, context, number).value_or(departure_of(number));
         wait_record what{
             .kind = waits_for::announcement, .peers = {&peer, 1}, .on = {.context = context}, .amount = number};
         if (passed(until))
             poll();
         else
             wait(at(peer).inquiring, what, until);
-        return calls_.entered_or_later(peer, context, number);
+        const auto entered = calls_.entered_or_later(peer, context, number);
+        return entered || !at(peer).has_departed ? entered : departure_of(number);
+    }
+
+    /// The body of this rank has returned.
+    void depart(rank_t self) {
+        at(self).has_departed = true;
+        for (strand* s = at(self).inquiring.first(); s != nullptr;) {
+            strand* const after = s->after;
+            scheduler_.call(*s);
+            s = after;
+        }
     }
 
     std::uint64_t next_context(rank_t self, std::uint64_t key) { return calls_.next_context(self, key); }
@@ -144,6 +156,10 @@ class world : public mail {
     }
 
   private:
+    static call_signature departure_of(std::uint64_t number) {
+        return {.number = number, .kind = operation::departure};
+    }
+
     // --- life and death of a rank
 
     void begin_life(rank_t rank) {
