@@ -334,3 +334,36 @@ TEST_CASE("wrong arguments are refused before anything is sent") {
         rill::barrier(workers);
     });
 }
+
+TEST_CASE("who is still in an operation, or makes the group, completes it though another rank has failed in the next") {
+    // Rank 3 is far away: the others are ahead of it by as much as a schedule lets them.
+    const auto far = [](rill::rank_t a, rill::rank_t b) {
+        return rill::link{rill::milliseconds(a == 3 || b == 3 ? 200 : 1), 0};
+    };
+    for_each_topology([&](auto shape) {
+        int completed = 0;
+        rill::simulated::run(4, {.links = far}, [&](auto& net) {
+            rill::group workers{net, shape};
+            for (int calls = 0; calls < 3; ++calls) {
+                std::vector<float> data(64, 1);
+                try {
+                    rill::all_reduce(workers, data, data);
+                    ++completed;
+                } catch (const rill::error& failed) {
+                    FAIL("operation " << calls + 1 << " ends by: " << failed.what());
+                }
+            }
+            const auto fails = [&] {
+                workers.run({.kind = rill::operation::barrier}, [&](auto&) -> rill::receipt {
+                    if (net.rank() == 0) throw std::domain_error("no");
+                    return net.receive(0, {workers.context(), 4}, rill::deadline::never), rill::receipt{};
+                });
+            };
+            if (net.rank() == 0)
+                CHECK_THROWS_AS(fails(), std::domain_error);
+            else
+                CHECK_THROWS_AS(fails(), rill::peer_failure);
+        });
+        CHECK(completed == 12);
+    });
+}

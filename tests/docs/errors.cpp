@@ -3,6 +3,7 @@
 #include "document.hpp"
 
 #include <rill/rill.hpp>
+#include <rill/session/survivors.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
@@ -190,6 +191,21 @@ TEST_CASE("protocol_error of coded indices") {
     } catch (const protocol_error& failed) {
         require_message(failed.what());
     }
+}
+
+TEST_CASE("a rank that the others took for dead") {
+    std::string message;
+    simulated::run(3, {}, [&](auto& net) {
+        survivors alive{net, seconds(5)};
+        try {
+            alive.run([&](auto&) {
+                if (net.rank() == 0) net.sleep_until(net.now() + seconds(60));
+            });
+        } catch (const timeout& excluded) {
+            message = excluded.what();
+        }
+    });
+    require_message(message);
 }
 
 TEST_CASE("deadlock") {

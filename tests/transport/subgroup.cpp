@@ -233,3 +233,18 @@ TEST_CASE("a peer outside the subgroup is refused") {
         CHECK_THROWS_AS(group.receive(1, on, deadline::immediate), rill::contract_violation);
     });
 }
+
+TEST_CASE("members that were told different sessions never meet, however many groups each has made before") {
+    rill::simulated::run(2, {}, [](auto& net) {
+        const std::vector<rill::rank_t> members{0, 1};
+        const auto heard = [&](std::uint64_t session) {
+            rill::subgroup both{net, members, session};
+            const rill::channel on{both.next_context(0), 0};
+            both.post(1 - net.rank(), on, rill::buffer(3));
+            return both.receive(1 - net.rank(), on, net.now() + rill::seconds(1)).has_value();
+        };
+        if (net.rank() == 0) rill::subgroup unpaired{net, members};
+        CHECK(heard(7));
+        CHECK(!heard(net.rank() == 0 ? 8 : 9));
+    });
+}

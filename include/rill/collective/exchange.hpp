@@ -46,7 +46,7 @@ class exchange {
     /// `is_exposed`: the call is announced by what the rank exposes, not here.
     void begin(const call_signature& signature, duration patience, bool is_exposed = false) {
         signature_ = signature;
-        on_.tag = static_cast<std::uint32_t>(signature.number);
+        on_.tag = tag_of(signature.number);
         start_ = net_->now();
         patience_ = patience;
         counted_ = {};

@@ -168,7 +168,8 @@ class fused_state {
         if (tiles < 2) return;
         for (std::uint64_t i = shared_->claim(owner, number()) + 1; i < tiles;
              i = shared_->claim(owner, number()) + 1) {
-            if (const auto notice = call_->net().aborted(call_->context())) throw_error(*notice);
+            if (const auto notice = call_->net().aborted(call_->context()); notice && notice->ends(tag_of(number())))
+                throw_error(*notice);
             fold_tile(owner, static_cast<std::size_t>(i), total);
         }
     }

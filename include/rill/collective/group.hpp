@@ -47,8 +47,8 @@ class group {
 /// learn it at once, with the odd rank's name. Collectives on one group must be called and started in the same order on
 /// all its ranks. On one rank, one activity uses it at a time.
 ///
-/// After a failed operation every further one fails on all ranks with the same culprit: make a new group, over a
-/// `subgroup` of the survivors where ranks are lost. Operations that are in flight when it is destroyed are cancelled.
+/// After a failed operation every further one fails on all ranks with the same culprit. A rank may have completed an
+/// operation that failed on others: see `survivors` for how the ranks go on. Operations that are in flight when it is destroyed are cancelled.
 /// `net` must outlive the group.
 ///
 /// `executor` spreads this rank's own work (selection, quantisation, folds) over threads; it changes no result, and may

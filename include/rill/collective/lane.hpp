@@ -61,7 +61,7 @@ class lane {
     template <class Body>
     receipt run(call_signature signature, Body&& body, bool is_exposed = false) {
         RILL_EXPECTS(!started_ || waits_to_run_, "start: its body runs one operation; start another for the next");
-        if (const auto notice = net().aborted(context())) throw_error(*notice);
+        if (const auto notice = net().aborted(context()); notice && !precedes(*notice)) throw_error(*notice);
         if (!started_) {
             numbers_ = of_->last.next();
             of_->make_room(numbers_.in_context);
@@ -157,6 +157,11 @@ class lane {
         ~settlement() { call.settle(); }
     };
 
+    /// Whether the operation that comes next was started before the one that has failed.
+    bool precedes(const abort_notice& notice) const {
+        return waits_to_run_ && !notice.ends(tag_of(numbers_.in_context));
+    }
+
     /// Whether it comes from another group, whose ranks are numbered otherwise.
     bool is_foreign(const abort_notice& notice) const {
         return notice.culprit != no_rank && notice.context != context() && notice.context != every_context;
@@ -166,6 +171,7 @@ class lane {
     void fail(const call_signature& signature, abort_notice notice) {
         notice.context = context();
         notice.operation = signature.number;
+        notice.first_tag = tag_of(signature.number);
         if (notice.culprit == no_rank && notice.kind != failure::deadlock) {
             notice.culprit = rank();
             notice.reason = exchange_.describe() + ": rank " + std::to_string(rank()) + ": " + notice.reason;
@@ -179,7 +185,8 @@ class lane {
                      .operation = numbers_.in_context,
                      .culprit = rank(),
                      .reason = "operation " + std::to_string(numbers_.in_context) + ": rank " + std::to_string(rank()) +
-                               " has not come to it: " + why});
+                               " has not come to it: " + why,
+                     .first_tag = tag_of(numbers_.in_context)});
     }
 
     detail::membership<Net, Shape, Exec>* of_;

@@ -48,6 +48,8 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 /// - A receive returns an empty result when its deadline has passed. `deadline::immediate` takes what is there.
 /// - Every wait also watches the control channel: after `abort` on a context (or on `every_context`) waits on it throw
 ///   the error of the notice on every rank. The first notice of a context wins; `abort` returns the one that won.
+///   Waits on tags below the notice's `first_tag` go on, inquiries for such calls too; a later notice with a lower one
+///   ends them. `aborted` returns the first notice.
 /// - `announce` publishes which call this rank has entered in a context; calls of a context may be entered in any
 ///   order. `inquire` waits until `peer` has entered call `number` and returns what it entered. When the deadline has
 ///   passed before that, it returns the latest call that `peer` has entered, if its number is higher, or else nothing.

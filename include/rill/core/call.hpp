@@ -62,6 +62,9 @@ struct call_signature {
     friend constexpr bool operator==(const call_signature&, const call_signature&) = default;
 };
 
+/// The tag of the messages of an operation.
+constexpr std::uint32_t tag_of(std::uint64_t number) { return static_cast<std::uint32_t>(number); }
+
 /// So many calls of a context are remembered by a transport: it can be asked for any of them.
 inline constexpr std::size_t calls_remembered = 64;
 

@@ -7,6 +7,9 @@
 
 namespace rill::inline RILL_ABI {
 
+/// The highest tag.
+inline constexpr std::uint32_t last_tag = ~std::uint32_t{0};
+
 /// What separates messages between the same two ranks: the group they belong to, and the operation inside it.
 struct channel {
     std::uint64_t context = 0;

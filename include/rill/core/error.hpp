@@ -21,6 +21,11 @@ struct abort_notice {
     rank_t culprit = no_rank;  ///< the rank that failed, or that neither entered nor answered
     rank_t other = no_rank;    ///< the second end, where a link is at fault
     std::string reason;        ///< complete in itself: names what, where and which rank
+    /// Waits on channels with a lower tag go on: those of operations before the one that has failed.
+    std::uint32_t first_tag = 0;
+
+    /// Whether it ends the waits on a tag of its context.
+    bool ends(std::uint32_t tag) const { return first_tag <= tag; }
 
     friend bool operator==(const abort_notice&, const abort_notice&) = default;
 };

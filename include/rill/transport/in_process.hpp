@@ -55,7 +55,7 @@ class endpoint {
     traffic counted() const { return world_->counted(rank_); }
 
     void sleep_until(time_point instant) {
-        world_->wait(rank_, every_context, instant, [] { return false; });
+        world_->wait_commonly(rank_, {every_context}, instant, [] { return false; });
     }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {

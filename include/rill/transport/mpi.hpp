@@ -93,13 +93,13 @@ class endpoint {
 
     void sleep_until(time_point instant) {
         engine_->wait(
-            every_context, instant, [] { return false; }, true);
+            {every_context}, instant, [] { return false; }, true);
     }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         check(peer);
         const std::uint64_t id = engine_->post(peer, on, pieces);
-        return id == 0 ? sending() : sending(engine_, id, on.context);
+        return id == 0 ? sending() : sending(engine_, id, on);
     }
     bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
         check(peer);

@@ -28,7 +28,8 @@ namespace rill::inline RILL_ABI {
 /// `ConcurrentTransport` and `ExpectingTransport` where the parent does, and never `SharedMemoryTransport`: what ranks
 /// share in a context, all ranks of the parent share.
 ///
-/// Every member makes it with the same list; groups never collide, not even those of equal members. Errors name ranks
+/// Every member makes it with the same list; groups never collide, not even those of equal members. After a failure
+/// members differ in what they have made: see `survivors`. Errors name ranks
 /// of the subgroup in `culprit()` and `notice().other` (`no_rank` for a rank outside); their text stays as it was
 /// written. `outward` gives such a notice in ranks of the parent; for an error that leaves the body of a run, the run
 /// does. What is counted is the subgroup's own traffic. An abort of every context is one of the whole parent.
@@ -45,6 +46,12 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         : parent_(&parent),
           members_(members, parent.rank(), parent.size()),
           base_(parent.next_context(members_.fingerprint())) {}
+    /// For members that have not made the same calls before, after a failure say. `session` is a number that they agree
+    /// on and use for nothing else: who has another one never meets them.
+    subgroup(Net& parent, std::span<const rank_t> members, std::uint64_t session)
+        : parent_(&parent),
+          members_(members, parent.rank(), parent.size()),
+          base_(mix64(members_.fingerprint(), session)) {}
     subgroup(const subgroup&) = delete;
     subgroup& operator=(const subgroup&) = delete;
 

@@ -100,7 +100,8 @@ class worker final : public pending {
         net_->abort({.context = lane_.context(),
                      .operation = number(),
                      .culprit = lane_.rank(),
-                     .reason = operation + ": rank " + rank + " " + why});
+                     .reason = operation + ": rank " + rank + " " + why,
+                     .first_tag = tag_of(number())});
     }
 
     void end_thread() noexcept {

@@ -124,6 +124,36 @@ void agrees_on_first(Net& net) {
         expect_equal(receive_number(net, peer, on), static_cast<std::uint32_t>(won.culprit), "culprit on another rank");
 }
 
+/// Operations before the one that has failed go on; should one of them fail later, all from there on end.
+template <class Net>
+void spares_lower_tags(Net& net) {
+    const rank_t self = net.rank();
+    const channel earlier{law_context, 3}, failed{law_context, 4}, meeting{law_context + 1, 42};
+    const auto meet_all = [&](std::uint32_t number) {
+        for (rank_t peer = 0; peer < net.size(); ++peer) post_number(net, peer, meeting, number);
+        for (rank_t peer = 0; peer < net.size(); ++peer) receive_number(net, peer, meeting);
+    };
+    abort_notice later = law_notice(law_context, 0);
+    later.first_tag = 4;
+    if (self == 0) expect(net.abort(later) == later, "abort returns another notice than the only one");
+    meet_all(1);
+    expect_ended(later, "a wait survives an abort of its tag", [&] { net.receive(self, failed, deadline::never); });
+    net.announce(law_context, {.number = 3});
+    expect(net.inquire(self, law_context, 3, deadline::never).has_value(), "an abort ends an earlier inquiry");
+    expect_ended(later, "an inquiry survives", [&] { net.inquire(self, law_context, 4, deadline::never); });
+    post_number(net, (self + 1) % net.size(), earlier, 9);
+    expect_equal(receive_number(net, (self + net.size() - 1) % net.size(), earlier), 9U, "a message of a lower tag");
+    expect(net.aborted(law_context) == later, "aborted() returns another notice");
+    meet_all(2);
+    abort_notice sooner = law_notice(law_context, 1);
+    sooner.first_tag = 3;
+    sooner.reason = "an earlier one has failed as well";
+    if (self == 1) expect(net.abort(sooner) == sooner, "an abort of lower tags does not count");
+    meet_all(3);
+    expect_ended(sooner, "a wait survives the second abort", [&] { net.receive(self, earlier, deadline::never); });
+    expect(net.aborted(law_context) == later, "a second abort replaces the first");
+}
+
 template <class Net>
 void keeps_first_of_context(Net& net) {
     const abort_notice narrow = law_notice(law_context, 0);
@@ -236,6 +266,7 @@ void abort_laws(const Laws& all) {
         detail::ends_receives(net, every_context, {law_context, 0});
     });
     all.law("an abort ends every kind of wait", 3, [](auto& net) { detail::ends_all_kinds(net); });
+    all.law("an abort spares the waits on lower tags", 3, [](auto& net) { detail::spares_lower_tags(net); });
     all.law("an abort ends the wait for a send", 3,
             [lent = detail::lent_size(all.limits())](auto& net) { detail::ends_sends(net, lent); });
     all.law("an abort of every context ends sleep_until", 3, [](auto& net) {

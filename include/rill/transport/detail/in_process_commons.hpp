@@ -50,7 +50,7 @@ class commons {
         if (number == room_for_) return true;
         const auto has = [&] { return offers_room(peer, number); };
         // Those who pass do not tell: this wait must not sleep. It is short, since nobody waits before it leaves.
-        return has() || world_->watch_awake(rank_, context_, until, has);
+        return has() || world_->watch_awake(rank_, on(number), until, has);
     }
     void expose(const exposure& what) {
         detail::place& own = board_->at(rank_, what.call.number);
@@ -82,7 +82,7 @@ class commons {
             const auto announced = world_->announced(peer, context_, call.number);
             return announced && *announced != call;
         };
-        if (!world_->watch(rank_, context_, until, is_there, is_refused) || !is_there()) return nullptr;
+        if (!world_->watch(rank_, on(call.number), until, is_there, is_refused) || !is_there()) return nullptr;
         left_by_[static_cast<std::size_t>(peer)] = theirs.left_before();
         return &theirs.what;
     }
@@ -117,7 +117,7 @@ class commons {
 
     bool has_left(rank_t peer, std::uint64_t number, deadline until) {
         const auto has = [&] { return is_over(peer, number); };
-        return world_->watch(rank_, context_, until, has, [] { return false; });
+        return world_->watch(rank_, on(number), until, has, [] { return false; });
     }
 
     void withdraw(std::uint64_t number) noexcept {
@@ -148,6 +148,8 @@ class commons {
     void count(std::uint64_t messages, std::uint64_t bytes) { world_->count(rank_, messages, bytes); }
 
   private:
+    channel on(std::uint64_t number) const { return {context_, tag_of(number)}; }
+
     static constexpr std::size_t line = 64;  ///< of the caches, in bytes
 
     struct slot_use {

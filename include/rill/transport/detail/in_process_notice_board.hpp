@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/transport/detail/same_failure.hpp>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace rill::inline RILL_ABI::in_process::detail {
 
@@ -20,36 +22,39 @@ class notice_board {
     /// whether that is this one.
     std::pair<abort_notice, bool> add(const abort_notice& notice) {
         const std::lock_guard lock(mutex_);
-        if (const abort_notice* first = find(notice.context)) return {*first, false};
-        notices_.emplace(notice.context, notice);
+        if (const abort_notice* first = find({notice.context, notice.first_tag})) return {*first, false};
+        notices_[notice.context].push_back(notice);
         count_.fetch_add(1, std::memory_order_release);
         return {notice, true};
     }
 
-    std::optional<abort_notice> of(std::uint64_t context) {
+    std::optional<abort_notice> of(channel on) {
         if (count_.load(std::memory_order_acquire) == 0) return std::nullopt;
         const std::lock_guard lock(mutex_);
-        const abort_notice* first = find(context);
+        const abort_notice* first = find(on);
         return first == nullptr ? std::nullopt : std::optional(*first);
     }
 
     /// What has ended a context, in ranks of this world, where an error in ranks of a subgroup tells of it.
     std::optional<abort_notice> origin_of(const abort_notice& told) {
         const std::lock_guard lock(mutex_);
-        for (const auto& [context, notice] : notices_)
-            if (rill::detail::same_failure(notice, told)) return notice;
+        for (const auto& [context, all] : notices_)
+            for (const abort_notice& notice : all)
+                if (rill::detail::same_failure(notice, told)) return notice;
         return std::nullopt;
     }
 
   private:
-    const abort_notice* find(std::uint64_t context) const {
-        auto found = notices_.find(context);
-        if (found == notices_.end()) found = notices_.find(every_context);
-        return found == notices_.end() ? nullptr : &found->second;
+    const abort_notice* find(channel on) const {
+        for (const std::uint64_t context : {on.context, every_context})
+            if (const auto found = notices_.find(context); found != notices_.end())
+                for (const abort_notice& notice : found->second)
+                    if (notice.ends(on.tag)) return &notice;
+        return nullptr;
     }
 
     std::mutex mutex_;
-    std::unordered_map<std::uint64_t, abort_notice> notices_;
+    std::unordered_map<std::uint64_t, std::vector<abort_notice>> notices_;  ///< of each context, in order
     std::atomic<int> count_{0};
 };
 

@@ -39,7 +39,7 @@ class waits {
     /// context has ended.
     template <class Ready>
     bool wait(rank_t rank, channel on, deadline until, Ready&& ready) {
-        return wait_at(at(rank).bells.of(on), rank, on.context, until, ready);
+        return wait_at(at(rank).bells.of(on), rank, on, until, ready);
     }
 
     /// The same, whatever has ended.
@@ -54,8 +54,8 @@ class waits {
 
     /// Waits for what is told by the common bell.
     template <class Ready>
-    bool wait(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
-        return wait_at(at(rank).bells.common(), rank, context, until, ready);
+    bool wait_commonly(rank_t rank, channel on, deadline until, Ready&& ready) {
+        return wait_at(at(rank).bells.common(), rank, on, until, ready);
     }
 
     /// Waits for another activity of the same rank; so long it leaves its core to that one.
@@ -67,31 +67,31 @@ class waits {
         };
         threads_changed(-1);
         const away meanwhile{*this};
-        return wait_at(where, rank, every_context, until, ready);
+        return wait_at(where, rank, {every_context}, until, ready);
     }
 
     /// Waits for what others store and then tell by `tell_all`: looks at it, and sleeps only in the end. Then it also
     /// ends when `rarely()`, which is told in the same way. False when `until` has passed.
     template <class Ready, class Rarely>
-    bool watch(rank_t rank, std::uint64_t context, deadline until, Ready&& ready, Rarely&& rarely) {
-        throw_if_ended(rank, context);
+    bool watch(rank_t rank, channel on, deadline until, Ready&& ready, Rarely&& rarely) {
+        throw_if_ended(rank, on);
         const patience most = tries();
         for (int i = 0; i < most.spins * looks_per_spin; ++i) {
             if (ready()) return true;
             bell::pause();
         }
         for (int i = 0; i < most.yields; ++i)
-            if (const auto seen = look_once(rank, context, until, ready)) return *seen;
+            if (const auto seen = look_once(rank, on, until, ready)) return *seen;
         const inquirer counted(*this);
         const auto either = [&] { return ready() || rarely(); };
-        return wait_at(at(rank).bells.common(), rank, context, until, either, {});
+        return wait_at(at(rank).bells.common(), rank, on, until, either, {});
     }
 
     /// The same for what nobody tells.
     template <class Ready>
-    bool watch_awake(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
+    bool watch_awake(rank_t rank, channel on, deadline until, Ready&& ready) {
         for (;;)
-            if (const auto seen = look_once(rank, context, until, ready)) return *seen;
+            if (const auto seen = look_once(rank, on, until, ready)) return *seen;
     }
 
     /// The same, whatever has ended.
@@ -128,15 +128,15 @@ class waits {
         return first;
     }
     std::optional<abort_notice> origin_of(const abort_notice& told) { return notices_.origin_of(told); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return notices_.of(context); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return notices_.of({context, last_tag}); }
 
   private:
     static constexpr int looks_per_spin = 100;  ///< at a word instead of a bell
 
     /// Looks, and gives the core away; empty when it has neither come nor run out of time.
     template <class Ready>
-    std::optional<bool> look_once(rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
-        throw_if_ended(rank, context);
+    std::optional<bool> look_once(rank_t rank, channel on, deadline until, Ready&& ready) {
+        throw_if_ended(rank, on);
         if (ready()) return true;
         if (!until.is_never() && steady_now() >= until.at) return false;
         bell::yield();
@@ -144,14 +144,14 @@ class waits {
     }
 
     template <class Ready>
-    bool wait_at(bell& own, rank_t rank, std::uint64_t context, deadline until, Ready&& ready) {
-        return wait_at(own, rank, context, until, ready, tries());
+    bool wait_at(bell& own, rank_t rank, channel on, deadline until, Ready&& ready) {
+        return wait_at(own, rank, on, until, ready, tries());
     }
     template <class Ready>
-    bool wait_at(bell& own, rank_t rank, std::uint64_t context, deadline until, Ready&& ready, patience most) {
+    bool wait_at(bell& own, rank_t rank, channel on, deadline until, Ready&& ready, patience most) {
         for (;;) {
             const std::uint32_t seen = own.strokes();
-            throw_if_ended(rank, context);
+            throw_if_ended(rank, on);
             if (ready()) return true;
             if (until.is_immediate() || !own.wait(seen, until, most)) return false;
         }
@@ -161,11 +161,11 @@ class waits {
         return {threads_.load(std::memory_order_relaxed) <= cores_ ? most_.spins : 0, most_.yields};
     }
 
-    void throw_if_ended(rank_t rank, std::uint64_t context) {
-        if (const auto notice = aborted(context)) throw_error(*notice);
+    void throw_if_ended(rank_t rank, channel on) {
+        if (const auto notice = notices_.of(on)) throw_error(*notice);
         if (stop_requested != nullptr && stop_requested->load(std::memory_order_acquire))
             throw_error(
-                {.context = context,
+                {.context = on.context,
                  .culprit = rank,
                  .reason = "rank " + std::to_string(rank) + " left an activity behind: an exception passed it"});
     }

@@ -63,7 +63,7 @@ class world : public waits {
         if (!attempt()) {
             if (until.is_immediate()) return false;
             const room_request waiting(at(to), from);
-            if (!wait(from, on.context, until, attempt)) return false;
+            if (!wait_commonly(from, on, until, attempt)) return false;
         }
         count_sent(from, size);
         at(to).bells.of(on).ring();
@@ -133,7 +133,7 @@ class world : public waits {
             if (!answer && has_departed) answer = {.number = number, .kind = operation::departure};
             return answer.has_value();
         };
-        if (wait(self, context, until, look)) return answer;
+        if (wait_commonly(self, {context, tag_of(number)}, until, look)) return answer;
         return announced_later(peer, context, number);
     }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/call.hpp>
+#include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/types.hpp>
@@ -41,7 +42,7 @@ struct control {
     };
 
     rill::detail::call_table calls{};
-    std::unordered_map<std::uint64_t, abort_notice> notices{};
+    std::unordered_map<std::uint64_t, std::vector<abort_notice>> notices{};  ///< of each context, in order
     std::vector<report> reports{};      ///< aborts, none of which is known to be the first
     std::vector<question> questions{};  ///< of others, not yet answered
     std::vector<answer> answers{};      ///< from each peer and context
@@ -50,24 +51,32 @@ struct control {
     bool has_departed = false;  ///< this rank's body has returned
     bool any_failed = false;    ///< of those that left
 
-    const abort_notice* find_notice(std::uint64_t context) const {
+    /// What has ended the waits on a channel.
+    const abort_notice* find_notice(channel on) const {
         if (notices.empty()) return nullptr;
-        auto found = notices.find(context);
-        if (found == notices.end()) found = notices.find(every_context);
-        return found == notices.end() ? nullptr : &found->second;
+        for (const std::uint64_t context : {on.context, every_context})
+            if (const auto found = notices.find(context); found != notices.end())
+                for (const abort_notice& notice : found->second)
+                    if (notice.ends(on.tag)) return &notice;
+        return nullptr;
+    }
+    /// The notice that ends all that this one would end.
+    const abort_notice* first_before(const abort_notice& notice) const {
+        return find_notice({notice.context, notice.first_tag});
     }
 
     /// What has ended a context, in ranks of this endpoint, where an error in ranks of a subgroup tells of it.
     std::optional<abort_notice> origin_of(const abort_notice& told) const {
-        for (const auto& [context, notice] : notices)
-            if (rill::detail::same_failure(notice, told)) return notice;
+        for (const auto& [context, all] : notices)
+            for (const abort_notice& notice : all)
+                if (rill::detail::same_failure(notice, told)) return notice;
         return std::nullopt;
     }
 
     /// The first notice of a context stays.
     void learn(const abort_notice& notice) {
-        if (find_notice(notice.context) == nullptr) notices.emplace(notice.context, notice);
-        std::erase_if(reports, [&](const report& r) { return find_notice(r.notice.context) != nullptr; });
+        if (first_before(notice) == nullptr) notices[notice.context].push_back(notice);
+        std::erase_if(reports, [&](const report& r) { return first_before(r.notice) != nullptr; });
     }
     /// Of those for one context, of which there is one, that of the lowest culprit: who knows the same ones chooses the
     /// same.

@@ -43,7 +43,7 @@ inline bool post_office::may_say(rank_t source, note kind) const {
 
 /// Rank 0 answers who comes too late.
 inline void post_office::hear(rank_t source, const abort_notice& report) {
-    const abort_notice* const first = control_.find_notice(report.context);
+    const abort_notice* const first = control_.first_before(report);
     if (first == nullptr)
         control_.reports.push_back({source, report});
     else if (rank() == 0)

@@ -26,7 +26,7 @@ class endings : public waiting {
             if (alive_) agree_on(lock, notice);
         } catch (const error&) {  // MPI has failed: the others may hear why, or not
         }
-        const abort_notice* const first = find_notice(notice.context);
+        const abort_notice* const first = office_.knowledge().first_before(notice);
         return first != nullptr ? *first : notice;
     }
     /// Looks at all notes that have come first: who begins an operation hears of a failure of before, and rank 0 tells
@@ -82,11 +82,13 @@ class endings : public waiting {
     }
 
   private:
-    const abort_notice* find_notice(std::uint64_t context) { return office_.knowledge().find_notice(context); }
+    const abort_notice* find_notice(std::uint64_t context) {
+        return office_.knowledge().find_notice({context, last_tag});
+    }
 
     void agree_on(guard& lock, const abort_notice& notice) {
         const packed_notice report(notice);
-        const auto is_known = [&] { return find_notice(notice.context) != nullptr; };
+        const auto is_known = [&] { return office_.knowledge().first_before(notice) != nullptr; };
         const duration half{chosen().abort_patience.ns / 2};
         if (is_known()) return;
         office_.tell(0, {.kind = note::report}, report.view());

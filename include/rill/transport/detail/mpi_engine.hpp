@@ -69,7 +69,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
             require_alive();
             if (office_.post(peer, on, bytes)) return true;
         }
-        return wait(on.context, until, [&] { return office_.post(peer, on, bytes); });
+        return wait(on, until, [&] { return office_.post(peer, on, bytes); });
     }
     bool is_done(std::uint64_t id) {
         const guard lock(mutex_);
@@ -78,8 +78,8 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
         step();
         return office_.is_done(id);
     }
-    bool await(std::uint64_t id, std::uint64_t context, deadline until) {
-        return wait(context, until, [&] { return office_.is_done(id); });
+    bool await(std::uint64_t id, channel on, deadline until) {
+        return wait(on, until, [&] { return office_.is_done(id); });
     }
     /// Withdraws what nobody has asked for, and waits for what moves.
     void settle_sent(std::uint64_t id, std::uint64_t context) noexcept {
@@ -99,12 +99,12 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
 
     node* receive(std::span<const rank_t> peers, channel on, deadline until) {
         node* found = nullptr;
-        wait(on.context, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
+        wait(on, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
         return found;
     }
     node* receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
         node* found = nullptr;
-        wait(on.context, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
+        wait(on, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
         return found;
     }
     /// The message, which may have been written to the targets (`node::straight`); null when `until` has passed.
@@ -181,7 +181,7 @@ inline node* engine::receive_into(rank_t peer, channel on, std::span<const byte_
         if (alive_) office_.unclaim(*claimed);
     };
     try {
-        if (!wait(on.context, until, arrives)) return give_back(), nullptr;
+        if (!wait(on, until, arrives)) return give_back(), nullptr;
     } catch (...) {
         give_back();
         throw;
@@ -205,7 +205,7 @@ inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t 
             office_.tell(peer, {.context = context, .id = number, .kind = note::question});
         return answer.has_value();
     };
-    if (wait(context, until, look)) return answer;
+    if (wait({context, tag_of(number)}, until, look)) return answer;
     const guard lock(mutex_);
     if (peer == rank()) return known.calls.entered_or_later(context, number);
     const rill::detail::call_history* const told = known.told(peer, context);

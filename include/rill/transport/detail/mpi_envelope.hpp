@@ -62,7 +62,7 @@ struct packed_notice {
     struct fixed_part {
         std::uint64_t context, operation;
         std::int32_t culprit, other;
-        std::uint32_t length;
+        std::uint32_t length, first_tag;
         failure kind;
     };
     std::byte bytes[sizeof(fixed_part) + most_text];
@@ -74,6 +74,7 @@ struct packed_notice {
                                .culprit = notice.culprit,
                                .other = notice.other,
                                .length = static_cast<std::uint32_t>(std::min(notice.reason.size(), most_text)),
+                               .first_tag = notice.first_tag,
                                .kind = notice.kind};
         std::memcpy(bytes, &fixed, sizeof fixed);
         std::memcpy(bytes + sizeof fixed, notice.reason.data(), fixed.length);
@@ -95,7 +96,8 @@ struct packed_notice {
                 .kind = fixed.kind,
                 .culprit = fixed.culprit,
                 .other = fixed.other,
-                .reason = {reinterpret_cast<const char*>(from.data() + sizeof fixed), fixed.length}};
+                .reason = {reinterpret_cast<const char*>(from.data() + sizeof fixed), fixed.length},
+                .first_tag = fixed.first_tag};
     }
 
   private:

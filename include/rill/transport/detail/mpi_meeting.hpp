@@ -23,7 +23,7 @@ class meeting_place {
 
     template <class Ready>
     bool wait(deadline until, Ready&& ready) {
-        return engine_->wait(every_context, until, std::forward<Ready>(ready));
+        return engine_->wait({every_context}, until, std::forward<Ready>(ready));
     }
     /// Activities that share this thread look now: one that is given work sends its first messages at once.
     void ring() {

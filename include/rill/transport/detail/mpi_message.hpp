@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/bytes.hpp>
+#include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -45,12 +46,12 @@ class sending {
   public:
     sending() = default;
     sending(sending&& other) noexcept
-        : engine_(std::move(other.engine_)), id_(std::exchange(other.id_, 0)), context_(other.context_) {}
+        : engine_(std::move(other.engine_)), id_(std::exchange(other.id_, 0)), on_(other.on_) {}
     sending& operator=(sending&& other) noexcept {
         sending moved(std::move(other));
         std::swap(engine_, moved.engine_);
         std::swap(id_, moved.id_);
-        std::swap(context_, moved.context_);
+        std::swap(on_, moved.on_);
         return *this;
     }
     ~sending() {
@@ -65,24 +66,24 @@ class sending {
 
     /// True when done, false when `until` has passed; throws what ended the context.
     bool wait(deadline until) {
-        if (id_ != 0 && engine_->await(id_, context_, until)) id_ = 0;
+        if (id_ != 0 && engine_->await(id_, on_, until)) id_ = 0;
         return id_ == 0;
     }
 
     /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it: see
     /// `options::failure_patience`.
     void settle() noexcept {
-        if (id_ != 0) engine_->settle_sent(std::exchange(id_, 0), context_);
+        if (id_ != 0) engine_->settle_sent(std::exchange(id_, 0), on_.context);
     }
 
   private:
     friend class endpoint;
-    sending(std::shared_ptr<detail::engine> engine, std::uint64_t id, std::uint64_t context)
-        : engine_(std::move(engine)), id_(id), context_(context) {}
+    sending(std::shared_ptr<detail::engine> engine, std::uint64_t id, channel on)
+        : engine_(std::move(engine)), id_(id), on_(on) {}
 
     std::shared_ptr<detail::engine> engine_;
     std::uint64_t id_ = 0;  // 0: done
-    std::uint64_t context_ = 0;
+    channel on_{};
 };
 
 }  // namespace rill::inline RILL_ABI::mpi

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
@@ -41,11 +42,11 @@ class waiting {
     /// Calls `ready()`, which may take what it waits for, until it is true; false when `until` has passed. Throws when
     /// the context has ended.
     template <class Ready>
-    bool wait(std::uint64_t context, deadline until, Ready&& ready, bool sleeps = false) {
+    bool wait(channel on, deadline until, Ready&& ready, bool sleeps = false) {
         guard lock(mutex_);
         if (++waits_begun_ % 16 == 0 && alive_) step();  // who never has to wait must not keep the others waiting
         for (std::int64_t looks = 0;;) {
-            throw_if_ended(context);
+            throw_if_ended(on);
             if (ready()) return true;
             const bool moved = step();
             if (moved && looks++ % 64 != 63) continue;
@@ -115,12 +116,12 @@ class waiting {
     bool alive_ = true;
 
   private:
-    void throw_if_ended(std::uint64_t context) {
+    void throw_if_ended(channel on) {
         require_alive();
-        if (const abort_notice* const notice = office_.knowledge().find_notice(context)) throw_error(*notice);
+        if (const abort_notice* const notice = office_.knowledge().find_notice(on)) throw_error(*notice);
         if (fibers_.must_stop() || (own_activity != nullptr && own_activity->stop.load(std::memory_order_acquire)))
             throw_error(
-                {.context = context,
+                {.context = on.context,
                  .culprit = rank(),
                  .reason = "rank " + std::to_string(rank()) + " left an activity behind: an exception passed it"});
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
@@ -43,15 +44,15 @@ class control {
         if (scheduler_.is_killed()) throw rank_killed{scheduler_.current().rank};
     }
 
-    /// Throws what has ended the context, or the current activity.
-    void throw_if_ended(std::uint64_t context) const {
+    /// Throws what has ended the channel, or the current activity.
+    void throw_if_ended(channel on) const {
         throw_if_killed();
         if (!notices_.empty())
-            if (const abort_notice* notice = find_notice(context)) throw_error(*notice);
+            if (const abort_notice* notice = find_notice(on)) throw_error(*notice);
         const strand& own = scheduler_.current();
         if (own.stopped)
             throw_error(
-                {.context = context,
+                {.context = on.context,
                  .culprit = own.rank,
                  .reason = "rank " + std::to_string(own.rank) + " left an activity behind: an exception passed it"});
     }
@@ -62,7 +63,7 @@ class control {
     }
 
     void sleep_until(time_point instant) {
-        throw_if_ended(every_context);
+        throw_if_ended({every_context});
         if (instant <= now()) return;
         wait(idle_, {.kind = waits_for::time}, instant);
     }
@@ -83,16 +84,17 @@ class control {
     /// The first notice of a context wins, and a notice of all contexts is one of each. Nobody hears a killed rank.
     abort_notice abort(const abort_notice& notice) {
         if (scheduler_.is_killed()) return notice;
-        if (const abort_notice* first = find_notice(notice.context)) return *first;
+        if (const abort_notice* first = find_notice({notice.context, notice.first_tag})) return *first;
         notices_.push_back(notice);
         for (strand& each : scheduler_.strands())
             if (each.waiting != nullptr && each.waiting->ends_with_context &&
-                (notice.context == every_context || each.waiting->on.context == notice.context))
+                (notice.context == every_context ||
+                 (each.waiting->on.context == notice.context && notice.ends(each.waiting->on.tag))))
                 scheduler_.call(each, wake::ended);
         return notice;
     }
     std::optional<abort_notice> aborted(std::uint64_t context) const {
-        const abort_notice* first = find_notice(context);
+        const abort_notice* first = find_notice({context, last_tag});
         return first == nullptr ? std::nullopt : std::optional(*first);
     }
 
@@ -118,24 +120,24 @@ class control {
 
   protected:
     bool concluded(wake outcome, const wait_record& what) const {
-        if (outcome == wake::ended) throw_if_ended(what.on.context);
+        if (outcome == wake::ended) throw_if_ended(what.on);
         return outcome == wake::called;
     }
 
     /// What ended the run, if anything did.
     void rethrow() const {
         if (thrown_ != nullptr) std::rethrow_exception(thrown_);
-        if (const abort_notice* end = find_notice(every_context); end != nullptr && end->kind == failure::deadlock)
+        if (const abort_notice* end = find_notice({every_context}); end != nullptr && end->kind == failure::deadlock)
             throw_error(*end);
     }
 
     scheduler scheduler_;
 
   private:
-    const abort_notice* find_notice(std::uint64_t context) const {
+    const abort_notice* find_notice(channel on) const {
         const abort_notice* of_all = nullptr;
         for (const abort_notice& each : notices_) {
-            if (each.context == context) return &each;
+            if (each.context == on.context && each.ends(on.tag)) return &each;
             if (each.context == every_context) of_all = &each;
         }
         return of_all;

@@ -50,13 +50,13 @@ class mail : public rooms {
 
     /// Null when `until` has passed.
     parcel* receive(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        throw_if_ended(on.context);
+        throw_if_ended(on);
         if (parcel* p = offices_.first(self, peers, on)) return &take(*p);
         return await(self, peers, on, until);
     }
 
     parcel* receive_latest(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        throw_if_ended(on.context);
+        throw_if_ended(on);
         parcel* newest = offices_.first(self, peers, on);
         if (newest == nullptr) return await(self, peers, on, until);
         while (parcel* next = offices_.next(*newest, peers)) drop(*std::exchange(newest, next));
@@ -81,7 +81,7 @@ class mail : public rooms {
 
     bool wait_until_read(parcel& p, deadline until) {
         if (p.at == parcel::stage::done) return true;
-        throw_if_ended(p.on.context);
+        throw_if_ended(p.on);
         if (passed(until)) return poll(), p.at == parcel::stage::done;
         return wait(p.reading, {.kind = waits_for::reading, .peers = {&p.receiver, 1}, .on = p.on}, until);
     }

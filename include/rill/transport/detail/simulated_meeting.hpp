@@ -30,7 +30,7 @@ class event {
     void reset() { set_ = false; }
     /// False when `until` has passed.
     bool wait(deadline until) {
-        world_->throw_if_ended(every_context);
+        world_->throw_if_ended({every_context});
         if (set_) return true;
         if (world_->passed(until)) return world_->poll(), set_;
         return world_->wait(waiting_, {.kind = detail::waits_for::event}, until);
@@ -58,7 +58,7 @@ class queue {
     }
     /// Empty when `until` has passed, or when the queue is closed and all its values have been taken.
     std::optional<T> pop(deadline until) {
-        world_->throw_if_ended(every_context);
+        world_->throw_if_ended({every_context});
         while (taken_ == values_.size()) {
             if (closed_) return std::nullopt;
             if (world_->passed(until)) return world_->poll(), std::nullopt;

@@ -35,7 +35,7 @@ class rooms : public control {
             return true;
         }
         if (passed(until)) return poll(), false;
-        throw_if_ended(on.context);
+        throw_if_ended(on);
         wait_record what{.kind = waits_for::room, .peers = {&peer, 1}, .on = on, .amount = bytes};
         const wake outcome = scheduler_.wait(receiver.posting, what, until);
         if (outcome != wake::called) offer_room(receiver);  // those behind may need less

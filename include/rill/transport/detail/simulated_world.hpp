@@ -54,11 +54,11 @@ class world : public mail {
         }
     }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-        throw_if_ended(context);
+        const channel on{context, tag_of(number)};
+        throw_if_ended(on);
         if (const auto entered = calls_.entered(peer, context, number)) return entered;
         if (at(peer).has_departed) return calls_.entered_or_later(peer, context, number).value_or(departure_of(number));
-        wait_record what{
-            .kind = waits_for::announcement, .peers = {&peer, 1}, .on = {.context = context}, .amount = number};
+        wait_record what{.kind = waits_for::announcement, .peers = {&peer, 1}, .on = on, .amount = number};
         if (passed(until))
             poll();
         else
@@ -123,7 +123,7 @@ class world : public mail {
     }
 
     void compute(rank_t self, double work) {
-        throw_if_ended(every_context);
+        throw_if_ended({every_context});
         RILL_EXPECTS(work >= 0, "simulated: nobody computes less than nothing");
         if (!computing_) return;
         rank_state& own = at(self);

@@ -1,0 +1,161 @@
+#pragma once
+
+#include <rill/concept/transport.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/session/detail/agreement.hpp>
+#include <rill/transport/subgroup.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rill::inline RILL_ABI {
+
+/// The ranks of a transport that live, and steps that all of them complete or none.
+///
+/// A failure can end a collective on one rank after another rank has completed it. `run` therefore ends each step by an
+/// agreement. Where all have completed it, all return. Else all repeat it, without the ranks that have died or left, on
+/// a transport whose messages never meet those of an earlier attempt. All members make it, at the same point of their
+/// program, and call `run` equally often.
+///
+/// Deaths are survived at any time, also of several ranks and during the agreement. Excluded is only who does not come
+/// to an agreement within two timeouts, and who throws. A rank that began anew must not come back. Where a network
+/// falls apart, each part goes on without the others.
+///
+/// Cost of an agreement: each rank asks each member what it has announced; no messages in process and simulated.
+template <Transport Net>
+class survivors {
+  public:
+    /// `timeout`: at least that of the groups that the steps make. It is also the longest time that a rank may spend
+    /// outside of collectives. `most_repeats`: how often in a row the same members repeat a step. `net` must outlive
+    /// it.
+    explicit survivors(Net& net, duration timeout = seconds(60), int most_repeats = 3)
+        : net_(&net),
+          timeout_(timeout),
+          most_repeats_(most_repeats),
+          session_(net.next_context(family)),
+          members_(static_cast<std::size_t>(net.size())) {
+        RILL_EXPECTS(timeout.ns > 0, "survivors: the timeout must be positive");
+        RILL_EXPECTS(most_repeats >= 0, "survivors: a step cannot be repeated less than never");
+        std::iota(members_.begin(), members_.end(), rank_t{0});
+        begin_view();
+    }
+    survivors(const survivors&) = delete;
+    survivors& operator=(const survivors&) = delete;
+
+    /// Calls `body(members)` on all members until it has returned on each of them that lives. `members` is a transport
+    /// of them alone, the same in each step until a step is repeated.
+    ///
+    /// `body` does the same calls on all members. What it changes, it sets anew when it is called again: the output of
+    /// an attempt that failed is unspecified.
+    ///
+    /// An error of another rank's making, a `timeout` or a `protocol_error` is a reason to repeat. Any other exception
+    /// that leaves `body` is thrown at once, and the others go on without this rank: it must not call `run` again.
+    ///
+    /// Throws `timeout` when the others have taken this rank for dead, and what `body` has thrown, or a `peer_failure`,
+    /// when the step was repeated in vain.
+    template <class Body>
+    void run(Body&& body) {
+        for (int repeats = 0;; ++repeats) {
+            detail::agreement<Net> end(*net_, session_, ++number_);
+            const std::exception_ptr failed = attempt(body, end);
+            const detail::verdict all = end.reach(members_, timeout_ * 2);
+            if (all.is_done && failed == nullptr) return;
+            if (all.is_done || contains(all.gone, net_->rank())) throw_excluded();
+            exclude(all.gone);
+            if (!all.gone.empty()) repeats = -1;
+            if (repeats >= most_repeats_) give_up(failed);
+        }
+    }
+
+    /// The transport that `run` hands to the next step.
+    subgroup<Net>& net() { return *views_.back(); }
+    /// Ranks of the whole transport, ascending.
+    std::span<const rank_t> members() const { return members_; }
+    /// Another number for each transport that `run` hands out: what was made on an earlier one is to be made anew.
+    std::uint64_t epoch() const { return views_.size() - 1; }
+
+  private:
+    static constexpr std::uint64_t family = 0x7375727669766F72;
+
+    /// What ended the body, if it is to be repeated.
+    template <class Body>
+    std::exception_ptr attempt(Body& body, detail::agreement<Net>& end) {
+        std::exception_ptr failed;
+        try {
+            body(net());
+        } catch (const error& thrown) {
+            if (net_->aborted(every_context)) throw;
+            if (is_own(thrown.notice())) leave(end);
+            failed = std::current_exception();
+        } catch (...) {
+            leave(end);
+        }
+        end.say(failed == nullptr ? detail::outcome::done : detail::outcome::failed);
+        return failed;
+    }
+
+    /// Rethrows what has ended the body.
+    [[noreturn]] static void leave(detail::agreement<Net>& end) {
+        end.say(detail::outcome::left);
+        throw;
+    }
+
+    /// Whether this rank would fail again. The culprit of a timeout or of a bad frame may be a link's other end.
+    bool is_own(const abort_notice& notice) {
+        const bool is_of_program = notice.kind == failure::exception || notice.kind == failure::mismatch ||
+                                   notice.kind == failure::invalid_value;
+        return is_of_program && notice.culprit == net().rank();
+    }
+
+    void exclude(const std::vector<rank_t>& gone) {
+        std::erase_if(members_, [&](rank_t member) { return contains(gone, member); });
+        begin_view();
+    }
+
+    /// The earlier views stay: what was made on them may still be in use.
+    void begin_view() { views_.push_back(std::make_unique<subgroup<Net>>(*net_, members_, mix64(session_, number_))); }
+
+    static bool contains(const std::vector<rank_t>& ranks, rank_t rank) {
+        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+    }
+
+    [[noreturn]] void throw_excluded() const {
+        throw timeout({.context = session_,
+                       .operation = number_,
+                       .kind = failure::timeout,
+                       .culprit = net_->rank(),
+                       .reason = "survivors: the others have gone on without rank " + std::to_string(net_->rank()) +
+                                 ", which did not come to agreement " + std::to_string(number_) + " within " +
+                                 std::to_string((timeout_ * 2).seconds()) + " s"});
+    }
+
+    [[noreturn]] void give_up(const std::exception_ptr& failed) const {
+        if (failed != nullptr) std::rethrow_exception(failed);
+        throw peer_failure({.context = session_,
+                            .operation = number_,
+                            .reason = "survivors: other ranks have failed in a step that was repeated " +
+                                      std::to_string(most_repeats_) + " times"});
+    }
+
+    Net* net_;
+    duration timeout_;
+    int most_repeats_;
+    std::uint64_t session_;
+    std::uint64_t number_ = 0;  ///< of agreements
+    std::vector<rank_t> members_;
+    std::vector<std::unique_ptr<subgroup<Net>>> views_;
+};
+
+}  // namespace rill::inline RILL_ABI
