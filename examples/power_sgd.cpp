@@ -38,8 +38,9 @@ class power_codec {
         next_ = Eigen::Map<const MatrixXf>(folded.data(), factor_rows(), basis_.cols());
         Eigen::Map<MatrixXf>(result.data(), rows_, columns_) = product(next_);
     }
-    void erase_sent(std::span<float> sum) const {  // for error feedback: what was sent leaves what is remembered
-        Eigen::Map<MatrixXf>(sum.data(), rows_, columns_) -= product(sent_);
+    void erase_sent(std::span<const float> received, std::span<float> sum) const {  // for error feedback: what was
+        const Eigen::Map<const MatrixXf> factor(received.data(), factor_rows(), basis_.cols());  // sent leaves the sum
+        Eigen::Map<MatrixXf>(sum.data(), rows_, columns_) -= product(factor);
     }
     void begin(std::uint64_t) {}
     void commit() { basis_ = orthonormal(next_), left_ = !left_; }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <rill/collective/group.hpp>
+#include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
@@ -10,6 +12,7 @@
 #include "topologies.hpp"
 
 #include <cstddef>
+#include <exception>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -32,6 +35,20 @@ class failures {
     std::mutex mutex_;
     std::string text_;
 };
+
+/// Expects `call()` to throw `Error` on this rank, naming `culprit` and saying `what`.
+template <class Error = rill::error, class Call, class Fail>
+void expect_error(Call call, rill::rank_t culprit, const std::string& what, Fail fail) {
+    try {
+        call();
+        fail("no error, where one was due that says " + what);
+    } catch (const Error& e) {
+        if (e.culprit() != culprit) fail("blamed rank " + std::to_string(e.culprit()) + ": " + e.what());
+        if (std::string(e.what()).find(what) == std::string::npos) fail(std::string("says only: ") + e.what());
+    } catch (const std::exception& e) {
+        fail(std::string("another kind of error: ") + e.what());
+    }
+}
 
 /// How long an operation waits that is to run out of time: in virtual time that costs nothing; of threads on a busy
 /// machine, none may be so late that it is taken for one that does not come.

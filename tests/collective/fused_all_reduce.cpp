@@ -221,7 +221,7 @@ TEST_CASE("fused: a rank that calls something else is found at once") {
             std::vector<std::int32_t> x(n, 1);
             rill::all_reduce(workers, x, x);
         });
-        with_odd_one(2, "other options", reduce(n), [n](auto& workers) {
+        with_odd_one(2, "another aggregator", reduce(n), [n](auto& workers) {
             std::vector<float> x(n, 1);
             rill::all_reduce(workers, x, x, rill::aggregate::max{});
         });

@@ -22,20 +22,6 @@ namespace {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Expects `call()` to throw `Error` on this rank, naming `culprit` and saying `what`.
-template <class Error, class Call, class Fail>
-void expect_error(Call call, rill::rank_t culprit, const std::string& what, Fail fail) {
-    try {
-        call();
-        fail("no error, where one was due that says " + what);
-    } catch (const Error& e) {
-        if (e.culprit() != culprit) fail("blamed rank " + std::to_string(e.culprit()) + ": " + e.what());
-        if (!contains(e.what(), what)) fail(std::string("says only: ") + e.what());
-    } catch (const std::exception& e) {
-        fail(std::string("another kind of error: ") + e.what());
-    }
-}
-
 /// One rank's part in `attempt(group, fail)`.
 template <class Shape, class Attempt>
 auto on_rank(Shape shape, rill::duration timeout, Attempt& attempt, failures& all) {
@@ -138,7 +124,7 @@ TEST_CASE("another element type, another operation, other options are mismatches
                       else
                           rill::all_reduce(workers, data, data);
                   },
-                  1, "rank 1 calls with other options", fail);
+                  1, "rank 1 calls with another aggregator than the others", fail);
           }) == "");
 }
 
@@ -150,7 +136,7 @@ TEST_CASE("rooted operations with another dimension or root fail on every rank")
     CHECK(until_time_is_up([](auto& workers, auto fail) {
               std::vector<float> data(9, 1), output(9);
               expect_error<rill::mismatch>([&] { rill::reduce(workers, data, output, workers.rank() == 2 ? 1 : 0); }, 2,
-                                           "other options", fail);
+                                           "rank 2 calls with another root than the others", fail);
           }) == "");
 }
 
@@ -160,7 +146,7 @@ TEST_CASE("groups that were made differently do not come about") {
         const auto fail = [&](const std::string& what) { all.add(what); };
         expect_error<rill::mismatch>(
             [&] { rill::group workers(net, rill::topology::ring{}, {.seed = net.rank() == 3 ? 1U : 0U}); }, 3,
-            "other options", fail);
+            "rank 3 calls with another seed than the others", fail);
         expect_error<rill::mismatch>(
             [&] {
                 if (net.rank() == 1)
@@ -168,7 +154,13 @@ TEST_CASE("groups that were made differently do not come about") {
                 else
                     rill::group workers{net, rill::topology::ring{}};
             },
-            1, "other options", fail);
+            1, "rank 1 calls with another topology than the others", fail);
+        expect_error<rill::mismatch>(
+            [&] {
+                rill::group workers(net, rill::topology::tree{.arity = net.rank() == 2 ? 3 : 2},
+                                    {.timeout = rill::seconds(net.rank() == 2 ? 50 : 60)});
+            },
+            2, "rank 2 calls with another topology and another timeout than the others", fail);
     };
     rill::in_process::run(5, body);
     rill::simulated::run(5, {}, body);

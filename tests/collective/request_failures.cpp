@@ -42,20 +42,6 @@ rill::group_options runs_out(const Net&) {
     return {.timeout = short_patience<Net>};
 }
 
-/// Expects `call()` to throw, naming `culprit` and saying `what`.
-template <class Error = rill::error, class Call, class Fail>
-void expect_error(Call call, rill::rank_t culprit, const std::string& what, Fail fail) {
-    try {
-        call();
-        fail("no error, where one was due that says " + what);
-    } catch (const Error& e) {
-        if (e.culprit() != culprit) fail("blamed rank " + std::to_string(e.culprit()) + ": " + e.what());
-        if (std::string(e.what()).find(what) == std::string::npos) fail(std::string("says only: ") + e.what());
-    } catch (const std::exception& e) {
-        fail(std::string("another kind of error: ") + e.what());
-    }
-}
-
 struct broken_sum : rill::aggregate::sum {
     static constexpr const char* name = "broken_sum";
     bool breaks = false;

@@ -2,6 +2,7 @@
 #include <rill/collective/all_reduce.hpp>
 
 #include <rill/aggregate/mean.hpp>
+#include <rill/collective/barrier.hpp>
 #include <rill/compress/bucket_top_k.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/keep_all.hpp>
@@ -16,8 +17,10 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 using namespace rill;
@@ -57,6 +60,23 @@ void check_exact(Group& workers, Fail fail, const std::string& what, const Polic
     if (done.wire != workers.net().counted() - counted) fail(what + " counted other bytes");
 }
 
+/// Runs `body(group, fail)` on three ranks, for every topology and transport; returns what failed.
+template <class Body>
+std::string on_three_ranks(Body body) {
+    failures all;
+    for_each_topology([&](auto shape) {
+        const auto on_rank = [&](auto& net) {
+            group workers{net, shape};
+            body(workers, [&](const std::string& what) {
+                all.add(std::string(decltype(shape)::name) + " rank " + std::to_string(net.rank()) + ": " + what);
+            });
+        };
+        in_process::run(3, on_rank);
+        simulated::run(3, {}, on_rank);
+    });
+    return all.text();
+}
+
 }  // namespace
 
 TEST_CASE("codecs that round nothing give the sum of what was chosen") {
@@ -91,11 +111,13 @@ TEST_CASE("after a failed step all ranks have the same mask, and their contribut
         const auto fail = [&](const std::string& what) { all.add("rank " + std::to_string(net.rank()) + " " + what); };
         auto codec = compress::error_feedback{compress::random_mask{.density = 0.2}}.bind(n);
         std::vector<float> input = dense_input<float>(net.rank(), n), output(n);
+        bool given = false;  // not where the failure has come in the making of the group
         {
             auto broken = input;
             if (net.rank() == 1) broken[123] = NAN;
             try {
                 group workers{net, topology::ring{}};
+                given = true;
                 all_reduce(workers, broken, output, codec);
                 fail("missed the NaN");
             } catch (const invalid_value& e) {
@@ -103,12 +125,9 @@ TEST_CASE("after a failed step all ranks have the same mask, and their contribut
                 if (std::string(e.what()).find("coordinate 123") == std::string::npos) fail(e.what());
             }
         }
-        for (std::size_t i = 0; i < n; ++i) {
-            // A rank that was stopped before it contributed keeps its residual; the caller repeats its gradient.
-            const float left = codec.residual()[i];
-            if (left != 0 && (net.rank() == 1 || left != input[i])) return fail("has another residual");
-        }
-        const bool returned = codec.residual()[7] == input[7];
+        const bool returned = given && net.rank() != 1;  // what rank 1 gave was refused
+        for (std::size_t i = 0; i < n; ++i)
+            if (codec.residual()[i] != (returned ? input[i] : 0)) return fail("has another residual");
         group workers{net, topology::ring{}};
         const std::vector<float> nothing(n, 0.0F);
         all_reduce(workers, returned ? nothing : input, output, codec);
@@ -178,4 +197,209 @@ TEST_CASE("a result into a stream holds what a dense one holds, and no more entr
               check("keep_all", keep_all{});
               check("qsgd", coded{top_k{.density = 0.2}, qsgd{.bits = 8}, packed_gaps{}});
           }) == "");
+}
+
+TEST_CASE("ranks whose random masks differ learn it, whatever the seeds: 40 of 40") {
+    const auto refused = [](const compress::random_mask& usual, const compress::random_mask& odd) {
+        failures all;
+        simulated::run(3, {}, [&](auto& net) {
+            group workers{net, topology::ring{}};
+            auto codec = (net.rank() == 1 ? odd : usual).bind(12);
+            std::vector<float> data(12, 1);
+            expect_error<mismatch>([&] { all_reduce(workers, data, data, codec); }, 1, "rank 1 calls with",
+                                   [&](const std::string& what) { all.add(what); });
+        });
+        return all.text() == "";
+    };
+    int found = 0;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed)
+        found += refused({.density = 0.5}, {.density = 0.5, .seed = seed}) ? 1 : 0;
+    CHECK(found == 40);
+    CHECK(refused({.density = 0.5}, {.density = 0.500001}));
+}
+
+TEST_CASE("the message of a mismatch says whether it is the compressor or its coding") {
+    const auto differs = [](const std::string& what, const auto& usual, const auto& odd) {
+        CAPTURE(what);
+        CHECK(on_three_ranks([&](auto& workers, auto fail) {
+                  std::vector<float> data(64, 1);
+                  const auto call = [&](const auto& policy) {
+                      auto codec = policy.template bind<float>(64);
+                      all_reduce(workers, data, data, codec);
+                  };
+                  expect_error<mismatch>([&] { workers.rank() == 1 ? call(odd) : call(usual); }, 1,
+                                         "rank 1 calls with another " + what + " than the others", fail);
+              }) == "");
+    };
+    using namespace compress;
+    differs("compressor", random_mask{.density = 0.5}, random_mask{.density = 0.5, .seed = 1});
+    differs("compressor", random_mask{.density = 1}, random_mask{.density = 1, .seed = 1});
+    differs("compressor", random_mask{.density = 1}, keep_all{});
+    differs("coding", coded{top_k{.count = 9}, qsgd{.bucket = 64}}, coded{top_k{.count = 9}, qsgd{.bucket = 32}});
+    differs("coding", keep_all{}, coded{keep_all{}, bf16{}});
+}
+
+TEST_CASE("ranks may choose different numbers of entries") {
+    CHECK(on_three_ranks([](auto& workers, auto fail) {
+              auto codec = compress::top_k{.count = 1 + static_cast<std::size_t>(workers.rank())}.bind(64);
+              std::vector<float> data(64, 1), output(64);
+              all_reduce(workers, data, output, codec);
+              if (output[0] != static_cast<float>(workers.size())) fail("has another sum");
+          }) == "");
+}
+
+TEST_CASE("a contribution stays in the residual, however early the call fails") {
+    const auto check = [](const auto& policy, bool in_background) {
+        failures all;
+        simulated::run(4, {}, [&](auto& net) {
+            const auto fail = [&](const std::string& what) {
+                all.add("rank " + std::to_string(net.rank()) + " " + what);
+            };
+            group workers{net, topology::ring{}};
+            auto codec = policy.template bind<float>(16);
+            std::vector<float> input(16), output(16);
+            for (std::size_t i = 0; i < 16; ++i) input[i] = static_cast<float>(i + 1);
+            const auto call = [&] {
+                if (in_background)
+                    start_all_reduce(workers, input, output, codec).get();
+                else
+                    all_reduce(workers, input, output, codec);
+            };
+            const auto left = [&] {
+                float sum = 0;
+                for (const float x : codec.residual()) sum += x;
+                return sum;
+            };
+            if (net.rank() == 3) {
+                net.sleep_until(net.now() + milliseconds(5));  // until all have left the making of the group
+                try {
+                    start(workers, [](auto&) -> receipt { throw std::runtime_error("no data"); }).get();
+                } catch (const std::runtime_error&) {
+                }
+                return;
+            }
+            net.sleep_until(net.now() + milliseconds(10));  // the failure has come before
+            expect_error<peer_failure>(call, 3, "", fail);
+            if (left() != 136) fail("keeps " + std::to_string(left()) + " of 136");
+            expect_error<peer_failure>(call, 3, "", fail);
+            if (left() != 272) fail("keeps " + std::to_string(left()) + " of 272 after a call on an ended group");
+        });
+        return all.text();
+    };
+    for (const bool in_background : {false, true}) {
+        CHECK(check(compress::error_feedback{compress::top_k{.count = 3}}, in_background) == "");
+        CHECK(check(compress::error_feedback{compress::random_mask{.density = 0.3}}, in_background) == "");
+    }
+}
+
+TEST_CASE("a codec serves one operation at a time, whatever the groups") {
+    failures all;
+    const auto body = [&](auto& net) {
+        const auto fail = [&](const std::string& what) { all.add(what); };
+        group first{net, topology::ring{}}, second{net, topology::ring{}};
+        auto codec = compress::top_k{.count = 3}.bind(64);
+        std::vector<float> data(64, 1), one(64), other(64);
+        {
+            auto under_way = start_all_reduce(first, data, one, codec);
+            try {
+                all_reduce(second, data, other, codec);
+                fail("lets one codec into two groups");
+            } catch (const contract_violation&) {
+            }
+            under_way.get();
+        }
+        all_reduce(second, data, other, codec);
+        if (one != other) fail("has another sum");
+    };
+    simulated::run(3, {}, body);
+    in_process::run(3, body);
+    CHECK(all.text() == "");
+}
+
+TEST_CASE("who gives what is not finite is blamed for it, also where the owner of the part rounds the sum") {
+    using namespace compress;
+    const auto check_at = [](const auto& policy, float bad, std::size_t at) {
+        CHECK(on_three_ranks([&](auto& workers, auto fail) {
+                  if constexpr (std::remove_cvref_t<decltype(workers)>::topology_type::has_copy_phase) {
+                      auto codec = policy.template bind<float>(64);
+                      std::vector<float> input(64, 1), output(64);
+                      if (workers.rank() == 2) input[at] = bad;
+                      const auto call = [&] {
+                          barrier(workers);  // a failure may come before a rank has left the operation before
+                          all_reduce(workers, input, output, codec);
+                      };
+                      expect_error<invalid_value>(call, 2, "coordinate " + std::to_string(at), fail);
+                  }
+              }) == "");
+    };
+    const auto check = [&](const auto& policy, float bad) {
+        for (const std::size_t at : {0U, 20U, 63U}) check_at(policy, bad, at);
+    };
+    check(coded{keep_all{}, raw{}, raw_indices{}, qsgd{}}, NAN);
+    check(coded{keep_all{}, raw{}, raw_indices{}, qsgd{}}, INFINITY);
+    check(coded{keep_all{}, raw{}, raw_indices{}, bf16{}}, NAN);
+    check(coded{keep_all{}, raw{}, raw_indices{}, bf16{}}, std::numeric_limits<float>::max());
+    check(coded{keep_all{}, qsgd{}, raw_indices{}, qsgd{}}, -INFINITY);
+    check(coded{random_mask{.density = 1}, raw{}, raw_indices{}, qsgd{}}, NAN);
+}
+
+TEST_CASE("what value codings round off comes later, and is never lost") {
+    using namespace compress;
+    // The same input in every step: what arrives is it on average, but for what one step may leave.
+    const auto distance = [](const auto& policy) {
+        failures all;
+        double most = 0;
+        constexpr int steps = 1000;
+        simulated::run(2, {}, [&](auto& net) {
+            group workers{net, topology::split_allgather{}};
+            auto codec = policy.template bind<float>(64);
+            std::vector<float> input(64), output(64);
+            std::vector<double> sum(64);
+            for (std::size_t i = 0; i < 64; ++i) input[i] = 1 + 0.0001F * static_cast<float>(i * 7 % 64);
+            for (int step = 0; step < steps; ++step) {
+                all_reduce(workers, input, output, codec, aggregate::mean{});
+                for (std::size_t i = 0; i < 64; ++i) sum[i] += static_cast<double>(output[i]);
+            }
+            for (std::size_t i = 0; i < 64; ++i) {
+                const double off = std::abs(sum[i] / steps - static_cast<double>(input[i]));
+                if (net.rank() == 0 && off > most) most = off;
+            }
+        });
+        return most;
+    };
+    CHECK(distance(coded{keep_all{}, bf16{}}) > 0.002);  // without error feedback
+    CHECK(distance(error_feedback{coded{keep_all{}, bf16{}}}) < 1e-5);
+    CHECK(distance(error_feedback{coded{top_k{.count = 40}, bf16{}, packed_gaps{}}}) < 2e-3);
+    CHECK(distance(error_feedback{coded{random_mask{.density = 1}, bf16{}}}) < 1e-5);
+    const double unbiased = distance(error_feedback{coded{keep_all{}, qsgd{.bits = 8, .bucket = 32}}});
+    const double fed_back = distance(
+        error_feedback{.compressor = coded{keep_all{}, qsgd{.bits = 8, .bucket = 32}}, .unbiased_rounding = true});
+    CHECK(unbiased > 1e-5);
+    CHECK(fed_back < 1e-5);
+}
+
+TEST_CASE("what was rounded off returns whole where the step fails, and is the same on both transports") {
+    using namespace compress;
+    const auto residuals = [](auto run, const auto& policy) {
+        std::vector<std::vector<float>> left(3);
+        run(3, [&](auto& net) {
+            group workers{net, topology::ring{}};
+            auto codec = policy.template bind<float>(n);
+            std::vector<float> output(n);
+            const auto refuse = [](const receipt&) { return false; };
+            for (std::uint64_t step = 0; step < 4; ++step) {
+                all_reduce(workers, gradient<float>(n, step), output, codec, aggregate::mean{});
+                all_reduce(workers, gradient<float>(n, step + 9), output, codec, aggregate::mean{}, {}, refuse);
+            }
+            left[static_cast<std::size_t>(net.rank())].assign(codec.residual().begin(), codec.residual().end());
+        });
+        return left;
+    };
+    const auto check = [&](const auto& policy) {
+        const auto threads = [](int ranks, auto body) { in_process::run(ranks, body); };
+        const auto fibers = [](int ranks, auto body) { simulated::run(ranks, {}, body); };
+        CHECK(residuals(threads, policy) == residuals(fibers, policy));
+    };
+    check(error_feedback{coded{keep_all{}, bf16{}}});
+    check(error_feedback{.compressor = coded{top_k{.count = 50}, qsgd{}, packed_gaps{}}, .unbiased_rounding = true});
 }

@@ -218,3 +218,36 @@ TEST_CASE("error_feedback: inputs count as often as it was told") {
         CHECK(residual_of<float>(scaled) == residual_of<float>(plain));
     }
 }
+
+TEST_CASE("error_feedback: what the receivers decode leaves the residual, and nothing else does") {
+    using compress::bf16, compress::coded, compress::keep_all, compress::qsgd, compress::top_k;
+    const std::vector<float> input{1, 2, 3, 4}, decoded{1.5F, 2, 2.75F, 4};
+    const auto after_commit = [&](auto policy) {
+        auto codec = policy.bind(4);
+        codec.begin(1);
+        const auto sent = codec.encode(input);
+        codec.take_received(stream_view<float>({0, 2}, std::span(decoded).first(2)));
+        codec.take_received(stream_view<float>({2, 4}, std::span(decoded).last(2)));
+        CHECK(same_bits<float>(sent.values(), input));
+        codec.commit();
+        return residual_of<float>(codec);
+    };
+    const std::vector<float> rest{-0.5F, 0, 0.25F, 0}, nothing(4);
+    CHECK(after_commit(compress::error_feedback{coded{keep_all{}, bf16{}}}) == rest);
+    CHECK(after_commit(compress::error_feedback{coded{top_k{.count = 4}, bf16{}}}) == rest);
+    CHECK(after_commit(compress::error_feedback{coded{compress::random_mask{.density = 1}, bf16{}}}) == rest);
+    CHECK(after_commit(compress::error_feedback{coded{keep_all{}, qsgd{}}}) == nothing);
+    CHECK(after_commit(compress::error_feedback{coded{keep_all{}, qsgd{}}, true}) == rest);
+}
+
+TEST_CASE("error_feedback: an operation that ends without a word, and a copy, leave all in the residual") {
+    auto codec = compress::error_feedback{compress::top_k{.count = 2}}.bind(4);
+    const std::vector<float> input{1, 2, 3, 4};
+    codec.encode(input);
+    auto copy = codec;
+    copy.commit();
+    CHECK(residual_of<float>(copy) == input);
+    codec.begin(2);
+    codec.commit();
+    CHECK(residual_of<float>(codec) == input);
+}

@@ -300,7 +300,7 @@ class member {
         if (!data.is_unchanged()) mine_->complain("an input has changed");
         if (!data.has_codec()) return;
         if (mine_->calls[number].came != end::exact) {
-            if (data.residual() != 0 && data.residual() != data.given())
+            if (data.residual() != data.given())
                 mine_->complain("a part of the contribution to a failed call has left the residual");
             return;
         }

@@ -46,7 +46,7 @@ void check_laws(const Policy& policy) {
 }
 
 /// A policy whose codec breaks one law at a time.
-enum class fault { none, unsorted, out_of_range, lossy, swollen, forgets, biased };
+enum class fault { none, unsorted, out_of_range, lossy, swollen, forgets, biased, rounds_off };
 
 template <fault what>
 struct faulty {
@@ -54,13 +54,16 @@ struct faulty {
     class codec {
       public:
         using index_type = Index;
-        static constexpr bool is_coordinatewise = true, is_lossless = what != fault::biased, is_unbiased = true;
+        static constexpr bool is_coordinatewise = true,
+                              is_lossless = what != fault::biased && what != fault::rounds_off, is_unbiased = true;
         static constexpr bool is_contractive = true, has_lossless_copy = true;
 
         explicit codec(std::size_t dimension) : residual_(dimension) {}
         std::size_t dimension() const { return residual_.size(); }
         std::size_t coded_dimension() const { return dimension(); }
-        stream_codings codings() const { return {}; }
+        stream_codings codings() const {
+            return {.contribution = {.values = what == fault::rounds_off ? value_coding::bf16 : value_coding::raw}};
+        }
         void begin(std::uint64_t number) {
             jitter_ = T(0.6) * static_cast<T>(counter_rng(random_key{number}).uniform(0));
         }
@@ -123,6 +126,7 @@ TEST_CASE("each fault is found") {
     CHECK(finds<fault::lossy>("the result is not the input"));
     CHECK(finds<fault::swollen>("what is left out is larger than the input"));
     CHECK(finds<fault::lossy>("sent and residual do not add up"));
+    CHECK(finds<fault::rounds_off>("sent and residual do not add up"));
     CHECK(finds<fault::forgets>("the residual is not the input"));
     CHECK(finds<fault::biased>("the mean of many results is not the input"));
 }

@@ -6,16 +6,14 @@
 #include <rill/core/receipt.hpp>
 #include <rill/topology/tree.hpp>
 
-#include <cstdint>
-
 namespace rill::inline RILL_ABI {
 
-/// Returns when all ranks have come with the same `fingerprint`, of what they have configured for themselves; throws
-/// `mismatch` on all ranks, naming the odd one, when one of them has another. 2 log2 P rounds of frames without
-/// content.
+/// Returns when all ranks have come with the same `options`, of what they have configured for themselves; throws
+/// `mismatch` on all ranks, naming the odd one and in what it differs, when one of them has others. 2 log2 P rounds of
+/// frames without content.
 template <class Group>
-receipt agree(Group& group, std::uint64_t fingerprint) {
-    return group.run({.kind = operation::handshake, .options = fingerprint}, [&](auto& call) {
+receipt agree(Group& group, const call_options& options) {
+    return group.run({.kind = operation::handshake, .options = options}, [&](auto& call) {
         auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
         return detail::synchronise(call, topology::tree{}.all_reduce(group.size(), group.rank()), state);
     });

@@ -28,11 +28,10 @@ receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
     auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const std::size_t size = size_of(output);
     const auto plan = in_chunks(lane.net(), lane.shape().all_gather(lane.size(), lane.rank()), size * sizeof(T));
-    const auto chunks = static_cast<std::uint64_t>(plan.chunks());
     const segment place = part_of(lane, size);
     std::span<T> all;
     return run_schedule(
-        lane, signature_of<T>(operation::all_gather, size, aggregate::sum{}, 0, chunks), plan, state,
+        lane, signature_of<T>(operation::all_gather, size, aggregate::sum{}, {.chunks = plan.chunks()}), plan, state,
         [&](const wire::header& head) {
             all = elements_of_output(output, stage);
             place_input(input, output, all.subspan(place.begin, place.size()), stage);
@@ -51,7 +50,7 @@ receipt all_gather_stream(Lane& lane, const stream<T, Index>& input, stream<T, I
     auto& state = lane.template workspace<gather_state<typename Lane::transport_type, T, Index>>();
     const auto plan = lane.shape().all_gather(lane.size(), lane.rank());
     const auto signature = signature_of<T>(operation::all_gather, input.dimension(), aggregate::sum{},
-                                           std::uint8_t{sizeof(Index)}, codes.fingerprint());
+                                           {.coding = codes.fingerprint()}, std::uint8_t{sizeof(Index)});
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) { state.begin(head, input.view(), codes, lane.key()); },

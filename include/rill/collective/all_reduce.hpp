@@ -1,6 +1,8 @@
 #pragma once
 
 #include <rill/aggregate/sum.hpp>
+#include <rill/collective/detail/loans.hpp>
+#include <rill/collective/detail/transaction.hpp>
 #include <rill/collective/front.hpp>
 #include <rill/collective/fused_all_reduce.hpp>
 #include <rill/concept/named_span.hpp>
@@ -45,8 +47,7 @@ receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& f
     using T = tensor_element<Out>;
     const std::size_t size = size_of(output);
     const auto plan = in_chunks(lane.net(), lane.shape().all_reduce(lane.size(), lane.rank()), size * sizeof(T));
-    const auto chunks = static_cast<std::uint64_t>(plan.chunks());
-    const call_signature signature = signature_of<T>(operation::all_reduce, size, fold, 0, chunks);
+    const auto signature = signature_of<T>(operation::all_reduce, size, fold, {.chunks = plan.chunks()});
     if constexpr (is_fused<typename Lane::transport_type, typename Lane::topology_type>)
         if (lane.size() > 1) return all_reduce_fused(lane, signature, plan, input, output, fold, own);
     auto& stage = stage_of<T>(lane);
@@ -65,21 +66,25 @@ receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& f
         });
 }
 
-/// Inside the operation, so that its failure is every rank's, `contribute()` gives the input as a view, and
+/// `offer.give()` gives the input as a view, inside the operation, so that its failure is every rank's;
+/// `offer.take_received(piece)` hears of each piece of it what the receivers decode, where that is not what was given.
 /// `take(state, parts)` takes the result.
-template <IndexType Index, class T, class Lane, class Contribute, class Take, class Fold>
-receipt all_reduce_stream(Lane& lane, std::size_t dimension, Contribute&& contribute, Take&& take, const Fold& fold,
-                          const stream_codings& codings, const contribution& own) {
+template <IndexType Index, class T, class Lane, class Offer, class Take, class Fold>
+receipt all_reduce_stream(Lane& lane, std::size_t dimension, Offer& offer, Take&& take, const Fold& fold,
+                          const stream_codings& codings, std::uint64_t compressor, const contribution& own) {
     auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
     const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
     const auto signature =
-        signature_of<T>(operation::all_reduce, dimension, fold, std::uint8_t{sizeof(Index)}, codings.fingerprint());
+        signature_of<T>(operation::all_reduce, dimension, fold,
+                        {.coding = codings.fingerprint(), .compressor = compressor}, std::uint8_t{sizeof(Index)});
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
             const stream_view<T, Index> nothing({0, dimension}, sparse_view<T, Index>{});
-            state.begin(head, plan.parts(), own.weight == 0 ? nothing : contribute(), tally::of(own), fold, codings,
+            state.begin(head, plan.parts(), own.weight == 0 ? nothing : offer.give(), tally::of(own), fold, codings,
                         lane.key());
+            if (own.weight != 0 && !codings.contribution.is_lossless())
+                state.for_each_piece({0, plan.parts()}, [&](const auto& piece) { offer.take_received(piece); });
         },
         [&](receipt& result) {
             state.total(0).describe(result);
@@ -87,38 +92,27 @@ receipt all_reduce_stream(Lane& lane, std::size_t dimension, Contribute&& contri
         });
 }
 
-/// Commits what a codec sent when the operation has succeeded, and gives it back when it has not.
-template <class Codec>
-class transaction {
-  public:
-    explicit transaction(Codec& codec) : codec_(codec) {}
-    transaction(const transaction&) = delete;
-    transaction& operator=(const transaction&) = delete;
-    ~transaction() {
-        if (!committed_) codec_.rollback();
-    }
-    void commit() {
-        codec_.commit();
-        committed_ = true;
-    }
+/// A stream that its caller gives as it is.
+template <class T, class Index>
+struct stream_offer {
+    const stream<T, Index>& input;
 
-  private:
-    Codec& codec_;
-    bool committed_ = false;
+    stream_view<T, Index> give() const { return input.view(); }
+    static void take_received(const stream_view<T, Index>&) {}
 };
 
 /// `take(state, parts)` takes the fold of what the codecs sent.
 template <class T, class Lane, class In, class Take, class Codec, class Fold, class Accept>
 receipt all_reduce_taken(Lane& lane, const In& input, Take&& take, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept) {
-    transaction attempt(codec);
-    codec.begin(lane.next_number());
-    const auto contribute = [&] {
+    const auto encode = [&] {
         [[maybe_unused]] const auto selecting = named_span(lane.net(), "select");
         return encode_with(codec, elements_of_input(input, stage_of<T>(lane)), lane.executor());
     };
-    const receipt done = all_reduce_stream<typename Codec::index_type, T>(lane, codec.coded_dimension(), contribute,
-                                                                          take, fold, codec.codings(), own);
+    codec.begin(lane.next_number());
+    transaction attempt(codec, encode, own.weight != 0);
+    const receipt done = all_reduce_stream<typename Codec::index_type, T>(
+        lane, codec.coded_dimension(), attempt, take, fold, codec.codings(), fingerprint_of(codec), own);
     if (accept(done)) attempt.commit();
     return done;
 }
@@ -171,9 +165,10 @@ auto all_reduce_call(Group&, const stream<T, Index>& input, stream<T, Index>& ou
         RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
                      "all_reduce: this topology has no copy phase, so nothing can be coded there");
         return [=, &input, &output](typename Group::lane_type& lane) {
+            stream_offer<T, Index> offer{input};
             return all_reduce_stream<Index, T>(
-                lane, input.dimension(), [&] { return input.view(); },
-                [&](auto& state, part_range parts) { state.finish(parts, output); }, fold, codings, own);
+                lane, input.dimension(), offer, [&](auto& state, part_range parts) { state.finish(parts, output); },
+                fold, codings, 0, own);
         };
     } else {
         return no_call{};
@@ -182,15 +177,15 @@ auto all_reduce_call(Group&, const stream<T, Index>& input, stream<T, Index>& ou
 
 template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
     requires MeantAsCodec<Codec>
-auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold& fold = {},
-                     const contribution& own = {}, const Accept& accept = {}) {
+auto all_reduce_call(Group&, In&& in, Out&& out, Codec&& codec, const Fold& fold = {}, const contribution& own = {},
+                     const Accept& accept = {}) {
     using Shape = topology_of<Group>;
     if constexpr (require_group<Group>() && require_coded_operation<In, Out, Codec, Fold, Shape>()) {
         require_weight(own);
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
         RILL_EXPECTS(size_of(out) == size_of(in), "all_reduce: input and output must be of one size");
         require_in_place_or_apart(in, out);
-        auto loan = group.lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
+        auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         return [=, input = held<In>(in), output = held<Out>(out), &codec,
                 loan = std::move(loan)](typename Group::lane_type& lane) {
             return all_reduce_coded(lane, input.get(), output.get(), codec, fold, own, accept);
@@ -203,14 +198,14 @@ auto all_reduce_call(Group& group, In&& in, Out&& out, Codec&& codec, const Fold
 template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
           class Accept = accept_any>
     requires MeantAsCodec<Codec>
-auto all_reduce_call(Group& group, In&& in, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
+auto all_reduce_call(Group&, In&& in, stream<T, Index>& output, Codec&& codec, const Fold& fold = {},
                      const contribution& own = {}, const Accept& accept = {}) {
     using Shape = topology_of<Group>;
     if constexpr (require_group<Group>() && require_coded_operation<In, std::span<T>, Codec, Fold, Shape>() &&
                   require_stream_of<std::remove_reference_t<Codec>, Index>()) {
         require_weight(own);
         RILL_EXPECTS(size_of(in) == codec.dimension(), "all_reduce: the compressor is bound to another dimension");
-        auto loan = group.lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
+        auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
             return all_reduce_taken<T>(
                 lane, input.get(), [&](auto& state, part_range parts) { state.finish(parts, output); }, codec, fold,
@@ -250,10 +245,13 @@ receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>
     return detail::all_reduce_call(group, input, output, fold, codings, own)(group);
 }
 
-/// The same with a compressor bound to this worker: contributes what `codec` makes of `input`. Ranks may send different
-/// numbers of entries. The codec's state (the residual of error feedback) advances only if the operation succeeds with
-/// this rank's contribution in it. `accept(receipt)` may refuse the result as a whole, the same on all ranks: then the
-/// contribution returns to the codec.
+/// The same with a compressor bound to this worker: contributes what `codec` makes of `input`. Its state (the residual
+/// of error feedback) advances only if the operation succeeds with this rank's contribution in it. Where it throws a
+/// `rill::error`, however early, the contribution is in the residual and must not be given again; but an input that
+/// `codec` refuses (`invalid_value` of this rank) is not. Ranks may choose other entries and another number of them;
+/// what they must have alike (dimension, codings, the seed of a mask) is compared.
+/// `accept(receipt)` may refuse the result as a whole, the same on all ranks: then the contribution returns to the
+/// codec.
 template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
     requires detail::MeantAsCodec<Codec>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec&& codec, const Fold& fold = {},

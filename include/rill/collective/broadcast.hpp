@@ -17,8 +17,7 @@ receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
     auto& stage = stage_of<T>(lane);
     auto& state = lane.template workspace<dense_state_of<Lane, T, aggregate::sum>>();
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
-    const auto signature =
-        signature_of<T>(operation::broadcast, size_of(data), aggregate::sum{}, 0, static_cast<std::uint64_t>(root));
+    const auto signature = signature_of<T>(operation::broadcast, size_of(data), aggregate::sum{}, {.root = root});
     const bool is_root = lane.rank() == root;
     std::span<T> values;
     return run_schedule(
@@ -40,8 +39,8 @@ receipt broadcast_stream(Lane& lane, stream<T, Index>& data, rank_t root, const 
     const auto plan = rooted(lane.shape()).broadcast(lane.size(), lane.rank(), root);
     const stream_codings codings{.copy = codes};
     const auto signature =
-        signature_of<T>(operation::broadcast, data.dimension(), aggregate::sum{}, std::uint8_t{sizeof(Index)},
-                        mix64(codings.fingerprint(), static_cast<std::uint64_t>(root)));
+        signature_of<T>(operation::broadcast, data.dimension(), aggregate::sum{},
+                        {.coding = codings.fingerprint(), .root = root}, std::uint8_t{sizeof(Index)});
     const stream_view<T, Index> nothing(data.range(), sparse_view<T, Index>{});
     const bool is_root = lane.rank() == root;
     return run_schedule(

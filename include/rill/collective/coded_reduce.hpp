@@ -68,7 +68,7 @@ struct decodable {
 };
 
 template <GradientCode Code>
-std::uint64_t fingerprint_of(const Code& code) {
+std::uint64_t fingerprint_of_code(const Code& code) {
     const auto unsigned_of = [](int number) { return static_cast<unsigned>(number); };
     std::uint64_t hash =
         mix64(unsigned_of(code.workers()), unsigned_of(code.partitions()), unsigned_of(code.stragglers()));
@@ -148,7 +148,10 @@ class coded_reduce
     coded_reduce(Group& workers, const Tree& tree, std::shared_ptr<const Code> code, const coded_options& options)
         : loop(workers, fitting(workers, tree, *code),
                {completion{code, checked_options(workers, options).approximate_after}, {}, {}},
-               mix64(detail::fingerprint_of(*code), options.values.fingerprint(), options.approximate_after.ns)),
+               {options_of::coded_rounds,
+                {option_hash(fingerprint(tree)), option_hash(detail::fingerprint_of_code(*code)),
+                 option_hash(options.values.fingerprint()),
+                 option_hash(static_cast<std::uint64_t>(options.approximate_after.ns))}}),
           code_(std::move(code)),
           options_(options) {
         options_.values.indices = index_coding::dense;
@@ -181,7 +184,7 @@ class coded_reduce
         if (!is_root) own = detail::elements_of_input(coded, stage);
 
         wire::header head = this->template head_of<T>(operation::contribute, size);
-        head.call = static_cast<std::uint32_t>(options_.values.fingerprint());
+        head.call = this->options_of_frame(0, options_.values.fingerprint());
         operands.clear();
         const auto arrivals = this->links().gather();
         if (this->links().is_over()) return this->template contribute_nothing<T, std::uint32_t>(head);

@@ -64,14 +64,24 @@ inline void require_weight(const contribution& own) {
     RILL_EXPECTS(is_finite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
 }
 
+/// What of a collective all ranks must have alike, besides aggregator, types and dimension.
+struct alike {
+    std::uint64_t coding = 0;
+    std::uint64_t compressor = 0;
+    rank_t root = 0;
+    int chunks = 0;
+};
+
 template <class T, class Fold>
-call_signature signature_of(operation kind, std::size_t dimension, const Fold& fold, std::uint8_t index_bytes = 0,
-                            std::uint64_t more = 0) {
+call_signature signature_of(operation kind, std::size_t dimension, const Fold& fold, const alike& more,
+                            std::uint8_t index_bytes = 0) {
     return {.kind = kind,
             .element = element_type_of<T>,
             .index_bytes = index_bytes,
             .dimension = dimension,
-            .options = mix64(fingerprint(fold), more)};
+            .options = {options_of::collective,
+                        {option_hash(fingerprint(fold)), option_hash(more.coding), option_hash(more.compressor),
+                         static_cast<std::uint32_t>(more.root), static_cast<std::uint32_t>(more.chunks)}}};
 }
 
 /// Runs a schedule on a state as the lane's next operation: `begin(call)` fills the state, `end(receipt)` takes the

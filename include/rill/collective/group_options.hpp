@@ -2,7 +2,6 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/option_range.hpp>
-#include <rill/core/random.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 
@@ -17,7 +16,6 @@ struct group_options {
     duration timeout = seconds(60);
     std::uint64_t seed = 0;  ///< of the random numbers that collectives use
 
-    constexpr std::uint64_t fingerprint() const { return mix64(seed, static_cast<std::uint64_t>(timeout.ns)); }
     void require_options(rank_t rank) const {
         detail::require_option(timeout.ns > 0, "group_options: timeout (ns)", timeout.ns, "above 0", rank);
     }

@@ -84,9 +84,6 @@ class lane {
         return *static_cast<State*>(workspaces_.back().object);
     }
 
-    /// Reserves an object whose state the operation at hand changes, until the result is destroyed.
-    auto lend(const void* object, const char* message) const { return of_->lent.lend(object, message); }
-
   protected:
     /// Runs `body(exchange)` as the call `signature`, and tells all ranks when it fails.
     template <class Body>

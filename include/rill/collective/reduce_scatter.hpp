@@ -19,10 +19,9 @@ receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fol
     auto& accumulator = lane.template workspace<aligned_vector<T>>();
     const std::size_t size = size_of(input);
     const auto plan = in_chunks(lane.net(), lane.shape().reduce_scatter(lane.size(), lane.rank()), size * sizeof(T));
-    const auto chunks = static_cast<std::uint64_t>(plan.chunks());
     const part_range own = plan.chunks_of(lane.rank());
     return run_schedule(
-        lane, signature_of<T>(operation::reduce_scatter, size, fold, 0, chunks), plan, state,
+        lane, signature_of<T>(operation::reduce_scatter, size, fold, {.chunks = plan.chunks()}), plan, state,
         [&](const wire::header& head) {
             accumulator.resize(size);
             state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator), tally{}, fold,
@@ -40,7 +39,7 @@ receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<
     auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
     const auto plan = lane.shape().reduce_scatter(lane.size(), lane.rank());
     const auto signature = signature_of<T>(operation::reduce_scatter, input.dimension(), fold,
-                                           std::uint8_t{sizeof(Index)}, codings.fingerprint());
+                                           {.coding = codings.fingerprint()}, std::uint8_t{sizeof(Index)});
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {

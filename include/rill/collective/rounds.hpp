@@ -1,10 +1,12 @@
 #pragma once
 
 #include <rill/aggregate/sum.hpp>
+#include <rill/collective/detail/loans.hpp>
 #include <rill/collective/detail/round_fold.hpp>
 #include <rill/collective/detail/round_links.hpp>
 #include <rill/collective/detail/round_loop.hpp>
 #include <rill/collective/detail/round_requirements.hpp>
+#include <rill/collective/detail/transaction.hpp>
 #include <rill/collective/front.hpp>
 #include <rill/concept/aggregation_tree.hpp>
 #include <rill/concept/completion.hpp>
@@ -72,7 +74,10 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
   public:
     explicit rounds(Group& workers, const Tree& tree, const Enough& enough = {}, const Age& age = {},
                     const Start& start = {})
-        : loop(workers, tree, {enough, age, start}, mix64(fingerprint(enough), fingerprint(age), fingerprint(start))) {}
+        : loop(workers, tree, {enough, age, start},
+               {options_of::rounds,
+                {option_hash(fingerprint(tree)), option_hash(fingerprint(enough)), option_hash(fingerprint(age)),
+                 option_hash(fingerprint(start))}}) {}
 
     /// Contributes to the round under way; called once in each. `input`: N elements, unchanged. `output`: N elements at
     /// the root, where the result goes; not touched elsewhere. A contribution of weight 0 is no contribution.
@@ -89,7 +94,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
                 const std::size_t dimension = this->is_root() ? detail::size_of(output) : mine.size();
                 const view content = own.weight == 0 ? view({0, dimension}, sparse_view<T, std::uint32_t>{})
                                                      : view({0, dimension}, mine);
-                return contribute(content, dimension, output, fold, own, stream_codings{});
+                return contribute(content, dimension, output, fold, own, stream_codings{}, [](const view&) {});
             });
         } else {
             return {};
@@ -97,7 +102,9 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
     }
 
     /// The same through a codec that is bound to this worker. `next` commits what is in a result and gives back what is
-    /// not, so that error feedback loses nothing; the codec must live that long.
+    /// not, so that error feedback loses nothing; the codec must live that long, and serves nothing else (checked).
+    /// Where rounds end by an error, each contribution that is not known to be in a result is given back, also that of
+    /// a `reduce` which throws a `rill::error`.
     template <class In, class Out, class Codec, class Fold = aggregate::sum>
         requires(detail::Tensors<In, Out> && detail::MeantAsCodec<Codec>)
     round_receipt reduce(const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
@@ -105,35 +112,43 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
         if constexpr (detail::require_round_codec<In, Out, Codec, Fold>()) {
             using T = tensor_element<Out>;
             this->check(input, output, own);
-            return this->guarded([&] {
-                this->hold(codec);
+            auto loan = detail::lend(&codec, "rounds: the compressor is in another operation, which has not ended");
+            const auto encode = [&] {
                 codec.begin(this->number());
+                return encode_with(codec, detail::elements_of_input(input, detail::stage_of<T>(this->workers())),
+                                   this->workers().executor());
+            };
+            detail::transaction attempt(codec, encode, own.weight != 0);
+            const round_receipt done = this->guarded([&] {
                 using Index = typename std::remove_reference_t<Codec>::index_type;
+                using view = stream_view<T, Index>;
                 const std::size_t dimension = codec.coded_dimension();
-                const auto view =
-                    own.weight == 0
-                        ? stream_view<T, Index>({0, dimension}, sparse_view<T, Index>{})
-                        : encode_with(codec, detail::elements_of_input(input, detail::stage_of<T>(this->workers())),
-                                      this->workers().executor());
-                return contribute(view, dimension, output, fold, own, codec.codings());
+                const view given = own.weight == 0 ? view({0, dimension}, sparse_view<T, Index>{}) : attempt.give();
+                return contribute(given, dimension, output, fold, own, codec.codings(),
+                                  [&](const view& received) { attempt.take_received(received); });
             });
+            this->hold(codec, std::move(loan));
+            attempt.release();
+            return done;
         } else {
             return {};
         }
     }
 
   private:
-    template <class T, class Index, class Out, class Fold>
+    /// `heard(view)` hears what the receivers decode of a contribution in a lossy coding.
+    template <class T, class Index, class Out, class Fold, class Heard>
     round_receipt contribute(const stream_view<T, Index>& view, std::size_t dimension, Out& output, const Fold& fold,
-                             const contribution& own, const stream_codings& codings) {
+                             const contribution& own, const stream_codings& codings, Heard&& heard) {
         auto& operands = this->workers().template workspace<detail::round_operands<T, Index>>();
         operands.clear();
         wire::header head = this->template head_of<T>(operation::contribute, dimension);
-        head.call = static_cast<std::uint32_t>(mix64(fingerprint(fold), codings.fingerprint(), sizeof(Index)));
+        head.call = this->options_of_frame(fingerprint(fold), mix64(codings.fingerprint(), sizeof(Index)));
         const auto arrivals = this->links().gather();
         if (this->links().is_over()) return this->template contribute_nothing<T, Index>(head);
         operands.add_own(head, view, codings.contribution, this->own_key(), own, this->workers().rank(),
                          this->workers().executor());
+        if (own.weight != 0 && !codings.contribution.is_lossless()) heard(operands.views().front());
         for (const auto& each : arrivals) operands.roll.error_bound += this->add_child(operands, each, head);
         const auto late = this->links().latecomers();
         operands.roll.late.insert(operands.roll.late.end(), late.begin(), late.end());

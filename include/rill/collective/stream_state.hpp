@@ -59,8 +59,21 @@ class stream_state {
         streams_.reset();
         rooms_.reset();
         memory_.reset();
+        // Here, so that no owner of a part is blamed for a sum that it cannot round.
+        if (!codings.copy.is_lossless()) detail::require_roundable(input, codings.copy, executor_);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
         if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
+    }
+
+    /// Calls `visit(view)` for the content of `parts`, in ascending order: after `begin`, for what the receivers decode
+    /// of the input.
+    template <class Visit>
+    void for_each_piece(part_range parts, Visit&& visit) const {
+        for (int p = parts.first; p < parts.last;) {
+            const block piece = clipped(block_at(p), {p, parts.last});
+            visit(piece.content);
+            p = piece.parts.last;
+        }
     }
 
     byte_pieces outgoing(part_range parts, action kind) {
@@ -151,15 +164,6 @@ class stream_state {
         b.parts = common;
         b.frame = {};
         return b;
-    }
-
-    template <class Visit>
-    void for_each_piece(part_range parts, Visit&& visit) const {
-        for (int p = parts.first; p < parts.last;) {
-            const block piece = clipped(block_at(p), {p, parts.last});
-            visit(piece.content);
-            p = piece.parts.last;
-        }
     }
 
     void finish_values(part_range parts, std::span<T> values) const {

@@ -48,7 +48,18 @@ class codec {
     {
         selector_.expand(folded, output);
     }
-    void erase_sent(std::span<T> values) const { selector_.erase_sent(values); }
+    void erase_sent(std::span<const T> received, std::span<T> values) const
+        requires(!is_coordinatewise)
+    {
+        selector_.erase_sent(received, values);
+    }
+    /// Of what the ranks must choose alike: where each chooses for itself, nothing.
+    std::uint64_t fingerprint() const {
+        if constexpr (is_coordinatewise)
+            return 0;
+        else
+            return selector_.fingerprint();
+    }
     void commit() {}
     void rollback() {}
 
@@ -60,6 +71,10 @@ class codec {
 /// What is sent, and how: a sparsifier, the coding of its values and indices at the source, and the coding of values in
 /// the copy phase, applied once by the owner of a folded part. Indices are coded alike in all phases; partial sums
 /// travel with their values as they are.
+///
+/// `bind` makes a codec of one worker. All ranks bind the same dimension and codings, and for `random_mask` the same
+/// density and seed: each operation compares them. Where a sparsifier looks at its input (`top_k`, `bucket_top_k`,
+/// `threshold`), ranks may bind it to different numbers of entries.
 template <class Sparsifier, class Values = raw, class Indices = raw_indices, class CopyValues = raw>
 struct coded {
     Sparsifier sparsifier{};

@@ -3,12 +3,15 @@
 #include <rill/concept/compressor.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/kernel/add_scaled.hpp>
 #include <rill/kernel/magnitude.hpp>
+#include <rill/stream/stream_view.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -18,6 +21,23 @@
 #include <utility>
 
 namespace rill::inline RILL_ABI::compress {
+
+/// What is on its way of a codec, until it is committed. A copy of the codec has nothing on its way.
+template <Element T, IndexType Index>
+struct sent_view {
+    stream_view<T, Index> view{};
+    bool is_pending = false;
+
+    sent_view() = default;
+    sent_view(const sent_view&) {}
+    sent_view(sent_view&& other) noexcept : view(other.view), is_pending(std::exchange(other.is_pending, false)) {}
+    sent_view& operator=(sent_view other) noexcept {
+        view = other.view;
+        is_pending = other.is_pending;
+        return *this;
+    }
+    ~sent_view() = default;
+};
 
 /// A codec that adds to every contribution what earlier ones left out.
 template <class Codec, Element T>
@@ -31,12 +51,17 @@ class error_feedback_codec {
     static constexpr bool has_lossless_copy = Codec::has_lossless_copy;
     static constexpr bool is_coordinatewise = Codec::is_coordinatewise;
 
-    explicit error_feedback_codec(Codec inner) : inner_(std::move(inner)), residual_(inner_.dimension(), T{}) {}
+    explicit error_feedback_codec(Codec inner, bool unbiased_rounding = false)
+        : inner_(std::move(inner)), residual_(inner_.dimension(), T{}), unbiased_rounding_(unbiased_rounding) {}
 
     std::size_t dimension() const { return inner_.dimension(); }
-    void begin(std::uint64_t number) { inner_.begin(number); }
+    void begin(std::uint64_t number) {
+        sent_.is_pending = false;  // of an operation that has ended without a commit: all of it stays
+        inner_.begin(number);
+    }
     std::size_t coded_dimension() { return inner_.coded_dimension(); }
     decltype(auto) codings() const { return inner_.codings(); }
+    std::uint64_t fingerprint() const { return fingerprint_of(inner_); }
 
     /// What has been left out so far, N elements; between `encode` and `commit`, what is being sent as well.
     std::span<const T> residual() const { return residual_; }
@@ -54,10 +79,17 @@ class error_feedback_codec {
                      "encode: the input must have the dimension that the codec is bound to");
         require_finite_sums(input, executor);
         most_ = kernel::add_scaled<T>(residual_, input, scale_, residual_, executor);
-        pending_ = false;  // where the inner codec throws, nothing is on its way
-        const auto view = encode_with(inner_, std::span<const T>(residual_), executor);
-        pending_ = true;
-        return view;
+        sent_.is_pending = false;  // where the inner codec throws, nothing is on its way
+        received_.clear();
+        sent_.view = encode_with(inner_, std::span<const T>(residual_), executor);
+        sent_.is_pending = true;
+        return sent_.view;
+    }
+
+    /// See `LearnsReceived`.
+    void take_received(const stream_view<T, index_type>& piece) {
+        if (!unbiased_rounding_ && rill::is_unbiased(codings().contribution.values)) return;
+        received_.insert(received_.end(), piece.values().begin(), piece.values().end());
     }
 
     void decode(std::span<const T> folded, std::span<T> output)
@@ -66,16 +98,17 @@ class error_feedback_codec {
         inner_.decode(folded, output);
     }
 
-    /// The contribution is in the result: the residual is what was not sent, before any rounding of values.
+    /// The contribution is in the result: the residual is what was to be sent less what the receivers have decoded, or,
+    /// of an unbiased rounding that is not fed back, less what was sent.
     void commit() {
-        if (pending_) inner_.erase_sent(residual_);
-        pending_ = false;
+        if (sent_.is_pending) take_out();
+        sent_.is_pending = false;
         inner_.commit();
     }
 
     /// The contribution is in no result: all of it stays in the residual.
     void rollback() {
-        pending_ = false;
+        sent_.is_pending = false;
         inner_.rollback();
     }
 
@@ -88,10 +121,26 @@ class error_feedback_codec {
     void restore(const Reader& from, const std::string& name) {
         from.read(name + ".residual", std::span<T>(residual_));
         most_ = kernel::largest<T>(residual_);
-        pending_ = false;
+        sent_.is_pending = false;
     }
 
   private:
+    void take_out() {
+        const auto& sent = sent_.view;
+        const bool is_rounded = !received_.empty();
+        const std::span<const T> received = is_rounded ? std::span<const T>(received_) : sent.values();
+        if constexpr (!is_coordinatewise)
+            inner_.erase_sent(received, std::span<T>(residual_));
+        else if (!is_rounded && sent.is_dense())
+            std::fill(residual_.begin(), residual_.end(), T{});
+        else if (!is_rounded)
+            for (const index_type i : sent.indices()) residual_[i] = T{};
+        else if (sent.is_dense())
+            most_ = kernel::add_scaled<T>(residual_, received, T{-1}, residual_);
+        else
+            for (std::size_t j = 0; j < received.size(); ++j) residual_[sent.indices()[j]] -= received[j];
+    }
+
     static bool is_finite(T value) {
         return !std::floating_point<T> || kernel::magnitude(value) < kernel::largest_magnitude<T>;
     }
@@ -111,33 +160,53 @@ class error_feedback_codec {
 
     Codec inner_;
     aligned_vector<T> residual_;
+    sent_view<T, index_type> sent_;
+    aligned_vector<T> received_;  ///< what the receivers decode of it, where that is fed back
+    bool unbiased_rounding_;
     kernel::magnitude_key<T> most_ = 0;  ///< no magnitude in the residual is larger
     T scale_{1};
-    bool pending_ = false;
 };
 
-/// Error feedback (SparCML, Algorithm 1): each worker adds to its next contribution what the compressor left out, so
-/// that no gradient mass is lost. Transactional: what is sent leaves the residual only when the contribution is in the
-/// result; a failed, late or skipped contribution stays in it, and must not be given again. Sent plus residual equals
-/// input plus residual before, bit for bit; what quantisation rounds off is not fed back. Memory: N elements.
+/// Error feedback (SparCML, Algorithm 1): each worker adds to its next contribution what the compressor left out and
+/// what the coding of values rounded off, so that no gradient mass is lost. Transactional: what is sent leaves the
+/// residual only when the contribution is in the result; a failed, late or skipped contribution stays in it, and must
+/// not be given again. What the receivers decode plus residual is input plus residual before: bit for bit where values
+/// are sent as they are, else but for the rounding of one subtraction.
+///
+/// A biased rounding (`bf16`) is always fed back. An unbiased one (`qsgd`) averages out by itself; it is fed back by
+/// choice (`unbiased_rounding`), which is sound only where a value's error is smaller than the values of its bucket:
+/// with few bits and large buckets the residual would grow without bound.
+/// Memory: N elements, and one for each entry sent whose rounding is fed back.
 template <class Policy>
 struct error_feedback {
     Policy compressor{};
+    bool unbiased_rounding = false;  ///< feeds back, besides, what an unbiased value coding at the source rounds off
 
     static constexpr const char* name = "error_feedback";
 
     template <Element T = float, IndexType Index = std::uint32_t>
     auto bind(std::size_t dimension) const {
         using inner = decltype(compressor.template bind<T, Index>(dimension));
-        static_assert(inner::is_contractive,
-                      "rill::compress::error_feedback: the compressor is not contractive, so the residual would grow "
-                      "without bound; use top_k, bucket_top_k, threshold or random_mask");
-        return error_feedback_codec<inner, T>(compressor.template bind<T, Index>(dimension));
+        static_assert(Compressor<inner, T>,
+                      "rill::compress::error_feedback: what the compressor binds to does not model Compressor; give it "
+                      "the members that rill/concept/compressor.hpp names");
+        if constexpr (Compressor<inner, T>) {
+            static_assert(inner::is_contractive,
+                          "rill::compress::error_feedback: the compressor is not contractive, so the residual would "
+                          "grow without bound; use top_k, bucket_top_k, threshold or random_mask");
+            static_assert(!inner::is_contractive || FeedbackCompressor<inner, T>,
+                          "rill::compress::error_feedback: the compressor does not send coordinates of its input and "
+                          "has no erase_sent(received, values); add it, so that what was sent leaves the residual");
+            if constexpr (FeedbackCompressor<inner, T>)
+                return error_feedback_codec<inner, T>(compressor.template bind<T, Index>(dimension), unbiased_rounding);
+        }
     }
     friend constexpr bool operator==(const error_feedback&, const error_feedback&) = default;
 };
 
 template <class Policy>
 error_feedback(Policy) -> error_feedback<Policy>;
+template <class Policy>
+error_feedback(Policy, bool) -> error_feedback<Policy>;
 
 }  // namespace rill::inline RILL_ABI::compress

@@ -5,7 +5,6 @@
 #include <rill/core/types.hpp>
 #include <rill/stream/stream_view.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -32,7 +31,6 @@ struct keep_all {
         stream_view<T, Index> select(std::span<const T> input, const Exec&) {
             return {{0, input.size()}, input};
         }
-        void erase_sent(std::span<T> values) const { std::fill(values.begin(), values.end(), T{}); }
         void begin(std::uint64_t) {}
 
       private:

@@ -3,6 +3,7 @@
 #include <rill/compress/coded.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/fingerprint.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/kernel/mask.hpp>
@@ -10,6 +11,7 @@
 #include <rill/stream/stream_view.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -38,7 +40,9 @@ struct random_mask {
                                                   "compress::random_mask: density", policy.density,
                                                   "above 0 and at most 1")),
               seed_(policy.seed),
-              dimension_(dimension) {
+              dimension_(dimension),
+              fingerprint_(mix64(rill::fingerprint(random_mask::name), std::bit_cast<std::uint64_t>(policy.density),
+                                 policy.seed, dimension)) {
             choose();
         }
 
@@ -54,9 +58,11 @@ struct random_mask {
             std::fill(output.begin(), output.end(), T{});
             for (std::size_t i = 0; i < mask_.size(); ++i) output[mask_[i]] = folded[i];
         }
-        void erase_sent(std::span<T> values) const {
-            for (Index i : mask_) values[i] = T{};
+        void erase_sent(std::span<const T> received, std::span<T> values) const {
+            for (std::size_t i = 0; i < mask_.size(); ++i)
+                values[mask_[i]] = static_cast<T>(values[mask_[i]] - received[i]);
         }
+        std::uint64_t fingerprint() const { return fingerprint_; }
         void begin(std::uint64_t number) {
             if (number == number_) return;
             number_ = number;
@@ -72,6 +78,7 @@ struct random_mask {
         kernel::geometric_skips skips_;
         std::uint64_t seed_;
         std::size_t dimension_;
+        std::uint64_t fingerprint_;
         std::uint64_t number_ = 0;
         aligned_vector<Index> mask_;
         aligned_vector<T> values_;

@@ -22,9 +22,6 @@ class selection {
 
     std::size_t dimension() const { return dimension_; }
     std::size_t coded_dimension() const { return dimension_; }
-    void erase_sent(std::span<T> values) const {
-        for (Index i : chosen_.indices()) values[i] = T{};
-    }
     void begin(std::uint64_t) {}
 
   protected:

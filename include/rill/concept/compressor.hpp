@@ -22,6 +22,9 @@ namespace rill::inline RILL_ABI {
 /// - After each `encode` comes either `commit()`, when the contribution is in the result, or `rollback()`, when it is
 ///   not: then nothing must be lost. Both may also come without an `encode`, on a rank that contributes nothing.
 /// - `codings()` gives the codings of frames (`stream_codings`).
+/// - Optional: `fingerprint()`, a hash of what ranks must have alike besides codings (the seed of a mask), compared in
+///   each operation. How many entries a rank chooses need not be alike.
+/// - Optional: `take_received(view)` (`LearnsReceived`).
 /// - Flags: `is_lossless`: nothing is left out or rounded; `is_unbiased`: the expectation of what is sent is the input;
 ///   `is_contractive`: what is left out is smaller than the input by a constant factor, as error feedback needs;
 ///   `has_lossless_copy`: the copy phase sends the fold as it is.
@@ -41,6 +44,32 @@ concept Compressor = Element<T> && IndexType<typename C::index_type> &&
                          { C::is_contractive } -> std::convertible_to<bool>;
                          { C::has_lossless_copy } -> std::convertible_to<bool>;
                      };
+
+/// A compressor that learns what the receivers decode of its contribution, as it needs to feed back what a lossy value
+/// coding rounds off. Between `encode` and `commit`, where the contribution's coding is lossy, `take_received` is
+/// called with consecutive slices of the view that `encode` gave, their values as decoded: all of them, or none.
+template <class C, class View>
+concept LearnsReceived = requires(C& codec, const View& piece) { codec.take_received(piece); };
+
+/// A compressor that error feedback can follow: it is contractive, and it is known what was sent. Coordinates that are
+/// those of the input say so themselves. Else `erase_sent(received, values)` takes from `values` (`dimension()`
+/// entries) what the receivers make of `received` (`coded_dimension()` entries, as they decode the view of the latest
+/// `encode`) when nobody else contributes.
+template <class C, class T>
+concept FeedbackCompressor =
+    Compressor<C, T> && C::is_contractive &&
+    (C::is_coordinatewise || requires(const C& constant, std::span<const T> received, std::span<T> values) {
+        constant.erase_sent(received, values);
+    });
+
+/// The hash of what all ranks must have alike in a codec; 0 where it does not say.
+template <class Codec>
+std::uint64_t fingerprint_of(const Codec& codec) {
+    if constexpr (requires { codec.fingerprint(); })
+        return codec.fingerprint();
+    else
+        return 0;
+}
 
 /// `codec.encode(input, executor)` where the codec has that: it may spread its work then. Else `codec.encode(input)`.
 template <class Codec, class T, Executor Exec>

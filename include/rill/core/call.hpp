@@ -3,6 +3,7 @@
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -45,6 +46,35 @@ constexpr const char* name(operation op) {
     return "none";
 }
 
+/// What the options of a call are of.
+enum class options_of : std::uint32_t { nothing, group, collective, rounds, coded_rounds, buckets, link_probe };
+
+/// What all ranks must have alike besides types and dimension: up to five hashes, so that ranks that differ learn in
+/// what. 0 where there is nothing.
+struct call_options {
+    options_of set = options_of::nothing;
+    std::array<std::uint32_t, 5> hashes{};
+
+    friend constexpr bool operator==(const call_options&, const call_options&) = default;
+};
+
+/// Of a collective: which of its hashes is the compressor's.
+inline constexpr std::size_t compressor_option = 2;
+
+/// The name of an option in messages: "root".
+constexpr const char* option_name(options_of set, std::size_t i) {
+    constexpr const char* names[][5] = {
+        {"option", "option", "option", "option", "option"},
+        {"version", "topology", "seed", "timeout", "option"},
+        {"aggregator", "coding", "compressor", "root", "number of chunks"},
+        {"tree", "completion", "staleness", "trigger", "option"},
+        {"tree", "gradient code", "coding", "approximate_after", "option"},
+        {"division into buckets", "option", "option", "option", "option"},
+        {"first rank", "last rank", "number of repetitions", "option", "option"},
+    };
+    return names[static_cast<std::size_t>(set)][i];
+}
+
 /// What a rank calls: it must be the same on all ranks of a group, and is compared in every frame by its hash.
 struct call_signature {
     std::uint64_t number = 0;  ///< how many operations this group has run before, plus one
@@ -52,12 +82,16 @@ struct call_signature {
     element_type element = element_type::none;
     std::uint8_t index_bytes = 0;  ///< 0 for dense streams
     std::uint64_t dimension = 0;
-    std::uint64_t options = 0;  ///< hash of everything else: fold, codings, root
+    call_options options{};
 
     constexpr std::uint32_t hash() const {
-        return static_cast<std::uint32_t>(mix64(number, static_cast<std::uint64_t>(kind),
-                                                static_cast<std::uint64_t>(element), std::uint64_t{index_bytes},
-                                                dimension, options));
+        const auto pair = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << 32U | b; };
+        const auto& more = options.hashes;
+        const std::uint64_t types = static_cast<std::uint64_t>(kind) << 16U |
+                                    static_cast<std::uint64_t>(element) << 8U | std::uint64_t{index_bytes};
+        return static_cast<std::uint32_t>(mix64(number, types, dimension,
+                                                pair(static_cast<std::uint32_t>(options.set), more[0]),
+                                                pair(more[1], more[2]), pair(more[3], more[4])));
     }
     friend constexpr bool operator==(const call_signature&, const call_signature&) = default;
 };

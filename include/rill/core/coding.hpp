@@ -25,6 +25,9 @@ enum class index_coding : std::uint8_t {
 /// Whether a decoded value has the bits of the one that was coded.
 constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }
 
+/// Whether the expectation of a decoded value is the one that was coded.
+constexpr bool is_unbiased(value_coding coding) { return coding != value_coding::bf16; }
+
 /// Whether it quantises by buckets, to 2, 4 or 8 bits.
 constexpr bool is_qsgd(value_coding coding) {
     return coding == value_coding::qsgd2 || coding == value_coding::qsgd4 || coding == value_coding::qsgd8;

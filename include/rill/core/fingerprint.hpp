@@ -31,4 +31,7 @@ constexpr std::uint64_t fingerprint(const Policy& policy) {
     return hash;
 }
 
+/// A hash as an option of a call holds it (`call_options`).
+constexpr std::uint32_t option_hash(std::uint64_t hash) { return static_cast<std::uint32_t>(mix64(hash)); }
+
 }  // namespace rill::inline RILL_ABI

@@ -165,8 +165,9 @@ network_link measure_link(Group& group, link_probe probe = {}) {
     group.run({.kind = operation::broadcast,
                .element = element_type::int32,
                .dimension = probing.largest(),
-               .options = mix64(fingerprint("measure_link"), static_cast<std::uint64_t>(probe.from),
-                                static_cast<std::uint64_t>(probe.to), static_cast<std::uint64_t>(probe.repetitions))},
+               .options = {options_of::link_probe,
+                           {static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
+                            static_cast<std::uint32_t>(probe.repetitions)}}},
               [&](auto& call) {
                   found = probing.run(call);
                   return receipt{};

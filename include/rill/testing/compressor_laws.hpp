@@ -81,7 +81,7 @@ double law_norm(const std::vector<T>& a, const std::vector<T>& b) {
     return std::sqrt(sum);
 }
 
-/// What the others receive of it in a frame: the same, in the codec's coding at the source.
+/// What the others receive of it in a frame: the same, in the codec's coding at the source. Not committed yet.
 template <Element T, Compressor<T> Codec>
 std::vector<T> law_received(Codec& codec, std::uint64_t number, const std::vector<T>& input) {
     using Index = typename Codec::index_type;
@@ -94,7 +94,10 @@ std::vector<T> law_received(Codec& codec, std::uint64_t number, const std::vecto
     const byte_view bytes = coded_frame(head, sent, codec.codings().contribution, random_key{}.derive(number), memory);
     const frame received = frame_reader(byte_pieces{bytes}).template next<T, Index>();
     std::vector<T> dense(codec.coded_dimension());
-    copy_dense(content_of(received, room), std::span<T>(dense), T{});
+    const stream_view<T, Index> content = content_of(received, room);
+    if constexpr (LearnsReceived<Codec, stream_view<T, Index>>)
+        if (!codec.codings().contribution.is_lossless()) codec.take_received(content);
+    copy_dense(content, std::span<T>(dense), T{});
     return law_result<T>(codec, dense);
 }
 
@@ -168,10 +171,32 @@ class compressor_laws {
     void keeps_what_it_does_not_send() const
         requires keeps_residual
     {
+        adds_up([](codec_type& codec, std::uint64_t number, const std::vector<T>& own) {
+            return law_operation<T>(codec, number, own);
+        });
+    }
+
+    /// Of a biased rounding; an unbiased one may be left to average out.
+    void keeps_what_is_rounded_off() const
+        requires keeps_residual
+    {
+        if (is_unbiased(bind_().codings().contribution.values)) return;
+        adds_up([](codec_type& codec, std::uint64_t number, const std::vector<T>& own) {
+            auto received = law_received<T>(codec, number, own);
+            codec.commit();
+            return received;
+        });
+    }
+
+    /// `operation(codec, number, input)` gives its result.
+    template <class Operation>
+    void adds_up(Operation operation) const
+        requires keeps_residual
+    {
         auto codec = bind_();
         std::vector<T> given(dimension_), sent(dimension_);
         for (std::uint64_t number = 1; number <= 3; ++number) {
-            const std::vector<T> own = input(number), result = law_operation<T>(codec, number, own);
+            const std::vector<T> own = input(number), result = operation(codec, number, own);
             for (std::size_t i = 0; i < dimension_; ++i) given[i] += own[i], sent[i] += result[i];
         }
         for (std::size_t i = 0; i < dimension_; ++i) sent[i] += codec.residual()[i];
@@ -232,6 +257,7 @@ void for_each_compressor_law(Bind&& bind, Visit&& visit) {
     law("a contractive codec leaves out less than all", &laws::leaves_out_less_than_all_if_contractive);
     if constexpr (laws::keeps_residual) {
         law("what is sent and what is kept are what was given", &laws::keeps_what_it_does_not_send);
+        law("what is received and what is kept are what was given", &laws::keeps_what_is_rounded_off);
         law("a contribution that is in no result returns", &laws::takes_back_what_is_in_no_result);
     }
 }

@@ -142,14 +142,22 @@ class inquest {
             return differs("operation number", std::to_string(odd.number), std::to_string(usual.number));
         if (odd.kind != usual.kind)
             return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
-        if (odd.kind == operation::handshake)
-            return "calls with other options (version, topology, seed, timeout, buckets) than the others";
         if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
         if (odd.index_bytes != usual.index_bytes)
             return differs("index width", std::to_string(odd.index_bytes), std::to_string(usual.index_bytes));
-        if (odd.dimension != usual.dimension)
+        const auto compressor = [](const call_signature& call) { return call.options.hashes[compressor_option]; };
+        if (odd.dimension != usual.dimension && compressor(odd) == compressor(usual))
             return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
-        return "calls with other options (topology, fold, coding, root) than the others";
+        return "calls with " + difference(odd.options, usual.options) + " than the others";
+    }
+
+    static std::string difference(const call_options& odd, const call_options& usual) {
+        if (odd.set != usual.set) return "options of another kind";
+        std::string names;
+        for (std::size_t i = 0; i < odd.hashes.size(); ++i)
+            if (odd.hashes[i] != usual.hashes[i])
+                names += (names.empty() ? "another " : " and another ") + std::string(option_name(odd.set, i));
+        return names;
     }
 
     Net* net_;

@@ -1,26 +1,33 @@
 #pragma once
 
-#include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/light_atomic.hpp>
+#include <rill/core/random.hpp>
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace rill::inline RILL_ABI::detail {
 
-/// The objects whose state an operation under way changes: none may serve two operations at a time.
+/// The objects of this process whose state an operation under way changes: none may serve two operations at a time,
+/// whichever groups and ranks they are of.
 ///
-/// Any activity may lend and give back. Two that lend the same object at once cannot both succeed: each enters it
-/// before it looks for another entry.
+/// Any thread may lend and give back. Two that lend the same object at once cannot both succeed: each enters it before
+/// it looks for another entry. An object is entered at one of a few places, which depend on its address: operations of
+/// different threads seldom touch the same cache line.
 class loans {
   public:
     class loan {
       public:
+        loan() = default;
         loan(loan&& other) noexcept : place_(std::exchange(other.place_, nullptr)) {}
-        loan& operator=(loan&&) = delete;
+        loan& operator=(loan&& other) noexcept {
+            std::swap(place_, other.place_);
+            return *this;
+        }
         ~loan() {
             if (place_ != nullptr) place_->store(nullptr);
         }
@@ -29,28 +36,36 @@ class loans {
         friend loans;
         explicit loan(light_atomic<const void*>* place) : place_(place) {}
 
-        light_atomic<const void*>* place_;
+        light_atomic<const void*>* place_ = nullptr;
     };
 
     /// `message` tells whose contract is broken when `object` is lent already.
     loan lend(const void* object, [[maybe_unused]] const char* message) {
-        for (auto& place : places_) {
-            if (!place.replace(nullptr, object)) continue;
-            loan entered(&place);
-            RILL_EXPECTS(count(object) == 1, message);
+        const std::size_t first = mix64(reinterpret_cast<std::uintptr_t>(object)) % sets * ways;
+        for (std::size_t i = first; i < first + ways; ++i) {
+            if (!places_[i].replace(nullptr, object)) continue;
+            loan entered(&places_[i]);
+            RILL_EXPECTS(count(object, first) == 1, message);
             return entered;
         }
-        return loan(nullptr);  // more than can be in flight: unchecked
+        return {};  // thousands are in flight: unchecked
     }
 
   private:
-    std::size_t count(const void* object) const {
+    static constexpr std::size_t sets = 512, ways = 8;
+
+    std::size_t count(const void* object, std::size_t first) const {
         std::size_t found = 0;
-        for (const auto& place : places_) found += place.load() == object ? 1U : 0U;
+        for (std::size_t i = first; i < first + ways; ++i) found += places_[i].load() == object ? 1U : 0U;
         return found;
     }
 
-    std::array<light_atomic<const void*>, calls_remembered> places_{};
+    std::array<light_atomic<const void*>, sets * ways> places_{};
 };
+
+inline loans lent_objects;
+
+/// Reserves an object whose state an operation changes, until the result is destroyed.
+inline loans::loan lend(const void* object, const char* message) { return lent_objects.lend(object, message); }
 
 }  // namespace rill::inline RILL_ABI::detail

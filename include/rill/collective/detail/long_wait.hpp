@@ -19,15 +19,15 @@ struct long_wait {
     constexpr call_signature announced_in(std::uint64_t operation_number) const {
         return {.number = operation_number,
                 .dimension = static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)),
-                .options = static_cast<std::uint64_t>(static_cast<std::uint32_t>(in_round)) << 32U |
-                           static_cast<std::uint64_t>(of_round) << 1U | static_cast<std::uint64_t>(reading)};
+                .options = {.hashes = {static_cast<std::uint32_t>(in_round), static_cast<std::uint32_t>(of_round),
+                                       reading ? 1U : 0U}}};
     }
     static constexpr long_wait from(const call_signature& announced) {
-        const auto low = static_cast<std::uint32_t>(announced.options);
+        const auto& said = announced.options.hashes;
         return {.peer = static_cast<rank_t>(static_cast<std::uint32_t>(announced.dimension)),
-                .reading = (low & 1U) != 0,
-                .of_round = static_cast<int>(low >> 1U),
-                .in_round = static_cast<int>(announced.options >> 32U)};
+                .reading = said[2] != 0,
+                .of_round = static_cast<int>(said[1]),
+                .in_round = static_cast<int>(said[0])};
     }
 
     /// Whether this wait of the peer's is why `other` lasts. A message is sent when its round is entered; it counts as

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/collective/detail/loans.hpp>
 #include <rill/collective/fused_all_reduce.hpp>
 #include <rill/collective/group_options.hpp>
 #include <rill/concept/executor.hpp>
@@ -54,8 +53,7 @@ struct membership {
     group_options options;
     [[no_unique_address]] Exec executor;
     operation_numbers last{};  ///< of the operations called or started so far
-    loans lent{};
-    void* crew = nullptr;  ///< whose operations go on in the background, if any
+    void* crew = nullptr;      ///< whose operations go on in the background, if any
     void (*wait_for_room)(void* crew, std::uint64_t) = nullptr;
     /// Shared before the handshake: so no rank can leave it before all have it.
     [[no_unique_address]] fused_commons<Net, Shape> commons = commons_in<fused_commons<Net, Shape>>(context);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/collective/agree.hpp>
+#include <rill/collective/detail/loans.hpp>
 #include <rill/collective/detail/round_links.hpp>
 #include <rill/collective/detail/round_roll.hpp>
 #include <rill/collective/front.hpp>
@@ -52,7 +53,7 @@ class round_loop {
         if constexpr (require_output<State>()) {
             using T = tensor_element<State>;
             if (links_.has_ended()) {
-                settle();
+                settle(was_in());
                 return false;
             }
             return guarded([&] {
@@ -63,7 +64,7 @@ class round_loop {
                 const bool goes_on =
                     is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
                 if (!is_root() && goes_on) deliver(std::span<const T>(elements_of_output(state, stage)), state);
-                settle();
+                settle(was_in());
                 return goes_on;
             });
         }
@@ -80,9 +81,9 @@ class round_loop {
   protected:
     using links_type = round_links<typename Group::transport_type, Tree, Policies>;
 
-    /// `options`: a hash of all that the ranks must have alike besides the tree.
-    round_loop(Group& workers, const Tree& tree, const Policies& policies, std::uint64_t options)
-        : group_(&agreed(checked(workers, tree, policies), mix64(fingerprint(tree), options))),
+    /// `options`: all that the ranks must have alike.
+    round_loop(Group& workers, const Tree& tree, const Policies& policies, const call_options& options)
+        : group_(&agreed(checked(workers, tree, policies), options)),
           links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout),
           unwinding_(std::uncaught_exceptions()) {}
 
@@ -129,12 +130,20 @@ class round_loop {
                             "rank " + std::to_string(from.rank) + " contributes " + std::to_string(head.dimension) +
                                 " elements of " + name(head.element) + ", rank " + std::to_string(group_->rank()) +
                                 " " + std::to_string(own.dimension) + " of " + name(own.element) +
-                                (head.dimension == own.dimension && head.element == own.element
-                                     ? ", with another fold, compressor or coding"
-                                     : ""));
+                                other_options(head.call ^ own.call));
             return operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age,
                                 group_->size(), group_->executor());
         });
+    }
+
+    /// What a contribution's frame says of its options: the aggregator, and the coding with all that it depends on.
+    static std::uint32_t options_of_frame(std::uint64_t aggregator, std::uint64_t coding) {
+        return option_hash(aggregator) << 16U | (option_hash(coding) & 0xFFFFU);
+    }
+    static const char* other_options(std::uint32_t difference) {
+        const bool aggregator = difference >> 16U != 0, coding = (difference & 0xFFFFU) != 0;
+        if (aggregator) return coding ? ", with another aggregator and another coding" : ", with another aggregator";
+        return coding ? ", with another coding" : "";
     }
 
     /// An answer without a contribution, to a round that is over.
@@ -173,15 +182,29 @@ class round_loop {
 
     /// From now until it is settled a codec holds what this rank has contributed.
     template <class Codec>
-    void hold(Codec& codec) {
-        unsettled_ = {&codec, [](void* of, bool is_in) {
+    void hold(Codec& codec, loans::loan loan) {
+        unsettled_ = {&codec,
+                      [](void* of, bool is_in) {
                           is_in ? static_cast<Codec*>(of)->commit() : static_cast<Codec*>(of)->rollback();
-                      }};
+                      },
+                      std::move(loan)};
     }
 
-    /// Runs `body`. If this rank fails in it, all ranks learn that.
+    /// Runs `body`. If this rank fails in it, all ranks learn that, and what is not known to be in a result returns to
+    /// its codec.
     template <class Body>
     auto guarded(Body&& body) {
+        try {
+            return told(std::forward<Body>(body));
+        } catch (...) {
+            settle(is_root());
+            throw;
+        }
+    }
+
+  private:
+    template <class Body>
+    auto told(Body&& body) {
         if (left_) throw_error(*left_);
         if (const auto notice = group_->net().aborted(links_.context())) throw_error(*notice);
         try {
@@ -201,8 +224,7 @@ class round_loop {
         }
     }
 
-  private:
-    static Group& agreed(Group& workers, std::uint64_t options) {
+    static Group& agreed(Group& workers, const call_options& options) {
         agree(workers, options);
         return workers;
     }
@@ -237,8 +259,9 @@ class round_loop {
     }
 
     /// The codec of the latest contribution learns what became of that.
-    void settle() {
-        if (unsettled_.codec != nullptr) unsettled_.settle(std::exchange(unsettled_.codec, nullptr), was_in());
+    void settle(bool is_in) {
+        const unsettled_codec last = std::exchange(unsettled_, {});
+        if (last.codec != nullptr) last.settle(last.codec, is_in);
     }
 
     /// Tells all ranks; returns when it is this rank's own exception that counts.
@@ -257,6 +280,7 @@ class round_loop {
     struct unsettled_codec {
         void* codec = nullptr;
         void (*settle)(void*, bool) = nullptr;
+        loans::loan loan{};
     };
 
     Group* group_;

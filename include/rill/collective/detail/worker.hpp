@@ -39,7 +39,13 @@ class worker final : public pending {
         failure_ = nullptr;
         is_performed_ = is_done_ = false;
         numbers_ = numbers;
-        jobs_.push(numbers);
+        try {
+            jobs_.push(numbers);
+        } catch (...) {
+            task_.reset();
+            is_performed_ = is_done_ = true;
+            throw;
+        }
     }
 
     bool await(deadline until) noexcept override {
@@ -50,7 +56,6 @@ class worker final : public pending {
             // All contexts have ended, or this activity has: so has the operation, or does now.
             abort("abandoned it: an exception passed");
             end_thread();
-            if (!is_performed_) failure_ = std::current_exception();
         }
         is_done_ = true;
         return true;
@@ -109,7 +114,7 @@ class worker final : public pending {
         has_ended_ = true;
         jobs_.close();
         thread_.join();
-        task_.reset();  // it may never have begun, and holds what the group has lent
+        if (!is_performed_) perform(numbers_);  // it has not begun, and fails now: so a codec keeps its input
     }
 
     Net* net_;
