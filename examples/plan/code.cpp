@@ -59,7 +59,7 @@ std::string code_of_coded(int width, int depth, int stragglers) {
     const std::string numbers = ".width = " + std::to_string(width) + ", .depth = " + std::to_string(depth) +
                                 ", .stragglers = " + std::to_string(stragglers);
     return "    // once, on plan.tree.size() ranks: #include <rill/rill.hpp> and <rill/system/coded_reduce.hpp>\n"
-           "    const auto plan = rill::system::coded_reduce<float>({" +
+           "    const auto plan = rill::systems::coded_reduce<float>({" +
            numbers +
            "}, points);\n"
            "    rill::group workers{net, rill::topology::star{}};\n"

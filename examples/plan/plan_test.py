@@ -150,7 +150,7 @@ class Files(unittest.TestCase):
         coded = self.printed_code("--coded", "--ranks", "12", "--model-size", "1k", "--compute", "1s", "--stragglers",
                                   "exponential:1")
         self.assertEqual(len(coded), 1)
-        self.assertIn("rill::system::coded_reduce<float>", coded[0])
+        self.assertIn("rill::systems::coded_reduce<float>", coded[0])
         blocks += [slow[1], *coded]
         source = self.folder / "printed.cpp"
         source.write_text("".join(AROUND % (i, code) for i, code in enumerate(blocks)))
