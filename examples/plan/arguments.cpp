@@ -16,8 +16,8 @@ namespace {
 constexpr const char* purpose =
     "Predicts what a step of data-parallel training takes on a network that need not exist: all topologies of rill,\n"
     "dense and with compressed gradients, by the latency and the bandwidth of the ranks' cards. Counts every message\n"
-    "of every rank, headers included, with the simulated network's own arithmetic. Says what to choose, and when not\n"
-    "to compress. Computing for the exchange itself (folds, coding) takes no time here.";
+    "of every rank, headers included, with the simulated network's own arithmetic; measures on this machine what\n"
+    "selecting, coding and folding take. Says what to choose, and when not to compress, and prints the C++ for it.";
 
 constexpr const char* more =
     "Stragglers, of the time that --compute gives as the mean:\n"
@@ -84,11 +84,19 @@ void describe(CLI::App& app, arguments& chosen, double& size) {
     app.add_option("--compute", chosen.compute, "what a step takes a rank by itself, the mean; 0s: unknown [0s]")
         ->transform(time)
         ->check(CLI::Range(0.0, 1e6));
-    app.add_option("--select", chosen.select, "what choosing the entries takes a rank in each step [0s]")
+    app.add_option("--select", chosen.select,
+                   "what choosing the entries takes a rank in each step [measured on this machine]")
         ->transform(time)
         ->check(CLI::Range(0.0, 1e6));
+    app.add_option(
+           "--fold", chosen.fold,
+           "how fast a rank codes, decodes and folds what it sends and receives: kB, MB, GB a second [measured]")
+        ->transform(rate)
+        ->check(CLI::Range(1.0, 1e18));
     app.add_option("--stragglers", chosen.stragglers, "how ranks differ, see below [none]");
     app.add_option("--seed", chosen.seed, "of the stragglers' times [1]");
+    app.add_option("--code", chosen.code,
+                   "prints the C++ of this row, say \"ring, top_k\", instead of that of the advised one");
     app.add_option("--csv", chosen.csv, "file for the figures");
     app.add_option("--svg", chosen.svg, "file for a picture: speed-up against ranks");
     app.add_flag("--verify", chosen.verify,
@@ -114,8 +122,8 @@ arguments read_arguments(int argc, char** argv) {
                                        "holds all gradients at once: ranks x parameters at most 200 million");
         if (chosen.verify && !chosen.gradients.empty())
             throw CLI::ValidationError("--verify", "runs with random coordinates, not with those of --gradients");
-        if (chosen.coded && (chosen.verify || !(chosen.csv + chosen.svg + chosen.gradients).empty()))
-            throw CLI::ValidationError("--coded", "goes with neither --verify, --csv, --svg nor --gradients");
+        if (chosen.coded && (chosen.verify || !(chosen.csv + chosen.svg + chosen.gradients + chosen.code).empty()))
+            throw CLI::ValidationError("--coded", "goes with none of --verify, --csv, --svg, --gradients and --code");
         if (chosen.coded && chosen.compute == 0)
             throw CLI::ValidationError("--coded", "needs --compute: what stragglers take longer for");
         const bool needs_compute = chosen.stragglers != "none" && chosen.stragglers.rfind("trace:", 0) != 0;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace plan {
@@ -12,11 +13,13 @@ struct arguments {
     double latency = 50e-6;    ///< seconds
     std::size_t model_size = 25'000'000;
     double density = 0.01;
-    std::string gradients;  ///< file; empty: the density is uniform
-    double compute = 0;     ///< seconds of a step's own work, the mean
-    double select = 0;      ///< seconds that choosing what to send takes
+    std::string gradients;         ///< file; empty: the density is uniform
+    double compute = 0;            ///< seconds of a step's own work, the mean
+    std::optional<double> select;  ///< seconds that choosing what to send takes; measured where not given
+    std::optional<double> fold;    ///< bytes a second that a rank codes, decodes and folds; measured where not given
     std::string stragglers = "none";
     std::uint64_t seed = 1;
+    std::string code;  ///< the row whose C++ is printed, as "topology, compressor"; empty: the one that is advised
     std::string csv;
     std::string svg;
     bool verify = false;

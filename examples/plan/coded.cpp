@@ -1,5 +1,6 @@
 #include "coded.hpp"
 
+#include "code.hpp"
 #include "stragglers.hpp"
 #include "text.hpp"
 
@@ -50,6 +51,8 @@ void print_coded(const arguments& chosen) {
     for (const cost::planned_step& step : found.uncoded) print_row(step, "");
     print_row(found.ignoring, " not the whole gradient");
     std::printf("\n%s\n", found.reason.c_str());
+    const cost::gather_plan& best = found.best_coded().plan;
+    std::printf("\nThe best that is coded, in C++:\n\n%s", code_of_coded(best.width, best.depth, best.missing).c_str());
 }
 
 }  // namespace plan

@@ -1,19 +1,18 @@
 #include "forecast.hpp"
 
 #include "network.hpp"
-#include "topologies.hpp"
+#include "predict_exchange.hpp"
 
 #include <rill/compress/top_k.hpp>
 #include <rill/cost/dense_messages.hpp>
 #include <rill/cost/predict.hpp>
-#include <rill/cost/stream_messages.hpp>
 #include <rill/cost/union_size.hpp>
 
-#include <array>
 #include <cstddef>
 #include <fstream>
 #include <span>
 #include <stdexcept>
+#include <string>
 
 namespace plan {
 
@@ -21,51 +20,34 @@ namespace {
 
 using namespace rill;
 
-constexpr coding packed{.indices = index_coding::smallest};
-constexpr coding rounded{.values = value_coding::qsgd4, .indices = index_coding::smallest};
-
-constexpr std::array compressors = {
-    compressor{.name = "none"},
-    compressor{.name = "qsgd8 copies", .codings = {.copy = {.values = value_coding::qsgd8}}},
-    compressor{.name = "top_k", .sparse = true},
-    compressor{.name = "top_k packed", .sparse = true, .codings = {packed, packed, packed}},
-    compressor{.name = "top_k packed, qsgd4 copies", .sparse = true, .codings = {packed, packed, rounded}}};
-
-/// The times and traffic of one exchange.
-template <class Shape, class Messages>
-row row_of(const arguments& chosen, const Shape& shape, const compressor& how, int ranks, Messages messages) {
-    const auto net = network_of(chosen);
-    const auto all = cost::predict_all_reduce(shape, ranks, messages, net);
-    const auto empty = cost::predict_all_reduce(shape, ranks, cost::dense_messages<float>(0),
-                                                uniform_links{{.latency = net.latency, .bandwidth = 0}});
+template <class Shape, class Union>
+row predict_row(const arguments& chosen, const Shape& shape, const compressor& how, int ranks, const Union& entries,
+                const computing_cost& cost) {
+    const auto all =
+        predict_exchange(shape, how, ranks, chosen.model_size, entries, network_of(chosen.latency, chosen.bandwidth));
+    const auto empty =
+        cost::predict_all_reduce(shape, ranks, cost::dense_messages<float>(0), network_of(chosen.latency, 0));
+    const double folding = cost.per_byte * bytes_in_a_row(shape, how, ranks, chosen.model_size, entries);
     return {.topology = Shape::name,
             .how = how,
+            .select = cost.own,
+            .computing = cost.own + folding,
             .exchange = all.elapsed.seconds(),
             .latency = empty.elapsed.seconds(),
             .busiest_bytes = all.busiest_bytes(),
             .all_bytes = all.bytes()};
 }
 
-template <class Shape, class Union>
-row predict_row(const arguments& chosen, const Shape& shape, const compressor& how, int ranks, const Union& entries) {
-    if (how.is_plain()) return row_of(chosen, shape, how, ranks, cost::dense_messages<float>(chosen.model_size));
-    return row_of(chosen, shape, how, ranks,
-                  cost::stream_messages(chosen.model_size, entries, how.codings, !how.sparse));
-}
-
 template <class Union>
-forecast predict_with(const arguments& chosen, const Union& entries, int ranks) {
+forecast predict_with(const arguments& chosen, const Union& entries, const computing_costs& costs, int ranks) {
     forecast all{.ranks = ranks, .before = wait_for(chosen, ranks)};
     const auto size = static_cast<double>(chosen.model_size);
     all.union_share = entries(segment{0, chosen.model_size}, ranks) / size;
-    for_each_topology([&](const auto& shape) {
-        for (const compressor& how : compressors) {
-            if (!shape.has_copy_phase && !how.codings.copy.is_lossless()) continue;
-            row each = predict_row(chosen, shape, how, ranks, entries);
-            each.step = all.before.slowest + (how.sparse ? chosen.select : 0) + each.exchange;
-            each.speed_up = ranks * all.before.alone / each.step;
-            all.rows.push_back(each);
-        }
+    for_each_way([&](const auto& shape, const compressor& how) {
+        row each = predict_row(chosen, shape, how, ranks, entries, costs.ways[all.rows.size()]);
+        each.step = all.before.slowest + each.computing + each.exchange;
+        each.speed_up = ranks * all.before.alone / each.step;
+        all.rows.push_back(each);
     });
     return all;
 }
@@ -77,6 +59,12 @@ const row& forecast::best(bool compressed) const {
     for (const row& each : rows)
         if (each.how.is_plain() != compressed && (found == nullptr || each.step < found->step)) found = &each;
     return *found;
+}
+
+const row& forecast::named(const std::string& name) const {
+    for (const row& each : rows)
+        if (each.name() == name) return each;
+    throw std::runtime_error("--code: '" + name + "' is no row; rows are named like '" + rows.front().name() + "'");
 }
 
 frequencies measure_overlap(const arguments& chosen) {
@@ -94,9 +82,9 @@ frequencies measure_overlap(const arguments& chosen) {
     return counted;
 }
 
-forecast predict_all(const arguments& chosen, const frequencies& overlap, int ranks) {
-    if (overlap) return predict_with(chosen, *overlap, ranks);
-    return predict_with(chosen, cost::uniform_density{chosen.density}, ranks);
+forecast predict_all(const arguments& chosen, const frequencies& overlap, const computing_costs& costs, int ranks) {
+    if (overlap) return predict_with(chosen, *overlap, costs, ranks);
+    return predict_with(chosen, cost::uniform_density{chosen.density}, costs, ranks);
 }
 
 }  // namespace plan

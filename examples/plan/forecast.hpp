@@ -1,10 +1,11 @@
 #pragma once
 
 #include "arguments.hpp"
+#include "compositions.hpp"
+#include "computing.hpp"
 #include "stragglers.hpp"
 
 #include <rill/cost/selection_frequency.hpp>
-#include <rill/stream/stream_codings.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -13,25 +14,20 @@
 
 namespace plan {
 
-/// A way to send gradients.
-struct compressor {
-    const char* name = "";
-    bool sparse = false;
-    rill::stream_codings codings{};
-
-    bool is_plain() const { return !sparse && codings.copy.is_lossless(); }
-};
-
 /// One line of the table; times in seconds.
 struct row {
     std::string topology;
     compressor how;
-    double exchange = 0;
-    double latency = 0;  ///< of which without any bytes
+    double select = 0;     ///< what a rank computes for its own gradient
+    double computing = 0;  ///< and in all for the exchange: that, and coding and folding
+    double exchange = 0;   ///< what the network takes
+    double latency = 0;    ///< of which without any bytes
     double step = 0;
-    double speed_up = 0;  ///< over one rank alone; 0 where computing takes no time
+    double speed_up = 0;  ///< steps of all ranks together over those of one alone; 0 where no --compute is known
     std::uint64_t busiest_bytes = 0;
     std::uint64_t all_bytes = 0;
+
+    std::string name() const { return topology + ", " + how.name; }
 };
 
 /// All ways to exchange gradients among so many ranks.
@@ -48,6 +44,9 @@ struct forecast {
     double gain() const { return best(false).step / best(true).step; }
     bool should_compress() const { return gain() >= 1.1; }
     const row& recommended() const { return best(should_compress()); }
+
+    /// The row of "topology, compressor"; throws `std::runtime_error` where there is none.
+    const row& named(const std::string& name) const;
 };
 
 using frequencies = std::optional<rill::cost::selection_frequency>;
@@ -56,7 +55,7 @@ using frequencies = std::optional<rill::cost::selection_frequency>;
 /// holds no gradients of that size.
 frequencies measure_overlap(const arguments& chosen);
 
-forecast predict_all(const arguments& chosen, const frequencies& overlap, int ranks);
+forecast predict_all(const arguments& chosen, const frequencies& overlap, const computing_costs& costs, int ranks);
 
 /// The seconds that a row's exchange takes in the simulated network, with random coordinates.
 double simulate(const arguments& chosen, const row& which);

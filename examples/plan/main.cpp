@@ -1,7 +1,9 @@
 // Predicts step times and traffic of all topologies and compressors on a network, or step times of gradient codes, and
 // says what to choose.
 #include "arguments.hpp"
+#include "code.hpp"
 #include "coded.hpp"
+#include "computing.hpp"
 #include "forecast.hpp"
 #include "picture.hpp"
 #include "report.hpp"
@@ -17,9 +19,10 @@ constexpr double tolerance = 0.05;  // coordinates at random are never as many a
 
 /// Powers of two up to the ranks that were asked for, and those.
 std::vector<plan::forecast> for_picture(const plan::arguments& chosen, const plan::frequencies& overlap,
-                                        const plan::forecast& last) {
+                                        const plan::computing_costs& costs, const plan::forecast& last) {
     std::vector<plan::forecast> all;
-    for (int ranks = 2; ranks < chosen.ranks; ranks *= 2) all.push_back(plan::predict_all(chosen, overlap, ranks));
+    for (int ranks = 2; ranks < chosen.ranks; ranks *= 2)
+        all.push_back(plan::predict_all(chosen, overlap, costs, ranks));
     all.push_back(last);
     return all;
 }
@@ -40,11 +43,15 @@ int run(const plan::arguments& chosen) {
         return 0;
     }
     const plan::frequencies overlap = plan::measure_overlap(chosen);
-    const plan::forecast all = plan::predict_all(chosen, overlap, chosen.ranks);
-    plan::print_table(chosen, all);
-    plan::print_advice(chosen, all);
+    const plan::computing_costs costs = plan::costs_of(chosen);
+    const plan::forecast all = plan::predict_all(chosen, overlap, costs, chosen.ranks);
+    const plan::row& coded = chosen.code.empty() ? all.recommended() : all.named(chosen.code);
+    plan::print_table(chosen, costs, all);
+    plan::print_advice(all);
+    std::printf("\nIn C++, %s:\n\n%s", coded.name().c_str(), plan::code_of(coded, chosen.density).c_str());
+    plan::print_stragglers(all);
     if (!chosen.csv.empty()) plan::write_text(chosen.csv, plan::to_csv(all));
-    if (!chosen.svg.empty()) plan::write_text(chosen.svg, plan::draw(for_picture(chosen, overlap, all)));
+    if (!chosen.svg.empty()) plan::write_text(chosen.svg, plan::draw(for_picture(chosen, overlap, costs, all)));
     return chosen.verify ? verify(chosen, all.recommended()) : 0;
 }
 

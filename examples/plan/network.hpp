@@ -1,7 +1,5 @@
 #pragma once
 
-#include "arguments.hpp"
-
 #include <rill/core/time.hpp>
 #include <rill/transport/network_card.hpp>
 #include <rill/transport/simulated.hpp>
@@ -12,11 +10,12 @@
 namespace plan {
 
 /// Ranks behind one switch that is no bottleneck: each has a card, which sends a message and receives one at a time.
-inline rill::simulated::network network_of(const arguments& chosen) {
-    const auto card = rill::network_card::full_duplex(static_cast<std::uint64_t>(std::llround(chosen.bandwidth)));
-    return {.latency = rill::nanoseconds(std::llround(chosen.latency * 1e9)),
-            .bandwidth = 0,
-            .cards = [card](rill::rank_t) { return card; }};
+/// Seconds, and bytes per second; a bandwidth of 0 takes no time.
+inline rill::simulated::network network_of(double latency, double bandwidth) {
+    const auto card = rill::network_card::full_duplex(static_cast<std::uint64_t>(std::llround(bandwidth)));
+    return {.latency = rill::nanoseconds(std::llround(latency * 1e9)), .bandwidth = 0, .cards = [card](rill::rank_t) {
+                return card;
+            }};
 }
 
 }  // namespace plan

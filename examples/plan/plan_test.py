@@ -1,7 +1,11 @@
-"""The planner's files, and what it says of wrong arguments.  usage: plan_test.py RILL_PLAN"""
+"""The planner's files, the C++ that it prints, and what it says of wrong arguments.
+
+usage: plan_test.py RILL_PLAN COMPILER..., the compiler with the arguments by which it checks a file
+"""
 
 import array
 import csv
+import itertools
 import pathlib
 import random
 import subprocess
@@ -10,8 +14,24 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as tree
 
-PLAN = sys.argv.pop(1)
-SMALL = ["--ranks", "8", "--model-size", "10k"]
+PLAN, *COMPILER = sys.argv[1:]
+GIVEN = ["--select", "500us", "--fold", "2GB"]
+SMALL = ["--ranks", "8", "--model-size", "10k", *GIVEN]
+
+# What a user has around the printed lines.
+AROUND = """
+#include <rill/rill.hpp>
+#include <rill/system/coded_reduce.hpp>
+#include <rill/train/coded_batch.hpp>
+#include <rill/transport/in_process.hpp>
+
+#include <vector>
+
+void body_%d(rill::in_process::endpoint& net, std::vector<float>& model, std::vector<float>& gradient,
+             std::vector<float>& update, std::size_t points) {
+%s    static_cast<void>(model), static_cast<void>(points);
+}
+"""
 
 
 def run(*arguments):
@@ -33,11 +53,15 @@ class Files(unittest.TestCase):
 
     def test_csv(self):
         rows = self.rows("--latency", "10us", "--compute", "1ms")
+        self.assertEqual(sum(int(row["advised"]) for row in rows.values()), 1)
+        self.assertEqual(float(rows["ring", "none"]["select_s"]), 0)
+        self.assertEqual(float(rows["ring", "top_k"]["select_s"]), 500e-6)
         self.assertEqual(len(rows), 28)
         ring = rows["ring", "none"]
         self.assertEqual(int(ring["all_bytes"]), 14 * (4 * 10_000 + 8 * 96))
         self.assertAlmostEqual(float(ring["latency_s"]), 14e-6 * 10)
-        self.assertAlmostEqual(float(ring["step_s"]), 1e-3 + float(ring["exchange_s"]))
+        self.assertAlmostEqual(float(ring["computing_s"]), 14 * (4 * 1250 + 96) / 2e9)
+        self.assertAlmostEqual(float(ring["step_s"]), 1e-3 + float(ring["computing_s"]) + float(ring["exchange_s"]))
         self.assertAlmostEqual(float(ring["speed_up"]), 8e-3 / float(ring["step_s"]), 6)
 
     def test_picture(self):
@@ -69,10 +93,10 @@ class Files(unittest.TestCase):
         trace.write_text("0.001, 0.003\n0.002, 0.002\n")
         rows = self.rows("--stragglers", f"trace:{trace}")
         ring = rows["ring", "none"]
-        self.assertAlmostEqual(float(ring["step_s"]), 0.0025 + float(ring["exchange_s"]))
+        exchange = float(ring["computing_s"]) + float(ring["exchange_s"])
+        self.assertAlmostEqual(float(ring["step_s"]), 0.0025 + exchange)
         alone = {kind: float(self.rows("--compute", "1ms", "--stragglers", kind)["ring", "none"]["step_s"])
                  for kind in ("none", "uniform:0.5", "exponential:0.5", "slow:1:2")}
-        exchange = float(ring["exchange_s"])
         self.assertAlmostEqual(alone["none"], 0.001 + exchange)
         self.assertAlmostEqual(alone["slow:1:2"], 0.002 + exchange)
         # In expectation: of 8 uniform ones 0.5 + 8/9, of 8 exponential ones 0.5 + H(8)/2, each of a millisecond.
@@ -84,11 +108,54 @@ class Files(unittest.TestCase):
         done = run("--coded", "--ranks", "2", "--model-size", "1", "--bandwidth", "100GB", "--latency", "0s",
                    "--compute", "1s", "--stragglers", "exponential:1")
         self.assertEqual(done.returncode, 0, done.stderr)
-        rows = {line[:21].strip(): line.split() for line in done.stdout.splitlines()[4:-2]}
+        lines = done.stdout.splitlines()
+        rows = {line[:21].strip(): line.split() for line in lines[4:lines.index("", 4)]}
         self.assertEqual(rows["gradient coding"][-4:-2], ["1.000", "s"])
         self.assertEqual(rows["master-worker"][-4:-2], ["1.500", "s"])
         self.assertEqual(rows["ring"][-4:-2], ["1.500", "s"])
         self.assertIn("Coding pays: gradient coding that tolerates 1", done.stdout)
+
+    def test_measures(self):
+        # Nothing is free: of a network that takes no time, computing is left, and selecting is part of it.
+        file = self.folder / "plan.csv"
+        done = run("--ranks", "2", "--model-size", "100k", "--bandwidth", "1000000GB", "--latency", "0s",
+                   "--csv", str(file))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("measured on this machine, with 2 ranks of 100000 parameters", done.stdout)
+        self.assertIn("Do not compress", done.stdout)
+        with file.open() as lines:
+            for row in csv.DictReader(lines):
+                self.assertGreater(float(row["select_s"]), 0, row)
+                self.assertGreater(float(row["computing_s"]), float(row["select_s"]), row)
+
+    def printed_code(self, *arguments):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines(keepends=True)
+        starts = [i + 2 for i, line in enumerate(lines) if line.endswith("C++:\n") or line.startswith("In C++, ")]
+        return ["".join(itertools.takewhile(lambda line: line.startswith("    "), lines[i:])) for i in starts]
+
+    def test_printed_code_compiles(self):
+        rows = self.rows()
+        method_on = {method: topology for topology, method in rows}  # each method once, and each topology
+        ways = {(topology, "none") for topology, _ in rows}
+        ways |= {(topology, method) for method, topology in method_on.items()}
+        blocks = []
+        for way in sorted(ways):
+            blocks += self.printed_code(*SMALL, "--code", ", ".join(way))
+        self.assertEqual(len(blocks), len(ways))
+        slow = self.printed_code(*SMALL, "--compute", "1ms", "--stragglers", "slow:1:1000")
+        self.assertEqual(len(slow), 2)
+        self.assertIn("rill::straggler::tolerate{1}", slow[1])
+        coded = self.printed_code("--coded", "--ranks", "12", "--model-size", "1k", "--compute", "1s", "--stragglers",
+                                  "exponential:1")
+        self.assertEqual(len(coded), 1)
+        self.assertIn("rill::systems::coded_reduce<float>", coded[0])
+        blocks += [slow[1], *coded]
+        source = self.folder / "printed.cpp"
+        source.write_text("".join(AROUND % (i, code) for i, code in enumerate(blocks)))
+        compiled = subprocess.run([*COMPILER, str(source)], capture_output=True, text=True, timeout=110)
+        self.assertEqual(compiled.returncode, 0, compiled.stderr)
 
     def test_wrong_arguments(self):
         for arguments, message in {
@@ -101,15 +168,20 @@ class Files(unittest.TestCase):
             ("--stragglers", "uniform:2", "--compute", "1s"): "is none of none, uniform:SPREAD",
             ("--csv", "/nowhere/at/all"): "/nowhere/at/all: cannot be written",
             ("--ranks", "4096", "--verify"): "at most 200 million",
+            ("--code", "circle, none"): "'circle, none' is no row",
+            ("--select", "5"): "'5' needs one of the units",
+            ("--fold", "0GB"): "not in range",
             ("--coded",): "needs --compute",
             ("--coded", "--compute", "1s"): "needs --stragglers exponential:TAIL",
-            ("--coded", "--compute", "1s", "--verify"): "goes with neither",
+            ("--coded", "--compute", "1s", "--verify"): "goes with none of",
         }.items():
             with self.subTest(arguments=arguments):
-                done = run("--model-size", "100k", *(["--ranks", "8"] if arguments[0] != "--ranks" else []), *arguments)
+                given = {"--model-size": "100k", "--ranks": "8", "--select": "0s", "--fold": "2GB"}
+                given.pop(arguments[0], None)
+                done = run(*itertools.chain(*given.items()), *arguments)
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(message, done.stderr)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=sys.argv[:1])

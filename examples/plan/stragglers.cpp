@@ -64,18 +64,21 @@ double exponential_share(const arguments& chosen) {
 
 waiting wait_for(const arguments& chosen, int ranks) {
     const rill::compute_model model = model_of(chosen);
-    waiting found;
+    waiting found{.left_out = std::max(1, ranks / 10)};
+    std::vector<double> times(static_cast<std::size_t>(ranks));
     for (std::uint64_t step = 0; step < steps; ++step) {
-        double slowest = 0;
         for (rill::rank_t rank = 0; rank < ranks; ++rank) {
-            const double time = model(rank, step, 1).seconds();
+            double& time = times[static_cast<std::size_t>(rank)];
+            time = model(rank, step, 1).seconds();
             found.alone += time / ranks;
-            slowest = std::max(slowest, time);
         }
-        found.slowest += slowest;
+        std::sort(times.begin(), times.end());
+        found.slowest += times.back();
+        found.others += times[static_cast<std::size_t>(ranks - found.left_out - 1)];
     }
     found.alone /= steps;
     found.slowest /= steps;
+    found.others /= steps;
     return found;
 }
 

@@ -8,6 +8,8 @@ namespace plan {
 struct waiting {
     double alone = 0;    ///< a rank by itself, in the mean
     double slowest = 0;  ///< the slowest of all, in the mean over steps
+    int left_out = 0;    ///< a tenth of the ranks, at least one
+    double others = 0;   ///< the slowest where that many are not waited for, in the mean over steps
 };
 
 /// By the model that `--stragglers` names; throws `std::runtime_error` where it names none.

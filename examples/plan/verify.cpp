@@ -53,7 +53,7 @@ template <class Shape>
 double simulate_on(const Shape& shape, const arguments& chosen, const compressor& how) {
     constexpr time_point begin{seconds(3600).ns};  // all have made the group by then
     duration elapsed{};
-    simulated::run(chosen.ranks, network_of(chosen), [&](simulated::endpoint& self) {
+    simulated::run(chosen.ranks, network_of(chosen.latency, chosen.bandwidth), [&](simulated::endpoint& self) {
         group workers{self, shape};
         std::vector<float> dense(how.sparse ? 0 : chosen.model_size, 1.0F);
         const stream<float> sparse = how.sparse ? random_contribution(chosen, self.rank()) : stream<float>{};

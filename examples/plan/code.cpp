@@ -1,0 +1,77 @@
+#include "code.hpp"
+
+#include <cstdio>
+#include <string>
+
+namespace plan {
+
+namespace {
+
+std::string policy_of(method how, double density) {
+    char number[40];
+    std::snprintf(number, sizeof number, "%.9g", density);
+    const std::string top_k = std::string("rill::compress::top_k{.density = ") + number + "}";
+    const std::string packed = top_k + ", rill::compress::raw{}, rill::compress::smallest{}";
+    const auto with_feedback = [](const std::string& inner) { return "rill::compress::error_feedback{" + inner + "}"; };
+    switch (how) {
+        case method::none: return "";
+        case method::rounded_copies:
+            return "rill::compress::coded{rill::compress::keep_all{}, rill::compress::raw{}, "
+                   "rill::compress::raw_indices{}, rill::compress::qsgd{.bits = 8}}";
+        case method::top_k: return with_feedback(top_k);
+        case method::top_k_packed: return with_feedback("rill::compress::coded{" + packed + "}");
+        case method::top_k_rounded_copies:
+            return with_feedback("rill::compress::coded{" + packed + ", rill::compress::qsgd{.bits = 4}}");
+    }
+    return "";
+}
+
+}  // namespace
+
+std::string code_of(const row& which, double density) {
+    const std::string policy = policy_of(which.how.how, density);
+    std::string text =
+        "    // once: #include <rill/rill.hpp>; `net` is this rank's endpoint\n"
+        "    rill::group workers{net, rill::topology::" +
+        which.topology + "{}};\n";
+    if (!policy.empty()) text += "    auto codec = " + policy + "\n                     .bind(gradient.size());\n";
+    text +=
+        "    // in each step: `update` becomes the mean of all ranks' gradients\n"
+        "    rill::all_reduce(workers, gradient, update, ";
+    return text + (policy.empty() ? "" : "codec, ") + "rill::aggregate::mean{});\n";
+}
+
+std::string code_of_rounds(int left_out) {
+    return "    rill::group workers{net, rill::topology::star{}};\n"
+           "    rill::rounds steps{workers, rill::topology::star{}, rill::straggler::tolerate{" +
+           std::to_string(left_out) +
+           "}};\n"
+           "    while (steps.next(model)) {\n"
+           "        // compute `gradient` at `model` here\n"
+           "        steps.reduce(gradient, update, rill::aggregate::mean{});\n"
+           "        if (!steps.is_root()) continue;\n"
+           "        for (std::size_t i = 0; i < model.size(); ++i) model[i] -= 0.1F * update[i];\n"
+           "        if (steps.number() == 1000) steps.end();\n"
+           "    }\n";
+}
+
+std::string code_of_coded(int width, int depth, int stragglers) {
+    const std::string numbers = ".width = " + std::to_string(width) + ", .depth = " + std::to_string(depth) +
+                                ", .stragglers = " + std::to_string(stragglers);
+    return "    // once, on plan.tree.size() ranks: #include <rill/rill.hpp> and <rill/system/coded_reduce.hpp>\n"
+           "    const auto plan = rill::systems::coded_reduce<float>({" +
+           numbers +
+           "}, points);\n"
+           "    rill::group workers{net, rill::topology::star{}};\n"
+           "    rill::coded_reduce steps{workers, plan.tree, plan.code};\n"
+           "    while (steps.next(model)) {\n"
+           "        // unless steps.is_root(): compute `gradient`, the sum over the points of\n"
+           "        // rill::train::coded_batch{plan.allocation, net.rank()}, each with its coefficient\n"
+           "        steps.reduce(gradient, update);\n"
+           "        if (!steps.is_root()) continue;\n"
+           "        for (std::size_t i = 0; i < model.size(); ++i) model[i] -= 0.1F * update[i];\n"
+           "        if (steps.number() == 1000) steps.end();\n"
+           "    }\n";
+}
+
+}  // namespace plan
