@@ -48,8 +48,8 @@ class group {
 /// all its ranks. On one rank, one activity uses it at a time.
 ///
 /// After a failed operation every further one fails on all ranks with the same culprit. A rank may have completed an
-/// operation that failed on others: see `survivors` for how the ranks go on. Operations that are in flight when it is destroyed are cancelled.
-/// `net` must outlive the group.
+/// operation that failed on others: see `survivors` for how the ranks go on. Operations that are in flight when it is
+/// destroyed are cancelled. `net` must outlive the group.
 ///
 /// `executor` spreads this rank's own work (selection, quantisation, folds) over threads; it changes no result, and may
 /// be another one on each rank.
