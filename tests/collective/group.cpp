@@ -330,7 +330,7 @@ TEST_CASE("wrong arguments are refused before anything is sent") {
 TEST_CASE("who is still in an operation, or makes the group, completes it though another rank has failed in the next") {
     // Rank 3 is far away: the others are ahead of it by as much as a schedule lets them.
     const auto far = [](rill::rank_t a, rill::rank_t b) {
-        return rill::link{rill::milliseconds(a == 3 || b == 3 ? 200 : 1), 0};
+        return rill::network_link{rill::milliseconds(a == 3 || b == 3 ? 200 : 1), 0};
     };
     for_each_topology([&](auto shape) {
         int completed = 0;
@@ -342,7 +342,7 @@ TEST_CASE("who is still in an operation, or makes the group, completes it though
                     rill::all_reduce(workers, data, data);
                     ++completed;
                 } catch (const rill::error& failed) {
-                    FAIL("operation " << calls + 1 << " ends by: " << failed.what());
+                    FAIL("operation " << calls + 1 << " ends by: " << std::string(failed.what()));
                 }
             }
             const auto fails = [&] {

@@ -198,8 +198,9 @@ TEST_CASE("a rank that the others took for dead") {
     simulated::run(3, {}, [&](auto& net) {
         survivors alive{net, seconds(5)};
         try {
-            alive.run([&](auto&) {
+            alive.run([&](auto& members) {
                 if (net.rank() == 0) net.sleep_until(net.now() + seconds(60));
+                group all{members, topology::ring{}, {.timeout = seconds(5)}};
             });
         } catch (const timeout& excluded) {
             message = excluded.what();
