@@ -270,8 +270,8 @@ void theorem(report& out) {
     double worst_upper = 0;
     for (const int width : {12, 24, 48, 96, 192, 384}) {
         cluster of = neural;
-        of.tree.width = width;
-        of.tree.stragglers = 5 * width / 12;
+        of.tree.width = divisor == 1 ? width : 12;
+        of.tree.stragglers = 5 * of.tree.width / 12;
         const plain::models& m = of.models;
         const double alpha = 5.0 / 12, points = of.tree.load() * of.points;
         const double computing = points * (m.tail * std::log(1 / alpha) + m.shift);
@@ -287,7 +287,7 @@ void theorem(report& out) {
         out.add("upper", upper);
         out.add("plain_over_lower", plain / lower);
         worst_upper = std::max(worst_upper, plain / upper);
-        if (of.tree.workers() <= 10'000 / divisor) {
+        if (of.tree.workers() <= 10'000) {
             const int runs = width <= 24 ? 50 : (width <= 48 ? 10 : 2);
             of.entries = 1000;
             const double real = mean_of_protocol(of, scheme::coded, runs);
