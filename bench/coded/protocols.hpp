@@ -22,7 +22,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -97,23 +100,50 @@ inline constexpr rill::group_options patient{.timeout = rill::seconds(100'000)};
 /// When all begin: after all of them have made their groups.
 inline constexpr rill::time_point start = rill::time_point{} + rill::seconds(10'000);
 
+/// What each element of a rank's contribution is, and of the sum at the root.
+struct contributions {
+    std::function<double(rill::rank_t)> own = [](rill::rank_t) { return 1.0; };
+    double sum = 0;  ///< 0: as many as contribute
+
+    static contributions of(const rill::coded_allocation& allocation) {
+        const auto own = [&allocation](rill::rank_t rank) {
+            double all = 0;  // each point contributes 1
+            for (const rill::data_share& share : allocation.shares_of(rank))
+                all += share.coefficient * static_cast<double>(share.count());
+            return all;
+        };
+        return {own, static_cast<double>(allocation.points())};
+    }
+};
+
+inline void require_all(const std::vector<double>& found, double due) {
+    for (const double each : found)
+        if (!(std::abs(each - due) <= 1e-6 * due))
+            throw std::runtime_error("wrong sum: " + std::to_string(each) + ", not " + std::to_string(due));
+}
+
 /// Rounds one after the other, `make(workers)` on each rank; seconds until the root has the last result, since the
 /// first began. `load(rank)` is in points.
 ///
 /// As in the paper, the model's way down takes no time of its own: it is one element long.
 template <class Make, class Load>
-double rounds_seconds(const cluster& of, int ranks, int rounds, std::uint64_t seed, Make&& make, Load&& load) {
+double rounds_seconds(const cluster& of, int ranks, int rounds, std::uint64_t seed, const contributions& what,
+                      Make&& make, Load&& load) {
     double seconds = 0;
     rill::simulated::run(ranks, network_of(of, seed), [&](auto& net) {
         rill::group workers{net, rill::topology::star{}, patient};
         auto steps = make(workers);
-        std::vector<double> model(1), gradient(of.entries);
+        std::vector<double> model(1), gradient(of.entries), sum(of.entries);
         net.sleep_until(start);
         while (steps.next(model)) {
-            if (!steps.is_root()) net.compute(load(net.rank()));
-            steps.reduce(gradient, gradient);
+            if (!steps.is_root()) {
+                net.compute(load(net.rank()));
+                std::fill(gradient.begin(), gradient.end(), what.own(net.rank()));
+            }
+            const auto done = steps.reduce(gradient, sum);
             if (!steps.is_root()) continue;
             seconds = (net.now() - start).seconds();
+            require_all(sum, what.sum != 0 ? what.sum : static_cast<double>(done.contributors - 1));
             if (steps.number() == static_cast<std::uint64_t>(rounds)) steps.end();
         }
     });
@@ -137,14 +167,15 @@ inline double gather_seconds(const cluster& of, scheme s, int rounds, std::uint6
     const auto load = [&](rill::rank_t) { return of.load(s); };
     if (s == scheme::star || s == scheme::sgd)
         return rounds_seconds(
-            of, tree.size(), rounds, seed,
+            of, tree.size(), rounds, seed, {},
             [&](auto& workers) {
                 return rill::rounds{workers, tree, rill::straggler::tolerate{shape.stragglers}};
             },
             load);
     const rill::codes::dual_code& code = cyclic_code(shape.width, shape.stragglers);
+    const rill::coded_allocation allocation(tree, code, static_cast<std::size_t>(of.points));
     return rounds_seconds(
-        of, tree.size(), rounds, seed,
+        of, tree.size(), rounds, seed, contributions::of(allocation),
         [&](auto& workers) {
             return rill::coded_reduce{workers, tree, code};
         },
@@ -155,11 +186,12 @@ inline double ring_seconds(const cluster& of, std::uint64_t seed) {
     double slowest = 0;
     rill::simulated::run(of.workers(), network_of(of, seed), [&](auto& net) {
         rill::group workers{net, rill::topology::ring{}, patient};
-        std::vector<double> gradient(of.entries), update(of.entries);
+        std::vector<double> gradient(of.entries, 1.0), update(of.entries);
         net.sleep_until(start);
         net.compute(of.load(scheme::ring));
         rill::all_reduce(workers, gradient, update);
         slowest = std::max(slowest, (net.now() - start).seconds());
+        require_all(update, of.workers());
     });
     return slowest;
 }
@@ -177,7 +209,7 @@ inline double groups_seconds(const cluster& of, scheme s, std::uint64_t seed) {
     const auto code = rill::codes::repetition_groups{}.bind(shape.width, shape.stragglers);
     const rill::coded_allocation allocation(tree, code, static_cast<std::size_t>(of.points));
     return rounds_seconds(
-        of, tree.size(), 1, seed,
+        of, tree.size(), 1, seed, contributions::of(allocation),
         [&](auto& workers) {
             return rill::coded_reduce{workers, tree, code};
         },

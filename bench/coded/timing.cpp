@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <map>
 #include <stdexcept>
@@ -48,7 +49,16 @@ class report {
 
 using seconds_of = std::map<scheme, double>;
 
+/// Of the rounds that a figure is the mean of, and of a gradient's entries: 1 but where all is only to run once.
+int divisor = 1;
+
+cluster divided(cluster of) {
+    of.entries = std::max<std::size_t>(1, of.entries / static_cast<std::size_t>(divisor));
+    return of;
+}
+
 double mean_of_plain(const cluster& of, scheme s, int rounds) {
+    rounds = std::max(1, rounds / divisor);
     plain::simulation simulate(of.models, 1);
     double sum = 0;
     for (int i = 0; i < rounds; ++i) sum += coded_bench::plain_seconds(simulate, of, s);
@@ -56,8 +66,9 @@ double mean_of_plain(const cluster& of, scheme s, int rounds) {
 }
 
 double mean_of_protocol(const cluster& of, scheme s, int rounds) {
+    rounds = std::max(1, rounds / divisor);
     double sum = 0;
-    for (int i = 0; i < rounds; ++i) sum += coded_bench::round_seconds(of, s, static_cast<std::uint64_t>(i));
+    for (int i = 0; i < rounds; ++i) sum += coded_bench::round_seconds(divided(of), s, static_cast<std::uint64_t>(i));
     return sum / rounds;
 }
 
@@ -84,10 +95,12 @@ void add_speedups(report& out, const char* name, const seconds_of& seconds) {
 
 /// Not the paper's: groups of workers, one of each of which is enough.
 void add_groups(report& out, const cluster& of, int rounds) {
+    rounds = std::max(1, rounds / divisor);
     out.open("groups");
     for (const scheme each : {scheme::gradient_code, scheme::coded}) {
         double sum = 0;
-        for (int i = 0; i < rounds; ++i) sum += coded_bench::groups_seconds(of, each, static_cast<std::uint64_t>(i));
+        for (int i = 0; i < rounds; ++i)
+            sum += coded_bench::groups_seconds(divided(of), each, static_cast<std::uint64_t>(i));
         out.add(coded_bench::name(each), sum / rounds);
     }
     out.close();
@@ -136,7 +149,9 @@ void neural_net(report& out) {
     add_groups(out, neural, 20);
     out.open("sequence");  // rounds after one another: who was late begins late
     for (const scheme each : schemes)
-        if (each != scheme::ring) out.add(coded_bench::name(each), coded_bench::sequence_seconds(neural, each, 60));
+        if (each != scheme::ring)
+            out.add(coded_bench::name(each),
+                    coded_bench::sequence_seconds(divided(neural), each, std::max(1, 60 / divisor)));
     out.close();
     const double latency = crossing([](plain::models& m, double x) { m.latency = x; }, 0.05);
     const double delay = crossing([](plain::models& m, double x) { m.delay = x; }, 5);
@@ -255,8 +270,8 @@ void theorem(report& out) {
     double worst_upper = 0;
     for (const int width : {12, 24, 48, 96, 192, 384}) {
         cluster of = neural;
-        of.tree.width = width;
-        of.tree.stragglers = 5 * width / 12;
+        of.tree.width = divisor == 1 ? width : 12;
+        of.tree.stragglers = 5 * of.tree.width / 12;
         const plain::models& m = of.models;
         const double alpha = 5.0 / 12, points = of.tree.load() * of.points;
         const double computing = points * (m.tail * std::log(1 / alpha) + m.shift);
@@ -290,11 +305,12 @@ void theorem(report& out) {
 int main(int argc, char** argv) {
     const std::map<std::string_view, void (*)(report&)> cases{
         {"neural", neural_net}, {"fit", fit}, {"figures", all_figures}, {"loads", loads}, {"theorem", theorem}};
-    const auto chosen = argc == 2 ? cases.find(argv[1]) : cases.end();
+    const auto chosen = argc >= 2 ? cases.find(argv[1]) : cases.end();
     if (chosen == cases.end()) {
-        std::fprintf(stderr, "usage: bench_coded_timing neural|fit|figures|loads|theorem\n");
+        std::fprintf(stderr, "usage: bench_coded_timing neural|fit|figures|loads|theorem [DIVISOR]\n");
         return 2;
     }
+    if (argc > 2) divisor = std::atoi(argv[2]);
     try {
         report out;
         chosen->second(out);

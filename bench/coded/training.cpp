@@ -1,7 +1,7 @@
 // Convergence after Figures 8 and 9: logistic regression by gradient descent with real gradients, in a simulated
-// network under the models that `timing.cpp` has fitted. `bench_coded_training WORKERS STRAGGLERS STEPS [FOLDER]`
-// prints, for each scheme, the seconds and the relative error of each step as JSON; STRAGGLERS are those of each parent
-// in the tree.
+// network under the models that `timing.cpp` has fitted. `bench_coded_training WORKERS STRAGGLERS STEPS POINTS
+// [FOLDER]` prints, for each scheme, the seconds and the relative error of each step as JSON; STRAGGLERS are those of
+// each parent in the tree.
 #include "gradient_cache.hpp"
 #include "images.hpp"
 #include "protocols.hpp"
@@ -209,7 +209,8 @@ void print(const char* name, const std::vector<double>& values) {
 }
 
 void train_all(const cluster& of, std::size_t steps, const std::string& folder) {
-    const coded_bench::sample data = coded_bench::images(folder, static_cast<std::size_t>(of.points));
+    const auto points = static_cast<std::size_t>(of.points);
+    const coded_bench::sample data = coded_bench::images(folder, points, points);
     std::vector<double> exact;
     const auto tell = [&](const char* scheme_name, auto&& descend) {
         gradient_cache gradients(data.training);
@@ -233,19 +234,19 @@ void train_all(const cluster& of, std::size_t steps, const std::string& folder) 
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 4 || argc > 5) {
-        std::fprintf(stderr, "usage: bench_coded_training 84|156 STRAGGLERS STEPS [FOLDER]\n");
+    if (argc < 5 || argc > 6) {
+        std::fprintf(stderr, "usage: bench_coded_training 84|156 STRAGGLERS STEPS POINTS [FOLDER]\n");
         return 2;
     }
     try {
-        cluster of{.tree = {.width = 4, .depth = 3}, .points = 6552, .models = coded_bench::fitted};
+        cluster of{.tree = {.width = 4, .depth = 3}, .points = std::atof(argv[4]), .models = coded_bench::fitted};
         if (std::string(argv[1]) == "156")
             of.tree = {.width = 12, .depth = 2};
         else if (std::string(argv[1]) != "84")
             throw std::invalid_argument("84 or 156 workers");
         of.tree.stragglers = std::atoi(argv[2]);
         train_all(of, static_cast<std::size_t>(std::atoi(argv[3])),
-                  argc == 5 ? argv[4] : "/usr/share/datasets/fashion-mnist");
+                  argc == 6 ? argv[5] : "/usr/share/datasets/fashion-mnist");
     } catch (const std::exception& failure) {
         std::fprintf(stderr, "bench_coded_training: %s\n", failure.what());
         return 1;

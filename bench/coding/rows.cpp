@@ -1,8 +1,8 @@
 // usage: bench_coding_rows mds|random N S SAMPLES
 //
-// The seconds that a decoding row takes, in turns, as {"eigen": [...], "cold": [...], "cached": [...]}: Eigen's
-// ColPivHouseholderQR of the n x (n-s) system, a row that the code has not yet solved for, and one that it has. Rows
-// are compared.
+// The seconds that a decoding row takes, in turns, as {"qr": [...], "lu": [...], "cold": [...], "cached": [...]}:
+// Eigen's ColPivHouseholderQR of the n x (n-s) system, its PartialPivLU of the dual s x s system, a row that the code
+// has not yet solved for, and one that it has. Each row is multiplied by the code, which must give ones.
 #include <rill/coding/amplification.hpp>
 #include <rill/coding/cyclic_mds.hpp>
 #include <rill/coding/cyclic_repetition.hpp>
@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -47,6 +48,32 @@ Eigen::VectorXd solve_by_qr(const Eigen::MatrixXd& all, const std::vector<int>& 
     return some.colPivHouseholderQr().solve(Eigen::VectorXd::Ones(all.rows()));
 }
 
+/// All decoding rows: `base` and any combination of the columns of `null`, which the code takes to zero.
+struct dual_system {
+    Eigen::MatrixXd null;
+    Eigen::VectorXd base;
+
+    dual_system(const Eigen::MatrixXd& all, int s)
+        : null(Eigen::MatrixXd(all.transpose().colPivHouseholderQr().householderQ()).rightCols(s)),
+          base(all.completeOrthogonalDecomposition().solve(Eigen::VectorXd::Ones(all.rows()))) {}
+
+    /// That which vanishes at the lost workers, without them.
+    Eigen::VectorXd row(const std::vector<int>& lost, const std::vector<int>& survivors) const {
+        const Eigen::VectorXd products = Eigen::MatrixXd(null(lost, Eigen::all)).partialPivLu().solve(-base(lost));
+        return base(survivors) + null(survivors, Eigen::all) * products;
+    }
+};
+
+/// By definition: the row times the survivors' part of the code is 1 everywhere.
+template <class Row>
+void require_ones(const Eigen::MatrixXd& all, const std::vector<int>& survivors, const Row& row, const char* by) {
+    Eigen::VectorXd product = Eigen::VectorXd::Constant(all.rows(), -1);
+    for (std::size_t i = 0; i < survivors.size(); ++i)
+        product += row[static_cast<Eigen::Index>(i)] * all.col(survivors[i]);
+    if (!(product.norm() <= 1e-6 * std::sqrt(static_cast<double>(all.rows()))))
+        throw std::runtime_error(std::string(by) + ": the row does not decode");
+}
+
 template <class Work>
 double seconds_of(Work&& work) {
     const auto start = std::chrono::steady_clock::now();
@@ -60,45 +87,56 @@ void print(const char* name, const std::vector<double>& samples, const char* aft
     std::printf("]%s", after);
 }
 
+/// Sets of survivors, and of those that are lost, at random.
+struct losses {
+    std::vector<std::vector<int>> lost, survivors;
+
+    losses(int n, int s, std::size_t sets, std::uint64_t seed) {
+        rill::codes::detail::for_some_subsets(n, s, static_cast<int>(sets), seed, [&](const auto& some) {
+            if (lost.size() == sets) return;
+            lost.emplace_back(some.begin(), some.end());
+            survivors.emplace_back();
+            rill::codes::detail::complement(some, n, survivors.back());
+        });
+    }
+};
+
 void run(const std::string& kind, int n, int s, int samples) {
-    constexpr int sets = 20, repeats = 1000;
-    std::vector<double> eigen, cold, cached, row(static_cast<std::size_t>(n - s));
+    constexpr std::size_t sets = 20, repeats = 1000;
+    std::vector<double> qr, lu, cold, cached;
     const Eigen::MatrixXd all = transposed(bind(kind, n, s));
+    const dual_system dual(all, s);
     for (int sample = 0; sample < samples; ++sample) {
         const dual_code code = bind(kind, n, s);
-        std::vector<std::vector<int>> survivors;
-        rill::codes::detail::for_some_subsets(n, s, sets, static_cast<std::uint64_t>(sample), [&](const auto& lost) {
-            if (survivors.size() == sets) return;
-            survivors.emplace_back();
-            rill::codes::detail::complement(lost, n, survivors.back());
-        });
-        double sink = 0;
-        eigen.push_back(seconds_of([&] {
-                            for (const std::vector<int>& each : survivors) sink += solve_by_qr(all, each)[0];
-                        }) /
-                        sets);
-        code.decoding_row(survivors.back(), row);  // the memory of the table of rows, which a code asks for once
-        survivors.pop_back();
-        cold.push_back(seconds_of([&] {
-                           for (const std::vector<int>& each : survivors) code.decoding_row(each, row);
-                       }) /
-                       (sets - 1));
-        cached.push_back(seconds_of([&] {
-                             for (int i = 0; i < repeats; ++i) {
-                                 code.decoding_row(survivors[static_cast<std::size_t>(i) % 4], row);
-                                 sink += row[0];
-                             }
-                         }) /
-                         repeats);
-        const Eigen::VectorXd wanted = solve_by_qr(all, survivors[0]);
-        code.decoding_row(survivors[0], row);
-        for (std::size_t i = 0; i < row.size(); ++i)
-            if (!(std::abs(wanted[static_cast<Eigen::Index>(i)] - row[i]) <= 1e-6 * (1 + wanted.cwiseAbs().maxCoeff())))
-                throw std::runtime_error("the rows differ");
-        if (!std::isfinite(sink)) throw std::runtime_error("a row is not finite");
+        const losses cases(n, s, sets, static_cast<std::uint64_t>(sample));
+        std::vector<Eigen::VectorXd> rows(sets), dual_rows(sets);
+        std::vector<Eigen::VectorXd> own(sets, Eigen::VectorXd(n - s));
+        const auto decode = [&](std::size_t i) {
+            code.decoding_row(cases.survivors[i], std::span(own[i].data(), static_cast<std::size_t>(n - s)));
+        };
+        const auto mean_seconds = [](std::size_t first, std::size_t last, auto&& work) {
+            return seconds_of([&] {
+                       for (std::size_t i = first; i < last; ++i) work(i);
+                   }) /
+                   static_cast<double>(last - first);
+        };
+        qr.push_back(mean_seconds(0, sets, [&](std::size_t i) { rows[i] = solve_by_qr(all, cases.survivors[i]); }));
+        lu.push_back(
+            mean_seconds(0, sets, [&](std::size_t i) { dual_rows[i] = dual.row(cases.lost[i], cases.survivors[i]); }));
+        decode(0);  // the memory of the table of rows, which a code asks for once
+        cold.push_back(mean_seconds(1, sets, decode));
+        for (std::size_t i = 0; i < sets; ++i) {
+            require_ones(all, cases.survivors[i], rows[i], "Eigen's QR");
+            require_ones(all, cases.survivors[i], dual_rows[i], "Eigen's LU");
+            require_ones(all, cases.survivors[i], own[i], "rill");
+            own[i].setZero();
+        }
+        cached.push_back(mean_seconds(0, repeats, [&](std::size_t i) { decode(i % 4); }));
+        for (std::size_t i = 0; i < 4; ++i) require_ones(all, cases.survivors[i], own[i], "rill, again");
     }
     std::printf("{");
-    print("eigen", eigen, ", ");
+    print("qr", qr, ", ");
+    print("lu", lu, ", ");
     print("cold", cold, ", ");
     print("cached", cached, "}\n");
 }

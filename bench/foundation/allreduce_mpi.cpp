@@ -27,11 +27,11 @@ std::vector<double> time_samples(bool in_place, std::size_t size, repetition tim
     fill(input, rank);
     std::vector<double> seconds;
     for (int sample = -1; sample < times.samples; ++sample) {
-        if (in_place) fill(output, rank);
+        in_place ? fill(output, rank) : output.assign(size, 0.0F);
         const double taken = time_batch(in_place, input, output, times.batch);
         if (sample >= 0) seconds.push_back(taken);
     }
-    require_sum(output, ranks);
+    if (!in_place || times.batch == 1) require_sum(output, ranks);
     return seconds;
 }
 

@@ -3,15 +3,16 @@
 #include <rill/collective/barrier.hpp>
 #include <rill/core/random.hpp>
 #include <rill/stream/stream.hpp>
-#include <rill/topology/halving_doubling.hpp>
 #include <rill/topology/recursive_doubling.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/split_allgather.hpp>
 #include <rill/transport/in_process.hpp>
 
+#include "../shared/expected.hpp"
 #include "workload.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <string_view>
@@ -47,17 +48,9 @@ void time_out_of_place(Group& workers, const job& todo, std::vector<double>& sec
     std::vector<float> input(todo.size), output(todo.size);
     fill(input, workers.rank());
     time_steps(
-        workers, todo, seconds, [] {}, [&] { rill::all_reduce(workers, input, output); });
+        workers, todo, seconds, [&] { std::fill(output.begin(), output.end(), 0.0F); },
+        [&] { rill::all_reduce(workers, input, output); });
     require_sum(output, workers.size());
-}
-
-template <class Group>
-void time_in_place(Group& workers, const job& todo, std::vector<double>& seconds) {
-    std::vector<float> values(todo.size);
-    time_steps(
-        workers, todo, seconds, [&] { fill(values, workers.rank()); },
-        [&] { rill::all_reduce(workers, values, values); });
-    require_sum(values, workers.size());
 }
 
 /// One coordinate of 128, uniformly at random, others on each rank.
@@ -78,20 +71,26 @@ void time_sparse(Group& workers, const job& todo, std::vector<double>& seconds) 
     rill::stream<float> output;
     time_steps(
         workers, todo, seconds, [] {}, [&] { rill::all_reduce(workers, input, output); });
-    if (output.is_dense() || output.count() < input.count()) throw std::runtime_error("the sum should be sparse");
+    if (output.is_dense()) throw std::runtime_error("the sum should be sparse");
+    const auto expected =
+        bench::dense_sum(todo.size, workers.size(), [&](int rank) { return sparse_input(todo.size, rank); });
+    bench::require_equal(output, expected, "sparse sum");
 }
 
 template <class Group>
 void time_barrier(Group& workers, const job& todo, std::vector<double>& seconds) {
     time_steps(
         workers, todo, seconds, [] {}, [&] { rill::barrier(workers); });
+    static std::atomic<int> entered{0};
+    ++entered;
+    rill::barrier(workers);
+    if (entered != workers.size()) throw std::runtime_error("a rank left the barrier before all had entered it");
 }
 
 template <class Shape>
 void time_on(endpoint& net, const job& todo, std::vector<double>& seconds) {
     rill::group workers{net, Shape{}};
     if (todo.what == "out_of_place") return time_out_of_place(workers, todo, seconds);
-    if (todo.what == "in_place") return time_in_place(workers, todo, seconds);
     if (todo.what == "sparse") return time_sparse(workers, todo, seconds);
     if (todo.what == "barrier") return time_barrier(workers, todo, seconds);
     throw std::invalid_argument("no such operation: " + std::string(todo.what));
@@ -101,7 +100,6 @@ void time_on(std::string_view shape, endpoint& net, const job& todo, std::vector
     namespace topology = rill::topology;
     if (shape == topology::split_allgather::name) return time_on<topology::split_allgather>(net, todo, seconds);
     if (shape == topology::ring::name) return time_on<topology::ring>(net, todo, seconds);
-    if (shape == topology::halving_doubling::name) return time_on<topology::halving_doubling>(net, todo, seconds);
     if (shape == topology::recursive_doubling::name) return time_on<topology::recursive_doubling>(net, todo, seconds);
     throw std::invalid_argument("no such topology: " + std::string(shape));
 }
@@ -117,8 +115,7 @@ std::vector<double> slowest_rank(const std::vector<std::vector<double>>& seconds
 
 int main(int argc, char** argv) {
     if (argc != 7) {
-        std::fprintf(stderr, "usage: %s out_of_place|in_place|sparse|barrier TOPOLOGY RANKS ENTRIES SAMPLES BATCH\n",
-                     argv[0]);
+        std::fprintf(stderr, "usage: %s out_of_place|sparse|barrier TOPOLOGY RANKS ENTRIES SAMPLES BATCH\n", argv[0]);
         return 2;
     }
     try {

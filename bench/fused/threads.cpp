@@ -93,8 +93,12 @@ void time_limits(auto& workers, common& all, const job& todo, int sample) {
     by_two("triad", [&](fused::part of) { fused::triad(x[0], x[1], x[2], of); });
     by_two("scale", [&](fused::part of) { fused::scale(x[0], of); });
     by_two("read", [&](fused::part of) {
-        if (fused::read(x[1], of) < 0) throw std::runtime_error("a sum of ones is negative");
+        if (fused::read(x[1], of) != static_cast<float>(of.end - of.begin)) throw std::runtime_error("a sum of ones");
     });
+    if (rank >= 2) return;
+    const fused::part own(todo.size, 2, rank);  // 1 + 3, and each of the other two passes has been made twice
+    if (std::any_of(x[0] + own.begin, x[0] + own.end, [](float each) { return each != 16.0F; }))
+        throw std::runtime_error("wrong triad, or wrong scale");
 }
 
 void time_all(endpoint& net, common& all, const job& todo) {
@@ -105,31 +109,38 @@ void time_all(endpoint& net, common& all, const job& todo) {
     rill::group by_messages{plain, rill::topology::split_allgather{}};
     std::vector<float> input(todo.size), output(todo.size);
     foundation::fill(input, net.rank());
-    // In place the values grow, which costs no time, and are no numbers in the end.
+    // In place the values grow, which costs no time, and are no numbers in the end: `verify` calls once more.
     const auto reduce = [&](auto& through) { rill::all_reduce(through, todo.in_place ? output : input, output); };
     // Turn by turn where memory is the limit. Smaller vectors shall lie in the caches as they do when nothing else is
     // done.
     const auto each_sample = [&](auto body) {
         for (int sample = 0; sample < todo.times.samples; ++sample) body(sample);
     };
+    const auto verify = [&](auto step) {
+        if (todo.in_place)
+            foundation::fill(output, net.rank());
+        else
+            std::fill(output.begin(), output.end(), 0.0F);
+        step();
+        foundation::require_sum(output, todo.ranks);
+    };
     const auto time_fused = [&](int sample) {
         time_one(workers, all, "fused", sample, todo.times.batch, [&] { reduce(workers); });
-        if (!todo.in_place) foundation::require_sum(output, todo.ranks);
     };
     each_sample([&](int sample) {
         time_limits(workers, all, todo, sample);
         if (todo.times.batch == 1) time_fused(sample);
     });
     if (todo.times.batch != 1) each_sample(time_fused);
+    verify([&] { reduce(workers); });
     each_sample([&](int sample) {
         time_one(workers, all, "messages", sample, todo.times.batch, [&] { reduce(by_messages); });
     });
+    verify([&] { reduce(by_messages); });
     if (todo.in_place) return;
-    each_sample([&](int sample) {
-        time_one(workers, all, "pass_by_pass", sample, todo.times.batch,
-                 [&] { all.passes.all_reduce(net.rank(), input.data(), output.data(), todo.size); });
-    });
-    foundation::require_sum(output, todo.ranks);
+    const auto by_passes = [&] { all.passes.all_reduce(net.rank(), input.data(), output.data(), todo.size); };
+    each_sample([&](int sample) { time_one(workers, all, "pass_by_pass", sample, todo.times.batch, by_passes); });
+    verify(by_passes);
 }
 
 }  // namespace

@@ -55,6 +55,8 @@ int main(int argc, char** argv) {
     bench::byte_list varints(5 * indices.size());
     varints.resize(bench::leb128::encode(indices, varints));
     sizes += ", \"leb128\": " + std::to_string(varints.size());
+    bench::leb128::decode(varints, out);
+    require(out == indices, "leb128");
     turns.add("leb128_encode", [&] {
         bench::leb128::encode(indices, varints);
         bench::keep(varints.data());
@@ -67,6 +69,7 @@ int main(int argc, char** argv) {
     const bench::scalar_elias_fano scalar(indices.size(), n);
     bench::byte_list scalar_bytes(scalar.bytes());
     scalar.encode(indices, scalar_bytes);
+    out.assign(out.size(), 0);
     scalar.decode(scalar_bytes, out);
     require(out == indices, "scalar Elias-Fano");
     sizes += ", \"scalar_elias_fano\": " + std::to_string(scalar_bytes.size());
@@ -83,6 +86,7 @@ int main(int argc, char** argv) {
     for (const auto& [name, coding] : methods) {
         rill::buffer& bytes = buffers.emplace_back(rill::kernel::encoded_index_bytes(coding, all, universe));
         rill::kernel::encode_indices(coding, all, universe, bytes);
+        out.assign(out.size(), 0);
         rill::kernel::decode_indices(coding, bytes, out.size(), universe, std::span<std::uint32_t>(out));
         require(out == indices, name);
         sizes += ", \"" + std::string(name) + "\": " + std::to_string(bytes.size());
@@ -96,6 +100,10 @@ int main(int argc, char** argv) {
         });
     }
     const index_coding smallest = rill::kernel::smallest_index_coding(all, universe);
+    for (const auto& [name, coding] : methods)
+        require(rill::kernel::encoded_index_bytes(smallest, all, universe) <=
+                    rill::kernel::encoded_index_bytes(coding, all, universe),
+                "the smallest coding");
     sizes += ", \"smallest\": " + std::to_string(rill::kernel::encoded_index_bytes(smallest, all, universe));
     turns.add("choose", [&] {
         const index_coding chosen = rill::kernel::smallest_index_coding(all, universe);

@@ -86,7 +86,7 @@ class contest {
     /// Seconds per call, on the slowest rank. The results of all calls but the first of a batch in place are of no use.
     template <class Call>
     double time(Call call) {
-        if (todo_.in_place) fill(output_, rank_);
+        todo_.in_place ? fill(output_, rank_) : output_.assign(todo_.entries, 0.0F);
         MPI_Barrier(MPI_COMM_WORLD);
         const double start = MPI_Wtime();
         for (int i = 0; i < todo_.batch; ++i) call();

@@ -17,6 +17,8 @@
 #include <rill/transport/simulated.hpp>
 #include <rill/transport/traced.hpp>
 
+#include "../shared/plain_descent.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -104,6 +106,10 @@ outcome run(std::string_view transport, const Plan& plan, int steps) {
         throw std::invalid_argument("no such transport: " + std::string(transport));
     for (const auto& parameters : result.parameters)
         if (parameters != result.parameters[0]) throw std::runtime_error("the ranks' parameters differ");
+    const bench::descended due = bench::plain_descent(
+        train::perceptron<float>(std::vector(layers + 1, width)), images(), {.batch = 4, .ranks = ranks}, plan,
+        train::trainer_options{}.initial, steps + 1, [](std::vector<float>&) {});
+    bench::require_near(result.parameters[0], due, "training");
     return result;
 }
 

@@ -36,4 +36,15 @@ inline void quantize_naive(std::span<const float> x, unsigned bits, std::size_t 
     }
 }
 
+/// What its codes say.
+inline void dequantize_naive(const std::uint8_t* codes, std::span<const float> scales, unsigned bits,
+                             std::size_t bucket, std::span<float> out) {
+    const int levels = (1 << (bits - 1)) - 1;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const std::size_t bit = i * bits;
+        const int code = codes[bit / 8] >> (bit % 8) & ((1 << bits) - 1);
+        out[i] = scales[i / bucket] * static_cast<float>(code - levels) / static_cast<float>(levels);
+    }
+}
+
 }  // namespace bench

@@ -1,12 +1,15 @@
 // usage: quantize gaussian|laplace|tied|zero N SAMPLES; prints the seconds of each method, turn by turn
 #include <rill/kernel/quantize.hpp>
 
+#include "../shared/expected.hpp"
 #include "../shared/inputs.hpp"
 #include "../shared/turns.hpp"
 #include "baseline.hpp"
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -37,6 +40,7 @@ class comparison {
         });
         std::vector<std::byte> codes = room;
         kernel::quantize<float>(x_, bits, bucket, key, 0, scales_, codes);
+        check(bits, codes);
         turns_.add("dequantize" + of, [this, bits, codes] {
             kernel::dequantize<float>(codes, scales_, bits, bucket, y_);
             bench::keep(y_.data());
@@ -57,6 +61,22 @@ class comparison {
     }
 
   private:
+    /// What `codes` and `scales_` say, read and added; and what the textbook's loop makes.
+    void check(unsigned bits, const std::vector<std::byte>& codes) {
+        const std::string width = " to " + std::to_string(bits) + " bits";
+        kernel::dequantize<float>(codes, scales_, bits, bucket, y_);
+        bench::require_rounded(y_, x_, scales_, bucket, bits, "quantize" + width);
+        bench::values sum(x_.size(), 1.0F);
+        kernel::dequantize_fold<float>(codes, scales_, bits, bucket, sum, [](float a, float b) { return a + b; });
+        for (std::size_t i = 0; i < sum.size(); ++i)
+            bench::require(sum[i] == 1.0F + y_[i], "dequantize_fold" + width + " at entry " + std::to_string(i));
+        std::vector<float> scales(scales_.size());
+        std::vector<std::uint8_t> naive(codes.size());
+        bench::quantize_naive(x_, bits, bucket, random_, scales, naive.data());
+        bench::dequantize_naive(naive.data(), scales, bits, bucket, y_);
+        bench::require_rounded(y_, x_, scales, bucket, bits, "the textbook's loop" + width);
+    }
+
     bench::values x_, y_;
     std::vector<float> scales_;
     std::mt19937 random_;
@@ -65,9 +85,12 @@ class comparison {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     if (argc != 4) return std::fprintf(stderr, "usage: %s gaussian|laplace|tied|zero N SAMPLES\n", argv[0]), 1;
     comparison all(argv[1], std::strtoull(argv[2], nullptr, 10));
     for (unsigned bits : {8U, 4U, 2U}) all.width(bits);
     all.run(std::atoi(argv[3]));
+} catch (const std::exception& failed) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], failed.what());
+    return 1;
 }

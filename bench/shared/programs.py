@@ -1,4 +1,8 @@
-"""What the scripts share: programs that print JSON, started alike, and figures that are written as JSON."""
+"""What the scripts share: programs that print JSON, started alike, and figures that are written as JSON.
+
+A script takes the arguments BUILD_DIR and JSON. With --smoke behind them all is as small as can be: the figures mean
+nothing, but every program runs and checks its results.
+"""
 
 import contextlib
 import json
@@ -8,14 +12,20 @@ import subprocess
 import sys
 
 NETLAB = pathlib.Path(__file__).resolve().parents[2] / "tools" / "netlab"
+SMOKE = sys.argv[3:] == ["--smoke"]
+CORES = len(os.sched_getaffinity(0))
 # Open MPI as root, with more processes than cores; and the name of the emulated cluster.
 ENVIRONMENT = os.environ | {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_mpi_yield_when_idle": "1",
     "NETLAB_NAME": "bench",
 }
+
+
+def sized(full, smoke):
+    """A size, or what is to be measured: what it is, and what it is where all is small."""
+    return smoke if SMOKE else full
 
 
 def output(*command):
@@ -28,8 +38,9 @@ def output(*command):
 
 
 def mpirun(ranks):
-    """What `output` takes before a program that is to run in so many processes."""
-    return "mpirun", "-np", ranks
+    """What `output` takes before a program that is to run in so many processes. They give their cores away while they
+    wait only where there are more of them than cores, as Open MPI has it by default."""
+    return "mpirun", "--mca", "mpi_yield_when_idle", int(ranks > CORES), "-np", ranks
 
 
 @contextlib.contextmanager
@@ -39,6 +50,9 @@ def emulated_cluster(hosts, rate):
     def netlab(*command, check=True):
         return subprocess.run([NETLAB, *command], env=ENVIRONMENT, check=check).returncode == 0
 
+    if SMOKE:
+        yield mpirun(2)
+        return
     if not netlab("check", check=False):
         yield None
         return
@@ -50,9 +64,9 @@ def emulated_cluster(hosts, rate):
 
 
 def main(usage, libraries, names, measure):
-    """The arguments are BUILD_DIR and JSON. Calls `measure` with the path of each program bench_<name> and writes what
-    it returns; `libraries` are what the programs are not built without."""
-    if len(sys.argv) != 3:
+    """Calls `measure` with the path of each program bench_<name> and writes what it returns; `libraries` are what the
+    programs are not built without."""
+    if len(sys.argv) != 3 and not SMOKE:
         sys.exit(usage)
     paths = [pathlib.Path(sys.argv[1]) / "bench" / f"bench_{name}" for name in names]
     for path in paths:

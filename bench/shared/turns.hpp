@@ -20,6 +20,8 @@ class turns {
     /// Adds a method. What is short is repeated within a sample until it takes 2 ms, and the sample is the mean.
     void add(std::string name, std::function<void()> work) { methods_.push_back({std::move(name), std::move(work)}); }
 
+    bool empty() const { return methods_.empty(); }
+
     void run(int samples) {
         for (method& each : methods_) each.repeats = repeats_of(each.work);
         for (int turn = 0; turn < samples; ++turn)

@@ -13,12 +13,16 @@
 #include <rill/transport/mpi.hpp>
 #include <rill/transport/simulated.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <span>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -64,18 +68,34 @@ class stopwatch {
     bool is_first_ = true;
 };
 
+void require_all(std::span<const float> found, float due, const char* what) {
+    if (!std::all_of(found.begin(), found.end(), [=](float each) { return each == due; }))
+        throw std::runtime_error(std::string("wrong result: ") + what);
+}
+
 template <class Net>
 void time_all(Net& net, std::size_t entries, int samples) {
     rill::group ring{net, rill::topology::ring{}};
     rill::group tree{net, rill::topology::tree{}};
-    std::vector<float> input(entries, 1), output(entries);
-    std::vector<float> part(
-        rill::split(entries, static_cast<std::size_t>(net.size()), static_cast<std::size_t>(net.rank())).size());
+    const auto part_of = [&](int rank) {
+        return rill::split(entries, static_cast<std::size_t>(net.size()), static_cast<std::size_t>(rank));
+    };
+    std::vector<float> input(entries, static_cast<float>(net.rank() + 1)), output(entries),
+        part(part_of(net.rank()).size());
+    const auto sum = static_cast<float>(net.size() * (net.size() + 1) / 2);
     stopwatch watch(net, samples);
     watch.print("all_reduce", [&] { rill::all_reduce(ring, input, output); });
+    require_all(output, sum, "all_reduce");
     watch.print("reduce_scatter", [&] { rill::reduce_scatter(ring, input, part); });
+    require_all(part, sum, "reduce_scatter");
+    part.assign(part.size(), static_cast<float>(net.rank()));
     watch.print("all_gather", [&] { rill::all_gather(ring, part, output); });
+    for (int rank = 0; rank < net.size(); ++rank) {
+        const rill::segment at = part_of(rank);
+        require_all(std::span(output).subspan(at.begin, at.size()), static_cast<float>(rank), "all_gather");
+    }
     watch.print("broadcast", [&] { rill::broadcast(tree, input, 0); });
+    require_all(input, 1, "broadcast");
     watch.end();
 }
 

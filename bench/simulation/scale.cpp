@@ -1,5 +1,5 @@
-// What the simulated network costs: `bench_simulation_scale CASE` runs one case and prints its figures as JSON. Each
-// case is a process of its own, so that its peak of memory is its own.
+// What the simulated network costs: `bench_simulation_scale CASE RANKS` runs one case and prints its figures as JSON.
+// Each case is a process of its own, so that its peak of memory is its own.
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/executor.hpp>
 #include <rill/collective/group.hpp>
@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <span>
@@ -67,15 +68,14 @@ figures timed(int ranks, Body&& body) {
             .virtual_seconds = report.elapsed.seconds()};
 }
 
-/// 1,000 floats among 10,000 ranks.
-figures doubling() {
-    constexpr int ranks = 10'000;
+/// 1,000 floats among all ranks.
+figures doubling(int ranks) {
     int wrong = 0;
     const figures all = timed(ranks, [&](auto& net) {
         rill::group workers{net, rill::topology::recursive_doubling{}};
         std::vector<float> input(1000, static_cast<float>(net.rank() % 2)), output(input.size());
         rill::all_reduce(workers, input, output);
-        wrong += output != std::vector<float>(1000, ranks / 2);
+        wrong += output != std::vector<float>(1000, static_cast<float>(ranks / 2));
     });
     if (wrong != 0) throw std::logic_error("the sum is wrong on " + std::to_string(wrong) + " ranks");
     return all;
@@ -107,9 +107,8 @@ struct counting_state {
     void copy(auto& arrivals) { arrived += arrivals.size(); }
 };
 
-/// 100 rounds of a ring among 10,000 ranks: 10^6 messages.
-figures ring() {
-    constexpr int ranks = 10'000;
+/// 100 rounds of a ring: 10^6 messages among 10,000 ranks.
+figures ring(int ranks) {
     constexpr int rounds = 100;
     int wrong = 0;
     const figures all = timed(ranks, [&](auto& net) {
@@ -125,25 +124,31 @@ figures ring() {
     return all;
 }
 
-/// Small messages between 64 ranks, each of which sends to four others in turn.
-figures small() {
-    constexpr int ranks = 64;
+/// Small messages between the ranks, each of which sends to four others in turn.
+figures small(int ranks) {
     constexpr int rounds = 8192;
-    return timed(ranks, [](auto& net) {
+    int wrong = 0;
+    const figures all = timed(ranks, [&](auto& net) {
         constexpr rill::channel on{.context = 1, .tag = 1};
-        const std::vector<std::byte> bytes(64);
+        const std::vector<std::byte> bytes(64, static_cast<std::byte>(net.rank()));
         for (int round = 0; round < rounds; ++round)
             for (const int distance : {1, 2, 4, 8}) {
                 auto sending = net.post((net.rank() + distance) % ranks, on, rill::byte_view(bytes));
-                net.receive((net.rank() - distance + ranks) % ranks, on, rill::deadline::never);
+                const rill::rank_t source = (net.rank() - distance + ranks) % ranks;
+                {
+                    const auto came = net.receive(source, on, rill::deadline::never);
+                    const rill::byte_view content = *came->pieces().begin();
+                    wrong += content.size() != 64 || content.back() != static_cast<std::byte>(source);
+                }
                 sending.wait(rill::deadline::never);
             }
     });
+    if (wrong != 0) throw std::logic_error(std::to_string(wrong) + " messages are wrong");
+    return all;
 }
 
 /// Ranks that wait for one that says nothing.
-figures idle() {
-    constexpr int ranks = 10'000;
+figures idle(int ranks) {
     const double before = resident_kib();
     double waiting = 0;
     figures all = timed(ranks, [&](auto& net) {
@@ -157,9 +162,8 @@ figures idle() {
     return all;
 }
 
-/// 100 steps of top-k SGD on softmax regression over Fashion-MNIST, a shard for each of 1,000 ranks.
-figures training(const std::string& folder) {
-    constexpr int ranks = 1000;
+/// 100 steps of top-k SGD on softmax regression over Fashion-MNIST, a shard for each rank.
+figures training(int ranks, const std::string& folder) {
     const train::dataset images =
         train::read_idx_dataset(folder + "/train-images-idx3-ubyte.gz", folder + "/train-labels-idx1-ubyte.gz", 10);
     double loss = 0;
@@ -182,24 +186,24 @@ figures training(const std::string& folder) {
     return all;
 }
 
-figures run(std::string_view name, const std::string& folder) {
-    if (name == "doubling") return doubling();
-    if (name == "ring") return ring();
-    if (name == "small") return small();
-    if (name == "idle") return idle();
-    if (name == "training") return training(folder);
+figures run(std::string_view name, int ranks, const std::string& folder) {
+    if (name == "doubling") return doubling(ranks);
+    if (name == "ring") return ring(ranks);
+    if (name == "small") return small(ranks);
+    if (name == "idle") return idle(ranks);
+    if (name == "training") return training(ranks, folder);
     throw std::invalid_argument("no such case: " + std::string(name));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 2) {
-        std::fprintf(stderr, "usage: bench_simulation_scale doubling|ring|small|idle|training [FOLDER]\n");
+    if (argc < 3) {
+        std::fprintf(stderr, "usage: bench_simulation_scale doubling|ring|small|idle|training RANKS [FOLDER]\n");
         return 2;
     }
     try {
-        const figures all = run(argv[1], argc > 2 ? argv[2] : "/usr/share/datasets/fashion-mnist");
+        const figures all = run(argv[1], std::atoi(argv[2]), argc > 3 ? argv[3] : "/usr/share/datasets/fashion-mnist");
         std::printf(
             "{\"seconds\": %.3f, \"messages\": %llu, \"messages_per_second\": %.0f, \"peak_gib\": %.3f, "
             "\"kib_per_rank\": %.2f, \"virtual_seconds\": %.6f, \"loss\": %.4f}\n",

@@ -5,6 +5,7 @@
 #include <rill/kernel/merge_k.hpp>
 #include <rill/kernel/scatter.hpp>
 
+#include "../shared/expected.hpp"
 #include "../shared/inputs.hpp"
 #include "../shared/turns.hpp"
 
@@ -24,14 +25,13 @@ using baseline::view;
 
 /// Inputs, and room for what is made of them.
 struct workload {
-    std::vector<bench::sparse_input> inputs;
-    std::vector<view> views;
+    std::size_t dimension;
+    std::vector<bench::sparse_input> inputs{};
+    std::vector<view> views{};
     std::vector<rill::aligned_vector<std::uint32_t>> indices{3};
     std::vector<rill::aligned_vector<float>> values{3};
 
-    void add(std::size_t dimension, double density) {
-        inputs.push_back(bench::random_sparse(dimension, density, inputs.size()));
-    }
+    void add(double density) { inputs.push_back(bench::random_sparse(dimension, density, inputs.size())); }
     void make_room() {
         std::size_t most = 0;
         for (const auto& each : inputs) {
@@ -44,24 +44,44 @@ struct workload {
     target room(std::size_t i) { return {indices[i].data(), values[i].data()}; }
 };
 
-/// Two ways of adding must find the same coordinates, and nearly the same sums: orders of addition differ.
-void require_equal(const std::string& what, view a, view b) {
-    const bool same = std::equal(a.indices.begin(), a.indices.end(), b.indices.begin(), b.indices.end()) &&
-                      std::equal(a.values.begin(), a.values.end(), b.values.begin(),
-                                 [](float x, float y) { return std::abs(x - y) < 1e-5F; });
-    if (!same) throw std::runtime_error("wrong sum: " + what);
+/// By definition: each coordinate that any input has, once, in ascending order, and nearly the sum of its entries
+/// (orders of addition differ).
+void require_sum(const std::string& name, const workload& load, view made) {
+    std::vector<float> due(load.dimension);
+    std::vector<bool> there(load.dimension);
+    std::size_t count = 0;
+    for (const auto& each : load.inputs) {
+        bench::add_entries(each.indices, each.values, due);
+        for (const std::uint32_t i : each.indices) {
+            count += there[i] ? 0U : 1U;
+            there[i] = true;
+        }
+    }
+    bench::require(made.count() == count, name + " has " + std::to_string(made.count()) + " entries");
+    for (std::size_t k = 0; k < count; ++k) {
+        const std::uint32_t i = made.indices[k];
+        bench::require((k == 0 || made.indices[k - 1] < i) && there[i] && std::abs(made.values[k] - due[i]) < 1e-5F,
+                       name + " at coordinate " + std::to_string(i));
+    }
+}
+
+/// The inputs, one behind the other.
+void require_copies(const workload& load, view made) {
+    std::size_t at = 0;
+    for (const view& each : load.views) {
+        bench::require(std::equal(each.indices.begin(), each.indices.end(), made.indices.begin() + at) &&
+                           std::equal(each.values.begin(), each.values.end(), made.values.begin() + at),
+                       "concatenate");
+        at += each.count();
+    }
 }
 
 using adding = std::function<std::size_t(target)>;
 
-/// The first method's sum is what the others' are compared with, unless `check` is false.
-void add_method(bench::turns& methods, workload& load, const std::string& name, const adding& add, bool check = true) {
-    static std::size_t due = 0;
-    const bool first = due == 0;
-    const target out = load.room(first ? 0 : 1);
+void add_method(bench::turns& methods, workload& load, const std::string& name, const adding& add) {
+    const target out = load.room(methods.empty() ? 0 : 1);
     const std::size_t count = add(out);
-    if (first) due = count;
-    if (check && !first) require_equal(name, load.room(0).first(due), out.first(count));
+    name == "concatenate" ? require_copies(load, out.first(count)) : require_sum(name, load, out.first(count));
     methods.add(name, [add, out] {
         const std::size_t made = add(out);
         bench::keep(out.values);
@@ -78,8 +98,7 @@ void two(bench::turns& methods, workload& load) {
     const view a = load.views[0], b = load.views[1];
     add_method(methods, load, "branchless", [=](target out) { return baseline::branchless(a, b, out); });
     add_method(methods, load, "rill", [=](target out) { return add_two(a, b, out); });
-    add_method(
-        methods, load, "concatenate", [&load](target out) { return baseline::concatenate(load.views, out); }, false);
+    add_method(methods, load, "concatenate", [&load](target out) { return baseline::concatenate(load.views, out); });
 }
 
 void many(bench::turns& methods, workload& load, bool with_queue) {
@@ -98,6 +117,16 @@ void many(bench::turns& methods, workload& load, bool with_queue) {
 /// Into several dense vectors by turns: none of them is left in a cache.
 void scatter(bench::turns& methods, const view& x, std::size_t dimension) {
     static std::vector<rill::aligned_vector<float>> dense(4, rill::aligned_vector<float>(dimension, 1));
+    const auto check = [&](const std::string& name, auto&& add) {
+        std::vector<float> due(dimension, 1.0F);
+        bench::add_entries(x.indices, x.values, due);
+        rill::aligned_vector<float> to(dimension, 1.0F);
+        add(to);
+        bench::require_equal(to, due, name);
+    };
+    check("naive", [&](std::span<float> to) { baseline::scatter(x, to.data()); });
+    check("rill",
+          [&](std::span<float> to) { rill::kernel::scatter_fold<float, std::uint32_t>(x, 0, to, rill::addition{}); });
     auto next = [turn = std::size_t{0}]() mutable -> std::span<float> { return dense[turn++ % dense.size()]; };
     methods.add("naive", [x, next]() mutable {
         const std::span<float> to = next();
@@ -123,9 +152,8 @@ int main(int argc, char** argv) {
         const auto dimension = static_cast<std::size_t>(std::atoll(argv[2]));
         const double density = std::atof(argv[3]);
         const std::size_t ways = what.starts_with("eight") ? 8 : what == "scatter" ? 1 : 2;
-        workload load;
-        for (std::size_t k = 0; k < ways; ++k)
-            load.add(dimension, what == "unequal" && k == 1 ? density / 100 : density);
+        workload load{.dimension = dimension};
+        for (std::size_t k = 0; k < ways; ++k) load.add(what == "unequal" && k == 1 ? density / 100 : density);
         load.make_room();
         bench::turns methods;
         if (ways == 8)

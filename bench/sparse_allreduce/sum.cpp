@@ -7,6 +7,7 @@
 #include <rill/transport/in_process.hpp>
 
 #include "../foundation/workload.hpp"
+#include "../shared/expected.hpp"
 #include "../shared/inputs.hpp"
 
 #include <algorithm>
@@ -25,21 +26,6 @@ rill::stream<float> input_of(int rank, std::size_t dimension, double density) {
     return made;
 }
 
-double sum_of(const rill::stream<float>& x) {
-    double sum = 0;
-    for (const float each : x.values()) sum += static_cast<double>(each);
-    return sum;
-}
-
-/// All entries are integers: the sum over what was contributed is that over the result, to the last bit.
-void require_sum(rill::group<endpoint, rill::topology::split_allgather>& workers, const rill::stream<float>& input,
-                 const rill::stream<float>& output) {
-    std::vector<double> total(1);
-    const std::vector<double> own{sum_of(input)};
-    rill::all_reduce(workers, own, total);
-    if (sum_of(output) != total.front()) throw std::runtime_error("wrong sum");
-}
-
 /// Row `net.rank()` of `seconds`. The first two samples are warm-up and not kept.
 void time_rank(endpoint& net, std::size_t dimension, double density, std::vector<double>& seconds) {
     rill::group workers{net, rill::topology::split_allgather{}};
@@ -51,7 +37,9 @@ void time_rank(endpoint& net, std::size_t dimension, double density, std::vector
         rill::all_reduce(workers, input, output);
         if (sample >= 2) seconds[sample - 2] = (net.now() - start).seconds();
     }
-    require_sum(workers, input, output);
+    const auto expected =
+        bench::dense_sum(dimension, net.size(), [&](int rank) { return input_of(rank, dimension, density); });
+    bench::require_equal(output, expected, "sum");
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
-// usage: bench_step_step dense|sparse RANKS BATCH TURNS [TRACE]
+// usage: bench_step_step dense|sparse RANKS BATCH TURNS STEPS [TRACE]
 //
 // Training steps of the demo among threads, BATCH images per rank, in turns with the same steps without any exchange
 // (gradient and update only, each rank for itself), as {"step": [...], "alone": [...], "parts": {"compute": ..., ...}}:
 // seconds per step of each turn, and seconds of all ranks per step by what they do, from a trace of other steps. TRACE
 // is a file for that trace.
 #include "../../examples/demo/plans.hpp"
+#include "../shared/expected.hpp"
+#include "../shared/plain_descent.hpp"
 
 #include <rill/collective/barrier.hpp>
 #include <rill/train/idx.hpp>
@@ -31,8 +33,6 @@
 namespace {
 
 namespace train = rill::train;
-
-constexpr int steps_per_turn = 20, traced_steps = 40;
 
 /// A plan without its exchange: each rank follows its own gradient.
 template <class Plan>
@@ -73,6 +73,7 @@ struct setting {
     demo::arguments chosen;
     demo::images data;
     int turns = 0;
+    int steps = 1;  ///< of a turn; twice as many are traced
 };
 
 template <class Net, class Plan>
@@ -87,12 +88,12 @@ auto make_trainer(Net& net, const setting& of, const Plan& plan) {
 
 /// Seconds per step until the last rank is done.
 template <class Trainer>
-double seconds_per_step(Trainer& trainer) {
+double seconds_per_step(Trainer& trainer, int steps) {
     barrier(trainer.workers());
     const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < steps_per_turn; ++i) trainer.step();
+    for (int i = 0; i < steps; ++i) trainer.step();
     barrier(trainer.workers());
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / steps_per_turn;
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / steps;
 }
 
 struct timings {
@@ -106,7 +107,7 @@ timings time_steps(const setting& of, const Plan& plan) {
         auto whole = make_trainer(net, of, plan);
         auto own = make_trainer(net, of, alone<Plan>{plan.topology, plan.optimizer});
         for (int turn = -1; turn < of.turns; ++turn) {  // the first one warms up
-            const double a = seconds_per_step(whole), b = seconds_per_step(own);
+            const double a = seconds_per_step(whole, of.steps), b = seconds_per_step(own, of.steps);
             if (net.rank() != 0 || turn < 0) continue;
             result.step.push_back(a);
             result.alone.push_back(b);
@@ -121,10 +122,10 @@ std::vector<rill::trace_log> trace_steps(const setting& of, const Plan& plan) {
     rill::in_process::run(of.chosen.ranks, [&](auto& inner) {
         rill::traced net{inner, logs[static_cast<std::size_t>(inner.rank())]};
         auto trainer = make_trainer(net, of, plan);
-        for (int i = 0; i < steps_per_turn; ++i) trainer.step();
+        for (int i = 0; i < of.steps; ++i) trainer.step();
         barrier(trainer.workers());
         net.log().clear();
-        for (int i = 0; i < traced_steps; ++i) {
+        for (int i = 0; i < 2 * of.steps; ++i) {
             const auto step = net.span("step");
             trainer.step();
         }
@@ -138,8 +139,37 @@ void print(const char* name, const std::vector<double>& samples) {
     std::printf("], ");
 }
 
+/// A step on all ranks, and the same by definition.
+template <class Plan>
+void check(const setting& of, const Plan& plan) {
+    std::vector<std::vector<float>> parameters(static_cast<std::size_t>(of.chosen.ranks));
+    rill::in_process::run(of.chosen.ranks, [&](auto& net) {
+        auto trainer = make_trainer(net, of, plan);
+        trainer.step();
+        parameters[static_cast<std::size_t>(net.rank())].assign(trainer.parameters().begin(),
+                                                                trainer.parameters().end());
+    });
+    for (const auto& each : parameters) bench::require_equal(each, parameters[0], "the ranks' parameters");
+    const rill::random_key key{of.chosen.seed};
+    constexpr bool is_sparse = requires { plan.codec; };
+    const auto part_of_gradient = [&](std::vector<float>& own) {
+        if (is_sparse)
+            bench::keep_largest(own, static_cast<std::size_t>(of.chosen.density * static_cast<double>(own.size())));
+    };
+    const bench::descended due =
+        bench::plain_descent(train::perceptron<float>{{784, 512, 10}}, of.data.training,
+                             {.batch = of.chosen.batch, .ranks = of.chosen.ranks, .key = key.derive(1)}, plan,
+                             key.derive(2), 1, part_of_gradient);
+    if (is_sparse)  // values are rounded to one of the levels beside them
+        bench::require_within(parameters[0], due, 1.01F / static_cast<float>((1 << (of.chosen.bits - 1)) - 1),
+                              "training");
+    else
+        bench::require_near(parameters[0], due, "training");
+}
+
 template <class Plan>
 void measure(const setting& of, const Plan& plan, const char* trace) {
+    check(of, plan);
     const timings timed = time_steps(of, plan);
     const std::vector<rill::trace_log> logs = trace_steps(of, plan);
     std::printf("{");
@@ -148,7 +178,7 @@ void measure(const setting& of, const Plan& plan, const char* trace) {
     std::printf("\"parts\": {");
     const char* separator = "";
     for (const rill::named_time& row : rill::time_by_name(logs)) {
-        std::printf("%s\"%s\": %.9g", separator, std::string(row.name).c_str(), row.time.seconds() / traced_steps);
+        std::printf("%s\"%s\": %.9g", separator, std::string(row.name).c_str(), row.time.seconds() / (2 * of.steps));
         separator = ", ";
     }
     std::printf("}}\n");
@@ -168,13 +198,14 @@ demo::images read_images(const std::string& directory) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-    if (argc < 5) throw std::invalid_argument("usage: bench_step_step dense|sparse RANKS BATCH TURNS [TRACE]");
+    if (argc < 6) throw std::invalid_argument("usage: bench_step_step dense|sparse RANKS BATCH TURNS STEPS [TRACE]");
     setting of;
     of.chosen.ranks = std::atoi(argv[2]);
     of.data = read_images(of.chosen.data);
     of.chosen.batch = static_cast<std::size_t>(std::atoi(argv[3]));
     of.turns = std::atoi(argv[4]);
-    const char* trace = argc > 5 ? argv[5] : nullptr;
+    of.steps = std::atoi(argv[5]);
+    const char* trace = argc > 6 ? argv[6] : nullptr;
     if (std::string(argv[1]) == "dense")
         measure(of, demo::dense_plan(of.chosen, of.data), trace);
     else

@@ -1,7 +1,7 @@
 // usage: bench_tbb_kernels KERNEL ENTRIES SAMPLES
 //
 // The seconds of a kernel alone and on two threads of oneTBB, in turns, as {"serial": [...], "tbb": [...]}. The results
-// are compared bit for bit.
+// are compared bit for bit, and with what is due.
 #include <rill/adapt/tbb.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
@@ -15,10 +15,12 @@
 #include <rill/stream/fold.hpp>
 #include <rill/stream/stream.hpp>
 
+#include "../shared/expected.hpp"
 #include "../shared/inputs.hpp"
 
 #include <tbb/task_arena.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -65,6 +67,10 @@ struct selection {
                              std::span<float>(chosen), executor);
     }
     std::span<const std::byte> result() const { return std::as_bytes(std::span(chosen)); }
+    void check() const {
+        bench::require_largest(indices, x, 0, "top_k");
+        for (std::size_t k = 0; k < indices.size(); ++k) bench::require(chosen[k] == x[indices[k]], "gather");
+    }
 };
 
 /// The 4 largest of each 512 entries.
@@ -79,6 +85,12 @@ struct bucket_selection {
         rill::kernel::bucket_top_k(std::span<const float>(x), 512, 4, std::span(indices), scratch, executor);
     }
     std::span<const std::byte> result() const { return std::as_bytes(std::span(indices)); }
+    void check() const {
+        for (std::size_t b = 0, i = 0; i < x.size(); ++b, i += 512)
+            bench::require_largest(std::span(indices).subspan(4 * b, 4),
+                                   std::span(x).subspan(i, std::min<std::size_t>(512, x.size() - i)),
+                                   static_cast<std::uint32_t>(i), "bucket_top_k");
+    }
 };
 
 /// QSGD of 4 bits in buckets of 1024.
@@ -97,6 +109,11 @@ struct quantisation {
                                codes, executor);
     }
     std::span<const std::byte> result() const { return codes; }
+    void check() const {
+        values made(x.size());
+        rill::kernel::dequantize<float>(codes, scales, 4, 1024, made);
+        bench::require_rounded(made, x, scales, 1024, 4, "quantize");
+    }
 };
 
 struct dequantisation : quantisation {
@@ -108,6 +125,7 @@ struct dequantisation : quantisation {
         rill::kernel::dequantize<float>(codes, scales, 4, 1024, made, executor);
     }
     std::span<const std::byte> result() const { return std::as_bytes(std::span(made)); }
+    void check() const { bench::require_rounded(made, x, scales, 1024, 4, "dequantize"); }
 };
 
 /// `ways` dense vectors, out of place.
@@ -127,6 +145,11 @@ struct dense_fold {
                                    executor);
     }
     std::span<const std::byte> result() const { return std::as_bytes(std::span(made)); }
+    void check() const {
+        std::vector<float> sum(x[0].begin(), x[0].end());
+        for (int k = 1; k < Ways; ++k) std::transform(sum.begin(), sum.end(), x[k].begin(), sum.begin(), add);
+        bench::require_equal(made, sum, "dense fold");
+    }
 };
 
 /// Eight sparse vectors of one entry in 128; the result is sparse, or dense where `Dense`.
@@ -148,6 +171,9 @@ struct sparse_fold {
         if (made.is_dense() != Dense) throw std::runtime_error("the result has the wrong form");
     }
     std::span<const std::byte> result() const { return std::as_bytes(made.values()); }
+    void check() const {
+        bench::require_equal(made, bench::dense_sum(made.dimension(), 8, [&](int k) { return x[k]; }), "sparse fold");
+    }
 };
 
 /// What a rank computes in a sparse all_reduce of 8: its contribution, with error feedback and a density of 1 %, and
@@ -170,15 +196,31 @@ struct compress_and_fold {
         for (const auto& each : others) operands.push_back(each.view());
         rill::fold_into_dense(std::span<const rill::stream_view<float>>(operands), std::span<float>(made), add, 0.0F,
                               scratch, executor);
+        codec.commit();
     }
     std::span<const std::byte> result() const { return std::as_bytes(std::span(made)); }
+    /// After the first run, in which what is not sent stays in the residual as it is.
+    void check() const {
+        std::vector<std::uint32_t> sent;
+        std::vector<float> sum(x.size());
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            if (codec.residual()[i] == x[i]) continue;
+            sent.push_back(static_cast<std::uint32_t>(i));
+            sum[i] = x[i];
+            bench::require(codec.residual()[i] == 0, "what is sent leaves the residual");
+        }
+        bench::require(sent.size() == (x.size() + 99) / 100, "top_k");
+        bench::require_largest(sent, x, 0, "top_k");
+        for (const auto& each : others) bench::add_entries(each.indices(), each.values(), sum);
+        bench::require_equal(made, sum, "fold of what is sent");
+    }
 };
 
 /// What the memory permits: y = x + 3 y.
 struct triad {
     values x, y;
 
-    explicit triad(std::size_t n) : x(n), y(n) {}
+    explicit triad(std::size_t n) : x(n, 1.0F), y(n, 1.0F) {}
     template <class Executor>
     void run(const Executor& executor) {
         rill::kernel::run_tasks(executor, rill::kernel::tasks_for(executor, x.size()), [&](rill::segment part) {
@@ -188,7 +230,23 @@ struct triad {
         });
     }
     std::span<const std::byte> result() const { return std::as_bytes(std::span(y)); }
+    void check() const { bench::require_equal(y, std::vector<float>(y.size(), 4.0F), "triad"); }
 };
+
+/// Two steps alone and by the executor: the same bits, and after the first one what is due. Each has a kernel of its
+/// own, because some keep a state.
+template <class Kernel, class Executor>
+void require_same_bits(std::size_t n, const Executor& executor) {
+    Kernel alone(n), spread(n);
+    for (int step = 0; step < 2; ++step) {
+        alone.run(rill::serial{});
+        spread.run(executor);
+        if (step == 0) spread.check();
+        const auto due = alone.result(), made = spread.result();
+        bench::require(due.size() == made.size() && std::memcmp(due.data(), made.data(), made.size()) == 0,
+                       "the bits on two threads");
+    }
+}
 
 template <class Run>
 double seconds(Run run) {
@@ -209,14 +267,11 @@ void print(const char* name, const std::vector<double>& samples, const char* end
 
 template <class Kernel>
 void measure(std::size_t n, int samples) {
-    Kernel kernel(n);
     tbb::task_arena two(2);
     const rill::adapt::tbb_executor executor(two);
+    require_same_bits<Kernel>(n, executor);
+    Kernel kernel(n);
     kernel.run(executor);
-    const std::vector<std::byte> made(kernel.result().begin(), kernel.result().end());
-    kernel.run(rill::serial{});
-    if (std::memcmp(made.data(), kernel.result().data(), made.size()) != 0)
-        throw std::runtime_error("the results differ");
     std::vector<double> alone, spread;
     for (int i = 0; i < samples; ++i) {
         alone.push_back(seconds([&] { kernel.run(rill::serial{}); }));
