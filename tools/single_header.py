@@ -5,7 +5,7 @@ adapter beside it.
 usage: single_header.py [--check] [INCLUDE_DIR SINGLE_INCLUDE_DIR]      (default: those beside this script's folder)
 
 Paths are those of include/, so a program compiles with either folder. rill/rill.hpp holds all that the umbrella reaches;
-rill/transport/x.hpp, rill/coding/x.hpp, rill/collective/x.hpp and rill/adapt/x.hpp include it and hold the rest. With
+rill/transport/x.hpp, rill/gradient_code/x.hpp, rill/collective/x.hpp and rill/adapt/x.hpp include it and hold the rest. With
 --check nothing is written: one line per file that is not what would be written, and exit 1 when there is one.
 """
 

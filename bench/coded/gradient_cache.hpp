@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rill/collective/coded_allocation.hpp>
+#include <rill/protocol/coded_allocation.hpp>
 #include <rill/train/dataset.hpp>
 #include <rill/train/logistic_regression.hpp>
 

@@ -2,15 +2,15 @@
 
 #include "plain_model.hpp"
 
-#include <rill/coding/cyclic_repetition.hpp>
-#include <rill/coding/dual_code.hpp>
-#include <rill/coding/repetition_groups.hpp>
 #include <rill/collective/all_reduce.hpp>
-#include <rill/collective/coded_allocation.hpp>
-#include <rill/collective/coded_reduce.hpp>
 #include <rill/collective/group.hpp>
-#include <rill/collective/rounds.hpp>
 #include <rill/core/time.hpp>
+#include <rill/gradient_code/cyclic_repetition.hpp>
+#include <rill/gradient_code/dual_code.hpp>
+#include <rill/gradient_code/repetition_groups.hpp>
+#include <rill/protocol/coded_allocation.hpp>
+#include <rill/protocol/coded_reduce.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/straggler/tolerate.hpp>
 #include <rill/topology/regular_tree.hpp>
 #include <rill/topology/ring.hpp>
@@ -151,11 +151,12 @@ double rounds_seconds(const cluster& of, int ranks, int rounds, std::uint64_t se
 }
 
 /// Made once for each pair of numbers.
-inline const rill::codes::dual_code& cyclic_code(int workers, int stragglers) {
-    static std::map<std::pair<int, int>, rill::codes::dual_code> made;
+inline const rill::gradient_code::dual_code& cyclic_code(int workers, int stragglers) {
+    static std::map<std::pair<int, int>, rill::gradient_code::dual_code> made;
     auto known = made.find({workers, stragglers});
     if (known == made.end())
-        known = made.emplace(std::pair(workers, stragglers), rill::codes::cyclic_repetition{}.bind(workers, stragglers))
+        known = made.emplace(std::pair(workers, stragglers),
+                             rill::gradient_code::cyclic_repetition{}.bind(workers, stragglers))
                     .first;
     return known->second;
 }
@@ -172,7 +173,7 @@ inline double gather_seconds(const cluster& of, scheme s, int rounds, std::uint6
                 return rill::rounds{workers, tree, rill::straggler::tolerate{shape.stragglers}};
             },
             load);
-    const rill::codes::dual_code& code = cyclic_code(shape.width, shape.stragglers);
+    const rill::gradient_code::dual_code& code = cyclic_code(shape.width, shape.stragglers);
     const rill::coded_allocation allocation(tree, code, static_cast<std::size_t>(of.points));
     return rounds_seconds(
         of, tree.size(), rounds, seed, contributions::of(allocation),
@@ -206,7 +207,7 @@ inline double round_seconds(const cluster& of, scheme s, std::uint64_t seed) {
 inline double groups_seconds(const cluster& of, scheme s, std::uint64_t seed) {
     const plain::tree shape = of.gathering(s);
     const rill::topology::regular_tree tree{.width = shape.width, .depth = shape.depth};
-    const auto code = rill::codes::repetition_groups{}.bind(shape.width, shape.stragglers);
+    const auto code = rill::gradient_code::repetition_groups{}.bind(shape.width, shape.stragglers);
     const rill::coded_allocation allocation(tree, code, static_cast<std::size_t>(of.points));
     return rounds_seconds(
         of, tree.size(), 1, seed, contributions::of(allocation),

@@ -3,13 +3,13 @@
 // sleeper among the children of each parent. Prints medians as JSON.
 #include "gradient_cache.hpp"
 
-#include <rill/coding/default_code.hpp>
 #include <rill/collective/barrier.hpp>
-#include <rill/collective/coded_allocation.hpp>
-#include <rill/collective/coded_reduce.hpp>
 #include <rill/collective/group.hpp>
-#include <rill/collective/rounds.hpp>
 #include <rill/core/random.hpp>
+#include <rill/gradient_code/default_code.hpp>
+#include <rill/protocol/coded_allocation.hpp>
+#include <rill/protocol/coded_reduce.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/straggler/wait_all.hpp>
 #include <rill/topology/regular_tree.hpp>
 #include <rill/topology/star.hpp>
@@ -131,7 +131,7 @@ outcome descend(Net& net, Group& workers, Steps& steps, const problem& of, bool 
 
 template <class Net>
 outcome coded(Net& net, const problem& of, bool with_sleepers) {
-    const auto choice = rill::codes::default_code(of.tree.width, of.stragglers, rill::element_type::float64);
+    const auto choice = rill::gradient_code::default_code(of.tree.width, of.stragglers, rill::element_type::float64);
     const rill::coded_allocation allocation(of.tree, choice.code, points);
     rill::group workers{net, rill::topology::star{}};
     rill::coded_reduce steps{workers, of.tree, choice.code};

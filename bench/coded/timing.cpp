@@ -3,7 +3,7 @@
 #include "plain_model.hpp"
 #include "protocols.hpp"
 
-#include <rill/coding/default_code.hpp>
+#include <rill/gradient_code/default_code.hpp>
 
 #include <algorithm>
 #include <array>
@@ -241,7 +241,7 @@ void all_figures(report& out) {
 /// Theorem 1: what `coded_allocation` loads each worker with, in points, beside r d.
 double add_loads(report& out, const char* name, const cluster& of) {
     const rill::topology::regular_tree tree{.width = of.tree.width, .depth = of.tree.depth};
-    const auto choice = rill::codes::default_code(tree.width, of.tree.stragglers, rill::element_type::float64);
+    const auto choice = rill::gradient_code::default_code(tree.width, of.tree.stragglers, rill::element_type::float64);
     const rill::coded_allocation allocation(tree, choice.code, static_cast<std::size_t>(of.points));
     std::size_t least = allocation.points(), most = 0;
     for (rill::rank_t rank = 1; rank < tree.size(); ++rank) {

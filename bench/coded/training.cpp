@@ -6,9 +6,9 @@
 #include "images.hpp"
 #include "protocols.hpp"
 
-#include <rill/coding/repetition_groups.hpp>
-#include <rill/collective/coded_allocation.hpp>
-#include <rill/collective/coded_reduce.hpp>
+#include <rill/gradient_code/repetition_groups.hpp>
+#include <rill/protocol/coded_allocation.hpp>
+#include <rill/protocol/coded_reduce.hpp>
 #include <rill/train/accuracy.hpp>
 #include <rill/train/logistic_regression.hpp>
 #include <rill/train/schedule.hpp>
@@ -184,7 +184,7 @@ outcome run(const cluster& of, scheme s, std::size_t steps, gradient_cache& grad
 
 /// CodedReduce with groups of workers that hold the same points: the library's choice where s + 1 divides n.
 outcome run_groups(const cluster& of, std::size_t steps, gradient_cache& gradients) {
-    const auto code = rill::codes::repetition_groups{}.bind(of.tree.width, of.tree.stragglers);
+    const auto code = rill::gradient_code::repetition_groups{}.bind(of.tree.width, of.tree.stragglers);
     return coded(of, scheme::coded, code, steps, gradients);
 }
 

@@ -1,8 +1,8 @@
 // What the simulated network costs: `bench_simulation_scale CASE RANKS` runs one case and prints its figures as JSON.
 // Each case is a process of its own, so that its peak of memory is its own.
 #include <rill/collective/all_reduce.hpp>
-#include <rill/collective/executor.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/collective/run_schedule.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/topology/recursive_doubling.hpp>

@@ -16,12 +16,12 @@ std::string policy_of(method how, double density) {
     switch (how) {
         case method::none: return "";
         case method::rounded_copies:
-            return "rill::compress::coded{rill::compress::keep_all{}, rill::compress::raw{}, "
+            return "rill::compress::encoded{rill::compress::keep_all{}, rill::compress::raw{}, "
                    "rill::compress::raw_indices{}, rill::compress::qsgd{.bits = 8}}";
         case method::top_k: return with_feedback(top_k);
-        case method::top_k_packed: return with_feedback("rill::compress::coded{" + packed + "}");
+        case method::top_k_packed: return with_feedback("rill::compress::encoded{" + packed + "}");
         case method::top_k_rounded_copies:
-            return with_feedback("rill::compress::coded{" + packed + ", rill::compress::qsgd{.bits = 4}}");
+            return with_feedback("rill::compress::encoded{" + packed + ", rill::compress::qsgd{.bits = 4}}");
     }
     return "";
 }

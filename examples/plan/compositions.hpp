@@ -2,7 +2,7 @@
 
 #include "topologies.hpp"
 
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/indices.hpp>
 #include <rill/compress/keep_all.hpp>
@@ -31,15 +31,15 @@ struct compressor {
 /// The policy of each method but `none`. `code_of` in code.cpp has the same in text; a test compiles that.
 constexpr auto rounded_copies() {
     using namespace rill::compress;
-    return coded{keep_all{}, raw{}, raw_indices{}, qsgd{.bits = 8}};
+    return encoded{keep_all{}, raw{}, raw_indices{}, qsgd{.bits = 8}};
 }
 constexpr auto packed(double density) {
     using namespace rill::compress;
-    return coded{rill::compress::top_k{.density = density}, raw{}, smallest{}};
+    return encoded{rill::compress::top_k{.density = density}, raw{}, smallest{}};
 }
 constexpr auto packed_rounded_copies(double density) {
     using namespace rill::compress;
-    return coded{rill::compress::top_k{.density = density}, raw{}, smallest{}, qsgd{.bits = 4}};
+    return encoded{rill::compress::top_k{.density = density}, raw{}, smallest{}, qsgd{.bits = 4}};
 }
 
 constexpr std::array compressors = {

@@ -21,7 +21,6 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 
-#include <rill/concept/aggregation_tree.hpp>
 #include <rill/concept/aggregator.hpp>
 #include <rill/concept/completion.hpp>
 #include <rill/concept/compressor.hpp>
@@ -31,6 +30,7 @@
 #include <rill/concept/tensor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
+#include <rill/concept/tree_topology.hpp>
 #include <rill/concept/trigger.hpp>
 
 #include <rill/kernel/bf16.hpp>
@@ -54,9 +54,9 @@
 #include <rill/kernel/threshold.hpp>
 
 #include <rill/stream/dense_switch.hpp>
+#include <rill/stream/detail/payload.hpp>
 #include <rill/stream/fold.hpp>
 #include <rill/stream/frame.hpp>
-#include <rill/stream/payload.hpp>
 #include <rill/stream/stream.hpp>
 #include <rill/stream/stream_codings.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -102,14 +102,14 @@
 #include <rill/collective/broadcast.hpp>
 #include <rill/collective/bucket_exchange.hpp>
 #include <rill/collective/bucket_plan.hpp>
+#include <rill/collective/detail/tensor_access.hpp>
 #include <rill/collective/fusion.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/group_options.hpp>
 #include <rill/collective/lane.hpp>
-#include <rill/collective/operand.hpp>
 #include <rill/collective/reduce.hpp>
 #include <rill/collective/reduce_scatter.hpp>
 #include <rill/collective/request.hpp>
-#include <rill/collective/rounds.hpp>
 #include <rill/collective/start.hpp>
 #include <rill/collective/tensors.hpp>
+#include <rill/protocol/rounds.hpp>

@@ -5,9 +5,9 @@
 #include <rill/collective/broadcast.hpp>
 #include <rill/collective/reduce.hpp>
 #include <rill/collective/reduce_scatter.hpp>
-#include <rill/collective/rounds.hpp>
 #include <rill/collective/tensors.hpp>
 #include <rill/compress/top_k.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/topology/split_allgather.hpp>
 #include <rill/topology/tree.hpp>
 

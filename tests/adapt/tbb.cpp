@@ -2,13 +2,13 @@
 
 #include <rill/aggregate/mean.hpp>
 #include <rill/collective/all_reduce.hpp>
-#include <rill/collective/rounds.hpp>
 #include <rill/compress/bucket_top_k.hpp>
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/keep_all.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/testing/executor_laws.hpp>
 #include <rill/topology/split_allgather.hpp>
 #include <rill/topology/tree.hpp>
@@ -69,9 +69,9 @@ void exchange(auto& net, const Executor& executor, Keep keep) {
     using namespace rill::compress;
     rill::group workers{net, rill::topology::split_allgather{}, {}, executor};
     const auto input = support::vector_of<float>(support::many, net.rank());
-    auto quantised = coded{keep_all{}, qsgd{.bits = 4}, raw_indices{}, qsgd{.bits = 8}}.bind(support::many);
+    auto quantised = encoded{keep_all{}, qsgd{.bits = 4}, raw_indices{}, qsgd{.bits = 8}}.bind(support::many);
     auto sparse = error_feedback{top_k{.density = 0.3}}.bind(support::many);
-    auto buckets = coded{bucket_top_k{.count = 8, .bucket = 512}, bf16{}, packed_gaps{}}.bind(support::many);
+    auto buckets = encoded{bucket_top_k{.count = 8, .bucket = 512}, bf16{}, packed_gaps{}}.bind(support::many);
     std::vector<float> output(support::many);
     for (int step = 0; step < 2; ++step) {
         rill::all_reduce(workers, input, output, rill::aggregate::mean{});

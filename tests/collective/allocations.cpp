@@ -6,7 +6,7 @@
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/barrier.hpp>
 #include <rill/compress/bucket_top_k.hpp>
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/values.hpp>
 
@@ -29,9 +29,9 @@ long steady_allocations(Shape shape, Run run) {
         const std::size_t n = 5000;
         std::vector<float> gradient(n), update(n);
         for (std::size_t i = 0; i < n; ++i) gradient[i] = value<float>(net.rank(), i);
-        using rill::compress::error_feedback, rill::compress::coded, rill::compress::bucket_top_k;
+        using rill::compress::error_feedback, rill::compress::encoded, rill::compress::bucket_top_k;
         auto codec = error_feedback{bucket_top_k{.count = 8}}.bind(n);
-        auto rounding = error_feedback{coded{bucket_top_k{.count = 8}, rill::compress::bf16{}}}.bind(n);
+        auto rounding = error_feedback{encoded{bucket_top_k{.count = 8}, rill::compress::bf16{}}}.bind(n);
         const auto step = [&] {
             rill::all_reduce(workers, gradient, update);
             rill::all_reduce(workers, gradient, update, codec);

@@ -53,9 +53,9 @@ void expect_error(Call call, rill::rank_t culprit, const std::string& what, Fail
 /// How long an operation waits that is to run out of time: in virtual time that costs nothing; of threads on a busy
 /// machine, none may be so late that it is taken for one that does not come.
 template <class Net>
-constexpr rill::duration short_patience = rill::seconds(4);
+constexpr rill::duration short_timeout = rill::seconds(4);
 template <>
-inline constexpr rill::duration short_patience<rill::simulated::endpoint> = rill::milliseconds(200);
+inline constexpr rill::duration short_timeout<rill::simulated::endpoint> = rill::milliseconds(200);
 
 /// Runs `body(group, fail)` on every rank, for every topology, number of ranks and transport; returns what failed.
 template <class Body>

@@ -1,4 +1,4 @@
-#include <rill/collective/chunks.hpp>
+#include <rill/collective/detail/chunks.hpp>
 
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>

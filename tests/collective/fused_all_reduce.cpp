@@ -35,7 +35,7 @@ namespace {
 
 constexpr rill::topology::split_allgather shape;
 /// Of floats, the most that go through slots.
-constexpr std::size_t most_small = endpoint::commons::slot_bytes / sizeof(float);
+constexpr std::size_t most_small = endpoint::window::slot_bytes / sizeof(float);
 
 /// Neither commutes nor associates, and its finish depends on the weight.
 struct skewed {
@@ -122,11 +122,11 @@ std::string beside_messages(int ranks, const std::vector<std::size_t>& sizes, co
 
 /// What every rank of four has to say, of operations that fail on all of them.
 template <class Body>
-void expect_failure(rill::rank_t culprit, rill::failure kind, const std::string& what, rill::duration patience,
+void expect_failure(rill::rank_t culprit, rill::failure kind, const std::string& what, rill::duration timeout,
                     Body body) {
     failures failed;
     rill::in_process::run(4, [&](endpoint& net) {
-        rill::group workers{net, shape, rill::group_options{.timeout = patience}};
+        rill::group workers{net, shape, rill::group_options{.timeout = timeout}};
         const std::string rank = "rank " + std::to_string(net.rank());
         for (int again = 0; again < 2; ++again) try {
                 body(workers);

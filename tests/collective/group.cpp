@@ -53,10 +53,10 @@ std::string until_time_is_up(Attempt attempt) {
     failures all;
     for_each_topology([&](auto shape) {
         for (int ranks : {3, 4, 8})
-            rill::simulated::run(ranks, {}, on_rank(shape, short_patience<rill::simulated::endpoint>, attempt, all));
+            rill::simulated::run(ranks, {}, on_rank(shape, short_timeout<rill::simulated::endpoint>, attempt, all));
     });
     rill::in_process::run(
-        4, on_rank(rill::topology::split_allgather{}, short_patience<rill::in_process::endpoint>, attempt, all));
+        4, on_rank(rill::topology::split_allgather{}, short_timeout<rill::in_process::endpoint>, attempt, all));
     return all.text();
 }
 
@@ -279,7 +279,7 @@ TEST_CASE("survivors go on in a new group") {
     const auto body = [&](auto& net) {
         {
             rill::group workers{
-                net, rill::topology::ring{}, {.timeout = short_patience<std::remove_reference_t<decltype(net)>>}};
+                net, rill::topology::ring{}, {.timeout = short_timeout<std::remove_reference_t<decltype(net)>>}};
             if (net.rank() == 2) return;
             std::vector<float> data(100, 1);
             expect_error<rill::peer_failure>([&] { rill::all_reduce(workers, data, data); }, 2, "rank 2",

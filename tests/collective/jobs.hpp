@@ -8,7 +8,7 @@
 #include <rill/collective/broadcast.hpp>
 #include <rill/collective/reduce.hpp>
 #include <rill/collective/reduce_scatter.hpp>
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/core/random.hpp>
@@ -31,7 +31,7 @@ inline constexpr int job_kinds = 13;
 
 inline auto make_codec(std::size_t n) {
     using namespace rill::compress;
-    return error_feedback{coded{top_k{.density = 0.1}, qsgd{.bits = 4}, packed_gaps{}}}.bind(n);
+    return error_feedback{encoded{top_k{.density = 0.1}, qsgd{.bits = 4}, packed_gaps{}}}.bind(n);
 }
 
 /// One operation of any kind with its own data: the same on all ranks but for the values.

@@ -1,12 +1,12 @@
 // Options without sense are refused when they are bound, on the rank that has them, before anything is sent.
 #include <rill/collective/all_reduce.hpp>
-#include <rill/collective/rounds.hpp>
 #include <rill/compress/bucket_top_k.hpp>
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/random_mask.hpp>
 #include <rill/compress/threshold.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/compress/values.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/straggler/fastest.hpp>
 #include <rill/straggler/tolerate.hpp>
 #include <rill/straggler/until.hpp>
@@ -95,7 +95,7 @@ TEST_CASE("options: codecs") {
     for (const float limit : {-1.0F, std::nanf(""), std::numeric_limits<float>::infinity()})
         CHECK(has(refused_codec(compress::threshold{.limit = limit}), "compress::threshold: limit is "));
     const compress::top_k some{.density = 0.5};
-    CHECK(has(refused_codec(compress::coded{some, compress::qsgd{.bits = 3}}),
+    CHECK(has(refused_codec(compress::encoded{some, compress::qsgd{.bits = 3}}),
               "compress::qsgd: bits is 3; it must be 2, 4 or 8"));
-    CHECK(has(refused_codec(compress::coded{some, compress::qsgd{.bucket = 0}}), "compress::qsgd: bucket is 0;"));
+    CHECK(has(refused_codec(compress::encoded{some, compress::qsgd{.bucket = 0}}), "compress::qsgd: bucket is 0;"));
 }

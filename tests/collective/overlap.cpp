@@ -2,8 +2,8 @@
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/reduce.hpp>
 #include <rill/collective/reduce_scatter.hpp>
-#include <rill/collective/rounds.hpp>
 #include <rill/compress/top_k.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/topology/star.hpp>
 #include <rill/transport/simulated.hpp>

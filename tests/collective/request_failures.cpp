@@ -39,7 +39,7 @@ std::string on_four_ranks(Body body) {
 
 template <class Net>
 rill::group_options runs_out(const Net&) {
-    return {.timeout = short_patience<Net>};
+    return {.timeout = short_timeout<Net>};
 }
 
 struct broken_sum : rill::aggregate::sum {
@@ -171,7 +171,7 @@ TEST_CASE("request: a rank whose body has returned is named at once, and only by
                   };
                   expect_error<rill::peer_failure>(next, 2, text, fail);
                   constexpr bool is_virtual = std::is_same_v<decltype(net), rill::simulated::endpoint&>;
-                  if (is_virtual && net.now() >= begun + options.timeout) fail("it took all of the patience");
+                  if (is_virtual && net.now() >= begun + options.timeout) fail("it took all of the timeout");
                   expect_error<rill::peer_failure>([&] { rill::barrier(workers); }, 2, text, fail);
               }) == "");
 }

@@ -6,7 +6,7 @@
 #include <rill/collective/broadcast.hpp>
 #include <rill/collective/reduce.hpp>
 #include <rill/collective/reduce_scatter.hpp>
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/keep_all.hpp>
 #include <rill/compress/top_k.hpp>
@@ -265,10 +265,10 @@ template <class Shape>
 auto body_of(const scenario& story, Shape shape, verdicts& verdict, failures& all) {
     return [&, shape](auto& net) {
         using Net = std::remove_reference_t<decltype(net)>;
-        const rill::duration patience = story.kind == trouble::absent ? short_patience<Net> : rill::seconds(60);
+        const rill::duration timeout = story.kind == trouble::absent ? short_timeout<Net> : rill::seconds(60);
         const auto self = static_cast<std::size_t>(net.rank());
         {
-            rill::group workers(net, shape, {.timeout = patience});
+            rill::group workers(net, shape, {.timeout = timeout});
             actor player(workers, story, all);
             // A rank may still be in an earlier step when another fails.
             try {

@@ -17,6 +17,6 @@ using shape = rill::topology::recursive_doubling;
 void step(rill::in_process::endpoint& net, std::vector<float>& values) {
     using namespace rill::compress;
     rill::group workers{net, shape{}};
-    auto codec = coded{keep_all{}, raw{}, raw_indices{}, qsgd{}}.bind(values.size());
+    auto codec = encoded{keep_all{}, raw{}, raw_indices{}, qsgd{}}.bind(values.size());
     rill::all_reduce(workers, values, values, codec);
 }

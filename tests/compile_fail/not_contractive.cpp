@@ -7,7 +7,7 @@ struct scaled_up : rill::compress::top_k {
     static constexpr bool is_contractive = false;
     template <rill::Element T = float, rill::IndexType Index = std::uint32_t>
     auto bind(std::size_t dimension) const {
-        return rill::compress::coded<scaled_up>{*this}.template bind<T, Index>(dimension);
+        return rill::compress::encoded<scaled_up>{*this}.template bind<T, Index>(dimension);
     }
 };
 

@@ -1,9 +1,9 @@
 // expect: rill::rounds: the compressor makes its output from the fold of all ranks
 #include <rill/collective/group.hpp>
-#include <rill/collective/rounds.hpp>
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/random_mask.hpp>
 #include <rill/compress/top_k.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/topology/star.hpp>
 #include <rill/transport/in_process.hpp>
 
@@ -13,9 +13,9 @@ void step(rill::in_process::endpoint& net, std::vector<float>& values) {
     rill::group workers{net, rill::topology::star{}};
     rill::rounds steps{workers, rill::topology::star{}};
 #ifdef RILL_FIXED
-    auto codec = rill::compress::coded{rill::compress::top_k{.density = 0.1}}.bind(values.size());
+    auto codec = rill::compress::encoded{rill::compress::top_k{.density = 0.1}}.bind(values.size());
 #else
-    auto codec = rill::compress::coded{rill::compress::random_mask{.density = 0.1}}.bind(values.size());
+    auto codec = rill::compress::encoded{rill::compress::random_mask{.density = 0.1}}.bind(values.size());
 #endif
     steps.reduce(values, values, codec);
 }

@@ -1,8 +1,8 @@
 // expect: rill::collective: the compressor is not bound to this worker
 #include <rill/aggregate/mean.hpp>
 #include <rill/collective/group.hpp>
-#include <rill/collective/rounds.hpp>
 #include <rill/compress/top_k.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/topology/split_allgather.hpp>
 #include <rill/topology/star.hpp>
 #include <rill/transport/in_process.hpp>

@@ -1,7 +1,7 @@
 // expect: rill::rounds: the policy after the tree does not model Completion, which says when a gather has enough
 // model Completion
 #include <rill/collective/group.hpp>
-#include <rill/collective/rounds.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/straggler/tolerate.hpp>
 #include <rill/straggler/unbounded.hpp>
 #include <rill/topology/star.hpp>

@@ -1,6 +1,6 @@
 // expect: rill::all_reduce: the compressor does not send coordinates of its input, so no stream can hold the result
 #include <rill/collective/all_reduce.hpp>
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/random_mask.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/topology/split_allgather.hpp>

@@ -1,6 +1,6 @@
 // expect: rill::all_reduce: output and compressor have different index types
 #include <rill/collective/all_reduce.hpp>
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/topology/split_allgather.hpp>
 #include <rill/transport/in_process.hpp>

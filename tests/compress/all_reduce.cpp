@@ -84,11 +84,11 @@ TEST_CASE("codecs that round nothing give the sum of what was chosen") {
     CHECK(on_every_group([](auto& workers, auto fail) {
               check_exact(workers, fail, "keep_all", keep_all{});
               check_exact(workers, fail, "top_k", top_k{.density = 0.03});
-              check_exact(workers, fail, "all of top_k", coded{top_k{.count = n}, raw{}, bitmap{}});
+              check_exact(workers, fail, "all of top_k", encoded{top_k{.count = n}, raw{}, bitmap{}});
               check_exact(workers, fail, "bucket_top_k",
-                          coded{bucket_top_k{.count = 2, .bucket = 64}, raw{}, packed_gaps{}});
-              check_exact(workers, fail, "Elias and Fano", coded{top_k{.density = 0.1}, raw{}, elias_fano{}});
-              check_exact(workers, fail, "threshold", coded{threshold{.limit = 15}, raw{}, smallest{}});
+                          encoded{bucket_top_k{.count = 2, .bucket = 64}, raw{}, packed_gaps{}});
+              check_exact(workers, fail, "Elias and Fano", encoded{top_k{.density = 0.1}, raw{}, elias_fano{}});
+              check_exact(workers, fail, "threshold", encoded{threshold{.limit = 15}, raw{}, smallest{}});
               check_exact(workers, fail, "random_mask", random_mask{.density = 0.2});
           }) == "");
 }
@@ -195,7 +195,7 @@ TEST_CASE("a result into a stream holds what a dense one holds, and no more entr
               };
               check("top_k", error_feedback{top_k{.count = 5}});
               check("keep_all", keep_all{});
-              check("qsgd", coded{top_k{.density = 0.2}, qsgd{.bits = 8}, packed_gaps{}});
+              check("qsgd", encoded{top_k{.density = 0.2}, qsgd{.bits = 8}, packed_gaps{}});
           }) == "");
 }
 
@@ -235,8 +235,8 @@ TEST_CASE("the message of a mismatch says whether it is the compressor or its co
     differs("compressor", random_mask{.density = 0.5}, random_mask{.density = 0.5, .seed = 1});
     differs("compressor", random_mask{.density = 1}, random_mask{.density = 1, .seed = 1});
     differs("compressor", random_mask{.density = 1}, keep_all{});
-    differs("coding", coded{top_k{.count = 9}, qsgd{.bucket = 64}}, coded{top_k{.count = 9}, qsgd{.bucket = 32}});
-    differs("coding", keep_all{}, coded{keep_all{}, bf16{}});
+    differs("coding", encoded{top_k{.count = 9}, qsgd{.bucket = 64}}, encoded{top_k{.count = 9}, qsgd{.bucket = 32}});
+    differs("coding", keep_all{}, encoded{keep_all{}, bf16{}});
 }
 
 TEST_CASE("ranks may choose different numbers of entries") {
@@ -335,12 +335,12 @@ TEST_CASE("who gives what is not finite is blamed for it, also where the owner o
     const auto check = [&](const auto& policy, float bad) {
         for (const std::size_t at : {0U, 20U, 63U}) check_at(policy, bad, at);
     };
-    check(coded{keep_all{}, raw{}, raw_indices{}, qsgd{}}, NAN);
-    check(coded{keep_all{}, raw{}, raw_indices{}, qsgd{}}, INFINITY);
-    check(coded{keep_all{}, raw{}, raw_indices{}, bf16{}}, NAN);
-    check(coded{keep_all{}, raw{}, raw_indices{}, bf16{}}, std::numeric_limits<float>::max());
-    check(coded{keep_all{}, qsgd{}, raw_indices{}, qsgd{}}, -INFINITY);
-    check(coded{random_mask{.density = 1}, raw{}, raw_indices{}, qsgd{}}, NAN);
+    check(encoded{keep_all{}, raw{}, raw_indices{}, qsgd{}}, NAN);
+    check(encoded{keep_all{}, raw{}, raw_indices{}, qsgd{}}, INFINITY);
+    check(encoded{keep_all{}, raw{}, raw_indices{}, bf16{}}, NAN);
+    check(encoded{keep_all{}, raw{}, raw_indices{}, bf16{}}, std::numeric_limits<float>::max());
+    check(encoded{keep_all{}, qsgd{}, raw_indices{}, qsgd{}}, -INFINITY);
+    check(encoded{random_mask{.density = 1}, raw{}, raw_indices{}, qsgd{}}, NAN);
 }
 
 TEST_CASE("what value codings round off comes later, and is never lost") {
@@ -367,13 +367,13 @@ TEST_CASE("what value codings round off comes later, and is never lost") {
         });
         return most;
     };
-    CHECK(distance(coded{keep_all{}, bf16{}}) > 0.002);  // without error feedback
-    CHECK(distance(error_feedback{coded{keep_all{}, bf16{}}}) < 1e-5);
-    CHECK(distance(error_feedback{coded{top_k{.count = 40}, bf16{}, packed_gaps{}}}) < 2e-3);
-    CHECK(distance(error_feedback{coded{random_mask{.density = 1}, bf16{}}}) < 1e-5);
-    const double unbiased = distance(error_feedback{coded{keep_all{}, qsgd{.bits = 8, .bucket = 32}}});
+    CHECK(distance(encoded{keep_all{}, bf16{}}) > 0.002);  // without error feedback
+    CHECK(distance(error_feedback{encoded{keep_all{}, bf16{}}}) < 1e-5);
+    CHECK(distance(error_feedback{encoded{top_k{.count = 40}, bf16{}, packed_gaps{}}}) < 2e-3);
+    CHECK(distance(error_feedback{encoded{random_mask{.density = 1}, bf16{}}}) < 1e-5);
+    const double unbiased = distance(error_feedback{encoded{keep_all{}, qsgd{.bits = 8, .bucket = 32}}});
     const double fed_back = distance(
-        error_feedback{.compressor = coded{keep_all{}, qsgd{.bits = 8, .bucket = 32}}, .unbiased_rounding = true});
+        error_feedback{.compressor = encoded{keep_all{}, qsgd{.bits = 8, .bucket = 32}}, .unbiased_rounding = true});
     CHECK(unbiased > 1e-5);
     CHECK(fed_back < 1e-5);
 }
@@ -400,6 +400,6 @@ TEST_CASE("what was rounded off returns whole where the step fails, and is the s
         const auto fibers = [](int ranks, auto body) { simulated::run(ranks, {}, body); };
         CHECK(residuals(threads, policy) == residuals(fibers, policy));
     };
-    check(error_feedback{coded{keep_all{}, bf16{}}});
-    check(error_feedback{.compressor = coded{top_k{.count = 50}, qsgd{}, packed_gaps{}}, .unbiased_rounding = true});
+    check(error_feedback{encoded{keep_all{}, bf16{}}});
+    check(error_feedback{.compressor = encoded{top_k{.count = 50}, qsgd{}, packed_gaps{}}, .unbiased_rounding = true});
 }

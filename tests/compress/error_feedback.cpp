@@ -92,9 +92,9 @@ TEST_CASE_TEMPLATE("sent plus residual is input plus residual before, bit for bi
     check_mass<T>(compress::threshold{.limit = 0.5});
     check_mass<T>(compress::random_mask{.density = 0.1});
     check_mass<T>(compress::keep_all{});
-    check_mass<T>(compress::coded{compress::top_k{.density = 0.05}, compress::raw{}, compress::packed_gaps{}});
+    check_mass<T>(compress::encoded{compress::top_k{.density = 0.05}, compress::raw{}, compress::packed_gaps{}});
     if constexpr (std::floating_point<T>)
-        check_mass<T>(compress::coded{compress::top_k{.density = 0.05}, compress::qsgd{}, compress::packed_gaps{}});
+        check_mass<T>(compress::encoded{compress::top_k{.density = 0.05}, compress::qsgd{}, compress::packed_gaps{}});
 }
 
 TEST_CASE("a step without a contribution leaves the residual") {
@@ -220,7 +220,7 @@ TEST_CASE("error_feedback: inputs count as often as it was told") {
 }
 
 TEST_CASE("error_feedback: what the receivers decode leaves the residual, and nothing else does") {
-    using compress::bf16, compress::coded, compress::keep_all, compress::qsgd, compress::top_k;
+    using compress::bf16, compress::encoded, compress::keep_all, compress::qsgd, compress::top_k;
     const std::vector<float> input{1, 2, 3, 4}, decoded{1.5F, 2, 2.75F, 4};
     const auto after_commit = [&](auto policy) {
         auto codec = policy.bind(4);
@@ -233,11 +233,11 @@ TEST_CASE("error_feedback: what the receivers decode leaves the residual, and no
         return residual_of<float>(codec);
     };
     const std::vector<float> rest{-0.5F, 0, 0.25F, 0}, nothing(4);
-    CHECK(after_commit(compress::error_feedback{coded{keep_all{}, bf16{}}}) == rest);
-    CHECK(after_commit(compress::error_feedback{coded{top_k{.count = 4}, bf16{}}}) == rest);
-    CHECK(after_commit(compress::error_feedback{coded{compress::random_mask{.density = 1}, bf16{}}}) == rest);
-    CHECK(after_commit(compress::error_feedback{coded{keep_all{}, qsgd{}}}) == nothing);
-    CHECK(after_commit(compress::error_feedback{coded{keep_all{}, qsgd{}}, true}) == rest);
+    CHECK(after_commit(compress::error_feedback{encoded{keep_all{}, bf16{}}}) == rest);
+    CHECK(after_commit(compress::error_feedback{encoded{top_k{.count = 4}, bf16{}}}) == rest);
+    CHECK(after_commit(compress::error_feedback{encoded{compress::random_mask{.density = 1}, bf16{}}}) == rest);
+    CHECK(after_commit(compress::error_feedback{encoded{keep_all{}, qsgd{}}}) == nothing);
+    CHECK(after_commit(compress::error_feedback{encoded{keep_all{}, qsgd{}}, true}) == rest);
 }
 
 TEST_CASE("error_feedback: an operation that ends without a word, and a copy, leave all in the residual") {

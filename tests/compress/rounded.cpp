@@ -73,11 +73,11 @@ TEST_CASE("rounded contributions: the same bits everywhere, within the error of 
     CHECK(on_every_group([&](auto& workers, auto fail) {
               const auto ranks = static_cast<float>(workers.size());
               const float level = largest_entry / 7;
-              auto all = check_lossy(workers, fail, "qsgd", coded{keep_all{}, qsgd{.bits = 4}}, ranks * level);
+              auto all = check_lossy(workers, fail, "qsgd", encoded{keep_all{}, qsgd{.bits = 4}}, ranks * level);
               const auto sparse =
                   check_lossy(workers, fail, "top_k",
-                              coded{top_k{.count = n}, qsgd{.bits = 4, .bucket = 65}, packed_gaps{}}, ranks * level);
-              const auto half = check_lossy(workers, fail, "bf16", coded{top_k{.count = n}, bf16{}, raw_indices{}},
+                              encoded{top_k{.count = n}, qsgd{.bits = 4, .bucket = 65}, packed_gaps{}}, ranks * level);
+              const auto half = check_lossy(workers, fail, "bf16", encoded{top_k{.count = n}, bf16{}, raw_indices{}},
                                             ranks * largest_entry / 256);
               all.insert(all.end(), sparse.begin(), sparse.end());
               all.insert(all.end(), half.begin(), half.end());
@@ -93,11 +93,12 @@ TEST_CASE("a rounded copy phase: the same bits everywhere, within the error of o
               if constexpr (shape::has_copy_phase) {
                   const auto ranks = static_cast<float>(workers.size());
                   auto all =
-                      check_lossy(workers, fail, "copy", coded{keep_all{}, raw{}, raw_indices{}, qsgd{.bits = 8}},
+                      check_lossy(workers, fail, "copy", encoded{keep_all{}, raw{}, raw_indices{}, qsgd{.bits = 8}},
                                   ranks * largest_entry / 127);
                   const float once = ranks * largest_entry / 7;
-                  const auto both = check_lossy(workers, fail, "both", coded{keep_all{}, qsgd{}, raw_indices{}, qsgd{}},
-                                                once + (ranks * largest_entry + once) / 7);
+                  const auto both =
+                      check_lossy(workers, fail, "both", encoded{keep_all{}, qsgd{}, raw_indices{}, qsgd{}},
+                                  once + (ranks * largest_entry + once) / 7);
                   all.insert(all.end(), both.begin(), both.end());
                   bits.expect(workers, fail, all);
               }
@@ -111,7 +112,7 @@ TEST_CASE("qsgd is unbiased, at the source and in the copy phase") {
         constexpr std::size_t few = 64;
         constexpr int steps = 400;
         const auto input = gradient<float>(few, 7);  // on both ranks: the sum is twice as much
-        auto codec = coded{keep_all{}, qsgd{.bits = 2}, raw_indices{}, qsgd{.bits = 4}}.bind(few);
+        auto codec = encoded{keep_all{}, qsgd{.bits = 2}, raw_indices{}, qsgd{.bits = 4}}.bind(few);
         std::vector<float> output(few);
         std::vector<double> mean(few, 0.0);
         for (int step = 0; step < steps; ++step) {

@@ -1,8 +1,8 @@
-// The table of docs/coding.md is what the codes say: this test makes it anew and compares.
+// The table of docs/gradient_codes.md is what the codes say: this test makes it anew and compares.
 
 #include "document.hpp"
 
-#include <rill/coding/default_code.hpp>
+#include <rill/gradient_code/default_code.hpp>
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace rill::codes;
+using namespace rill::gradient_code;
 
 /// One digit, as the codes for many workers have no more that matter.
 std::string rough(double value) {
@@ -49,7 +49,7 @@ std::string row_of(int n, int s) {
 
 }  // namespace
 
-TEST_CASE("docs/coding.md: what codes cost and amplify") {
+TEST_CASE("docs/gradient_codes.md: what codes cost and amplify") {
     std::string table =
         "| (n, s) | least load | `cyclic_mds` | `cyclic_repetition` | load of groups | default for float | for double "
         "|\n"

@@ -1,12 +1,12 @@
-// Arbitrary bytes as what a child sends in a round: a contribution with its roll, or a `protocol_error`. What was read
-// can be folded and handed up, and reads the same again.
+// Arbitrary bytes as what a child sends in a round: a contribution with its contributor list, or a `protocol_error`.
+// What was read can be folded and handed up, and reads the same again.
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
 
 #include <rill/aggregate/sum.hpp>
-#include <rill/collective/detail/round_fold.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/protocol/detail/round_fold.hpp>
 
 #include <cmath>
 #include <vector>
@@ -14,17 +14,17 @@
 namespace {
 
 using namespace rill;
+using rill::detail::contributor_list;
 using rill::detail::round_operands;
-using rill::detail::round_roll;
 
 constexpr int ranks = 5;
 
-void require_valid(const round_roll& roll) {
-    for (const contributor& each : roll.in) {
+void require_valid(const contributor_list& contributors) {
+    for (const contributor& each : contributors.in) {
         RILL_FUZZ_REQUIRE(0 <= each.rank && each.rank < ranks, "a rank that is there");
         RILL_FUZZ_REQUIRE(std::isfinite(each.weight) && each.weight > 0, "a weight that can be summed");
     }
-    for (const latecomer& each : roll.late) {
+    for (const latecomer& each : contributors.late) {
         RILL_FUZZ_REQUIRE(0 <= each.rank && each.rank < ranks, "a rank that is there");
         RILL_FUZZ_REQUIRE(each.by.ns >= 0, "a time that has passed");
     }
@@ -46,11 +46,12 @@ void check(rill::fuzz::input in) {
     } catch (const protocol_error&) {
         return;
     }
-    require_valid(read.roll);
-    RILL_FUZZ_REQUIRE(read.views().size() == (read.roll.in.empty() ? 0 : 1), "content where somebody contributes");
+    require_valid(read.contributors);
+    RILL_FUZZ_REQUIRE(read.views().size() == (read.contributors.in.empty() ? 0 : 1),
+                      "content where somebody contributes");
     std::vector<T> sum(dimension);
     read.fold(std::span<T>(sum), aggregate::sum{}, serial{});
-    if (!std::isfinite(read.roll.weight())) return;
+    if (!std::isfinite(read.contributors.weight())) return;
 
     const buffer again = read.message(head, aggregate::sum{}, stream_codings{}, serial{});
     round_operands<T, std::uint32_t> other;
@@ -60,17 +61,19 @@ void check(rill::fuzz::input in) {
     } catch (const protocol_error&) {
         RILL_FUZZ_REQUIRE(false, "what is written can be read");
     }
-    RILL_FUZZ_REQUIRE(other.roll.in == read.roll.in && other.roll.late == read.roll.late, "the same roll");
+    RILL_FUZZ_REQUIRE(
+        other.contributors.in == read.contributors.in && other.contributors.late == read.contributors.late,
+        "the same contributor list");
 }
 
 /// Of these numbers, whatever they are, or a `protocol_error`; in the form in which it is written it reads the same.
-void check_roll(rill::fuzz::input in) {
+void check_contributors(rill::fuzz::input in) {
     std::vector<std::int64_t> numbers;
     while (!in.done()) numbers.push_back(in.number<std::int64_t>());
     try {
-        const round_roll roll = round_roll::from(numbers, ranks);
-        require_valid(roll);
-        RILL_FUZZ_REQUIRE(roll.numbers() == numbers, "the same numbers");
+        const contributor_list contributors = contributor_list::from(numbers, ranks);
+        require_valid(contributors);
+        RILL_FUZZ_REQUIRE(contributors.numbers() == numbers, "the same numbers");
     } catch (const protocol_error&) {
     }
 }
@@ -82,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     switch (in.below(3)) {
         case 0: check<float>(in); break;
         case 1: check<std::int64_t>(in); break;
-        default: check_roll(in);
+        default: check_contributors(in);
     }
     return 0;
 }

@@ -1,8 +1,8 @@
 // Writes the inputs from which the fuzzer starts, made by the library's own encoders: `fuzz_seeds FOLDER` makes
 // FOLDER/TARGET/NAME. Which of them are committed is decided by what each adds (`./dev fuzz --seeds`).
-#include <rill/collective/detail/round_roll.hpp>
 #include <rill/collective/join_frames.hpp>
 #include <rill/core/random.hpp>
+#include <rill/protocol/detail/contributor_list.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/topology/halving_doubling.hpp>
 #include <rill/topology/recursive_doubling.hpp>
@@ -89,14 +89,14 @@ stream<T, Index> sample(segment range, bool is_dense, std::uint64_t key = 1) {
     return made;
 }
 
-wire::header head_of(std::size_t dimension) {
+wire::header frame_header_of(std::size_t dimension) {
     return {.kind = operation::all_reduce, .dimension = dimension, .weight = 1, .contributors = 1};
 }
 
 template <class T, class Index>
 buffer coded(const stream<T, Index>& content, const coding& codes, std::size_t dimension) {
     arena memory;
-    const byte_view bytes = coded_frame(head_of(dimension), content.view(), codes, random_key{2}, memory);
+    const byte_view bytes = coded_frame(frame_header_of(dimension), content.view(), codes, random_key{2}, memory);
     return {bytes.begin(), bytes.end()};
 }
 
@@ -398,15 +398,15 @@ void note_seeds(const folder& to) {
     }
 }
 
-/// What children send: a dense sum, a sparse contribution, nothing; and rolls alone.
+/// What children send: a dense sum, a sparse contribution, nothing; and contributor lists alone.
 void round_seeds(const folder& to) {
-    const rill::detail::round_roll nobody, two{{{1, 0, 1.0}, {3, 2, 0.5}}, {{4, 3, milliseconds(7)}}, 0.25};
+    const rill::detail::contributor_list nobody, two{{{1, 0, 1.0}, {3, 2, 0.5}}, {{4, 3, milliseconds(7)}}, 0.25};
     const std::vector<float> dense{1, 2, 3};
     stream<std::int64_t, std::uint32_t> sparse(40);
     sparse.push_back(5, 7);
     sparse.push_back(39, -1);
     const auto write = [&]<class T>(const char* name, unsigned chosen, const stream_view<T, std::uint32_t>& content,
-                                    const rill::detail::round_roll& roll) {
+                                    const rill::detail::contributor_list& contributors) {
         const std::size_t dimension = content.range().size();
         const wire::header head{
             .kind = operation::contribute, .element = element_type_of<T>, .epoch = 3, .dimension = dimension};
@@ -414,13 +414,13 @@ void round_seeds(const folder& to) {
         to.write(name, seed()
                            .byte(chosen)
                            .number(static_cast<std::uint16_t>(dimension))
-                           .bytes(with_roll(view_frame(head, content, block.data()), head, roll)));
+                           .bytes(with_contributors(view_frame(head, content, block.data()), head, contributors)));
     };
     write("dense", 0, stream_view<float, std::uint32_t>({0, 3}, std::span<const float>(dense)), two);
     write("sparse", 1, sparse.view(), two);
     write("nothing", 1, stream<std::int64_t, std::uint32_t>(40).view(), nobody);
     const std::vector<std::int64_t> numbers = two.numbers();
-    to.write("roll", seed().byte(2).bytes(std::as_bytes(std::span(numbers))));
+    to.write("contributors", seed().byte(2).bytes(std::as_bytes(std::span(numbers))));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include "support/input.hpp"
 #include "support/require.hpp"
 
-#include <rill/stream/payload.hpp>
+#include <rill/stream/detail/payload.hpp>
 
 #include <algorithm>
 #include <bit>

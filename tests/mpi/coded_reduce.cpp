@@ -1,8 +1,8 @@
-#include <rill/coding/cyclic_mds.hpp>
 #include <rill/collective/barrier.hpp>
-#include <rill/collective/coded_allocation.hpp>
-#include <rill/collective/coded_reduce.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/gradient_code/cyclic_mds.hpp>
+#include <rill/protocol/coded_allocation.hpp>
+#include <rill/protocol/coded_reduce.hpp>
 #include <rill/topology/regular_tree.hpp>
 #include <rill/topology/star.hpp>
 #include <rill/transport/mpi.hpp>
@@ -28,7 +28,7 @@ double gradient_of(std::size_t point, std::size_t coordinate) {
 
 /// Rounds on the workers of `tree`, one child of each parent asleep, another in each round.
 void check_rounds(rill::mpi::endpoint& net, const rill::topology::regular_tree& tree, std::size_t dimension) {
-    const auto code = rill::codes::cyclic_mds{}.bind(tree.width, 1);
+    const auto code = rill::gradient_code::cyclic_mds{}.bind(tree.width, 1);
     const rill::coded_allocation allocation(tree, code, points);
     rill::group workers{net, rill::topology::star{}, {.timeout = rill::seconds(60)}};
     rill::coded_reduce steps{workers, tree, code};

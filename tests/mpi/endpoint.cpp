@@ -164,7 +164,7 @@ TEST_CASE("an abort ends a receive_into whose sender does not answer, and leaves
         }
         CHECK(net.aborted(on.context) == notice);
     };
-    processes::run(3, body, {.abort_patience = milliseconds(20)});
+    processes::run(3, body, {.abort_timeout = milliseconds(20)});
 }
 
 TEST_CASE("a mailbox between two ranks is bounded, and taking gives room back") {
@@ -207,7 +207,7 @@ TEST_CASE("ranks that fail at once name the same culprit, though rank 0 answers 
         }
         CHECK(net.aborted(on.context) == notice(1));
     };
-    processes::run(3, body, {.abort_patience = seconds(2)});
+    processes::run(3, body, {.abort_timeout = seconds(2)});
 }
 
 TEST_CASE("rank 0 that comes back late and fails itself learns what the others have decided") {
@@ -219,7 +219,7 @@ TEST_CASE("rank 0 that comes back late and fails itself learns what the others h
         CHECK(net.abort(net.rank() == 0 ? late : first) == first);
         if (net.rank() == 1) tell(0);
     };
-    processes::run(2, body, {.abort_patience = milliseconds(20)});
+    processes::run(2, body, {.abort_timeout = milliseconds(20)});
 }
 
 TEST_CASE("who wants the latest gets one, however often a later one is announced while one is on its way") {
@@ -263,7 +263,7 @@ TEST_CASE("an endpoint does not hear the notes of an earlier one, and takes no m
     if (both == MPI_COMM_NULL) return;
     const rank_t other = 1 - processes::rank();
     for (int round = 0; round < 20; ++round) {
-        mpi::endpoint net{both, {.mailbox_bytes = 100, .abort_patience = milliseconds(1)}};
+        mpi::endpoint net{both, {.mailbox_bytes = 100, .abort_timeout = milliseconds(1)}};
         CHECK_FALSE(net.aborted(99));
         REQUIRE(net.post(other, on, buffer(static_cast<std::size_t>(round + 1))));
         const int mine = round;

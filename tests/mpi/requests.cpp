@@ -198,7 +198,7 @@ TEST_CASE("requests: one that is cancelled before the others begin ends on all r
         CHECK(culprit_of() == 1);
     };
     // It decides by itself: nobody else listens.
-    for (int ranks = 2; ranks <= processes::count(); ++ranks) processes::run(ranks, body, {.abort_patience = {}});
+    for (int ranks = 2; ranks <= processes::count(); ++ranks) processes::run(ranks, body, {.abort_timeout = {}});
 }
 
 TEST_CASE("requests: a rank whose body has returned is named by those who wait for it") {

@@ -1,6 +1,6 @@
 #include <rill/collective/group.hpp>
 #include <rill/collective/reduce.hpp>
-#include <rill/collective/rounds.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/straggler/bounded.hpp>
 #include <rill/straggler/fastest.hpp>
 #include <rill/straggler/tolerate.hpp>

@@ -1,513 +1,320 @@
-// Rounds under every kind of fault, with every completion, staleness and tree: nothing is in twice, nobody is told
-// wrong, whom the policies do without is done without, and whoever must stop says whom it waited for.
+#include <rill/aggregate/mean.hpp>
+#include <rill/aggregate/sum.hpp>
 #include <rill/collective/group.hpp>
-#include <rill/collective/rounds.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/straggler/all_ready.hpp>
 #include <rill/straggler/bounded.hpp>
 #include <rill/straggler/fastest.hpp>
-#include <rill/straggler/fresh.hpp>
-#include <rill/straggler/solo.hpp>
 #include <rill/straggler/tolerate.hpp>
 #include <rill/straggler/unbounded.hpp>
 #include <rill/straggler/until.hpp>
 #include <rill/straggler/wait_all.hpp>
-#include <rill/testing/coverage.hpp>
-#include <rill/testing/fault_kind.hpp>
-#include <rill/testing/protocol_test.hpp>
 #include <rill/topology/star.hpp>
 #include <rill/topology/tree.hpp>
+#include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
-
-#include "../support/sanitized.hpp"
-#include "campaign_size.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
-#include <map>
-#include <numeric>
 #include <string>
-#include <utility>
-#include <variant>
+#include <tuple>
 #include <vector>
 
-namespace testing = rill::testing;
+using rill::aggregate::mean;
+using rill::aggregate::sum;
+using rill::simulated::endpoint;
+using rill::topology::star;
+using rill::topology::tree;
 using namespace rill::straggler;
-
-// Chosen at run time, so that the compiler sees one kind of rounds.
-namespace policies {
-
-struct any_completion {
-    std::variant<wait_all, fastest, tolerate, until> chosen{};
-
-    static constexpr const char* name = "any_completion";
-
-    bool is_complete(const rill::gathering& g) const {
-        return std::visit([&](const auto& c) { return c.is_complete(g); }, chosen);
-    }
-    rill::duration patience(int height) const {
-        return std::visit([&](const auto& c) { return c.patience(height); }, chosen);
-    }
-    friend bool operator==(const any_completion&, const any_completion&) = default;
-};
-
-struct any_staleness {
-    std::variant<fresh, bounded, unbounded> chosen{};
-
-    static constexpr const char* name = "any_staleness";
-
-    bool accepts(std::uint32_t age) const {
-        return std::visit([&](const auto& s) { return s.accepts(age); }, chosen);
-    }
-    bool may_lead(std::uint32_t lag) const {
-        return std::visit([&](const auto& s) { return s.may_lead(lag); }, chosen);
-    }
-    friend bool operator==(const any_staleness&, const any_staleness&) = default;
-};
-
-struct any_trigger {
-    bool waits_for_all = false;
-
-    static constexpr const char* name = "any_trigger";
-
-    bool starts(std::span<const rill::rank_t> ready, int size, rill::random_key key) const {
-        return waits_for_all ? all_ready::starts(ready, size, key) : solo::starts(ready, size, key);
-    }
-    friend bool operator==(const any_trigger&, const any_trigger&) = default;
-};
-
-}  // namespace policies
 
 namespace {
 
-using namespace policies;
+constexpr std::size_t n = 20;
 
-const std::vector<std::string> completion_names{"wait_all", "fastest", "tolerate", "until"};
-const std::vector<std::string> staleness_names{"fresh", "bounded", "unbounded"};
-const std::vector<std::string> tree_names{"star", "tree of 2", "chain"};
-
-/// A star is a tree without a bound on the children.
-rill::topology::tree tree_of(std::size_t shape, int ranks) {
-    return {shape == 0 ? std::max(1, ranks - 1) : shape == 1 ? 2 : 1};
+/// Each rank computes for so many milliseconds in each round.
+rill::simulated::network taking(std::vector<int> milliseconds) {
+    return {.latency = rill::microseconds(10), .computing = [=](rill::rank_t rank, std::uint64_t, double) {
+                return rill::milliseconds(milliseconds[static_cast<std::size_t>(rank)]);
+            }};
 }
 
-struct scene {
-    std::size_t completion = 0, staleness = 0, shape = 0;
-};
-
-/// What the policies of a run are, besides the case of the scene.
-struct choice {
-    rill::topology::tree tree;
-    any_completion enough;
-    any_staleness age;
-    any_trigger start;
-    std::uint64_t rounds = 0;
-    bool has_codec = false;
-    bool leads_only = false;      ///< the root contributes nothing
-    rill::duration at_leisure{};  ///< the root takes so long for each round
-
-    choice(const scene& of, const testing::protocol_case& drawn, const testing::protocol_limits& limits)
-        : tree(tree_of(of.shape, drawn.ranks)) {
-        rill::random_sequence draw(drawn.key());
-        const auto below = [&](int bound) { return static_cast<int>(draw.below(static_cast<std::uint64_t>(bound))); };
-        const int few = 1 + below(std::min(drawn.ranks, 4)), some = below(3);
-        const rill::duration soon{
-            static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(2 * limits.latest_entry.ns)))};
-        switch (of.completion) {
-            case 0: enough.chosen = wait_all{}; break;
-            case 1: enough.chosen = fastest{few}; break;
-            case 2: enough.chosen = tolerate{few}; break;
-            default: enough.chosen = until{.after = soon, .at_least = some};
-        }
-        switch (of.staleness) {
-            case 0: age.chosen = fresh{}; break;
-            case 1: age.chosen = bounded{static_cast<std::uint32_t>(below(4))}; break;
-            default: age.chosen = unbounded{};
-        }
-        start.waits_for_all = below(8) == 0;
-        rounds = 2 + draw.below(7);
-        has_codec = below(3) == 0;
-        leads_only = below(4) == 0;
-        if (below(4) == 0) at_leisure = limits.patience * 3 / 10;
-    }
-
-    /// Whether a rank with so many children does without any one of them.
-    bool does_without_one_of(int children) const {
-        if (std::holds_alternative<bounded>(age.chosen) || start.waits_for_all) return false;
-        if (const auto* t = std::get_if<tolerate>(&enough.chosen)) return t->stragglers >= 1;
-        if (const auto* f = std::get_if<fastest>(&enough.chosen)) return f->count < children;
-        if (const auto* u = std::get_if<until>(&enough.chosen)) return u->at_least < children;
-        return false;
-    }
-};
-
-// --- what a run leaves to look at
-
-/// Of a rank in a round.
-using part = std::pair<rill::rank_t, std::uint64_t>;
-
-/// What the ranks of a run have seen; nothing that they act upon.
-struct ledger {
-    enum class fate : unsigned char { untold, out, in };
-    struct made {
-        fate told = fate::untold;
-        bool at_end = false;  ///< it was told when rounds had ended
-        int in_results = 0;
-        double mass = 0;  ///< of what was sent, where its rank was told that it is in
-    };
-
-    std::map<part, made> parts;
-    double results_mass = 0;
-    std::vector<bool> has_joined;
-    std::vector<bool> has_failed;
-    std::uint64_t rounds_done = 0;
-};
-
-/// Whole numbers, so that all sums are exact, and no two contributions alike.
-double value(rill::rank_t rank, std::uint64_t round, std::size_t i) {
-    return static_cast<double>(rill::mix64(static_cast<std::uint64_t>(rank), round) % (std::uint64_t{1} << 24U) + i);
+/// Of a rank in a round: powers of two tell the ranks apart in any sum, bits above them the round.
+std::int64_t part_of(rill::rank_t rank, std::uint64_t round) {
+    return (std::int64_t{1} << rank) + static_cast<std::int64_t>(round << 32U);
 }
 
-double sum_of(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+std::string ranks_of(const rill::round_receipt& r) {
+    std::string text;
+    for (const rill::contributor& each : r.in)
+        text += (text.empty() ? "" : " ") + std::to_string(each.rank) +
+                (each.age == 0 ? "" : "-" + std::to_string(each.age));
+    return text;
+}
 
-// --- one rank
+/// What the root saw: who was in, with ages, and the sums.
+struct history {
+    std::vector<std::string> in;
+    std::vector<std::int64_t> sums;
+    std::vector<std::vector<rill::latecomer>> late;
+    std::vector<std::vector<rill::rank_t>> missing;
+    std::vector<std::uint64_t> rounds_seen;  ///< of each rank, how many
+    std::vector<int> was_in;                 ///< of each rank, how many of its contributions
+};
 
-class member {
-  public:
-    using group_type = rill::group<rill::simulated::endpoint, rill::topology::star>;
-    using rounds_type = rill::rounds<group_type, rill::topology::tree, any_completion, any_staleness, any_trigger>;
-
-    member(rill::simulated::endpoint& net, const testing::protocol_case& of, const testing::protocol_limits& limits,
-           testing::rank_record& mine, const choice& chosen, ledger& all)
-        : net_(&net), of_(&of), limits_(&limits), mine_(&mine), chosen_(&chosen), all_(&all) {}
-
-    void play() {
-        std::optional<group_type> workers;
-        std::optional<rounds_type> steps;
-        come(0);
-        mine_->attempt({.name = "making"}, [&]() -> testing::call_result {
-            workers.emplace(*net_, rill::topology::star{}, rill::group_options{.timeout = limits_->patience});
-            steps.emplace(*workers, chosen_->tree, chosen_->enough, chosen_->age, chosen_->start);
-            return {.is_exact = true};  // who comes back before anybody has missed it is in
-        });
-        if (!steps) return;
-        const auto self = static_cast<std::size_t>(net_->rank());
-        all_->has_joined[self] = true;
-        mine_->attempt({.name = "rounds", .step = 1}, [&]() -> testing::call_result {
-            try {
-                loop(*steps);
-            } catch (const rill::error&) {
-                all_->has_failed[self] = true;
-                throw;
-            }
-            return {.is_exact = true};
-        });
-    }
-
-  private:
-    void loop(rounds_type& steps) {
-        const std::size_t n = of_->size;
-        std::vector<double> model(n + 1, 1.0), own(n), update(n, -1.0);
-        auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 0.2}}.bind<double>(n);
-        const rill::contribution weight{.weight =
-                                            chosen_->leads_only && steps.is_root() ? 0.0 : 1.0 + net_->rank() % 3};
-        double residual = 0;
-        part latest{rill::no_rank, 0};
-        while (true) {
-            const std::uint64_t before = steps.number();
-            const bool goes_on = steps.next(model);
-            if (latest.second != 0) learn(steps, latest, residual, own, codec, !goes_on);
-            if (!goes_on) break;
-            if (steps.number() <= before) mine_->complain("a round is not newer than the one before");
-            if (model != std::vector<double>(n + 1, static_cast<double>(steps.number())))
-                mine_->complain("a state is of another round");
-            come(static_cast<int>(steps.number()));
-            for (std::size_t i = 0; i < n; ++i) own[i] = value(net_->rank(), steps.number(), i);
-            latest = {net_->rank(), weight.weight == 0 ? 0 : steps.number()};
-            if (latest.second != 0) all_->parts[latest];
-            residual = sum_of(codec.residual());
-            const rill::round_receipt r = chosen_->has_codec
-                                              ? steps.reduce(own, update, codec, rill::aggregate::sum{}, weight)
-                                              : steps.reduce(own, update, rill::aggregate::sum{}, weight);
+template <class Tree, class... Policies>
+history play(int ranks, const rill::simulated::network& net, int rounds, const Tree& shape,
+             const Policies&... policies) {
+    history seen;
+    seen.rounds_seen.resize(static_cast<std::size_t>(ranks));
+    seen.was_in.resize(static_cast<std::size_t>(ranks));
+    rill::simulated::run(ranks, net, [&](endpoint& end) {
+        const auto self = static_cast<std::size_t>(end.rank());
+        rill::group workers{end, star{}};
+        rill::rounds steps{workers, shape, policies...};
+        std::vector<std::int64_t> model(n), own(n), update(n);
+        bool has_sent = false;
+        model[0] = 1;
+        while (steps.next(model)) {
+            CHECK(model[0] == static_cast<std::int64_t>(steps.number()));
+            if (has_sent) seen.was_in[self] += steps.was_in() ? 1 : 0;
+            ++seen.rounds_seen[self];
+            rill::compute(end, 1);
+            own.assign(n, part_of(end.rank(), steps.number()));
+            const rill::round_receipt r = steps.reduce(own, update, sum{});
+            has_sent = true;
             if (!steps.is_root()) continue;
-            judge(r, steps.number(), update);
-            model.assign(n + 1, static_cast<double>(steps.number() + 1));
-            all_->rounds_done = steps.number();
-            if (steps.number() >= chosen_->rounds) steps.end();
+            seen.in.push_back(ranks_of(r));
+            seen.sums.push_back(update[n - 1]);
+            CHECK(update[0] == update[n - 1]);
+            seen.late.push_back(r.late);
+            seen.missing.push_back(r.missing);
+            std::int64_t expected = 0;
+            for (const rill::contributor& each : r.in) expected += part_of(each.rank, steps.number() - each.age);
+            CHECK(update[0] == expected);
+            CHECK(r.contributors == static_cast<int>(r.in.size()));
+            CHECK(r.weight == static_cast<double>(r.in.size()));
+            model[0] = static_cast<std::int64_t>(steps.number()) + 1;
+            if (steps.number() == static_cast<std::uint64_t>(rounds)) steps.end();
         }
-    }
-
-    void come(int step) {
-        net_->sleep_until(net_->now() + testing::entry_delay(*of_, net_->rank(), step, *limits_));
-        if (step > 0 && net_->rank() == 0) net_->sleep_until(net_->now() + chosen_->at_leisure);
-        net_->compute(1);
-    }
-
-    /// What this rank is told of its latest contribution.
-    template <class Codec>
-    void learn(const rounds_type& steps, part latest, double before, const std::vector<double>& own, const Codec& codec,
-               bool at_end) {
-        ledger::made& it = all_->parts[latest];
-        it.told = steps.was_in() ? ledger::fate::in : ledger::fate::out;
-        it.at_end = at_end;
-        if (!chosen_->has_codec) return;
-        it.mass = before + sum_of(own) - sum_of(codec.residual());
-        if (it.told == ledger::fate::out && it.mass != 0)
-            mine_->complain("a contribution that is in no result has not come back");
-    }
-
-    /// At the root: the result is what the receipt says.
-    void judge(const rill::round_receipt& r, std::uint64_t round, const std::vector<double>& update) {
-        std::vector<double> expected(update.size());
-        double weight = 0;
-        std::map<rill::rank_t, int> fresh_ones;
-        for (const rill::contributor& each : r.in) {
-            const part made{each.rank, round - each.age};
-            if (!all_->parts.contains(made)) mine_->complain("a result has a contribution that nobody has made");
-            ++all_->parts[made].in_results;
-            for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += value(made.first, made.second, i);
-            if (each.weight != 1.0 + each.rank % 3) mine_->complain("a receipt has another weight");
-            weight += each.weight;
-            complain_of_age(each);
-        }
-        if (r.weight != weight || r.contributors != static_cast<int>(r.in.size()) || r.operation_number != round)
-            mine_->complain("a receipt does not agree with itself");
-        if (chosen_->has_codec)
-            all_->results_mass += sum_of(update);
-        else if (update != expected)
-            mine_->complain("a result is not the fold of what its receipt lists");
-        const auto contributing = static_cast<std::size_t>(net_->size() - (chosen_->leads_only ? 1 : 0));
-        if (std::holds_alternative<wait_all>(chosen_->enough.chosen) && r.in.size() != contributing)
-            mine_->complain("a round that waits for all has not all");
-    }
-    void complain_of_age(const rill::contributor& each) {
-        if (std::holds_alternative<fresh>(chosen_->age.chosen) && each.age != 0)
-            mine_->complain("a result of fresh contributions has an old one");
-        const auto* at_most = std::get_if<bounded>(&chosen_->age.chosen);
-        if (at_most == nullptr) return;
-        std::uint32_t edges = 0, oldest = 0;
-        for (rill::rank_t r = each.rank; r != 0; r = chosen_->tree.parent(net_->size(), r))
-            if (at_most->rounds > 0) oldest += ++edges * (at_most->rounds - 1) + 1;
-        if (each.age > oldest) mine_->complain("a contribution is older than its bound");
-    }
-
-    rill::simulated::endpoint* net_;
-    const testing::protocol_case* of_;
-    const testing::protocol_limits* limits_;
-    testing::rank_record* mine_;
-    const choice* chosen_;
-    ledger* all_;
-};
-
-// --- all ranks
-
-/// Looks at a run when it is over.
-class judge {
-  public:
-    using end = testing::call_record::end;
-
-    judge(const testing::protocol_case& of, const choice& chosen, const testing::run_record& seen, const ledger& all)
-        : of_(&of), chosen_(&chosen), seen_(&seen), all_(&all) {}
-
-    std::string verdict() const {
-        if (!seen_->ended_by.empty()) return seen_->ended_by;
-        for (rill::rank_t r = 0; r < of_->ranks; ++r) {
-            if (!record(r).complaints.empty()) return told(r, record(r).complaints.front());
-            if (std::string wrong = wrong_with(r); !wrong.empty()) return told(r, wrong);
-        }
-        for (const auto& [which, it] : all_->parts)
-            if (std::string wrong = wrong_with(which, it); !wrong.empty())
-                return told(which.first, wrong + " (round " + std::to_string(which.second) + ")");
-        return wrong_with_mass();
-    }
-
-  private:
-    const testing::rank_record& record(rill::rank_t r) const { return seen_->ranks[static_cast<std::size_t>(r)]; }
-    static std::string told(rill::rank_t r, const std::string& what) {
-        return "rank " + std::to_string(r) + ": " + what;
-    }
-    static bool is_of(const std::vector<bool>& ranks, rill::rank_t r) { return ranks[static_cast<std::size_t>(r)]; }
-
-    bool anybody(const std::vector<bool>& ranks) const {
-        return std::find(ranks.begin(), ranks.end(), true) != ranks.end();
-    }
-    bool have_all_joined() const {
-        for (rill::rank_t r = 0; r < of_->ranks; ++r)
-            if (!is_of(all_->has_joined, r) && !seen_->has_died(r)) return false;
-        return true;
-    }
-    bool anything_was_lost() const {
-        for (rill::rank_t r = 0; r < of_->ranks; ++r)
-            if (seen_->has_died(r)) return true;
-        return std::any_of(seen_->report.links.begin(), seen_->report.links.end(),
-                           [](const auto& link) { return link.lost > 0; });
-    }
-
-    /// With the calls of a rank; of one that has died nothing is asked but that it comes to an end.
-    std::string wrong_with(rill::rank_t r) const {
-        if (seen_->has_died(r)) return {};
-        for (const testing::call_record& call : record(r).calls) {
-            if (call.came == end::wrong) return std::string(call.name) + " gave a wrong result";
-            if (call.came != end::failed) continue;
-            if (!seen_->has_suffered())
-                return std::string(call.name) + " failed though nothing went wrong: " + call.said;
-            const bool is_named = (call.culprit >= 0 && (seen_->has_died(call.culprit) || has_left(call.culprit))) ||
-                                  seen_->has_failed_between(call.culprit, call.other);
-            if (!is_named)
-                return std::string(call.name) + " failed and names nobody who had to do with it: " + call.said;
-            if (call.step == 1 && have_all_joined() && !anything_was_lost())
-                return "rounds failed where nothing was lost: " + call.said;
-            if (call.step == 1 && r == 0 && must_go_on())
-                return "the root failed where it can do without those that are gone: " + call.said;
-        }
-        return {};
-    }
-    /// A rank that is not there any more: for itself alone it has given up.
-    bool has_left(rill::rank_t r) const {
-        return std::any_of(record(r).calls.begin(), record(r).calls.end(),
-                           [](const auto& call) { return call.came == end::failed; });
-    }
-
-    /// One rank, or one link, is gone, and with it what one child of the root has gathered.
-    bool must_go_on() const {
-        if (!have_all_joined() || seen_->has_died(0)) return false;
-        for (const rill::fault& f : of_->faults.faults)
-            if (f.kind == rill::fault::what::loss) return false;
-        return chosen_->does_without_one_of(chosen_->tree.children(of_->ranks, 0));
-    }
-
-    std::string wrong_with(const part& which, const ledger::made& it) const {
-        if (it.in_results > 1) return "a contribution is in two results";
-        if (it.told == ledger::fate::out && it.in_results != 0) return "is told that it is out, and is in a result";
-        if (it.told == ledger::fate::in && it.in_results == 0 && !may_be_on_the_way(which))
-            return "is told that it is in, and is in no result";
-        const bool must_count = std::holds_alternative<bounded>(chosen_->age.chosen) && !it.at_end;
-        if (it.told == ledger::fate::out && must_count) return "is told that it is out where nothing is dropped";
-        return {};
-    }
-    /// What came late to a rank between this one and the root, which had to go on with it when it stopped, or when
-    /// rounds ended.
-    bool may_be_on_the_way(const part& which) const {
-        if (std::holds_alternative<fresh>(chosen_->age.chosen)) return false;
-        if (seen_->has_died(0) || is_of(all_->has_failed, 0)) return true;
-        for (rill::rank_t r = chosen_->tree.parent(of_->ranks, which.first); r > 0;
-             r = chosen_->tree.parent(of_->ranks, r)) {
-            if (seen_->has_died(r) || is_of(all_->has_failed, r)) return true;
-            const auto after = all_->parts.lower_bound({r + 1, 0});
-            if (after == all_->parts.begin()) return true;
-            const auto& [last, it] = *std::prev(after);
-            if (last.first != r || it.in_results == 0) return true;
-        }
-        return false;
-    }
-
-    std::string wrong_with_mass() const {
-        if (!chosen_->has_codec || all_->rounds_done == 0) return {};
-        double mass = 0;
-        for (const auto& [which, it] : all_->parts) {
-            if (it.in_results != 0 && it.told != ledger::fate::in) return {};  // nobody has looked
-            if (it.in_results != 0) mass += it.mass;
-        }
-        return mass == all_->results_mass ? "" : "the results are not what was taken from the contributions";
-    }
-
-    const testing::protocol_case* of_;
-    const choice* chosen_;
-    const testing::run_record* seen_;
-    const ledger* all_;
-};
-
-// --- the campaign
-
-/// Ranks come at most so late that even in a chain of 16 the sum of it is below the patience.
-testing::protocol_limits limits_for(int least, int most) {
-    return {.least_ranks = least, .most_ranks = most, .most_size = 200, .latest_entry = rill::milliseconds(300)};
-}
-
-/// Plays a case of a scene, and says what is wrong with it.
-template <class Test>
-std::string run(Test& test, const scene& of, const testing::protocol_case& drawn) {
-    ledger all;
-    const auto on_one_rank = [&](auto& net, const testing::protocol_case& played, testing::rank_record& mine) {
-        const choice chosen(of, played, test.limits());
-        if (net.rank() == 0 && net.restarts() == 0) {
-            all = {};
-            all.has_joined.resize(static_cast<std::size_t>(played.ranks));
-            all.has_failed.resize(static_cast<std::size_t>(played.ranks));
-        }
-        member(net, played, test.limits(), mine, chosen, all).play();
-    };
-    return test.run(drawn, on_one_rank, [&](const testing::protocol_case& played, const testing::run_record& seen) {
-        const choice chosen(of, played, test.limits());
-        return judge(played, chosen, seen, all).verdict();
+        if (has_sent) seen.was_in[self] += steps.was_in() ? 1 : 0;
     });
-}
-
-std::string name_of(const scene& of) {
-    return "rounds: " + completion_names[of.completion] + " " + staleness_names[of.staleness] + " on " +
-           tree_names[of.shape];
-}
-
-/// All runs of a scene.
-std::string explore(const scene& of, testing::coverage& seen) {
-    std::string wrong;
-    for (int ranks = protocols::least_ranks; ranks <= protocols::most_ranks; ++ranks) {
-        testing::protocol_test test(name_of(of), limits_for(ranks, ranks));
-        const auto p = static_cast<std::size_t>(ranks - protocols::least_ranks);
-        for (std::size_t kind = 0; kind < std::size(testing::every_fault_kind); ++kind)
-            for (std::uint64_t i = 0; i < protocols::runs_of_each_cell; ++i) {
-                const std::uint64_t seed =
-                    protocols::first_seed +
-                    rill::mix64(of.completion, of.staleness, of.shape, p, kind, i) % 1'000'000'000;
-                if (seed % protocols::one_in != 0) continue;
-                const std::string report =
-                    run(test, of, testing::draw_case(testing::every_fault_kind[kind], seed, test.limits()));
-                seen.count({of.completion, of.staleness, of.shape, kind, p}, test.last().any_call_failed());
-                if (!report.empty() && wrong.size() < 20'000) wrong += report;
-            }
-    }
-    return wrong;
+    return seen;
 }
 
 }  // namespace
 
-TEST_CASE("rounds go on, or name the fault; each contribution is where its rank is told") {
-    testing::coverage seen({{"completion", completion_names},
-                            {"staleness", staleness_names},
-                            {"tree", tree_names},
-                            {"fault", protocols::fault_names()},
-                            {"ranks", protocols::rank_names()}});
-    for (std::size_t completion = 0; completion < completion_names.size(); ++completion)
-        for (std::size_t staleness = 0; staleness < staleness_names.size(); ++staleness)
-            for (std::size_t shape = 0; shape < tree_names.size(); ++shape)
-                CHECK(explore({completion, staleness, shape}, seen) == "");
-    if (testing::protocol_test::is_replay()) return;
-    MESSAGE(seen.runs() << " runs, of them with a failed call:\n"
-                        << seen.table(0, 3) << "\n"
-                        << seen.table(1, 3) << "\n"
-                        << seen.table(2, 3));
-    if (protocols::one_in == 1) CHECK(seen.never_run() == "");
+TEST_CASE("rounds: who waits for all gets all, in order, on stars and trees") {
+    const auto net = taking({1, 4, 2, 3, 1, 7, 1});
+    for (const int arity : {1, 2, 3, 6}) {
+        const history seen = play(7, net, 4, tree{arity}, wait_all{});
+        for (std::size_t i = 0; i < 4; ++i) {
+            CHECK(seen.in[i] == (arity == 1 || arity == 6 ? "0 1 2 3 4 5 6" : seen.in[0]));
+            CHECK(seen.sums[i] == 127 + (static_cast<std::int64_t>(7 * (i + 1)) << 32));
+            CHECK(seen.late[i].empty());
+            CHECK(seen.missing[i].empty());
+        }
+        CHECK(seen.rounds_seen == std::vector<std::uint64_t>(7, 4));
+        CHECK(seen.was_in == std::vector<int>(7, 4));
+    }
 }
 
-TEST_CASE("rounds: what was found once does not come back") {
-    struct found {
-        scene of;
-        const char* what;
-    };
-    // What a rank with children had waited for, because nothing was to be dropped, was dropped when rounds that the
-    // rank itself had missed made it older than the bound.
-    const found all_found[] = {
-        {{2, 1, 2}, "run 625686544 ranks 3 size 0: seed 0"},
-        {{2, 1, 1}, "run 682028951 ranks 4 size 0: seed 0"},
-        {{1, 1, 1}, "run 748164395 ranks 8 size 0 plain: seed 0"},
-    };
-    for (const found& each : all_found) {
-        testing::protocol_test test("found", limits_for(protocols::least_ranks, protocols::most_ranks));
-        CHECK(run(test, each.of, testing::parse_protocol_case(each.what)) == "");
+TEST_CASE("rounds: the slowest is done without, is told so, and meets the newest state") {
+    // Rank 2 takes 25 ms where a round takes 10: it gets into none, and begins in round 1, 3 or 4, 6.
+    const history seen = play(4, taking({1, 10, 25, 10}), 8, star{}, tolerate{1});
+    for (std::size_t i = 0; i < 8; ++i) {
+        CHECK(seen.in[i] == "0 1 3");
+        CHECK(seen.missing[i] == std::vector<rill::rank_t>{2});
     }
+    CHECK(seen.was_in == std::vector<int>{8, 8, 0, 8});
+    CHECK(seen.rounds_seen == std::vector<std::uint64_t>{8, 8, 4, 8});
+    REQUIRE(seen.late[2].size() == 1);
+    const rill::latecomer& late = seen.late[2][0];
+    CHECK(late.rank == 2);
+    CHECK(late.rounds == 2);
+    CHECK(late.by > rill::milliseconds(14));
+    CHECK(late.by < rill::milliseconds(16));
+}
+
+TEST_CASE("rounds: the fastest are enough") {
+    const history seen = play(5, taking({0, 30, 20, 10, 40}), 3, star{}, fastest{2});
+    CHECK(seen.in[0] == "0 2 3");
+    CHECK(play(5, taking({0, 30, 20, 10, 40}), 3, star{}, fastest{4}).in[2] == "0 1 2 3 4");
+}
+
+TEST_CASE("rounds: a deadline ends the wait, of each level of a tree") {
+    const history on_star = play(4, taking({0, 5, 30, 5}), 2, star{}, until{.after = rill::milliseconds(10)});
+    CHECK(on_star.in == std::vector<std::string>{"0 1 3", "0 1 3"});
+    const history two =
+        play(4, taking({0, 5, 30, 45}), 2, star{}, until{.after = rill::milliseconds(10), .at_least = 2});
+    CHECK(two.in[0] == "0 1 2");
+    // Rank 1 waits for rank 2 until 10 ms, rank 0 for rank 1 until 20.
+    const history on_chain = play(3, taking({0, 5, 15}), 1, tree{1}, until{.after = rill::milliseconds(10)});
+    CHECK(on_chain.in[0] == "0 1");
+    const history in_time = play(3, taking({0, 5, 9}), 1, tree{1}, until{.after = rill::milliseconds(10)});
+    CHECK(in_time.in[0] == "0 1 2");
+    const history nobody = play(3, taking({0, 50, 50}), 1, star{}, until{.after = rill::milliseconds(10)});
+    CHECK(nobody.in[0] == "0");
+}
+
+TEST_CASE("rounds: what comes late goes into the next one where staleness lets it") {
+    // Of rank 2 every 25 ms, in rounds of 10.
+    const history seen = play(4, taking({1, 10, 25, 10}), 9, star{}, tolerate{1}, unbounded{});
+    CHECK(seen.in[0] == "0 1 3");
+    CHECK(seen.in[2].find("2-2") != std::string::npos);
+    CHECK(seen.was_in[2] >= 2);
+    const history no_staleness = play(4, taking({1, 10, 25, 10}), 3, star{}, tolerate{1}, bounded{0});
+    CHECK(no_staleness.in == std::vector<std::string>(3, "0 1 2 3"));
+}
+
+TEST_CASE("rounds: bounded staleness holds the fast ones back, and drops nothing") {
+    for (const std::uint32_t bound : {1U, 2U, 5U}) {
+        const history seen = play(4, taking({0, 1, 20, 2}), 30, star{}, fastest{1}, bounded{bound});
+        std::uint32_t oldest = 0;
+        for (const std::string& in : seen.in)
+            if (const auto at = in.find("2-"); at != std::string::npos)
+                oldest = std::max(oldest, static_cast<std::uint32_t>(in[at + 2] - '0'));
+        CHECK(oldest == bound);
+        // But for the last one, which may still be on its way when rounds end.
+        CHECK(seen.was_in[2] + 1 >= static_cast<int>(seen.rounds_seen[2]));
+    }
+}
+
+TEST_CASE("rounds: a trigger may wait for everybody") {
+    const history seen = play(4, taking({0, 1, 20, 2}), 3, star{}, fastest{2}, fresh{}, all_ready{});
+    CHECK(seen.in == std::vector<std::string>(3, "0 1 3"));
+    CHECK(seen.rounds_seen[2] == 3);
+}
+
+TEST_CASE("rounds: a late inner rank is late for all below it") {
+    // A binary tree of 7: 0 has 1 and 4, 1 has 2 and 3, 4 has 5 and 6.
+    const history seen = play(7, taking({1, 1, 1, 1, 50, 1, 1}), 2, tree{2}, tolerate{1});
+    CHECK(seen.in[0].find('4') == std::string::npos);
+    CHECK(seen.in[0].find('5') == std::string::npos);
+    CHECK(seen.was_in[5] == 0);
+    CHECK(seen.rounds_seen[5] == 1);
+}
+
+TEST_CASE("rounds: error feedback gets back what is in no result") {
+    // Whole numbers: sums are exact. What all have put in is what the results hold and what is left in residuals.
+    for (const int slow : {1, 35}) {
+        const int ranks = 5;
+        double put_in = 0, in_results = 0, left = 0;
+        std::uint64_t fewest = 1000;
+        rill::simulated::run(ranks, taking({1, 10, slow, 10, 3}), [&](endpoint& end) {
+            rill::group workers{end, star{}};
+            rill::rounds steps{workers, tree{2}, tolerate{1}};
+            auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 0.2}}.bind<double>(n);
+            std::vector<double> model(n), own(n), update(n);
+            std::uint64_t mine = 0;
+            while (steps.next(model)) {
+                ++mine;
+                rill::compute(end, 1);
+                for (std::size_t i = 0; i < n; ++i) {
+                    own[i] =
+                        static_cast<double>((i * 7 + steps.number() * 3 + static_cast<std::uint64_t>(end.rank())) % 11);
+                    put_in += own[i];
+                }
+                steps.reduce(own, update, codec, sum{});
+                if (!steps.is_root()) continue;
+                for (const double x : update) in_results += x;
+                if (steps.number() == 12) steps.end();
+            }
+            for (const double x : codec.residual()) left += x;
+            fewest = std::min(fewest, mine);
+        });
+        CHECK(put_in == in_results + left);
+        CHECK(fewest == (slow == 1 ? 12U : fewest));
+        if (slow != 1) CHECK(fewest < 12);
+    }
+}
+
+TEST_CASE("rounds: a mean divides by those who were in") {
+    rill::simulated::run(4, taking({1, 10, 25, 10}), [&](endpoint& end) {
+        rill::group workers{end, star{}};
+        rill::rounds steps{workers, star{}, tolerate{1}};
+        std::vector<double> model(n), update(n);
+        while (steps.next(model)) {
+            rill::compute(end, 1);
+            const std::vector<double> own(n, end.rank() + 1.0);
+            // The root leads and contributes nothing.
+            const auto r = steps.reduce(own, update, mean{}, {.weight = steps.is_root() ? 0.0 : 1.0});
+            if (!steps.is_root()) continue;
+            CHECK(ranks_of(r) == "1 3");
+            CHECK(update == std::vector<double>(n, 3.0));
+            steps.end();
+        }
+    });
+}
+
+TEST_CASE("rounds: threads, with a rank that sleeps") {
+    rill::in_process::run(4, [&](auto& net) {
+        rill::group workers{net, star{}, {.timeout = rill::seconds(30)}};
+        rill::rounds steps{workers, tree{3}, fastest{2}};
+        std::vector<float> model(n), update(n);
+        std::uint64_t mine = 0;
+        while (steps.next(model)) {
+            ++mine;
+            CHECK(model == std::vector<float>(n, static_cast<float>(steps.number() - 1)));
+            if (net.rank() == 3) net.sleep_until(net.now() + rill::milliseconds(20));
+            const auto r = steps.reduce(std::vector<float>(n, 1.0F), update, sum{});
+            if (!steps.is_root()) continue;
+            CHECK(update == std::vector<float>(n, static_cast<float>(r.contributors)));
+            CHECK(r.contributors == 3);
+            model.assign(n, static_cast<float>(steps.number()));
+            if (steps.number() == 50) steps.end();
+        }
+        CHECK(!steps.next(model));
+        if (net.rank() == 0) CHECK(mine == 50);
+    });
+}
+
+TEST_CASE("rounds: a rank that is late hears of it, and sends nothing") {
+    constexpr std::size_t many = 100'000;
+    std::uint64_t bytes[3] = {};
+    rill::simulated::run(3, taking({0, 1, 30}), [&](endpoint& end) {
+        rill::group workers{end, star{}};
+        rill::rounds steps{workers, star{}, tolerate{1}};
+        std::vector<double> model(1), own(many), update(many);
+        while (steps.next(model)) {
+            rill::compute(end, 1);
+            const auto r = steps.reduce(own, update);
+            bytes[end.rank()] = r.wire.bytes_sent;
+            if (end.rank() == 2) CHECK(r.contributors == 0);
+            if (steps.is_root() && steps.number() == 40) steps.end();
+        }
+        if (end.rank() == 2) CHECK(!steps.was_in());
+    });
+    CHECK(bytes[1] > many * sizeof(double));
+    CHECK(bytes[2] < 1000);
+}
+
+TEST_CASE("rounds: an inner rank whose children have gone silent joins again once its round is over") {
+    // A chain 0 - 1 - 2 beside 3: rank 2 takes so long in its first round that rank 1 would wait for it.
+    std::vector<std::string> in;
+    const rill::simulated::network net{.computing = [](rill::rank_t rank, std::uint64_t number, double) {
+        return rank == 2 && number == 0 ? rill::seconds(5) : rill::milliseconds(1);
+    }};
+    rill::simulated::run(4, net, [&](endpoint& end) {
+        rill::group workers{end, star{}};
+        rill::rounds steps{workers, tree{2}, fastest{1}};  // 0 has 1 and 3, 1 has 2
+        std::vector<double> model(1), own(4, 1.0), update(4);
+        int mine = 0;
+        while (steps.next(model)) {
+            ++mine;
+            rill::compute(end, 1);
+            if (end.rank() == 0) end.sleep_until(end.now() + rill::milliseconds(10));
+            const auto r = steps.reduce(own, update);
+            if (!steps.is_root()) continue;
+            in.push_back(ranks_of(r));
+            if (steps.number() == 3) steps.end();
+        }
+        if (end.rank() == 1) CHECK(mine == 3);
+    });
+    CHECK(in == std::vector<std::string>(3, "0 3"));
 }

@@ -33,7 +33,7 @@ constexpr topology topologies[] = {{"ring", &recovery::play<rill::topology::ring
                                    {"halving_doubling", &recovery::play<rill::topology::halving_doubling>},
                                    {"tree", &recovery::play<rill::topology::tree>}};
 
-struct tally {
+struct contribution_sum {
     int runs = 0;
     int wrong = 0;
     std::string reports{};
@@ -73,7 +73,7 @@ TEST_CASE(
     "one rank dies after any number of messages: its survivors have the same steps, each the mean of its members") {
     for (const topology& on : topologies)
         for (const int steps : {1, 3}) {
-            tally all;
+            contribution_sum all;
             for (int ranks = 2; ranks <= 8; ++ranks)
                 for (int victim = 0; victim < ranks; ++victim)
                     for (int after = 1; after <= 20 * steps; after += message_step)
@@ -86,7 +86,7 @@ TEST_CASE(
 
 TEST_CASE("two ranks die after any number of messages") {
     for (const topology& on : topologies) {
-        tally all;
+        contribution_sum all;
         for (const int ranks : {3, 4, 5})
             for (int victim = 0; victim < ranks; ++victim)
                 for (int after = 1; after <= 20; after += 2 * message_step)
@@ -101,7 +101,7 @@ TEST_CASE("two ranks die after any number of messages") {
 
 TEST_CASE("up to three ranks die at any time, also while the others agree, in random networks") {
     for (const topology& on : topologies) {
-        tally all;
+        contribution_sum all;
         for (std::uint64_t i = 0; i < random_runs; ++i) {
             rill::random_sequence draw(rill::random_key{i});
             const int ranks = 2 + static_cast<int>(draw.below(7));

@@ -50,7 +50,7 @@ void check_round_trip(const stream<T, Index>& s, const coding& codes) {
     CAPTURE(s.count());
     arena memory;
     frame_scratch<T, Index> room;
-    const wire::header head = head_of(s.range().end);
+    const wire::header head = frame_header_of(s.range().end);
     const byte_view bytes = coded_frame(head, s.view(), codes, random_key{1}, memory);
     frame_reader reader{byte_pieces(bytes)};
     CHECK(reader.peek().count == s.count());
@@ -83,7 +83,7 @@ TEST_CASE_TEMPLATE("a view frame is the stream's own memory behind a header", Ro
     for (float density : {0.0F, 0.3F, 1.0F}) {
         const auto s = sample<T, Index>({10, 77}, density, 3);
         alignas(64) wire::header_block block;
-        const byte_pieces pieces = view_frame(head_of(100), s.view(), block.data());
+        const byte_pieces pieces = view_frame(frame_header_of(100), s.view(), block.data());
         CHECK(pieces[0].data() == block.data());
         for (byte_view piece : pieces) {
             const bool is_own = piece.data() == block.data() || piece.data() == std::as_bytes(s.values()).data() ||
@@ -102,7 +102,7 @@ TEST_CASE_TEMPLATE("a view frame is the stream's own memory behind a header", Ro
         CHECK(room.indices.empty());
         // The coded frame of a view coding has the same bytes.
         arena memory;
-        const byte_view coded = coded_frame(head_of(100), s.view(), coding{}, random_key{}, memory);
+        const byte_view coded = coded_frame(frame_header_of(100), s.view(), coding{}, random_key{}, memory);
         CHECK(std::ranges::equal(coded, whole));
     }
 }
@@ -115,9 +115,9 @@ TEST_CASE("a message of several frames") {
     arena memory;
     wire::header_block block;
     const std::vector<byte_pieces> frames{
-        byte_pieces(coded_frame(head_of(100), a.view(), codes, random_key{}, memory)),
-        view_frame(head_of(100), b.view(), block.data()),
-        byte_pieces(coded_frame(head_of(100), c.view(), codes, random_key{}, memory))};
+        byte_pieces(coded_frame(frame_header_of(100), a.view(), codes, random_key{}, memory)),
+        view_frame(frame_header_of(100), b.view(), block.data()),
+        byte_pieces(coded_frame(frame_header_of(100), c.view(), codes, random_key{}, memory))};
     REQUIRE(frames[0].size_bytes() % frame_alignment != 0);
     REQUIRE(frames[1].size_bytes() % frame_alignment != 0);
     buffer message = joined(frames);
@@ -154,7 +154,7 @@ TEST_CASE("a message of several frames") {
 TEST_CASE("a frame of another type than was due is refused") {
     const auto s = sample<float, std::uint32_t>({0, 40}, 0.3F, 5);
     wire::header_block block;
-    const byte_pieces pieces = view_frame(head_of(40), s.view(), block.data());
+    const byte_pieces pieces = view_frame(frame_header_of(40), s.view(), block.data());
     CHECK_THROWS_WITH((frame_reader(pieces).next<std::int32_t, std::uint32_t>()),
                       "rill: invalid frame: another element type than was due");
     CHECK_THROWS_WITH((frame_reader(pieces).next<float, std::uint64_t>()),
@@ -164,7 +164,7 @@ TEST_CASE("a frame of another type than was due is refused") {
 TEST_CASE("arrays at odd addresses are refused where they would be read in place") {
     const auto s = sample<double, std::uint64_t>({0, 40}, 0.3F, 5);
     wire::header_block block;
-    const buffer whole = joined({view_frame(head_of(40), s.view(), block.data())});
+    const buffer whole = joined({view_frame(frame_header_of(40), s.view(), block.data())});
     for (std::size_t shift = 1; shift < 8; ++shift) {
         buffer moved(whole.size() + shift);
         std::copy(whole.begin(), whole.end(), moved.begin() + static_cast<std::ptrdiff_t>(shift));
@@ -183,17 +183,18 @@ TEST_CASE("a lossy coding refuses what is not finite and names the coordinate") 
             sparse.push_back(7, 1.0F);
             sparse.push_back(812, bad);
             const coding codes{.values = values};
-            CHECK_THROWS_WITH_AS(coded_frame(head_of(1000), sparse.view(), codes, random_key{}, memory),
+            CHECK_THROWS_WITH_AS(coded_frame(frame_header_of(1000), sparse.view(), codes, random_key{}, memory),
                                  "rill: coordinate 812 is not finite and cannot be rounded", invalid_value);
             stream<float> dense;
             dense.make_dense({500, 900})[3] = bad;
             std::fill_n(dense.values().begin(), 3, 0.0F);
-            CHECK_THROWS_WITH_AS(coded_frame(head_of(1000), dense.view(), codes, random_key{}, memory),
+            CHECK_THROWS_WITH_AS(coded_frame(frame_header_of(1000), dense.view(), codes, random_key{}, memory),
                                  "rill: coordinate 503 is not finite and cannot be rounded", invalid_value);
         }
     stream<std::int32_t> whole(10);
-    CHECK_THROWS_AS(coded_frame(head_of(10), whole.view(), {.values = value_coding::bf16}, random_key{}, memory),
-                    contract_violation);
+    CHECK_THROWS_AS(
+        coded_frame(frame_header_of(10), whole.view(), {.values = value_coding::bf16}, random_key{}, memory),
+        contract_violation);
 }
 
 TEST_CASE_TEMPLATE("what bfloat16 would round to infinity is refused", T, float, double) {
@@ -204,7 +205,7 @@ TEST_CASE_TEMPLATE("what bfloat16 would round to infinity is refused", T, float,
     s.push_back(3, largest);
     s.push_back(4, -largest);
     frame_scratch<T, std::uint32_t> room;
-    frame_reader reader{byte_pieces(coded_frame(head_of(1000), s.view(), codes, random_key{}, memory))};
+    frame_reader reader{byte_pieces(coded_frame(frame_header_of(1000), s.view(), codes, random_key{}, memory))};
     const frame f = reader.next<T, std::uint32_t>();
     for (const T value : content_of(f, room).values()) CHECK(std::abs(value) == static_cast<T>(0x1.FEp127));
     const T infinite = std::numeric_limits<T>::infinity();
@@ -212,7 +213,7 @@ TEST_CASE_TEMPLATE("what bfloat16 would round to infinity is refused", T, float,
         s.clear({0, 1000});
         s.push_back(3, 1);
         s.push_back(40, -beyond);
-        CHECK_THROWS_WITH_AS(coded_frame(head_of(1000), s.view(), codes, random_key{}, memory),
+        CHECK_THROWS_WITH_AS(coded_frame(frame_header_of(1000), s.view(), codes, random_key{}, memory),
                              "rill: coordinate 40 is too large for bfloat16", invalid_value);
     }
 }

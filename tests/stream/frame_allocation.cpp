@@ -57,7 +57,7 @@ void check_headers() {
                 for (const std::uint64_t count : counts)
                     for (const std::uint64_t length :
                          {std::uint64_t{0}, std::uint64_t{8}, std::uint64_t{32}, count, huge}) {
-                        wire::header head = head_of(sizeof(Index) == 4 ? std::size_t{1} << 32 : huge);
+                        wire::header head = frame_header_of(sizeof(Index) == 4 ? std::size_t{1} << 32 : huge);
                         head.element = element_type_of<T>;
                         head.index_bytes = sizeof(Index);
                         head.codes = {.values = values, .indices = indices, .bucket = bucket};
@@ -90,7 +90,7 @@ TEST_CASE("the frame that grows most stays below its bound") {
     }
     arena memory;
     const coding codes{.values = value_coding::qsgd2, .indices = index_coding::packed_gaps, .bucket = 0xFFFFFFFF};
-    const byte_view bytes = coded_frame(head_of(512), s.view(), codes, random_key{}, memory);
+    const byte_view bytes = coded_frame(frame_header_of(512), s.view(), codes, random_key{}, memory);
     const std::size_t payload = bytes.size() - wire::header_bytes;
     CHECK(payload == 512 / 4 + sizeof(double) + 512 / 128);
     CHECK(512 * (sizeof(double) + sizeof(std::uint64_t)) > 58 * payload);

@@ -76,7 +76,7 @@ template <class T, class Index>
 buffer coded_sample(segment range, float density, const coding& codes) {
     arena memory;
     const auto s = sample<T, Index>(range, density, 11);
-    return joined({byte_pieces(coded_frame(head_of(range.end), s.view(), codes, random_key{2}, memory))});
+    return joined({byte_pieces(coded_frame(frame_header_of(range.end), s.view(), codes, random_key{2}, memory))});
 }
 
 }  // namespace
@@ -107,6 +107,6 @@ TEST_CASE("mutations of a message of two frames") {
     const auto a = sample<float, std::uint32_t>({0, 20}, 0.3F, 5);
     const auto b = sample<float, std::uint32_t>({20, 31}, 1, 6);
     wire::header_block block_a, block_b;
-    check_mutations<float, std::uint32_t>(
-        joined({view_frame(head_of(31), a.view(), block_a.data()), view_frame(head_of(31), b.view(), block_b.data())}));
+    check_mutations<float, std::uint32_t>(joined({view_frame(frame_header_of(31), a.view(), block_a.data()),
+                                                  view_frame(frame_header_of(31), b.view(), block_b.data())}));
 }

@@ -9,7 +9,7 @@
 
 namespace rill::stream_tests {
 
-inline wire::header head_of(std::size_t dimension) {
+inline wire::header frame_header_of(std::size_t dimension) {
     return {.kind = operation::all_reduce,
             .context = 3,
             .number = 4,

@@ -1,7 +1,7 @@
 #include <rill/testing/compressor_laws.hpp>
 
 #include <rill/compress/bucket_top_k.hpp>
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/keep_all.hpp>
 #include <rill/compress/random_mask.hpp>
@@ -113,9 +113,9 @@ TEST_CASE("the shipped compressors keep the laws") {
     check_laws(compress::threshold{.limit = 500});
     check_laws(compress::random_mask{.density = 0.2});
     check_laws(compress::keep_all{});
-    check_laws(compress::coded{compress::keep_all{}, compress::qsgd{.bits = 2}});
-    check_laws(compress::coded{compress::keep_all{}, compress::qsgd{.bits = 4, .bucket = 32}});
-    check_laws(compress::coded{compress::top_k{.density = 0.1}, compress::bf16{}});
+    check_laws(compress::encoded{compress::keep_all{}, compress::qsgd{.bits = 2}});
+    check_laws(compress::encoded{compress::keep_all{}, compress::qsgd{.bits = 4, .bucket = 32}});
+    check_laws(compress::encoded{compress::top_k{.density = 0.1}, compress::bf16{}});
 }
 
 TEST_CASE("a codec without fault breaks no law") { CHECK(broken<float>(faulty<fault::none>{}, 8).empty()); }

@@ -1,9 +1,9 @@
 #include <rill/testing/gradient_code_laws.hpp>
 
-#include <rill/coding/cyclic_mds.hpp>
-#include <rill/coding/dual_code.hpp>
-#include <rill/coding/fractional_repetition.hpp>
-#include <rill/coding/group_code.hpp>
+#include <rill/gradient_code/cyclic_mds.hpp>
+#include <rill/gradient_code/dual_code.hpp>
+#include <rill/gradient_code/fractional_repetition.hpp>
+#include <rill/gradient_code/group_code.hpp>
 
 #include <doctest/doctest.h>
 
@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-using rill::codes::cyclic_mds;
-using rill::codes::dual_code;
+using rill::gradient_code::cyclic_mds;
+using rill::gradient_code::dual_code;
 using rill::testing::law_outcome;
 
 namespace {
@@ -92,7 +92,7 @@ using names = std::vector<std::string>;
 
 TEST_CASE("gradient_code_laws: a right code breaks none") {
     CHECK(broken_laws(six_workers{}).empty());
-    CHECK(broken_laws(rill::codes::fractional_repetition{}.bind(6, 2)).empty());
+    CHECK(broken_laws(rill::gradient_code::fractional_repetition{}.bind(6, 2)).empty());
 }
 
 TEST_CASE("gradient_code_laws: each promise that is broken is told") {

@@ -20,12 +20,12 @@ namespace {
 constexpr rill::channel on{.context = 3, .tag = 1};
 
 /// Each rank tells the next one its number; who hears nothing blames its neighbour.
-void tell_the_next(rill::simulated::endpoint& net, testing::rank_record& mine, rill::duration patience,
+void tell_the_next(rill::simulated::endpoint& net, testing::rank_record& mine, rill::duration timeout,
                    bool names_link) {
     const int next = (net.rank() + 1) % net.size(), last = (net.rank() + net.size() - 1) % net.size();
     mine.attempt({.name = "tell"}, [&] {
         net.post(next, on, rill::buffer(1, static_cast<std::byte>(net.rank())));
-        const auto heard = net.receive(last, on, patience == rill::duration{} ? deadline::never : net.now() + patience);
+        const auto heard = net.receive(last, on, timeout == rill::duration{} ? deadline::never : net.now() + timeout);
         if (!heard)
             rill::throw_error({.kind = rill::failure::timeout,
                                .culprit = last,

@@ -104,8 +104,8 @@ class Layers(unittest.TestCase):
 
     def test_umbrella_reaches_a_third_party(self):
         self.refuses({"coding/solve.hpp": "#include <Eigen/Core>\n",
-                      "rill.hpp": GOOD["rill.hpp"] + "#include <rill/coding/solve.hpp>\n"},
-                     "rill/rill.hpp: must not reach <rill/coding/solve.hpp>, which brings <Eigen/Core>")
+                      "rill.hpp": GOOD["rill.hpp"] + "#include <rill/gradient_code/solve.hpp>\n"},
+                     "rill/rill.hpp: must not reach <rill/gradient_code/solve.hpp>, which brings <Eigen/Core>")
 
     def test_umbrella_reaches_train(self):
         self.refuses({"train/step.hpp": "", "rill.hpp": GOOD["rill.hpp"] + "#include <rill/train/step.hpp>\n"},

@@ -1,5 +1,5 @@
-#include <rill/coding/cyclic_mds.hpp>
-#include <rill/collective/coded_allocation.hpp>
+#include <rill/gradient_code/cyclic_mds.hpp>
+#include <rill/protocol/coded_allocation.hpp>
 #include <rill/train/coded_batch.hpp>
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ using rill::train::coded_batch;
 
 TEST_CASE("coded_batch: the rows of a rank with their coefficients, as parts of a mean") {
     const rill::topology::regular_tree tree{4, 1};
-    const coded_allocation allocation(tree, rill::codes::cyclic_mds{}.bind(4, 1), 21);
+    const coded_allocation allocation(tree, rill::gradient_code::cyclic_mds{}.bind(4, 1), 21);
     rill::train::dataset data{21, 1, 2, {}, {}};
     data.features.resize(21);
     data.labels.resize(21);

@@ -4,7 +4,7 @@
 #include "samples.hpp"
 
 #include <rill/collective/fusion.hpp>
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
 #include <rill/topology/ring.hpp>
@@ -34,9 +34,9 @@ inline constexpr rill::train::warmup_cosine rate{.peak = 0.2, .warmup = 3, .tota
 inline constexpr rill::train::bsp dense_plan{rill::topology::ring{}, descent, rate};
 inline constexpr rill::train::compressed_bsp sparse_plan{
     rill::topology::split_allgather{},
-    rill::compress::error_feedback{rill::compress::coded{rill::compress::top_k{.density = 0.1}, rill::compress::raw{},
-                                                         rill::compress::packed_gaps{},
-                                                         rill::compress::qsgd{.bits = 4}}},
+    rill::compress::error_feedback{rill::compress::encoded{rill::compress::top_k{.density = 0.1}, rill::compress::raw{},
+                                                           rill::compress::packed_gaps{},
+                                                           rill::compress::qsgd{.bits = 4}}},
     descent, rate};
 
 inline constexpr rill::train::overlapped_bsp overlapped_plan{rill::topology::split_allgather{}, descent, rate,

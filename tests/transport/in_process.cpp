@@ -150,7 +150,7 @@ TEST_CASE("in_process: what is prepared waits for a rank that is still in an ope
         in_process::run(2, [&](in_process::endpoint& net) {
             const rank_t peer = 1 - net.rank();
             const deadline wait = net.now() + seconds(20);
-            const std::uint64_t last = with_slots ? 3 : in_process::commons::places;
+            const std::uint64_t last = with_slots ? 3 : in_process::window::places;
             auto first = net.share(on.context), further = net.share(on.context);
             const std::byte* kept = nullptr;
             for (std::uint64_t number = held; number <= last; ++number) {

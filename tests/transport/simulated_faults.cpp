@@ -169,7 +169,7 @@ TEST_CASE("a message that is held back is overtaken by the next of another sende
     CHECK(followed > 0);
 }
 
-TEST_CASE("a message that is held back is withdrawn with its sender's patience, and those behind it come") {
+TEST_CASE("a message that is held back is withdrawn with its sender's timeout, and those behind it come") {
     const rill::fault_plan plan{{faults::reorder(1, microseconds(20))}};
     sim::run(2, {.latency = {}, .bandwidth = 0, .faults = plan}, [&](sim::endpoint& net) {
         const rill::buffer lent(1);

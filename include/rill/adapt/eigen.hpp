@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 
@@ -98,4 +98,4 @@ struct tensor_traits<X> {
     }
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

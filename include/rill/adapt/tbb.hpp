@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <exception>
 
-namespace rill::inline RILL_ABI::adapt {
+namespace rill { inline namespace RILL_ABI { namespace adapt {
 
 namespace detail {
 
@@ -89,4 +89,4 @@ class tbb_executor {
 };
 static_assert(Executor<tbb_executor>);
 
-}  // namespace rill::inline RILL_ABI::adapt
+}}}  // namespace rill::RILL_ABI::adapt

@@ -18,7 +18,7 @@
 #include <tuple>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 
@@ -124,4 +124,4 @@ struct tensor_traits<X> {
     }
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -7,7 +7,7 @@
 #include <limits>
 #include <span>
 
-namespace rill::inline RILL_ABI::aggregate {
+namespace rill { inline namespace RILL_ABI { namespace aggregate {
 
 /// The largest contribution, by `maximum` of IEEE 754-2019: −0 < +0, and where a rank contributes a NaN the result is a
 /// NaN. A largest gradient norm is asked for to find out whether all is well: a rank whose gradient has become NaN must
@@ -38,4 +38,4 @@ struct max {
 };
 static_assert(Aggregator<max, float>);
 
-}  // namespace rill::inline RILL_ABI::aggregate
+}}}  // namespace rill::RILL_ABI::aggregate

@@ -6,7 +6,7 @@
 #include <concepts>
 #include <span>
 
-namespace rill::inline RILL_ABI::aggregate {
+namespace rill { inline namespace RILL_ABI { namespace aggregate {
 
 /// The sum of the contributions over the sum of their weights; zero where nobody contributed. Floating-point elements
 /// only: an integer mean would lose its remainder silently.
@@ -35,4 +35,4 @@ struct mean {
 };
 static_assert(Aggregator<mean, float>);
 
-}  // namespace rill::inline RILL_ABI::aggregate
+}}}  // namespace rill::RILL_ABI::aggregate

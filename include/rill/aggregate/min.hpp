@@ -7,7 +7,7 @@
 #include <limits>
 #include <span>
 
-namespace rill::inline RILL_ABI::aggregate {
+namespace rill { inline namespace RILL_ABI { namespace aggregate {
 
 /// The smallest contribution, by `minimum` of IEEE 754-2019: −0 < +0, and where a rank contributes a NaN the result is
 /// a NaN, as in `max`. Same bits in any order of ranks.
@@ -37,4 +37,4 @@ struct min {
 };
 static_assert(Aggregator<min, float>);
 
-}  // namespace rill::inline RILL_ABI::aggregate
+}}}  // namespace rill::RILL_ABI::aggregate

@@ -4,7 +4,7 @@
 
 #include <span>
 
-namespace rill::inline RILL_ABI::aggregate {
+namespace rill { inline namespace RILL_ABI { namespace aggregate {
 
 /// The sum of the contributions. Of integers, every partial sum must stay within the type.
 struct sum {
@@ -28,4 +28,4 @@ struct sum {
 };
 static_assert(Aggregator<sum, float>);
 
-}  // namespace rill::inline RILL_ABI::aggregate
+}}}  // namespace rill::RILL_ABI::aggregate

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <rill/collective/synchronise.hpp>
+#include <rill/collective/detail/synchronise.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/topology/tree.hpp>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Returns when all ranks have come with the same `options`, of what they have configured for themselves; throws
 /// `mismatch` on all ranks, naming the odd one and in what it differs, when one of them has others. 2 log2 P rounds of
@@ -19,4 +19,4 @@ receipt agree(Group& group, const call_options& options) {
     });
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

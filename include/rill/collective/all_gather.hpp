@@ -1,7 +1,7 @@
 #pragma once
 
 #include <rill/aggregate/sum.hpp>
-#include <rill/collective/front.hpp>
+#include <rill/collective/detail/call.hpp>
 #include <rill/collective/gather_state.hpp>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 /// Puts the input at its place in the output's elements.
@@ -35,10 +35,11 @@ receipt all_gather_dense(Lane& lane, const In& input, Out& output) {
         [&](const wire::header& head) {
             all = elements_of_output(output, stage);
             place_input(input, output, all.subspan(place.begin, place.size()), stage);
-            state.begin(head, plan.parts(), std::span<const T>(all), all, tally{}, aggregate::sum{}, plan.chunks());
+            state.begin(head, plan.parts(), std::span<const T>(all), all, contribution_sum{}, aggregate::sum{},
+                        plan.chunks());
         },
         [&](receipt& result) {
-            tally total{0, 0, 0};
+            contribution_sum total{0, 0, 0};
             for (int part = 0; part < plan.parts(); part += plan.chunks()) total = total + state.total(part);
             total.describe(result);
             deliver(all, output);
@@ -115,4 +116,4 @@ request start_all_gather(Group& group, const stream<T, Index>& input, stream<T, 
     return start(group, detail::all_gather_call(group, input, output, codes));
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -1,17 +1,17 @@
 #pragma once
 
 #include <rill/aggregate/sum.hpp>
+#include <rill/collective/detail/call.hpp>
+#include <rill/collective/detail/fused_all_reduce.hpp>
 #include <rill/collective/detail/loans.hpp>
 #include <rill/collective/detail/transaction.hpp>
-#include <rill/collective/front.hpp>
-#include <rill/collective/fused_all_reduce.hpp>
 #include <rill/concept/named_span.hpp>
 
 #include <cstdint>
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Takes every result.
 struct accept_any {
@@ -32,7 +32,7 @@ receipt all_reduce_fused(Lane& lane, const call_signature& signature, const Plan
             std::span<const T> contributed;
             if (own.weight != 0) contributed = elements_of_input(input, stage);
             const std::span<T> result = elements_of_output(output, stage);
-            state.begin(call, lane.commons(), contributed, result, tally::of(own), fold);
+            state.begin(call, lane.window(), contributed, result, contribution_sum::of(own), fold);
             receipt done{.rounds = rounds_of(plan)};
             state.run(lane.executor()).describe(done);
             state.count();
@@ -57,8 +57,8 @@ receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& f
         [&](const wire::header& head) {
             std::span<const T> contributed;
             if (own.weight != 0) contributed = elements_of_input(input, stage);
-            state.begin(head, plan.parts(), contributed, elements_of_output(output, stage), tally::of(own), fold,
-                        plan.chunks());
+            state.begin(head, plan.parts(), contributed, elements_of_output(output, stage), contribution_sum::of(own),
+                        fold, plan.chunks());
         },
         [&](receipt& result) {
             state.total(0).describe(result);
@@ -81,8 +81,8 @@ receipt all_reduce_stream(Lane& lane, std::size_t dimension, Offer& offer, Take&
         lane, signature, plan, state,
         [&](const wire::header& head) {
             const stream_view<T, Index> nothing({0, dimension}, sparse_view<T, Index>{});
-            state.begin(head, plan.parts(), own.weight == 0 ? nothing : offer.give(), tally::of(own), fold, codings,
-                        lane.key());
+            state.begin(head, plan.parts(), own.weight == 0 ? nothing : offer.give(), contribution_sum::of(own), fold,
+                        codings, lane.key());
             if (own.weight != 0 && !codings.contribution.is_lossless())
                 state.for_each_piece({0, plan.parts()}, [&](const auto& piece) { offer.take_received(piece); });
         },
@@ -307,4 +307,4 @@ request start_all_reduce(Group& group, In&& input, stream<T, Index>& output, Cod
                                                 std::forward<Codec>(codec), fold, own, accept));
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <rill/collective/front.hpp>
-#include <rill/collective/synchronise.hpp>
+#include <rill/collective/detail/call.hpp>
+#include <rill/collective/detail/synchronise.hpp>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 template <class Group>
@@ -32,4 +32,4 @@ request start_barrier(Group& group) {
     return start(group, detail::barrier_call(group));
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

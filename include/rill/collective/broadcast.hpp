@@ -1,14 +1,14 @@
 #pragma once
 
 #include <rill/aggregate/sum.hpp>
-#include <rill/collective/front.hpp>
-#include <rill/collective/rooted.hpp>
+#include <rill/collective/detail/call.hpp>
+#include <rill/collective/detail/rooted.hpp>
 
 #include <cstdint>
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 template <class Lane, class Data>
@@ -25,10 +25,10 @@ receipt broadcast_dense(Lane& lane, Data& data, rank_t root) {
         [&](const wire::header& head) {
             values = elements_of_output(data, stage);
             if (is_root && !has_view<std::span<T>>(data)) read_tensor(data, values);
-            state.begin(head, plan.parts(), std::span<const T>(values), values, tally{}, aggregate::sum{});
+            state.begin(head, plan.parts(), std::span<const T>(values), values, contribution_sum{}, aggregate::sum{});
         },
         [&](receipt& result) {
-            tally{}.describe(result);
+            contribution_sum{}.describe(result);
             if (!is_root) deliver(values, data);
         });
 }
@@ -46,11 +46,11 @@ receipt broadcast_stream(Lane& lane, stream<T, Index>& data, rank_t root, const 
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
-            state.begin(head, plan.parts(), is_root ? data.view() : nothing, tally{}, aggregate::sum{}, codings,
-                        lane.key());
+            state.begin(head, plan.parts(), is_root ? data.view() : nothing, contribution_sum{}, aggregate::sum{},
+                        codings, lane.key());
         },
         [&](receipt& result) {
-            tally{}.describe(result);
+            contribution_sum{}.describe(result);
             if (is_root && codes.is_lossless()) return;
             auto& received = lane.template workspace<stream<T, Index>>();
             state.finish({0, plan.parts()}, received);
@@ -103,4 +103,4 @@ request start_broadcast(Group& group, stream<T, Index>& data, rank_t root, const
     return start(group, detail::broadcast_call(group, data, root, codes));
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Neighbouring tensors that are exchanged together.
 struct bucket {
@@ -64,4 +64,4 @@ class bucket_plan {
     std::vector<std::size_t> bucket_of_;  ///< from the last tensor to the first
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

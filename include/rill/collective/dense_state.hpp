@@ -1,9 +1,9 @@
 #pragma once
 
+#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/detail/frame_place.hpp>
-#include <rill/collective/executor.hpp>
 #include <rill/collective/frame_check.hpp>
-#include <rill/collective/tally.hpp>
+#include <rill/collective/run_schedule.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// The data of a dense collective. A part lies in the input (until it is first folded), in the output, or, while the
 /// output is being sent in the same round, in scratch. Nothing is copied but what a copy round brings.
@@ -38,7 +38,7 @@ class dense_state {
 
     /// `input` and `output` cover `[0, N)`; they are the same memory or do not overlap. A rank that contributes nothing
     /// takes part with the neutral element. `parts` counts chunks where each part is cut into `chunks` of them.
-    void begin(const wire::header& head, int parts, std::span<const T> input, std::span<T> output, tally own,
+    void begin(const wire::header& head, int parts, std::span<const T> input, std::span<T> output, contribution_sum own,
                const Fold& fold, int chunks = 1) {
         head_ = head;
         chunks_ = static_cast<std::size_t>(chunks);
@@ -58,7 +58,7 @@ class dense_state {
         unite(parts);
         head_.range = range(parts);
         head_.call = detail::frame_place::of_part(parts.first).in(call_->signature().hash(), head_.range);
-        tally_of(parts).describe(head_);
+        contribution_sum_of(parts).describe(head_);
         const std::span<const T> values = parts.count() == 0 ? std::span<const T>{} : at(place_of(parts), parts);
         return view_frame(head_, stream_view<T>(head_.range, values), headers_.take(wire::header_bytes).data());
     }
@@ -69,22 +69,22 @@ class dense_state {
         unite(parts);
         const place from = place_of(parts);
         const rank_t self = call_->net().rank();
-        tally total{0, 0, 0};
+        contribution_sum total{0, 0, 0};
         operands_.clear();
-        const auto add = [&](std::span<const T> values, tally what) {
+        const auto add = [&](std::span<const T> values, contribution_sum what) {
             operands_.push_back(values);
             total = total + what;
         };
         bool own_added = false;
         for (auto& a : arrivals) {
             if (!own_added && self < a.from.peer) {
-                add(at(from, parts), tally_of(parts));
+                add(at(from, parts), contribution_sum_of(parts));
                 own_added = true;
             }
             const values_from given = expect_dense(a);
             add(given.values, given.what);
         }
-        if (!own_added) add(at(from, parts), tally_of(parts));
+        if (!own_added) add(at(from, parts), contribution_sum_of(parts));
         const place to = target_of_fold(from, parts);
         const std::span<T> target = writable(to, parts);
         call_->await_readers(std::as_bytes(target));
@@ -137,7 +137,7 @@ class dense_state {
         return values;
     }
 
-    tally total(int part) const { return tallies_[static_cast<std::size_t>(part)]; }
+    contribution_sum total(int part) const { return tallies_[static_cast<std::size_t>(part)]; }
 
   private:
     enum class place : unsigned char { input, output, scratch };
@@ -154,10 +154,10 @@ class dense_state {
         return {part.begin + inside.begin, part.begin + inside.end};
     }
     place place_of(part_range parts) const { return places_[static_cast<std::size_t>(parts.first)]; }
-    tally tally_of(part_range parts) const {
-        return parts.count() == 0 ? tally{0, 0, 0} : tallies_[static_cast<std::size_t>(parts.first)];
+    contribution_sum contribution_sum_of(part_range parts) const {
+        return parts.count() == 0 ? contribution_sum{0, 0, 0} : tallies_[static_cast<std::size_t>(parts.first)];
     }
-    void set(part_range parts, place where, tally what) {
+    void set(part_range parts, place where, contribution_sum what) {
         for (int p = parts.first; p < parts.last; ++p) {
             places_[static_cast<std::size_t>(p)] = where;
             tallies_[static_cast<std::size_t>(p)] = what;
@@ -186,7 +186,7 @@ class dense_state {
         const std::span<T> target = writable(place::output, parts);
         call_->await_readers(std::as_bytes(target));
         kernel::copy<T>(source, target);
-        set(parts, place::output, tally_of(parts));
+        set(parts, place::output, contribution_sum_of(parts));
     }
 
     /// A message is one frame: all its parts must lie in one place.
@@ -208,7 +208,7 @@ class dense_state {
 
     struct values_from {
         std::span<const T> values;
-        tally what;
+        contribution_sum what;
     };
 
     values_from expect_dense(const arrival<message>& a) {
@@ -223,7 +223,7 @@ class dense_state {
         if (!content.is_dense() && !due.empty())
             call_->fail(failure::protocol, source, call_->net().rank(),
                         "rank " + std::to_string(source) + " sent a sparse stream where a dense one was due");
-        return {content.values(), tally::of(f.head)};
+        return {content.values(), contribution_sum::of(f.head)};
     }
 
     exchange<Net>* call_ = nullptr;
@@ -235,11 +235,11 @@ class dense_state {
     aligned_vector<T> scratch_;
     std::size_t chunks_ = 1;
     std::vector<place> places_;
-    std::vector<tally> tallies_;
+    std::vector<contribution_sum> tallies_;
     std::array<byte_span, 2> places_for_one_{};
     std::vector<std::span<const T>> operands_;
     arena headers_;
     frame_scratch<T, std::uint32_t> unused_;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

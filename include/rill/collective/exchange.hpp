@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A message with the transfer that announced it.
 template <class Message>
@@ -31,7 +31,7 @@ template <Transport Net>
 class exchange {
   public:
     using message = typename Net::message;
-    using commons = typename detail::commons_of<Net, true>::type;
+    using window = typename detail::window_of<Net, true>::type;
 
     /// `waits`: the context in which ranks say for whom they have been waiting for long.
     exchange(Net& net, std::uint64_t context, std::uint64_t waits) : net_(&net), on_{context, 0}, waits_(waits) {}
@@ -44,11 +44,11 @@ class exchange {
     std::uint64_t context() const { return on_.context; }
 
     /// `is_exposed`: the call is announced by what the rank exposes, not here.
-    void begin(const call_signature& signature, duration patience, bool is_exposed = false) {
+    void begin(const call_signature& signature, duration timeout, bool is_exposed = false) {
         signature_ = signature;
         on_.tag = tag_of(signature.number);
         start_ = net_->now();
-        patience_ = patience;
+        timeout_ = timeout;
         counted_ = {};
         if (!is_exposed) net_->announce(on_.context, signature);
     }
@@ -93,7 +93,7 @@ class exchange {
     }
 
     /// Others reach into this rank's memory by `shared` until the operation is finished; who unwinds withdraws it.
-    void lend(commons& shared) { lent_by_ = &shared; }
+    void lend(window& shared) { lent_by_ = &shared; }
     /// Counts what has passed without messages, as much in either direction.
     void count(std::uint64_t messages, std::uint64_t bytes) { counted_ += {messages, bytes, messages, bytes}; }
 
@@ -195,7 +195,7 @@ class exchange {
                       [&](deadline until) { return s.handle.wait(until); });
     }
 
-    time_point half_time() const { return start_ + patience_ / 2; }
+    time_point half_time() const { return start_ + timeout_ / 2; }
 
     /// The rest of a wait, of which the others learn: in parts, between which it is asked whether the peer has left.
     template <class Attempt>
@@ -204,7 +204,7 @@ class exchange {
         bool is_over = false;
         for (int eighths_left = 3; !is_over && eighths_left >= 0; --eighths_left) {
             inquest().require_presence(what.peer);
-            is_over = attempt(start_ + (patience_ - duration{patience_.ns / 8 * eighths_left}));
+            is_over = attempt(start_ + (timeout_ - duration{timeout_.ns / 8 * eighths_left}));
         }
         if (!is_over) inquest().nothing_came(what);
         net_->announce(waits_, detail::long_wait{}.announced_in(signature_.number));
@@ -217,22 +217,22 @@ class exchange {
         lent_by_ = nullptr;
     }
 
-    detail::inquest<Net> inquest() const { return {*net_, on_.context, waits_, signature_, patience_}; }
+    detail::inquest<Net> inquest() const { return {*net_, on_.context, waits_, signature_, timeout_}; }
 
     Net* net_;
     channel on_;
     std::uint64_t waits_;
     call_signature signature_{};
     time_point start_{};
-    duration patience_{};
+    duration timeout_{};
     traffic counted_{};
     std::vector<sent> sent_;
     std::size_t oldest_ = 0;  // all before it are done
-    commons* lent_by_ = nullptr;
+    window* lent_by_ = nullptr;
     std::vector<message> kept_;
     std::vector<arrival<message>> arrivals_;
     int round_ = 0;
     std::size_t expected_ = 0;  // messages that have been let in and not been received
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Runs `read()`, which reads what `source` sent: what is wrong there is that rank's failure.
 template <class Net, class Read>
@@ -75,4 +75,4 @@ frame only_frame(exchange<Net>& call, rank_t source, const byte_pieces& message,
     return f;
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <span>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Joins small tensors into buckets, each of which is exchanged by one operation: a message has a cost of its own,
 /// which several tensors share, and a bucket can travel while the tensors of the next one are computed.
@@ -46,4 +46,4 @@ struct fusion {
     friend constexpr bool operator==(const fusion&, const fusion&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/detail/frame_place.hpp>
-#include <rill/collective/executor.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
-#include <rill/collective/tally.hpp>
+#include <rill/collective/run_schedule.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/random.hpp>
@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// The data of a concatenating gather of sparse streams: one frame per rank, made once and forwarded verbatim.
 template <Transport Net, Element T, IndexType Index>
@@ -39,7 +39,7 @@ class gather_state {
         frames_.assign(ranks, byte_pieces{});
         contents_.assign(ranks, sparse_view<T, Index>{});
         decoded_.resize(std::max(decoded_.size(), ranks));
-        tally{}.describe(head);
+        contribution_sum{}.describe(head);
         const rank_t self = call_->net().rank();
         head.call = detail::frame_place::of_rank(self).in(head.call, own.range());
         frame_at(self) = codes.is_view() ? view_frame(head, own, memory_.take(wire::header_bytes).data())
@@ -114,4 +114,4 @@ class gather_state {
     arena memory_;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -3,11 +3,11 @@
 #include <rill/collective/detail/crew.hpp>
 #include <rill/collective/detail/membership.hpp>
 #include <rill/collective/detail/require_group.hpp>
+#include <rill/collective/detail/synchronise.hpp>
 #include <rill/collective/exchange.hpp>
 #include <rill/collective/group_options.hpp>
 #include <rill/collective/lane.hpp>
 #include <rill/collective/request.hpp>
-#include <rill/collective/synchronise.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 /// Made before the lane that refers to it.
@@ -113,4 +113,4 @@ group(Net&, Shape, group_options) -> group<Net, Shape>;
 template <class Net, class Shape, class Exec>
 group(Net&, Shape, group_options, Exec) -> group<Net, Shape, Exec>;
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

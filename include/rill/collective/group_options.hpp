@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// How a group works; the same on all its ranks, which the handshake checks.
 struct group_options {
@@ -22,4 +22,4 @@ struct group_options {
     friend constexpr bool operator==(const group_options&, const group_options&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

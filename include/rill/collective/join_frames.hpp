@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <span>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Where the next frame of a message begins, behind `size` bytes of frames.
 template <std::unsigned_integral Size>
@@ -31,4 +31,4 @@ inline byte_view join_frames(std::span<const byte_pieces> frames, arena& memory)
     return whole;
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

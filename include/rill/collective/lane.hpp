@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 template <ConcurrentTransport Net, Topology Shape, Executor Exec>
@@ -35,7 +35,7 @@ class lane {
     using lane_type = lane;
 
     explicit lane(detail::membership<Net, Shape, Exec>& of)
-        : of_(&of), commons_(of.commons), exchange_(of.context.net, of.context.number, of.waits.number) {}
+        : of_(&of), window_(of.window), exchange_(of.context.net, of.context.number, of.waits.number) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;
 
@@ -47,7 +47,7 @@ class lane {
     int size() const { return net().size(); }
     std::uint64_t context() const { return of_->context.number; }
     /// What the ranks share where dense all_reduces are fused; nothing elsewhere.
-    auto& commons() { return commons_; }
+    auto& window() { return window_; }
 
     /// The number that the next `run` gives to its operation.
     std::uint64_t next_number() const { return waits_to_run_ ? numbers_.counted : of_->last.next().counted; }
@@ -187,7 +187,7 @@ class lane {
     }
 
     detail::membership<Net, Shape, Exec>* of_;
-    [[no_unique_address]] detail::fused_commons<Net, Shape> commons_;
+    [[no_unique_address]] detail::fused_window<Net, Shape> window_;
     exchange<Net> exchange_;
     std::vector<slot> workspaces_;
     detail::operation_numbers numbers_{};
@@ -195,4 +195,4 @@ class lane {
     bool waits_to_run_ = false;  ///< a started operation has not been run yet
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -1,15 +1,15 @@
 #pragma once
 
 #include <rill/aggregate/sum.hpp>
-#include <rill/collective/front.hpp>
-#include <rill/collective/rooted.hpp>
+#include <rill/collective/detail/call.hpp>
+#include <rill/collective/detail/rooted.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 /// `output` is not used but at the root.
@@ -28,7 +28,7 @@ receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, cons
             if (!is_root) accumulator.resize(size);
             const std::span<const T> mine = elements_of_input(input, stage);
             const std::span<T> target = is_root ? elements_of_output(output, stage) : std::span<T>(accumulator);
-            state.begin(head, plan.parts(), mine, target, tally{}, fold);
+            state.begin(head, plan.parts(), mine, target, contribution_sum{}, fold);
         },
         [&](receipt& result) {
             all_of(lane).describe(result);
@@ -47,7 +47,7 @@ receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, lane.key());
+            state.begin(head, plan.parts(), input.view(), contribution_sum{}, fold, codings, lane.key());
         },
         [&](receipt& result) {
             all_of(lane).describe(result);
@@ -126,4 +126,4 @@ request start_reduce(Group& group, const stream<T, Index>& input, stream<T, Inde
     return start(group, detail::reduce_call(group, input, output, root, fold, codings));
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -1,14 +1,14 @@
 #pragma once
 
 #include <rill/aggregate/sum.hpp>
-#include <rill/collective/front.hpp>
+#include <rill/collective/detail/call.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 template <class Lane, class In, class Out, class Fold>
@@ -24,8 +24,8 @@ receipt reduce_scatter_dense(Lane& lane, const In& input, Out& output, const Fol
         lane, signature_of<T>(operation::reduce_scatter, size, fold, {.chunks = plan.chunks()}), plan, state,
         [&](const wire::header& head) {
             accumulator.resize(size);
-            state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator), tally{}, fold,
-                        plan.chunks());
+            state.begin(head, plan.parts(), elements_of_input(input, stage), std::span<T>(accumulator),
+                        contribution_sum{}, fold, plan.chunks());
         },
         [&](receipt& result) {
             state.total(own.first).describe(result);
@@ -43,7 +43,7 @@ receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input.view(), tally{}, fold, codings, lane.key());
+            state.begin(head, plan.parts(), input.view(), contribution_sum{}, fold, codings, lane.key());
         },
         [&](receipt& result) {
             state.total(lane.rank()).describe(result);
@@ -112,4 +112,4 @@ request start_reduce_scatter(Group& group, const stream<T, Index>& input, stream
     return start(group, detail::reduce_scatter_call(group, input, output, fold, codings));
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// An operation that goes on while its caller does something else. What it reads and writes must stay valid, what it
 /// writes unread and what it reads unchanged, until it is done.
@@ -41,10 +41,10 @@ class [[nodiscard]] request {
     /// Returns when the operation is done, well or not.
     void wait() const { wait_until(deadline::never); }
 
-    /// Whether the operation is done, after at most `patience`.
-    bool wait_for(duration patience) const {
+    /// Whether the operation is done, after at most `at_most`.
+    bool wait_for(duration at_most) const {
         require_operation();
-        return wait_until(of_->now() + patience);
+        return wait_until(of_->now() + at_most);
     }
 
     /// Waits, and returns what the blocking call would have returned, or throws what it would have thrown. Afterwards
@@ -57,7 +57,7 @@ class [[nodiscard]] request {
 
     /// Ends the operation unless it is done. No rank can leave a collective alone: all ranks of the group end with this
     /// one as the culprit, and `get` throws the same. Does not wait for the operation; over a transport where it takes
-    /// messages to know whose failure was the first, it waits for that (mpi: `options::abort_patience` at most).
+    /// messages to know whose failure was the first, it waits for that (mpi: `options::abort_timeout` at most).
     void cancel() const {
         require_operation();
         of_->cancel("has cancelled it");
@@ -81,4 +81,4 @@ class [[nodiscard]] request {
     detail::shared<detail::pending> of_;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

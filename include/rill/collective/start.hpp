@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 template <class Net>
@@ -54,4 +54,4 @@ request start(Group& group, Body&& body) {
     }
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/detail/frame_place.hpp>
-#include <rill/collective/executor.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
-#include <rill/collective/tally.hpp>
+#include <rill/collective/run_schedule.hpp>
 #include <rill/concept/aggregator.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/named_span.hpp>
@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// The data of a collective on sparse or adaptive streams: consecutive blocks of parts, each a view of the input, of a
 /// folded stream, or of a message that is kept until the end. Blocks are not overwritten before the result is, so no
@@ -47,7 +47,7 @@ class stream_state {
         executor_ = executor;
     }
 
-    void begin(const wire::header& head, int parts, const view& input, tally own, const Fold& fold,
+    void begin(const wire::header& head, int parts, const view& input, contribution_sum own, const Fold& fold,
                const stream_codings& codings, random_key key) {
         head_ = head;
         fold_ = fold;
@@ -100,7 +100,7 @@ class stream_state {
         }
     }
 
-    tally total(int part) const { return block_at(part).what; }
+    contribution_sum total(int part) const { return block_at(part).what; }
 
     /// The content of `parts`, finished, as a dense vector. It may replace the input, once nobody reads that.
     void finish(part_range parts, std::span<T> output) {
@@ -140,7 +140,7 @@ class stream_state {
     struct block {
         part_range parts{};
         view content{};
-        tally what{};
+        contribution_sum what{};
         source from = source::fold;
         byte_pieces frame{};  // of the whole block, where it exists already
     };
@@ -176,7 +176,7 @@ class stream_state {
     }
 
     byte_pieces empty_frame() {
-        tally{0, 0, 0}.describe(head_);
+        contribution_sum{0, 0, 0}.describe(head_);
         head_.call = call_->signature().hash();
         return view_frame(head_, view(segment{}, sparse_view<T, Index>{}), memory_.take(wire::header_bytes).data());
     }
@@ -234,7 +234,7 @@ class stream_state {
             if (p < end)
                 take(block{.parts = parts,
                            .content = read_from(*call_, a.from.peer, [&] { return decode(f); }),
-                           .what = tally::of(f.head),
+                           .what = contribution_sum::of(f.head),
                            .frame = f.bytes});
             p = parts.last;
         } while (p < end);
@@ -267,7 +267,7 @@ class stream_state {
 
     void fold_operands(part_range parts) {
         views_.clear();
-        tally total{0, 0, 0};
+        contribution_sum total{0, 0, 0};
         for (const block& operand : operands_) {
             if (!operand.parts.contains(parts.first)) continue;
             views_.push_back(clipped(operand, parts).content);
@@ -298,4 +298,4 @@ class stream_state {
     arena memory_;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Several tensors as one: their coordinates one after the other, in the order given, which must be the same on all
 /// ranks. Refers to what is an lvalue, and holds everything else (spans, maps, views) itself.
@@ -175,4 +175,4 @@ struct tensor_traits<R> : detail::tensor_sequence<tensor_element<detail::in_rang
         std::ranges::enable_borrowed_range<R> || detail::is_lasting<std::remove_cv_t<detail::in_range<R>>>;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

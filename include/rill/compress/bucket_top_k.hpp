@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/selection.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/core/option_range.hpp>
@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-namespace rill::inline RILL_ABI::compress {
+namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// The `count` entries of largest magnitude of each `bucket` consecutive ones, ties by the lower coordinate (SparCML,
 /// section 8: 16 of 512). Every region of the model gets its share. A NaN is an error that names the coordinate.
@@ -47,9 +47,9 @@ struct bucket_top_k {
 
     template <Element T = float, IndexType Index = std::uint32_t>
     auto bind(std::size_t dimension) const {
-        return coded<bucket_top_k>{*this}.template bind<T, Index>(dimension);
+        return encoded<bucket_top_k>{*this}.template bind<T, Index>(dimension);
     }
     friend constexpr bool operator==(const bucket_top_k&, const bucket_top_k&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::compress
+}}}  // namespace rill::RILL_ABI::compress

@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-namespace rill::inline RILL_ABI::compress {
+namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// What is on its way of a codec, until it is committed. A copy of the codec has nothing on its way.
 template <Element T, IndexType Index>
@@ -209,4 +209,4 @@ error_feedback(Policy) -> error_feedback<Policy>;
 template <class Policy>
 error_feedback(Policy, bool) -> error_feedback<Policy>;
 
-}  // namespace rill::inline RILL_ABI::compress
+}}}  // namespace rill::RILL_ABI::compress

@@ -2,7 +2,7 @@
 
 #include <rill/core/coding.hpp>
 
-namespace rill::inline RILL_ABI::compress {
+namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// Index codings: policies that say how the indices of a sparse frame are written. All are lossless.
 
@@ -48,4 +48,4 @@ struct smallest {
     friend constexpr bool operator==(smallest, smallest) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::compress
+}}}  // namespace rill::RILL_ABI::compress

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/core/types.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-namespace rill::inline RILL_ABI::compress {
+namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// Leaves nothing out: for dense contributions with lossy values (QSGD), or with a coding of the copy phase only.
 struct keep_all {
@@ -39,9 +39,9 @@ struct keep_all {
 
     template <Element T = float, IndexType Index = std::uint32_t>
     auto bind(std::size_t dimension) const {
-        return coded<keep_all>{*this}.template bind<T, Index>(dimension);
+        return encoded<keep_all>{*this}.template bind<T, Index>(dimension);
     }
     friend constexpr bool operator==(keep_all, keep_all) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::compress
+}}}  // namespace rill::RILL_ABI::compress

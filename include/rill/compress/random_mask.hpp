@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/fingerprint.hpp>
@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <span>
 
-namespace rill::inline RILL_ABI::compress {
+namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// Each entry with probability `density`, the same on all ranks by a shared seed, a new choice for every operation of a
 /// group (`group::resume_at` resumes them): only values travel, as a dense stream of the chosen entries (SAPS-PSGD,
@@ -86,9 +86,9 @@ struct random_mask {
 
     template <Element T = float, IndexType Index = std::uint32_t>
     auto bind(std::size_t dimension) const {
-        return coded<random_mask>{*this}.template bind<T, Index>(dimension);
+        return encoded<random_mask>{*this}.template bind<T, Index>(dimension);
     }
     friend constexpr bool operator==(const random_mask&, const random_mask&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::compress
+}}}  // namespace rill::RILL_ABI::compress

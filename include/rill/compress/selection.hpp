@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-namespace rill::inline RILL_ABI::compress {
+namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// The entries that a selector chose of its input. What selectors that choose by looking at the input have in common.
 template <Element T, IndexType Index>
@@ -41,4 +41,4 @@ class selection {
     std::size_t dimension_;
 };
 
-}  // namespace rill::inline RILL_ABI::compress
+}}}  // namespace rill::RILL_ABI::compress

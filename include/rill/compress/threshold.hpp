@@ -1,11 +1,11 @@
 #pragma once
 
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/selection.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/detail/real.hpp>
 #include <rill/core/option_range.hpp>
-#include <rill/core/real.hpp>
 #include <rill/kernel/threshold.hpp>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-namespace rill::inline RILL_ABI::compress {
+namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// The entries whose magnitude is at least `limit`: as many as there are. One pass. A NaN is an error that names the
 /// coordinate.
@@ -31,8 +31,7 @@ struct threshold {
         selector(const threshold& policy, std::size_t dimension)
             : selection<T, Index>(dimension), limit_(static_cast<T>(policy.limit)) {
             rill::detail::require_option(rill::detail::is_finite(policy.limit) && policy.limit >= 0,
-                                         "compress::threshold: limit", policy.limit,
-                                         "finite and at least 0");
+                                         "compress::threshold: limit", policy.limit, "finite and at least 0");
         }
         template <Executor Exec>
         stream_view<T, Index> select(std::span<const T> input, const Exec& executor) {
@@ -48,9 +47,9 @@ struct threshold {
 
     template <Element T = float, IndexType Index = std::uint32_t>
     auto bind(std::size_t dimension) const {
-        return coded<threshold>{*this}.template bind<T, Index>(dimension);
+        return encoded<threshold>{*this}.template bind<T, Index>(dimension);
     }
     friend constexpr bool operator==(const threshold&, const threshold&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::compress
+}}}  // namespace rill::RILL_ABI::compress

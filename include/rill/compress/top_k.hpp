@@ -1,17 +1,17 @@
 #pragma once
 
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/selection.hpp>
 #include <rill/concept/executor.hpp>
+#include <rill/core/detail/real.hpp>
 #include <rill/core/option_range.hpp>
-#include <rill/core/real.hpp>
 #include <rill/kernel/select.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-namespace rill::inline RILL_ABI::compress {
+namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// The k entries of largest magnitude, ties by the lower coordinate: k = `count`, or ⌈density · N⌉ where that is 0.
 /// Exact and deterministic; one to three passes over the input. A NaN is an error that names the coordinate.
@@ -49,9 +49,9 @@ struct top_k {
 
     template <Element T = float, IndexType Index = std::uint32_t>
     auto bind(std::size_t dimension) const {
-        return coded<top_k>{*this}.template bind<T, Index>(dimension);
+        return encoded<top_k>{*this}.template bind<T, Index>(dimension);
     }
     friend constexpr bool operator==(const top_k&, const top_k&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::compress
+}}}  // namespace rill::RILL_ABI::compress

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::compress {
+namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// Value codings: policies that say how the values of a frame are written. Each gives a `coding()`.
 
@@ -47,4 +47,4 @@ struct qsgd {
     friend constexpr bool operator==(const qsgd&, const qsgd&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::compress
+}}}  // namespace rill::RILL_ABI::compress

@@ -6,7 +6,7 @@
 #include <concepts>
 #include <span>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// How contributions are folded, coordinate by coordinate.
 ///
@@ -35,4 +35,4 @@ constexpr auto fold_of(const A& aggregator) {
         return [&aggregator](auto x, auto y) { return aggregator.fold(x, y); };
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -8,7 +8,7 @@
 #include <limits>
 #include <span>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// How far a gather has come.
 struct gathering {
@@ -38,4 +38,4 @@ concept Completion = std::regular<C> && requires(const C& completion, const gath
 /// Of a completion that does not look at the clock.
 inline constexpr duration endless_patience{std::numeric_limits<std::int64_t>::max()};
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

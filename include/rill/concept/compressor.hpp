@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// What of a worker's contribution is sent, and how: a policy bound to one worker and one dimension.
 ///
@@ -80,4 +80,4 @@ auto encode_with(Codec& codec, std::span<const T> input, const Exec& executor) {
         return codec.encode(input);
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -5,7 +5,7 @@
 #include <concepts>
 #include <cstddef>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// What runs the independent tasks of one rank's work: selection, quantisation, folds. The last argument of a group. It
 /// changes how long an operation takes and nothing else: whatever the executor and its threads, results are the same,
@@ -29,4 +29,4 @@ concept Executor = std::regular<E> && requires(const E& executor, std::size_t ta
 };
 static_assert(Executor<serial>);
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -5,7 +5,7 @@
 #include <concepts>
 #include <span>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Who computes the gradient of which partitions of the data, with which coefficients, and how their sum is regained
 /// when some workers are missing: a matrix B with a row for each of `workers()` and a column for each of
@@ -42,4 +42,4 @@ concept GradientCodePolicy = std::regular<P> && requires(const P& policy, int wo
     { P::name } -> std::convertible_to<const char*>;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -2,7 +2,7 @@
 
 #include <rill/core/config.hpp>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Names what a rank does until the result is destroyed, on a transport that records it (`traced`): a span of its
 /// trace. Elsewhere it is nothing and costs nothing. `name` lives as long as the trace.
@@ -14,4 +14,4 @@ template <class Net>
         return nullptr;
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A named, consecutive part of a flat parameter vector, in the order of the forward pass.
 struct layer {
@@ -59,4 +59,4 @@ concept Classifier = Objective<O> && requires(O& objective, std::span<const type
     { objective.predict(parameters, samples, classes) };
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// What a rank lets the others reach in one operation. How many elements lie there follows from the call.
 struct exposure {
@@ -25,7 +25,7 @@ struct exposure {
 
 /// A transport whose ranks reach each other's memory: operations between them need no messages.
 ///
-/// What the ranks of one context have in common is a *commons*; `share(context)` gives each rank a handle to it, and
+/// What the ranks of one context have in common is a *window*; `share(context)` gives each rank a handle to it, and
 /// copies of the handle are for the rank's other activities. Operations are told apart by their numbers. A rank
 /// begins none before it has left its own of `places` numbers before it, by whichever handle: the caller sees to that.
 ///
@@ -44,7 +44,7 @@ struct exposure {
 /// - `withdraw(number)` returns when no other rank is inside that operation, or ever will be, whatever has ended.
 /// - `claim(peer, number)` counts from 0, among all ranks, in each operation that `peer` has exposed: it hands out
 ///   work.
-/// - `slot(number, bytes)`, once there is room: at most `slot_bytes` of the commons' own memory for a copy that this
+/// - `slot(number, bytes)`, once there is room: at most `slot_bytes` of the window's own memory for a copy that this
 ///   rank exposes in an operation. It stays as it is until all have left that, whatever becomes of this rank. Each
 ///   handle has slots of its own, and allocates them on first use.
 /// - `prepare(number)`, after an operation's slot has been exposed and before this rank waits: makes ready what the
@@ -53,12 +53,12 @@ struct exposure {
 /// - Waits watch the control channel like all others.
 template <class N>
 concept SharedMemoryTransport =
-    Transport<N> && std::copyable<typename N::commons> &&
-    requires(N& net, typename N::commons& shared, std::uint64_t context, const call_signature& call,
+    Transport<N> && std::copyable<typename N::window> &&
+    requires(N& net, typename N::window& shared, std::uint64_t context, const call_signature& call,
              const exposure& what, rank_t peer, std::uint64_t number, std::size_t bytes, deadline until) {
-        { net.share(context) } -> std::same_as<typename N::commons>;
-        { N::commons::places } -> std::convertible_to<std::uint64_t>;
-        { N::commons::slot_bytes } -> std::convertible_to<std::size_t>;
+        { net.share(context) } -> std::same_as<typename N::window>;
+        { N::window::places } -> std::convertible_to<std::uint64_t>;
+        { N::window::slot_bytes } -> std::convertible_to<std::size_t>;
         { shared.has_room(peer, number, until) } -> std::same_as<bool>;
         { shared.expose(what) };
         { shared.exposed(peer, call, until) } -> std::same_as<const exposure*>;
@@ -76,17 +76,17 @@ concept SharedMemoryTransport =
 
 namespace detail {
 
-/// Stands for a commons where there is none.
-struct no_commons {};
+/// Stands for a window where there is none.
+struct no_window {};
 
 template <class N, bool Wanted>
-struct commons_of {
-    using type = no_commons;
+struct window_of {
+    using type = no_window;
 };
 template <SharedMemoryTransport N>
-struct commons_of<N, true> {
-    using type = typename N::commons;
+struct window_of<N, true> {
+    using type = typename N::window;
 };
 
 }  // namespace detail
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -5,7 +5,7 @@
 #include <concepts>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Says how old a contribution may be, in rounds, and when a fast rank must wait for a slow one.
 ///
@@ -20,4 +20,4 @@ concept Staleness = std::regular<S> && requires(const S& staleness, std::uint32_
     { S::name } -> std::convertible_to<const char*>;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// How the coordinates of a tensor are counted: the last index fastest, the first index fastest, or, with one index,
 /// either.
@@ -171,4 +171,4 @@ void write_tensor(std::span<const tensor_element<X>> from, X& x) {
 
 }  // namespace detail
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

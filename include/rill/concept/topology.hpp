@@ -4,7 +4,7 @@
 
 #include <concepts>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Consecutive parts `[first, last)` of the `parts()` of a schedule.
 struct part_range {
@@ -75,4 +75,4 @@ concept RootedTopology = Topology<T> && requires(const T& topology, int size, ra
     { topology.broadcast(size, rank, root) } -> Schedule;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

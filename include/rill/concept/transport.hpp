@@ -14,7 +14,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A received message: it keeps the bytes alive (in one address space: the sender's own) until it is destroyed.
 template <class M>
@@ -130,4 +130,4 @@ concept ExpectingTransport =
         { net.forget(on) } noexcept;
     };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

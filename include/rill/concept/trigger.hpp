@@ -7,7 +7,7 @@
 #include <concepts>
 #include <span>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Says who starts a round that all then join.
 ///
@@ -21,4 +21,4 @@ concept Trigger =
         { T::name } -> std::convertible_to<const char*>;
     };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

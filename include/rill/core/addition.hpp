@@ -2,7 +2,7 @@
 
 #include <rill/core/config.hpp>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Folds by adding. Kernels know this type: they may add many values at once, and add what they then drop, which is not
 /// permitted with a fold of which nothing is known. The bits are those of `a + b`.
@@ -15,4 +15,4 @@ struct addition {
     friend constexpr bool operator==(addition, addition) = default;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Bytes whose addresses stay valid until `reset`. Blocks are kept, so that a repeated pattern of use allocates
 /// nothing.
@@ -67,4 +67,4 @@ class arena {
     std::size_t last_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Where a thread keeps the memory of large messages that it has done with, for those that it will send. The first
 /// touch of fresh memory costs more than a copy; and whoever takes part in an exchange lets go of as much as it sends.
@@ -97,4 +97,4 @@ class buffer_shelf {
     std::size_t bytes_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

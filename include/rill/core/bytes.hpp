@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Bytes that are only read.
 using byte_view = std::span<const std::byte>;
@@ -91,4 +91,4 @@ class byte_pieces {
     std::size_t count_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

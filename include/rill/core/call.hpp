@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// The collective operations; the numbers are part of the wire format.
 enum class operation : std::uint8_t {
@@ -102,4 +102,4 @@ constexpr std::uint32_t tag_of(std::uint64_t number) { return static_cast<std::u
 /// So many calls of a context are remembered by a transport: it can be asked for any of them.
 inline constexpr std::size_t calls_remembered = 64;
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

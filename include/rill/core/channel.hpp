@@ -5,7 +5,7 @@
 #include <compare>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// The highest tag.
 inline constexpr std::uint32_t last_tag = ~std::uint32_t{0};
@@ -18,4 +18,4 @@ struct channel {
     friend constexpr auto operator<=>(const channel&, const channel&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

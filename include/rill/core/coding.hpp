@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// How the values of a frame are written; the numbers are part of the wire format.
 enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8 };
@@ -51,4 +51,4 @@ struct coding {
     friend constexpr bool operator==(const coding&, const coding&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -42,5 +42,6 @@
 #define RILL_DETAIL_JOIN_(a, b, c) a##b##_##c
 #define RILL_DETAIL_JOIN(a, b, c) RILL_DETAIL_JOIN_(a, b, c)
 
-/// Everything lives in `namespace rill::inline RILL_ABI`: its name carries the contract level and the instruction set.
+/// Everything lives in `namespace rill`, `inline namespace RILL_ABI`: its name carries the contract level and the
+/// instruction set.
 #define RILL_ABI RILL_DETAIL_JOIN(contracts_, RILL_CONTRACTS, RILL_DETAIL_ISA)

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// The caller broke a precondition. Nothing has been changed or sent.
 class contract_violation : public std::logic_error {
@@ -19,7 +19,7 @@ namespace detail {
                              std::to_string(line));
 }
 }  // namespace detail
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI
 
 #define RILL_DETAIL_CHECK(condition, message) \
     ((condition) ? static_cast<void>(0) : ::rill::detail::contract_failed(#condition, message, __FILE__, __LINE__))

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Why an operation failed; `throw_error` throws the exception that belongs to it.
 enum class failure : std::uint8_t { exception, mismatch, timeout, protocol, invalid_value, deadlock };
@@ -98,4 +98,4 @@ class deadlock : public error {
     throw peer_failure(notice);
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Hash of a policy's name; FNV-1a.
 constexpr std::uint64_t fingerprint(const char* text) {
@@ -34,4 +34,4 @@ constexpr std::uint64_t fingerprint(const Policy& policy) {
 /// A hash as an option of a call holds it (`call_options`).
 constexpr std::uint32_t option_hash(std::uint64_t hash) { return static_cast<std::uint32_t>(mix64(hash)); }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -6,7 +6,7 @@
 #include <atomic>
 #endif
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// An integer or a pointer that threads share, sequentially consistent: `std::atomic` without `<atomic>`, which would
 /// be a fifteenth of what rill.hpp costs a translation unit.
@@ -40,4 +40,4 @@ class light_atomic {
 #endif
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

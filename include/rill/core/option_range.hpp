@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 inline std::string spelled_value(double value) {
     char text[32];
@@ -35,4 +35,4 @@ constexpr Number require_option(bool holds, std::string_view option, Number valu
     throw contract_violation(told);
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

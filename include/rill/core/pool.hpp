@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Objects that are used again, in the order in which they were first taken; their addresses stay. Allocates only where
 /// more of them are in use than ever before.
@@ -40,4 +40,4 @@ class pool {
     std::size_t taken_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Finaliser of splitmix64: a bijection of 64 bits that mixes well.
 constexpr std::uint64_t mix64(std::uint64_t x) {
@@ -107,4 +107,4 @@ class random_sequence {
     std::uint64_t position_;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

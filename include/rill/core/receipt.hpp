@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Messages and bytes of one rank, as its transport counts them: payload and rill's headers, not what lies below.
 struct traffic {
@@ -38,4 +38,4 @@ struct receipt {
     duration elapsed{};  ///< on the transport's clock
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

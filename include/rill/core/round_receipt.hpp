@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A contribution that is in a result.
 struct contributor {
@@ -37,4 +37,4 @@ struct round_receipt : receipt {
     double decoding_error = 0;  ///< of a coded one: the largest ‖a·B − 1‖₂ of any rank that had to do with too few
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A half-open range `[begin, end)` of coordinates.
 struct segment {
@@ -33,4 +33,4 @@ constexpr segment split(std::size_t n, std::size_t parts, std::size_t first, std
     return {split(n, parts, first).begin, split(n, parts, last - 1).end};
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

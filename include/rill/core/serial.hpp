@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// The executor of whoever names none: tasks run one after the other, where they are asked for, and work is not cut.
 struct serial {
@@ -19,4 +19,4 @@ struct serial {
     friend constexpr bool operator==(serial, serial) = default;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

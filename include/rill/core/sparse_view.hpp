@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A read-only sparse vector: strictly ascending indices and, in the same order, their values.
 template <Element T, IndexType Index>
@@ -16,4 +16,4 @@ struct sparse_view {
     constexpr std::size_t count() const { return indices.size(); }
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

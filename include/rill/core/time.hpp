@@ -9,7 +9,7 @@
 #include <numeric>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 
@@ -132,4 +132,4 @@ struct deadline {
 inline constexpr deadline deadline::never{time_point{std::numeric_limits<std::int64_t>::max()}};
 inline constexpr deadline deadline::immediate{time_point{std::numeric_limits<std::int64_t>::min()}};
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

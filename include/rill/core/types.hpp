@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A position in a group of ranks, `0 … size-1`.
 using rank_t = int;
@@ -53,4 +53,4 @@ concept Element = element_type_of<T> != element_type::none;
 template <class I>
 concept IndexType = std::same_as<I, std::uint32_t> || std::same_as<I, std::uint64_t>;
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

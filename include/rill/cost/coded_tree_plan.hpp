@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace rill::inline RILL_ABI::cost {
+namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// A way to add up gradients, and what a step of it takes.
 struct planned_step {
@@ -186,4 +186,4 @@ inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sam
     return found;
 }
 
-}  // namespace rill::inline RILL_ABI::cost
+}}}  // namespace rill::RILL_ABI::cost

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::cost {
+namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// What the messages of a schedule weigh. `begin(ranks, parts)` is called once; `bytes(sender, parts, kind)` is a
 /// message of the round at hand. A model whose messages depend on what came before has besides `receive(rank,
@@ -43,4 +43,4 @@ class dense_messages {
 
 static_assert(MessageModel<dense_messages<>>);
 
-}  // namespace rill::inline RILL_ABI::cost
+}}}  // namespace rill::RILL_ABI::cost

@@ -11,8 +11,8 @@
 #include <rill/kernel/index_coding.hpp>
 #include <rill/kernel/index_elias_fano.hpp>
 #include <rill/kernel/index_huffman.hpp>
+#include <rill/stream/detail/payload.hpp>
 #include <rill/stream/frame.hpp>
-#include <rill/stream/payload.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
 
@@ -23,7 +23,7 @@
 #include <span>
 #include <vector>
 
-namespace rill::inline RILL_ABI::cost {
+namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// The bytes of a frame of `count` dense values, header included.
 template <Element T>
@@ -100,4 +100,4 @@ std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding&
     return values + std::min({raw, std::uint64_t{bits}, parts, huffman, gaps});
 }
 
-}  // namespace rill::inline RILL_ABI::cost
+}}}  // namespace rill::RILL_ABI::cost

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <rill/collective/detail/frame_header.hpp>
 #include <rill/collective/exchange.hpp>
 #include <rill/collective/frame_check.hpp>
-#include <rill/collective/head.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
@@ -28,7 +28,7 @@
 #include <string>
 #include <vector>
 
-namespace rill::inline RILL_ABI::cost {
+namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// Between whom, and how carefully, a link is measured.
 struct link_probe {
@@ -90,7 +90,7 @@ class ping_pong {
     }
 
     void send(rank_t peer, std::span<const std::int32_t> values) {
-        call_->send(peer, view_frame(rill::detail::head_of(*call_), view({0, values.size()}, values),
+        call_->send(peer, view_frame(rill::detail::frame_header_of(*call_), view({0, values.size()}, values),
                                      headers_.take(wire::header_bytes).data()));
     }
     /// Calls `use(values)` on what has come.
@@ -175,4 +175,4 @@ network_link measure_link(Group& group, link_probe probe = {}) {
     return found;
 }
 
-}  // namespace rill::inline RILL_ABI::cost
+}}}  // namespace rill::RILL_ABI::cost

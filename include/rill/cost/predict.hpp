@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace rill::inline RILL_ABI::cost {
+namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// Links and cards: `simulated::network` is one.
 template <class N>
@@ -71,4 +71,4 @@ prediction predict_all_reduce(const Shape& shape, int ranks, Messages&& messages
         ranks, [&](rank_t rank) { return shape.all_reduce(ranks, rank); }, messages, network, starts);
 }
 
-}  // namespace rill::inline RILL_ABI::cost
+}}}  // namespace rill::RILL_ABI::cost

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace rill::inline RILL_ABI::cost {
+namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// What a collective is expected to cost.
 struct prediction {
@@ -36,4 +36,4 @@ struct prediction {
     friend bool operator==(const prediction&, const prediction&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::cost
+}}}  // namespace rill::RILL_ABI::cost

@@ -2,7 +2,7 @@
 
 #include <rill/core/config.hpp>
 
-namespace rill::inline RILL_ABI::cost {
+namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// A time, and its unit: "s", "ms" or "us".
 struct readable_seconds {
@@ -17,4 +17,4 @@ constexpr readable_seconds readable(double seconds) {
     return {seconds * 1e6, "us"};
 }
 
-}  // namespace rill::inline RILL_ABI::cost
+}}}  // namespace rill::RILL_ABI::cost

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-namespace rill::inline RILL_ABI::cost {
+namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// How often coordinates are selected, counted on real gradients: ranks that look at like data select alike, and their
 /// union is smaller than the density says.
@@ -78,4 +78,4 @@ class selection_frequency {
 
 static_assert(UnionModel<selection_frequency>);
 
-}  // namespace rill::inline RILL_ABI::cost
+}}}  // namespace rill::RILL_ABI::cost

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace rill::inline RILL_ABI::cost {
+namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// The mean of many steps, in seconds, and its standard error.
 struct sampled_time {
@@ -91,4 +91,4 @@ inline sampled_time simulate_ring_step(const step_model& model, int workers, sam
     });
 }
 
-}  // namespace rill::inline RILL_ABI::cost
+}}}  // namespace rill::RILL_ABI::cost

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace rill::inline RILL_ABI::cost {
+namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// What a step of distributed gradient descent takes, in seconds. A worker that computes on x points takes
 /// x · (`least_per_point` + an exponential time of mean `tail_per_point`), one draw for the whole x. A gradient arrives
@@ -159,4 +159,4 @@ inline double expected_ring_time(const step_model& model, int workers) {
            2.0 * (workers - 1) * (model.message / workers + model.latency);
 }
 
-}  // namespace rill::inline RILL_ABI::cost
+}}}  // namespace rill::RILL_ABI::cost

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::cost {
+namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// The messages of a collective on streams, by the expected number of entries: a part that is the fold of k
 /// contributions has `entries(range, k)`, or all of them once a fold has switched to the dense form.
@@ -166,4 +166,4 @@ class stream_messages {
 
 static_assert(MessageModel<stream_messages<uniform_density>>);
 
-}  // namespace rill::inline RILL_ABI::cost
+}}}  // namespace rill::RILL_ABI::cost

@@ -8,7 +8,7 @@
 #include <concepts>
 #include <cstddef>
 
-namespace rill::inline RILL_ABI::cost {
+namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// Says how many entries of a range the fold of some contributions has, in expectation: `model(range, contributors)`,
 /// between 0 and the size of the range. Any function of that shape is one.
@@ -32,4 +32,4 @@ struct uniform_density {
 
 static_assert(UnionModel<uniform_density>);
 
-}  // namespace rill::inline RILL_ABI::cost
+}}}  // namespace rill::RILL_ABI::cost

@@ -6,7 +6,7 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/types.hpp>
-#include <rill/kernel/loop.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/kernel/tasks.hpp>
 
@@ -16,7 +16,7 @@
 #include <optional>
 #include <span>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -75,4 +75,4 @@ std::optional<std::size_t> find_non_finite_sum(std::span<const T> base, std::spa
     return std::nullopt;
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -6,8 +6,8 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
-#include <rill/kernel/little_endian.hpp>
-#include <rill/kernel/loop.hpp>
+#include <rill/kernel/detail/little_endian.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/kernel/tasks.hpp>
 
@@ -19,7 +19,7 @@
 #include <optional>
 #include <span>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 /// Rounds to nearest, ties to even; a NaN stays one.
 constexpr std::uint16_t to_bf16(float x) {
@@ -87,4 +87,4 @@ void decode_bf16(byte_view bytes, std::span<T> out, const Exec& executor = {}) {
     });
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -5,8 +5,8 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
-#include <rill/kernel/collect.hpp>
-#include <rill/kernel/loop.hpp>
+#include <rill/kernel/detail/collect.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/kernel/select.hpp>
 #include <rill/kernel/select_bounds.hpp>
@@ -17,7 +17,7 @@
 #include <cstdint>
 #include <span>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -118,4 +118,4 @@ std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k
     return bucket_top_k_count(x.size(), bucket, k);
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

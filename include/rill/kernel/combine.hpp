@@ -6,8 +6,8 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/fold.hpp>
-#include <rill/kernel/loop.hpp>
 #include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <span>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -66,4 +66,4 @@ void combine_k(std::span<const std::span<const T>> inputs, std::span<const T> fa
               [&](segment part) { detail::combine_part(inputs, factors, part, out); });
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -13,7 +13,7 @@
 #include <emmintrin.h>
 #endif
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -67,4 +67,4 @@ void copy(std::span<const T> source, std::span<T> target) {
               target.begin() + static_cast<std::ptrdiff_t>(last));
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

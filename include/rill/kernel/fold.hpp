@@ -6,14 +6,14 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/types.hpp>
-#include <rill/kernel/loop.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <span>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -77,4 +77,4 @@ void fold_dense(std::span<T> acc, std::span<const T> x, Fold&& fold) {
     fold_dense_k<T>(inputs, acc, fold);
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -154,4 +154,4 @@ void fold_tiles(std::span<const T* const> inputs, std::span<T* const> outputs, s
     if (streamed != 0) detail::end_streaming();
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

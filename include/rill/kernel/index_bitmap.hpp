@@ -5,8 +5,8 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/detail/index_check.hpp>
 #include <rill/kernel/detail/set_bits.hpp>
-#include <rill/kernel/index_check.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -15,7 +15,7 @@
 #include <span>
 #include <string>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 /// Indices as one bit for each coordinate of the universe, lowest first.
 struct index_bitmap {
@@ -66,4 +66,4 @@ struct index_bitmap {
     static std::size_t bytes_of(segment universe) { return detail::bytes_for_bits(universe.size()); }
 };
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -17,7 +17,7 @@
 #include <span>
 #include <string>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -83,4 +83,4 @@ index_coding smallest_index_coding(std::span<const Index> indices, segment unive
     return best;
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

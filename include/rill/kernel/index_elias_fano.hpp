@@ -11,11 +11,11 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/elias_fano_decoder.hpp>
+#include <rill/kernel/detail/index_check.hpp>
+#include <rill/kernel/detail/little_endian.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/detail/set_bits.hpp>
-#include <rill/kernel/index_check.hpp>
 #include <rill/kernel/index_gaps.hpp>
-#include <rill/kernel/little_endian.hpp>
-#include <rill/kernel/loop.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -24,7 +24,7 @@
 #include <span>
 #include <string>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -166,4 +166,4 @@ struct elias_fano {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

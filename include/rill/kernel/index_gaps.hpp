@@ -9,8 +9,8 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
-#include <rill/kernel/index_check.hpp>
-#include <rill/kernel/little_endian.hpp>
+#include <rill/kernel/detail/index_check.hpp>
+#include <rill/kernel/detail/little_endian.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -20,7 +20,7 @@
 #include <span>
 #include <string>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -171,4 +171,4 @@ struct packed_gaps {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -12,9 +12,9 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/huffman_bytes.hpp>
+#include <rill/kernel/detail/index_check.hpp>
+#include <rill/kernel/detail/little_endian.hpp>
 #include <rill/kernel/detail/set_bits.hpp>
-#include <rill/kernel/index_check.hpp>
-#include <rill/kernel/little_endian.hpp>
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@
 #include <span>
 #include <string>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 /// The bitmap, its bytes coded by Huffman: near the entropy of indices at random from a density of a tenth on.
 struct huffman_bitmap {
@@ -250,4 +250,4 @@ struct huffman_bitmap {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

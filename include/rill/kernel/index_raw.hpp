@@ -5,14 +5,14 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
-#include <rill/kernel/index_check.hpp>
-#include <rill/kernel/little_endian.hpp>
+#include <rill/kernel/detail/index_check.hpp>
+#include <rill/kernel/detail/little_endian.hpp>
 
 #include <cstddef>
 #include <span>
 #include <string>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 /// Indices as they are, little-endian, `sizeof(Index)` bytes each.
 struct raw_indices {
@@ -53,4 +53,4 @@ struct raw_indices {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -6,7 +6,7 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/types.hpp>
-#include <rill/kernel/loop.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 #include <string>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 /// An unsigned integer of the size of `T`, in which magnitudes are compared.
 template <Element T>
@@ -129,4 +129,4 @@ void refuse_nan(std::span<const T> x, std::size_t first = 0) {
     if (const auto i = find_nan(x)) throw invalid_value("coordinate " + std::to_string(first + *i) + " is NaN");
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -6,14 +6,14 @@
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
-#include <rill/kernel/loop.hpp>
+#include <rill/kernel/detail/loop.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 /// Draws how many coordinates to skip before the next selected one, when each is selected with the same chance.
 ///
@@ -121,4 +121,4 @@ std::size_t random_mask(random_key key, const geometric_skips& skips, segment un
     return count - before;
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

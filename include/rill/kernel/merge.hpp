@@ -13,7 +13,7 @@
 #include <span>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -221,4 +221,4 @@ std::size_t merge(sparse_view<T, Index> a, sparse_view<T, Index> b, std::span<In
     return detail::merge_to(a, b, indices.data(), values.data(), fold);
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -10,8 +10,8 @@
 #include <rill/kernel/detail/merge_tile.hpp>
 #include <rill/kernel/detail/merge_tree.hpp>
 #include <rill/kernel/detail/merge_tree_avx512.hpp>
+#include <rill/kernel/detail/scratch.hpp>
 #include <rill/kernel/merge.hpp>
-#include <rill/kernel/scratch.hpp>
 #include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 /// Working memory of `merge_k`. It grows to what the inputs so far have needed, by their lengths and by how long the
 /// stretches are where they are dense.
@@ -244,4 +244,4 @@ std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Ind
     return detail::merge_any(inputs, indices.data(), values.data(), fold, scratch);
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -13,7 +13,7 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/types.hpp>
-#include <rill/kernel/loop.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/kernel/tasks.hpp>
 
@@ -27,7 +27,7 @@
 #include <string>
 #include <utility>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 /// Entries that share a scale where nothing else is asked for (SparCML, section 6).
 inline constexpr std::size_t quantize_bucket = 1024;
@@ -273,4 +273,4 @@ void check_scales(std::span<const T> scales) {
             throw protocol_error("the scale of bucket " + std::to_string(b) + " is negative or not finite");
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -6,13 +6,13 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/core/sparse_view.hpp>
-#include <rill/kernel/loop.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/tasks.hpp>
 
 #include <cstddef>
 #include <span>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -56,4 +56,4 @@ void scatter_fold(sparse_view<T, Index> x, std::size_t offset, std::span<T> dens
     detail::scatter(x, offset, dense, executor, [&](T& element, T value) { element = fold(element, value); });
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

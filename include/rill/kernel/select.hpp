@@ -5,11 +5,11 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
-#include <rill/kernel/collect.hpp>
+#include <rill/kernel/detail/collect.hpp>
+#include <rill/kernel/detail/scratch.hpp>
+#include <rill/kernel/detail/select_pages.hpp>
 #include <rill/kernel/magnitude.hpp>
-#include <rill/kernel/scratch.hpp>
 #include <rill/kernel/select_bounds.hpp>
-#include <rill/kernel/select_pages.hpp>
 #include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <span>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -209,4 +209,4 @@ void gather(std::span<const T> x, std::span<const Index> indices, std::span<T> v
     });
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <rill/core/bytes.hpp>
+#include <rill/core/detail/real.hpp>
 #include <rill/core/random.hpp>
-#include <rill/core/real.hpp>
 #include <rill/core/types.hpp>
-#include <rill/kernel/loop.hpp>
+#include <rill/kernel/detail/loop.hpp>
+#include <rill/kernel/detail/scratch.hpp>
 #include <rill/kernel/magnitude.hpp>
-#include <rill/kernel/scratch.hpp>
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 /// Working memory of the selections; its size depends on the lengths of the input and the output only.
 struct select_scratch {
@@ -181,4 +181,4 @@ std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std:
 
 }  // namespace detail
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -9,7 +9,7 @@
 #include <concepts>
 #include <cstddef>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 /// [0, n) cut into tasks, by n alone: nearly equal, with borders at multiples of `unit`, not many of them, and none so
 /// small that handing it to another thread costs more than it saves.
@@ -69,4 +69,4 @@ void run_tasks(const Exec& executor, const tasks& all, Body&& body) {
 /// A number per task.
 using task_counts = std::array<std::size_t, tasks::most>;
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <span>
 
-namespace rill::inline RILL_ABI::kernel {
+namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
@@ -51,4 +51,4 @@ std::size_t threshold(std::span<const T> x, T limit, aligned_vector<Index>& indi
     return count;
 }
 
-}  // namespace rill::inline RILL_ABI::kernel
+}}}  // namespace rill::RILL_ABI::kernel

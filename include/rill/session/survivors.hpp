@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// The ranks of a transport that live, and steps that all of them complete or none.
 ///
@@ -158,4 +158,4 @@ class survivors {
     std::vector<std::unique_ptr<subgroup<Net>>> views_;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

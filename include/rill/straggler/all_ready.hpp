@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-namespace rill::inline RILL_ABI::straggler {
+namespace rill { inline namespace RILL_ABI { namespace straggler {
 
 /// A round starts when all ranks are ready.
 struct all_ready {
@@ -20,4 +20,4 @@ struct all_ready {
 
 static_assert(Trigger<all_ready>);
 
-}  // namespace rill::inline RILL_ABI::straggler
+}}}  // namespace rill::RILL_ABI::straggler

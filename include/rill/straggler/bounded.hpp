@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::straggler {
+namespace rill { inline namespace RILL_ABI { namespace straggler {
 
 /// What comes late goes into the round under way, up to `rounds` rounds late; who is faster than that waits, so that
 /// nothing is ever dropped. 0: everybody waits for everybody. Stale synchronous parallel (Ho et al. 2013) has this.
@@ -29,4 +29,4 @@ struct bounded {
 
 static_assert(Staleness<bounded>);
 
-}  // namespace rill::inline RILL_ABI::straggler
+}}}  // namespace rill::RILL_ABI::straggler

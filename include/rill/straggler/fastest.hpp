@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace rill::inline RILL_ABI::straggler {
+namespace rill { inline namespace RILL_ABI { namespace straggler {
 
 /// A gather takes the first `count` contributions, or all where there are fewer; no more than some rank has children.
 /// What the gathering rank contributes itself comes in addition.
@@ -34,4 +34,4 @@ struct fastest {
 
 static_assert(Completion<fastest>);
 
-}  // namespace rill::inline RILL_ABI::straggler
+}}}  // namespace rill::RILL_ABI::straggler

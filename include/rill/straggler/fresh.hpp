@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::straggler {
+namespace rill { inline namespace RILL_ABI { namespace straggler {
 
 /// Only contributions to the present round count; what comes later is dropped, and nobody waits for it.
 struct fresh {
@@ -18,4 +18,4 @@ struct fresh {
 
 static_assert(Staleness<fresh>);
 
-}  // namespace rill::inline RILL_ABI::straggler
+}}}  // namespace rill::RILL_ABI::straggler

@@ -5,7 +5,7 @@
 
 #include <span>
 
-namespace rill::inline RILL_ABI::straggler {
+namespace rill { inline namespace RILL_ABI { namespace straggler {
 
 /// The first rank that is ready starts the round.
 struct solo {
@@ -17,4 +17,4 @@ struct solo {
 
 static_assert(Trigger<solo>);
 
-}  // namespace rill::inline RILL_ABI::straggler
+}}}  // namespace rill::RILL_ABI::straggler

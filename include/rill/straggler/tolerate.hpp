@@ -5,7 +5,7 @@
 #include <rill/core/option_range.hpp>
 #include <rill/core/types.hpp>
 
-namespace rill::inline RILL_ABI::straggler {
+namespace rill { inline namespace RILL_ABI { namespace straggler {
 
 /// A gather does without `stragglers` contributions, whichever they are.
 struct tolerate {
@@ -28,4 +28,4 @@ struct tolerate {
 
 static_assert(Completion<tolerate>);
 
-}  // namespace rill::inline RILL_ABI::straggler
+}}}  // namespace rill::RILL_ABI::straggler

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::straggler {
+namespace rill { inline namespace RILL_ABI { namespace straggler {
 
 /// What comes late goes into the round under way, however late; nobody waits.
 struct unbounded {
@@ -18,4 +18,4 @@ struct unbounded {
 
 static_assert(Staleness<unbounded>);
 
-}  // namespace rill::inline RILL_ABI::straggler
+}}}  // namespace rill::RILL_ABI::straggler

@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace rill::inline RILL_ABI::straggler {
+namespace rill { inline namespace RILL_ABI { namespace straggler {
 
 /// A gather takes what has come by some time after its round began, and no fewer than `at_least`, for which it goes on
 /// to wait. In a tree each level has that time for itself: a rank waits `after` for every edge between it and its
@@ -40,4 +40,4 @@ struct until {
 
 static_assert(Completion<until>);
 
-}  // namespace rill::inline RILL_ABI::straggler
+}}}  // namespace rill::RILL_ABI::straggler

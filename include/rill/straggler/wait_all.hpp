@@ -3,7 +3,7 @@
 #include <rill/concept/completion.hpp>
 #include <rill/core/config.hpp>
 
-namespace rill::inline RILL_ABI::straggler {
+namespace rill { inline namespace RILL_ABI { namespace straggler {
 
 /// A gather waits for every contribution.
 struct wait_all {
@@ -16,4 +16,4 @@ struct wait_all {
 
 static_assert(Completion<wait_all>);
 
-}  // namespace rill::inline RILL_ABI::straggler
+}}}  // namespace rill::RILL_ABI::straggler

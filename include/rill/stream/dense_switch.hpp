@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// When a fold gives up sparsity: beyond δ = factor · N · sizeof(T) / (sizeof(Index) + sizeof(T)) entries the dense
 /// form is the smaller one. Judged, as in SparCML (section 5.1), by the sum of the counts that go into a fold: an upper
@@ -21,4 +21,4 @@ struct dense_switch {
     friend constexpr bool operator==(dense_switch, dense_switch) = default;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

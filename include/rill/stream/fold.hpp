@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <span>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Scratch of `fold_streams`, reused between calls: it grows once.
 template <Element T, IndexType Index>
@@ -92,4 +92,4 @@ void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Ind
                                   fold, scratch.merge, executor));
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

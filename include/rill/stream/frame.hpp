@@ -5,7 +5,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/serial.hpp>
-#include <rill/stream/payload.hpp>
+#include <rill/stream/detail/payload.hpp>
 #include <rill/stream/stream_view.hpp>
 #include <rill/stream/wire.hpp>
 
@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Frames begin at multiples of this in a message of several.
 inline constexpr std::size_t frame_alignment = 8;
@@ -142,4 +142,4 @@ stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room, 
     return {f.head.range, sparse_view<T, Index>{detail::decode_indices(f.head, f.indices, room.indices), values}};
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

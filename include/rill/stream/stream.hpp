@@ -17,7 +17,7 @@
 #include <limits>
 #include <span>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A vector over `range()`, held sparse (sorted unique indices and their values, structure of arrays) or dense. An
 /// absent coordinate stands for the neutral element of whatever operation folds it. Memory only grows: a stream that is
@@ -126,4 +126,4 @@ void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neut
     });
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

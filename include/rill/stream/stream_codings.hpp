@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// How the frames of a collective on streams are written. All ranks must have the same.
 struct stream_codings {
@@ -23,4 +23,4 @@ struct stream_codings {
     friend constexpr bool operator==(const stream_codings&, const stream_codings&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <span>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A read-only stream over the coordinates `range`: dense (one value per coordinate) or sparse (absolute indices, all
 /// in `range`). A slice of a view is a view; slicing a sparse one costs two binary searches.
@@ -56,4 +56,4 @@ class stream_view {
     bool dense_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <string>
 
-namespace rill::inline RILL_ABI::wire {
+namespace rill { inline namespace RILL_ABI { namespace wire {
 
 static_assert(std::endian::native == std::endian::little,
               "rill: frames are views of memory; big-endian hosts need swaps");
@@ -149,4 +149,4 @@ inline header decode(const std::byte* block) {
     return h;
 }
 
-}  // namespace rill::inline RILL_ABI::wire
+}}}  // namespace rill::RILL_ABI::wire

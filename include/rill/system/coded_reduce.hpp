@@ -1,10 +1,10 @@
 #pragma once
 
-#include <rill/coding/any_code.hpp>
-#include <rill/coding/default_code.hpp>
-#include <rill/collective/coded_allocation.hpp>
-#include <rill/collective/coded_reduce.hpp>
 #include <rill/core/types.hpp>
+#include <rill/gradient_code/any_code.hpp>
+#include <rill/gradient_code/default_code.hpp>
+#include <rill/protocol/coded_allocation.hpp>
+#include <rill/protocol/coded_reduce.hpp>
 #include <rill/topology/regular_tree.hpp>
 
 #include <concepts>
@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace rill::inline RILL_ABI::systems {
+namespace rill { inline namespace RILL_ABI { namespace systems {
 
 /// The (width, depth)-regular tree of workers and how many children a parent does without.
 struct coded_reduce_options {
@@ -25,9 +25,9 @@ struct coded_reduce_options {
 /// rank's `train::coded_batch`.
 struct coded_reduce_plan {
     topology::regular_tree tree;
-    codes::any_code code;
+    gradient_code::any_code code;
     coded_allocation allocation;
-    std::string reason;  ///< why this code: `codes::default_code`
+    std::string reason;  ///< why this code: `gradient_code::default_code`
 };
 
 /// CodedReduce (Reisizadeh et al. 2022) over so many points, with messages of T. Deviation: the code is the library's
@@ -35,7 +35,8 @@ struct coded_reduce_plan {
 template <std::floating_point T = float>
 coded_reduce_plan coded_reduce(const coded_reduce_options& chosen, std::size_t points) {
     const topology::regular_tree tree{chosen.width, chosen.depth};
-    codes::code_choice choice = codes::default_code(chosen.width, chosen.stragglers, element_type_of<T>);
+    gradient_code::code_choice choice =
+        gradient_code::default_code(chosen.width, chosen.stragglers, element_type_of<T>);
     coded_allocation allocation(tree, choice.code, points);
     return {tree, std::move(choice.code), std::move(allocation), std::move(choice.reason)};
 }
@@ -46,4 +47,4 @@ coded_reduce_plan gradient_coding(int workers, int stragglers, std::size_t point
     return coded_reduce<T>({.width = workers, .depth = 1, .stragglers = stragglers}, points);
 }
 
-}  // namespace rill::inline RILL_ABI::systems
+}}}  // namespace rill::RILL_ABI::systems

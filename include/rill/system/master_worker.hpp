@@ -1,11 +1,11 @@
 #pragma once
 
-#include <rill/collective/rounds.hpp>
+#include <rill/protocol/rounds.hpp>
 #include <rill/straggler/fastest.hpp>
 #include <rill/straggler/wait_all.hpp>
 #include <rill/topology/star.hpp>
 
-namespace rill::inline RILL_ABI::systems {
+namespace rill { inline namespace RILL_ABI { namespace systems {
 
 /// A master that waits for every worker: the uncoded baseline of gradient coding.
 template <class Group>
@@ -27,4 +27,4 @@ fastest_workers<Group> sgd_ignoring_slowest(Group& workers, int ignored) {
     return fastest_workers<Group>(workers, {}, {.count = workers.size() - 1 - ignored});
 }
 
-}  // namespace rill::inline RILL_ABI::systems
+}}}  // namespace rill::RILL_ABI::systems

@@ -3,7 +3,7 @@
 #include <rill/topology/ring.hpp>
 #include <rill/train/bsp.hpp>
 
-namespace rill::inline RILL_ABI::systems {
+namespace rill { inline namespace RILL_ABI { namespace systems {
 
 /// Parallel SGD over a ring all-reduce (Patarasuk and Yuan 2009; Horovod): the dense baseline.
 template <class Optimizer, class Rate, class Clip = train::no_clip>
@@ -17,4 +17,4 @@ constexpr psgd_strategy<Optimizer, Rate, Clip> psgd(const Optimizer& optimizer, 
     return {{}, optimizer, rate, clip};
 }
 
-}  // namespace rill::inline RILL_ABI::systems
+}}}  // namespace rill::RILL_ABI::systems

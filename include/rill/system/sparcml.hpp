@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rill/compress/coded.hpp>
+#include <rill/compress/encoded.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/indices.hpp>
 #include <rill/compress/top_k.hpp>
@@ -8,11 +8,11 @@
 #include <rill/topology/split_allgather.hpp>
 #include <rill/train/compressed_bsp.hpp>
 
-namespace rill::inline RILL_ABI::systems {
+namespace rill { inline namespace RILL_ABI { namespace systems {
 
 /// What a rank of SparCML sends: its largest entries as they are; folded parts with quantised values.
 using sparcml_codec =
-    compress::error_feedback<compress::coded<compress::top_k, compress::raw, compress::packed_gaps, compress::qsgd>>;
+    compress::error_feedback<compress::encoded<compress::top_k, compress::raw, compress::packed_gaps, compress::qsgd>>;
 
 /// Quantised top-k SGD with error feedback (Renggli et al., SparCML, SC 2019, Algorithm 1) over SSAR_Split_allgather.
 /// Deviations: indices are packed; quantised is what the owner of a part has folded, once, and not each contribution.
@@ -32,4 +32,4 @@ constexpr sparcml_strategy<Optimizer, Rate, Clip> sparcml(const sparcml_options&
     return {{}, {{{.density = chosen.density}, {}, {}, {.bits = chosen.bits}}}, optimizer, rate, clip};
 }
 
-}  // namespace rill::inline RILL_ABI::systems
+}}}  // namespace rill::RILL_ABI::systems

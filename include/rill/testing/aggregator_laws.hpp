@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
@@ -117,4 +117,4 @@ void for_each_aggregator_law(const Fold& fold, Visit&& visit) {
         "finish_is_trivial is true, but finish changes values");
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 /// Counts runs by what they were runs of: a grid with an axis for each property. Memory: two numbers for each cell.
 class coverage {
@@ -43,7 +43,7 @@ class coverage {
     std::size_t cells() const { return cells_.size(); }
     std::uint64_t runs() const {
         std::uint64_t sum = 0;
-        for (const tally& each : cells_) sum += each.runs;
+        for (const contribution_sum& each : cells_) sum += each.runs;
         return sum;
     }
 
@@ -65,7 +65,7 @@ class coverage {
         const auto sums = by(rows, columns);
         for (std::size_t r = 0; r < axes_[rows].values.size(); ++r) {
             text.push_back({axes_[rows].values[r]});
-            for (const tally& sum : sums[r])
+            for (const contribution_sum& sum : sums[r])
                 text.back().push_back(std::to_string(sum.runs) +
                                       (sum.failed > 0 ? "/" + std::to_string(sum.failed) : ""));
         }
@@ -73,7 +73,7 @@ class coverage {
     }
 
   private:
-    struct tally {
+    struct contribution_sum {
         std::uint64_t runs = 0;
         std::uint64_t failed = 0;
     };
@@ -89,11 +89,11 @@ class coverage {
         return text;
     }
 
-    std::vector<std::vector<tally>> by(std::size_t rows, std::size_t columns) const {
-        std::vector<std::vector<tally>> sums(axes_[rows].values.size(),
-                                             std::vector<tally>(axes_[columns].values.size()));
+    std::vector<std::vector<contribution_sum>> by(std::size_t rows, std::size_t columns) const {
+        std::vector<std::vector<contribution_sum>> sums(axes_[rows].values.size(),
+                                                        std::vector<contribution_sum>(axes_[columns].values.size()));
         for (std::size_t at = 0; at < cells_.size(); ++at) {
-            tally& sum = sums[value_of(at, rows)][value_of(at, columns)];
+            contribution_sum& sum = sums[value_of(at, rows)][value_of(at, columns)];
             sum.runs += cells_[at].runs;
             sum.failed += cells_[at].failed;
         }
@@ -116,7 +116,7 @@ class coverage {
     }
 
     std::vector<axis> axes_;
-    std::vector<tally> cells_;
+    std::vector<contribution_sum> cells_;
 };
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

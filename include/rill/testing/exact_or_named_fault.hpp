@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <string>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
@@ -103,4 +103,4 @@ inline std::string exact_or_named_fault(const protocol_case&, const run_record& 
     return detail::call_judge(seen).verdict();
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

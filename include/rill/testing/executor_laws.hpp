@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
@@ -104,4 +104,4 @@ void for_each_executor_law(const Exec& executor, Visit&& visit) {
     });
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 /// What goes wrong in a run: `draw_faults` makes a plan of it.
 enum class fault_kind : std::uint8_t {
@@ -127,4 +127,4 @@ inline fault_plan draw_faults(fault_kind kind, int ranks, duration within, rando
     return plan;
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <rill/coding/amplification.hpp>
 #include <rill/concept/gradient_code.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/gradient_code/amplification.hpp>
 #include <rill/testing/law.hpp>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
@@ -23,13 +23,13 @@ template <class Visit>
 void for_survivors(int workers, int lost, int most, Visit&& visit) {
     std::vector<int> left;
     const auto turn = [&](const std::vector<int>& missing) {
-        codes::detail::complement(missing, workers, left);
+        gradient_code::detail::complement(missing, workers, left);
         visit(left);
     };
-    if (codes::detail::subsets(workers, lost, most) <= most)
-        codes::detail::for_each_subset(workers, lost, turn);
+    if (gradient_code::detail::subsets(workers, lost, most) <= most)
+        gradient_code::detail::for_each_subset(workers, lost, turn);
     else
-        codes::detail::for_some_subsets(workers, lost, most, 1, turn);
+        gradient_code::detail::for_some_subsets(workers, lost, most, 1, turn);
 }
 
 /// a·B − 1, of a row for some survivors.
@@ -136,7 +136,7 @@ void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500)
         return held;
     };
     std::vector<int> everyone;
-    codes::detail::complement({}, n, everyone);
+    gradient_code::detail::complement({}, n, everyone);
 
     law(
         "more workers than stragglers hold each partition", [&] { return detail::allocates(code); },
@@ -167,4 +167,4 @@ void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500)
         "only workers survive", [&] { return detail::refuses(code, {n}); }, "a survivor that is no worker is accepted");
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

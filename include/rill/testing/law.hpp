@@ -17,7 +17,7 @@
 #include <string_view>
 #include <utility>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 /// A law does not hold; the message says what was seen.
 class law_failure : public std::logic_error {
@@ -189,4 +189,4 @@ void meet(Net& net, std::uint32_t round) {
 }
 
 }  // namespace detail
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 /// All that one run of a protocol depends on, besides the protocol: the same case makes the same run.
 struct protocol_case {
@@ -77,8 +77,8 @@ struct protocol_limits {
     std::size_t most_size = 2000;
     /// How long a rank of the protocol waits for others before it gives up. The network is fast against that: no
     /// message takes longer than a hundredth of it, but by a fault.
-    duration patience = seconds(10);
-    /// Ranks come at most so late after the first; below half the patience, so that who waits for whom can be told.
+    duration timeout = seconds(10);
+    /// Ranks come at most so late after the first; below half the timeout, so that who waits for whom can be told.
     duration latest_entry = seconds(4);
     /// Of virtual time: a run that goes on longer hangs.
     duration longest = seconds(10'000);
@@ -95,7 +95,7 @@ inline protocol_case draw_case(fault_kind kind, std::uint64_t seed, const protoc
                   static_cast<int>(draw.below(static_cast<std::uint64_t>(limits.most_ranks - limits.least_ranks + 1)));
     const std::uint64_t bounds[] = {1, 2, static_cast<std::uint64_t>(drawn.ranks) + 1, 100, limits.most_size + 1};
     drawn.size = static_cast<std::size_t>(draw.below(bounds[draw.below(5)]));
-    drawn.faults = draw_faults(kind, drawn.ranks, limits.patience, random_key{seed}.derive(3));
+    drawn.faults = draw_faults(kind, drawn.ranks, limits.timeout, random_key{seed}.derive(3));
     return drawn;
 }
 
@@ -111,11 +111,11 @@ inline simulated::network network_of(const protocol_case& of, const protocol_lim
         return static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(bound)));
     };
     const auto any_link = [&]() -> network_link {
-        return {.latency = nanoseconds(below(limits.patience.ns / 10'000)),
+        return {.latency = nanoseconds(below(limits.timeout.ns / 10'000)),
                 .bandwidth = below(2) == 0 ? 0 : static_cast<std::uint64_t>(1'000'000 + below(1'000'000'000))};
     };
     net.seed = of.seed;
-    net.jitter = below(2) == 0 ? duration{} : nanoseconds(below(limits.patience.ns / 1'000));
+    net.jitter = below(2) == 0 ? duration{} : nanoseconds(below(limits.timeout.ns / 1'000));
     net.links = grouped_links{static_cast<int>(1 + below(of.ranks)), any_link(), any_link()};
     if (below(3) == 0) {
         const auto speed = static_cast<std::uint64_t>(10'000'000 + below(1'000'000'000));
@@ -124,7 +124,7 @@ inline simulated::network network_of(const protocol_case& of, const protocol_lim
             return both ? network_card::full_duplex(speed) : network_card::single_receive(speed);
         };
     }
-    net.computing = uniform_compute{{}, nanoseconds(1 + below(limits.patience.ns / 1'000)), of.seed};
+    net.computing = uniform_compute{{}, nanoseconds(1 + below(limits.timeout.ns / 1'000)), of.seed};
     return net;
 }
 
@@ -132,10 +132,10 @@ inline simulated::network network_of(const protocol_case& of, const protocol_lim
 inline duration entry_delay(const protocol_case& of, rank_t rank, int step, const protocol_limits& limits = {}) {
     if (of.plain) return {};
     random_sequence of_step(random_key{of.seed}.derive(5, step));
-    const std::int64_t bounds[] = {0, limits.patience.ns / 1'000, limits.latest_entry.ns};
+    const std::int64_t bounds[] = {0, limits.timeout.ns / 1'000, limits.latest_entry.ns};
     const std::int64_t bound = bounds[of_step.below(3)];
     random_sequence of_rank(random_key{of.seed}.derive(6, step, rank));
     return nanoseconds(static_cast<std::int64_t>(of_rank.below(static_cast<std::uint64_t>(bound) + 1)));
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

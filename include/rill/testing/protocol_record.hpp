@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 /// What a call of a protocol gave on one rank, where it returned.
 struct call_result {
@@ -99,4 +99,4 @@ struct run_record {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 /// What two failures of one kind have in common.
@@ -118,4 +118,4 @@ class protocol_test {
     bool was_replayed_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

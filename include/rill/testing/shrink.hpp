@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
@@ -116,4 +116,4 @@ protocol_case shrink(protocol_case failing, int most_runs, Fails&& still_fails) 
     return failing;
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <rill/concept/aggregation_tree.hpp>
 #include <rill/concept/completion.hpp>
 #include <rill/concept/staleness.hpp>
+#include <rill/concept/tree_topology.hpp>
 #include <rill/concept/trigger.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/random.hpp>
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
@@ -172,11 +172,11 @@ void for_each_trigger_law(const T& trigger, Visit&& visit) {
 }
 
 /// Checks a tree of `size` ranks against the laws of the concept.
-template <AggregationTree Tree, class Visit>
-void for_each_aggregation_tree_law(const Tree& tree, int size, Visit&& visit) {
+template <TreeTopology Tree, class Visit>
+void for_each_tree_law(const Tree& tree, int size, Visit&& visit) {
     const std::string defect = detail::defect_of(tree, size);
     visit("parents, children and heights agree, and all stand below rank 0",
           law_outcome{.held = defect.empty(), .what = defect.empty() ? "" : std::string(Tree::name) + ": " + defect});
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

@@ -10,7 +10,7 @@
 #include <rill/testing/detail/transport_laws_shared_memory.hpp>
 #include <rill/testing/law.hpp>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 
 /// Checks a model of `Transport` against the laws of the concept, those of `ConcurrentTransport`,
 /// `ExpectingTransport` and `SharedMemoryTransport` where it models these.
@@ -35,4 +35,4 @@ void for_each_law(Runner&& runner, const transport_limits& limits, Visit&& visit
     shared_memory_laws(all);
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

@@ -4,7 +4,7 @@
 #include <rill/core/contract.hpp>
 #include <rill/topology/pairing.hpp>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// What the ranks of a butterfly exchange at each level; the levels are the bits in which two members differ.
 enum class butterfly_plan : unsigned char {
@@ -152,4 +152,4 @@ class butterfly_schedule {
     pairing pairing_{};
 };
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

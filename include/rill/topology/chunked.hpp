@@ -3,7 +3,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/core/contract.hpp>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// Whether no transfer carries more than one part, so that the parts can be cut into chunks; the same on all ranks. A
 /// schedule of several parts says so by a constant `carries_one_part`, which the proofs check.
@@ -59,4 +59,4 @@ class chunked_schedule {
     int chunks_ = 1;
 };
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

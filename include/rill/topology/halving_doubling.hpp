@@ -3,7 +3,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/topology/butterfly.hpp>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// Recursive halving leaves each rank one finished part, recursive doubling spreads the parts.
 ///
@@ -34,4 +34,4 @@ struct halving_doubling {
 
 static_assert(Topology<halving_doubling>);
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

@@ -4,7 +4,7 @@
 
 #include <bit>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// Makes a power of two of any number of ranks: the first `size - 2^⌊log2 size⌋` adjacent pairs (2i, 2i+1) act as one
 /// member, led by the even rank. Members are numbered in ascending order of their ranks, so ranges of members are
@@ -31,4 +31,4 @@ class pairing {
     int pairs_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

@@ -7,11 +7,11 @@
 #include <rill/core/call.hpp>
 #include <rill/core/types.hpp>
 #include <rill/topology/detail/proof_message.hpp>
-#include <rill/topology/follow.hpp>
+#include <rill/topology/trace_contributions.hpp>
 
 #include <type_traits>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// The first defect of the schedules `schedule_of(0) … schedule_of(aim.size - 1)`, if they have one.
 ///
@@ -139,4 +139,4 @@ constexpr bool computes_broadcast(const T& topology, int size, rank_t root) {
     return verify_broadcast(topology, size, root).ok;
 }
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// A set of ranks as bits; a word holds 64.
 using rank_set = std::span<std::uint64_t>;
@@ -98,4 +98,4 @@ class basic_rank_sets {
 };
 using rank_sets = basic_rank_sets<std::vector<std::uint64_t>>;
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

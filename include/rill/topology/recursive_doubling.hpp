@@ -3,7 +3,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/topology/butterfly.hpp>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// In round k every rank exchanges all that it has with the rank that differs in bit k.
 ///
@@ -36,4 +36,4 @@ struct recursive_doubling {
 
 static_assert(Topology<recursive_doubling>);
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <rill/concept/aggregation_tree.hpp>
+#include <rill/concept/tree_topology.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/types.hpp>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// The (width, depth)-regular tree: a master, `width` children of each node but those of the last layer, `depth` layers
 /// of workers below the master.
@@ -87,6 +87,6 @@ struct regular_tree {
     }
 };
 
-static_assert(AggregationTree<regular_tree>);
+static_assert(TreeTopology<regular_tree>);
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

@@ -4,7 +4,7 @@
 #include <rill/core/call.hpp>
 #include <rill/core/contract.hpp>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// One rank's rounds around a ring: each sends one part to the next rank and receives one from the previous.
 class ring_schedule {
@@ -63,4 +63,4 @@ struct ring {
 
 static_assert(Topology<ring>);
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

@@ -4,7 +4,7 @@
 #include <rill/core/call.hpp>
 #include <rill/core/contract.hpp>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// One rank's two rounds: part j to rank j, for all j; then the own part to all.
 class split_schedule {
@@ -68,4 +68,4 @@ struct split_allgather {
 
 static_assert(Topology<split_allgather>);
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <rill/concept/aggregation_tree.hpp>
 #include <rill/concept/topology.hpp>
+#include <rill/concept/tree_topology.hpp>
 #include <rill/core/call.hpp>
 #include <rill/topology/tree_schedule.hpp>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// All ranks send to one, which folds and answers: a tree of depth 1.
 ///
@@ -44,6 +44,6 @@ struct star {
     static constexpr int arity(int size) { return size > 1 ? size - 1 : 1; }
 };
 
-static_assert(RootedTopology<star> && AggregationTree<star>);
+static_assert(RootedTopology<star> && TreeTopology<star>);
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

@@ -2,7 +2,7 @@
 
 #include <rill/concept/topology.hpp>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// A node of a preorder tree and the ranks below it: the consecutive ranks `[first, last)`, `root` among them.
 ///
@@ -76,4 +76,4 @@ struct subtree {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

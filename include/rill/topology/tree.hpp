@@ -1,11 +1,11 @@
 #pragma once
 
-#include <rill/concept/aggregation_tree.hpp>
 #include <rill/concept/topology.hpp>
+#include <rill/concept/tree_topology.hpp>
 #include <rill/core/call.hpp>
 #include <rill/topology/tree_schedule.hpp>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// Folds up and copies down a preorder tree whose nodes have at most `arity` children (see `subtree`); arity 1 is a
 /// chain. A root between other ranks has at least one child on each side.
@@ -51,6 +51,6 @@ struct tree {
     friend constexpr bool operator==(tree, tree) = default;
 };
 
-static_assert(RootedTopology<tree> && AggregationTree<tree>);
+static_assert(RootedTopology<tree> && TreeTopology<tree>);
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

@@ -6,7 +6,7 @@
 #include <rill/core/option_range.hpp>
 #include <rill/topology/subtree.hpp>
 
-namespace rill::inline RILL_ABI::topology {
+namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// One rank's rounds up and down a preorder tree. Rounds are numbered by level, so that all children of a node arrive
 /// in one round. Construction takes O(depth), every query O(1).
@@ -99,4 +99,4 @@ class tree_schedule {
     subtree node_{};
 };
 
-}  // namespace rill::inline RILL_ABI::topology
+}}}  // namespace rill::RILL_ABI::topology

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// How many of `rows` the model puts into their class. Ranks can each count their shard and add.
 template <Classifier Model>
@@ -39,4 +39,4 @@ double accuracy(Model& model, std::span<const typename Model::scalar> parameters
     return static_cast<double>(count_correct(model, parameters, data, {0, data.rows})) / static_cast<double>(data.rows);
 }
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <utility>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A `bsp` bound to one worker.
 template <class Policy, std::floating_point T>
@@ -71,4 +71,4 @@ bsp(S, D, R) -> bsp<S, D, R>;
 template <class S, class D, class R, class C>
 bsp(S, D, R, C) -> bsp<S, D, R, C>;
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 static_assert(std::endian::native == std::endian::little,
               "rill::checkpoint: files are little-endian, this host is not");
@@ -245,4 +245,4 @@ concept Persistent =
         { object.restore(in, prefix) };
     };
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

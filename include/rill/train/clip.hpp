@@ -10,7 +10,7 @@
 #include <limits>
 #include <span>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// The Euclidean norm, in double precision; summed as eight interleaved partial sums, so the bits depend on the values
 /// alone. NaN or infinity where a value is.
@@ -105,4 +105,4 @@ static_assert(Clipping<clip_value>);
 static_assert(Clipping<no_clip>);
 static_assert(Clipping<per_bucket<clip_norm>>);
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

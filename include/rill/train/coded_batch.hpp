@@ -1,8 +1,8 @@
 #pragma once
 
-#include <rill/collective/coded_allocation.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/types.hpp>
+#include <rill/protocol/coded_allocation.hpp>
 #include <rill/train/dataset.hpp>
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// What one worker of a coded reduction computes on: the rows that a `coded_allocation` gives it, each with its
 /// coefficient as weight. Any objective whose batch has weights then computes the worker's coded gradient, and the root
@@ -41,4 +41,4 @@ class coded_batch {
     std::vector<double> weights_;
 };
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

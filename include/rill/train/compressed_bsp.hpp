@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A `compressed_bsp` bound to one worker.
 template <class Policy, std::floating_point T>
@@ -125,4 +125,4 @@ compressed_bsp(S, C, D, R) -> compressed_bsp<S, C, D, R>;
 template <class S, class C, class D, class R, class P>
 compressed_bsp(S, C, D, R, P) -> compressed_bsp<S, C, D, R, P>;
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

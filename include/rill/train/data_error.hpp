@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A file that cannot be used; the message names the file, what was expected, what was found, and where.
 class data_error : public std::runtime_error {
@@ -24,4 +24,4 @@ class data_error : public std::runtime_error {
     std::string file_;
 };
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// Labelled samples: a row-major matrix of features and one class per row. Read-only once made; ranks of one process
 /// share it.
@@ -46,4 +46,4 @@ struct batch {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

@@ -9,7 +9,7 @@
 
 #include <Eigen/Core>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A row-major matrix that somebody else owns, or its transpose.
 template <class T>
@@ -80,4 +80,4 @@ void multiply(matrix_view<const T> left, matrix_view<const T> right, matrix_view
         detail::multiply_tiles<Eigen::RowMajor, Eigen::RowMajor>(left, right, product);
 }
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 namespace detail {
 
@@ -97,4 +97,4 @@ inline void replace_file(const std::string& path, byte_view bytes) {
     detail::sync_directory_of(path);
 }
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

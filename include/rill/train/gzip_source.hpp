@@ -18,7 +18,7 @@
 
 #include <zlib.h>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// Reads a file front to back and unpacks it where it is gzip, which its first two bytes tell.
 ///
@@ -115,4 +115,4 @@ class gzip_source {
     bool ended_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// The contents of an IDX file of unsigned bytes; the last dimension varies fastest.
 struct idx_array {
@@ -110,4 +110,4 @@ inline dataset read_idx_dataset(const std::string& images_path, const std::strin
     return data;
 }
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// How many parameters each layer has.
 inline std::vector<std::size_t> layer_sizes(std::span<const layer> layers) {
@@ -17,4 +17,4 @@ inline std::vector<std::size_t> layer_sizes(std::span<const layer> layers) {
     return sizes;
 }
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

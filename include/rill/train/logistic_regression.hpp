@@ -15,7 +15,7 @@
 
 #include <Eigen/Core>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// Logistic regression of two classes: a weight for each column and a bias, half the parameters of a
 /// `softmax_regression` of two classes, and the same loss. Labels are 0 and 1; a score above 0 speaks for 1.
@@ -119,4 +119,4 @@ class logistic_regression {
 static_assert(Classifier<logistic_regression<float>>);
 static_assert(Classifier<logistic_regression<double>>);
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

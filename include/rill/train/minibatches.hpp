@@ -9,7 +9,7 @@
 #include <concepts>
 #include <string_view>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// What a rank works on, step by step; its position can be saved.
 template <class B, class Batch>
@@ -50,4 +50,4 @@ class minibatches {
 
 static_assert(BatchSource<minibatches, batch>);
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

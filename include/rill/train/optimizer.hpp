@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A policy that binds to a number of parameters and then moves them along a gradient, in place: the same bits on all
 /// ranks for the same calls.
@@ -19,4 +19,4 @@ concept Optimizer = std::regular<O> && std::floating_point<T> &&
                         { bound.step(parameters, gradient, rate) };
                     };
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// An `overlapped_bsp` bound to one worker.
 template <class Policy, std::floating_point T>
@@ -161,4 +161,4 @@ overlapped_bsp(S, D, R, C) -> overlapped_bsp<S, D, R, C>;
 template <class S, class D, class R, class C>
 overlapped_bsp(S, D, R, C, fusion) -> overlapped_bsp<S, D, R, C>;
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

@@ -12,7 +12,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// How long a rank computes in each step, on its transport's clock.
 struct pace {
@@ -77,4 +77,4 @@ class paced {
 template <class Net, class Model>
 paced(Net&, Model, pace) -> paced<Net, Model>;
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A fully connected network with ReLU between its layers, trained by softmax cross-entropy.
 ///
@@ -204,4 +204,4 @@ static_assert(Classifier<perceptron<float>>);
 static_assert(Classifier<perceptron<double>>);
 static_assert(LayeredObjective<perceptron<float>>);
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

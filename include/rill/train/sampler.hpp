@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// Which rows a rank works on in each step.
 ///
@@ -104,4 +104,4 @@ class sampler {
     bool is_epoch_over_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

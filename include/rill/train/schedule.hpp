@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <numbers>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A learning rate for each step: a value, a pure function.
 template <class S>
@@ -70,4 +70,4 @@ static_assert(RateSchedule<step_decay>);
 static_assert(RateSchedule<inverse_time>);
 static_assert(RateSchedule<warmup_cosine>);
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

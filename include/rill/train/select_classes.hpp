@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A copy of the rows of some classes, in their order; the i-th class that is named becomes class i.
 inline dataset select_classes(const dataset& data, std::initializer_list<std::int32_t> classes) {
@@ -25,4 +25,4 @@ inline dataset select_classes(const dataset& data, std::initializer_list<std::in
     return some;
 }
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

@@ -3,7 +3,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/types.hpp>
-#include <rill/kernel/loop.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/stream/stream_view.hpp>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 template <std::floating_point T>
 class bound_sgd;
@@ -133,4 +133,4 @@ class bound_sgd {
     aligned_vector<T> velocity_;
 };
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// The cross-entropy `-log softmax(scores)[label]`. A NaN or infinity among the scores gives NaN or infinity.
 template <std::floating_point T>
@@ -38,4 +38,4 @@ std::int32_t best_class(std::span<const T> scores) {
     return static_cast<std::int32_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
 }
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

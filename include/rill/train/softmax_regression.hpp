@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <span>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// Multinomial logistic regression: a perceptron without hidden layers, whose loss is convex.
 template <std::floating_point T = float>
@@ -27,4 +27,4 @@ class softmax_regression : public perceptron<T> {
 
 static_assert(Classifier<softmax_regression<float>>);
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

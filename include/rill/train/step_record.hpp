@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// A gradient that cannot be used: whose, and its first coordinate that is a NaN or infinite.
 struct invalid_gradient {
@@ -39,4 +39,4 @@ inline std::string describe_skip(const step_record& record) {
     return text;
 }
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

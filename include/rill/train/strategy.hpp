@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rill/collective/tally.hpp>
+#include <rill/collective/contribution_sum.hpp>
 #include <rill/concept/objective.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/receipt.hpp>
@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// How the gradients of all ranks become one step: a value with a `topology` that binds to a number of parameters.
 template <class S, class T = float>
@@ -61,4 +61,4 @@ concept BoundLayeredStrategy =
         { exchange.invalid() } -> std::same_as<std::optional<std::size_t>>;
     };
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

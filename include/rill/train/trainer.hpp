@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// What a trainer starts from, and how its ranks meet; the same on all of them.
 struct trainer_options {
@@ -217,4 +217,4 @@ class trainer {
     std::uint64_t step_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

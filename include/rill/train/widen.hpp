@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::train {
+namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// How many columns to add to a dataset, and the key that they are drawn by.
 struct widening {
@@ -80,4 +80,4 @@ inline dataset widen(const dataset& data, const widening& how) {
     return wide;
 }
 
-}  // namespace rill::inline RILL_ABI::train
+}}}  // namespace rill::RILL_ABI::train

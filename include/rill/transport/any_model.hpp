@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A function of the user's choice with a signature of ours, or none: how networks and machines are described. Copies
 /// share it, so it must answer the same question alike every time; it must be callable as a constant.
@@ -38,4 +38,4 @@ class any_model<Result(Arguments...)> {
     Result (*call_)(const void*, Arguments...) = nullptr;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

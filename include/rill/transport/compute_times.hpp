@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Says how long a rank computes: `model(rank, number, work)` for its `number`-th computation, from 0, of `work` units,
 /// which are data points unless the program means something else. Any function of that shape is one; the same arguments
@@ -121,4 +121,4 @@ void compute(Net& net, double work) {
     if constexpr (requires { net.compute(work); }) net.compute(work);
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -29,7 +29,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A transport on which messages take time, on the inner one's clock: a network of one's choice among threads, say, to
 /// see on two cores what a cluster would do. Models `ConcurrentTransport` and `ExpectingTransport` where the inner one
@@ -281,4 +281,4 @@ class delayed<Net>::sending {
     typename Net::sending inner_;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// What a message costs on its way (the α-β model): `bytes / bandwidth` on the link of its sender, then `latency`.
 struct delays {
@@ -16,4 +16,4 @@ struct delays {
     friend constexpr bool operator==(const delays&, const delays&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Any rank, where a fault asks for one.
 inline constexpr rank_t any_rank = -2;
@@ -116,4 +116,4 @@ struct rank_killed {
     rank_t rank = no_rank;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// As `parse_fault_plan` reads it: `lose 0.25 on 0>1 at 3us after 8`.
 inline std::string to_string(const fault& f) {
@@ -62,4 +62,4 @@ inline fault_plan parse_fault_plan(std::string_view text) {
     return plan;
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

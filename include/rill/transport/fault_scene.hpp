@@ -13,7 +13,7 @@
 #include <memory>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A plan of faults as it comes about among the `faulty` transports of one process, which share it; made before the
 /// ranks begin. Safe to use from all of them at once. Memory: two numbers for each pair of ranks.
@@ -115,4 +115,4 @@ class fault_scene {
     std::unique_ptr<link_state[]> links_;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A transport among threads on which things go wrong as planned, as they do in a simulated network: what is tested
 /// there can be seen among real threads. Models `ConcurrentTransport` where the inner one does. It never models
@@ -192,8 +192,8 @@ class faulty : public detail::faulty_concurrency<Net> {
             longest = std::max(longest, held);
         }
         if (longest.ns == 0) return std::nullopt;
-        const deadline patience = std::min(until, deadline(now() + longest));
-        return alive_through(patience, [&](deadline at) { return inner_->receive(faster, on, at); });
+        const deadline limit = std::min(until, deadline(now() + longest));
+        return alive_through(limit, [&](deadline at) { return inner_->receive(faster, on, at); });
     }
 
     std::optional<message> took(std::optional<message>&& received) {
@@ -252,4 +252,4 @@ class faulty<Net>::sending {
     typename Net::sending inner_;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

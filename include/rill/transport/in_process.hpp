@@ -14,10 +14,10 @@
 #include <rill/transport/detail/copy_across.hpp>
 #include <rill/transport/detail/in_process_activity.hpp>
 #include <rill/transport/detail/in_process_bell.hpp>
-#include <rill/transport/detail/in_process_commons.hpp>
 #include <rill/transport/detail/in_process_meeting.hpp>
 #include <rill/transport/detail/in_process_message.hpp>
 #include <rill/transport/detail/in_process_run.hpp>
+#include <rill/transport/detail/in_process_window.hpp>
 #include <rill/transport/detail/in_process_world.hpp>
 
 #include <cstdint>
@@ -27,7 +27,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace rill::inline RILL_ABI::in_process {
+namespace rill { inline namespace RILL_ABI { namespace in_process {
 
 /// One rank among threads of this process. Models `ConcurrentTransport`, so that any thread of the rank may call it,
 /// and `SharedMemoryTransport`.
@@ -39,7 +39,7 @@ class endpoint {
   public:
     using message = in_process::message;
     using sending = in_process::sending;
-    using commons = in_process::commons;
+    using window = in_process::window;
     using activity = in_process::activity;
     using event = in_process::event;
     template <class T>
@@ -94,7 +94,7 @@ class endpoint {
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
 
-    commons share(std::uint64_t context) { return {*world_, rank_, context}; }
+    window share(std::uint64_t context) { return {*world_, rank_, context}; }
 
     /// Tells the activities of a rank apart: the same in all calls of one.
     const void* this_activity() const { return &detail::stop_requested; }
@@ -146,4 +146,4 @@ void run(int ranks, Body&& body, const options& chosen = {}) {
         const_cast<void*>(static_cast<const void*>(std::addressof(body))));
 }
 
-}  // namespace rill::inline RILL_ABI::in_process
+}}}  // namespace rill::RILL_ABI::in_process

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A directed link between two ranks: n bytes occupy it for n / bandwidth and arrive `latency` later.
 struct network_link {
@@ -70,4 +70,4 @@ class matrix_links {
     std::vector<network_link> rows_;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -29,7 +29,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
 /// Calls `body(endpoint&)` as this process's rank of the communicator and returns when the bodies of all ranks have
 /// ended. Collective; MPI must be running.
@@ -37,7 +37,7 @@ namespace rill::inline RILL_ABI::mpi {
 /// An exception that leaves a body aborts every context, with its rank as the culprit and what it says as the reason,
 /// so that the waits of all other ranks throw. `run` then throws on every rank: what the rank's own body has thrown, or
 /// the error of the abort; it does not wait for ever for a rank that goes on without looking: see
-/// `options::failure_patience`.
+/// `options::failure_timeout`.
 template <class Body>
 void run(MPI_Comm processes, Body&& body, const options& chosen = {});
 
@@ -73,8 +73,8 @@ class endpoint {
     explicit endpoint(MPI_Comm processes, const options& chosen = {}) {
         RILL_EXPECTS(chosen.eager_bytes >= detail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
                      "mpi: eager_bytes must be between 1024 and 2^30");
-        RILL_EXPECTS(chosen.abort_patience.ns >= 0 && chosen.failure_patience.ns >= 0,
-                     "mpi: abort_patience and failure_patience must not be negative");
+        RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0,
+                     "mpi: abort_timeout and failure_timeout must not be negative");
         if (!detail::is_running())
             throw library_error(no_rank, "MPI is not running: make a rill::mpi::environment first");
         engine_ = detail::registry::instance().open(processes, chosen);
@@ -198,4 +198,4 @@ void run(Body&& body, const options& chosen = {}) {
     run(MPI_COMM_WORLD, std::forward<Body>(body), chosen);
 }
 
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi

@@ -6,7 +6,7 @@
 #include <concepts>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// What a rank's network card can do at once, in bytes per second; 0: without limit, any number of messages at a time.
 /// Messages pass a limited side one after the other, whole: first come, first served.
@@ -30,4 +30,4 @@ concept CardModel = requires(const M& model, rank_t rank) {
     { model(rank) } -> std::convertible_to<network_card>;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

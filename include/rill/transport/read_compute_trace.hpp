@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 
@@ -70,4 +70,4 @@ inline compute_trace read_compute_trace(const std::string& path) {
     return compute_trace(std::move(rows));
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

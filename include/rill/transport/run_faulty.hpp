@@ -7,7 +7,7 @@
 #include <rill/transport/fault_scene.hpp>
 #include <rill/transport/faulty.hpp>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Calls `body(faulty&)` on a rank of `inner`; when the plan ends its life, waits until the plan begins the next one
 /// and calls it again, or returns. Example:
@@ -31,4 +31,4 @@ void run_faulty(Net& inner, fault_scene& scene, Body&& body) {
     }
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -25,7 +25,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace rill::inline RILL_ABI::simulated {
+namespace rill { inline namespace RILL_ABI { namespace simulated {
 
 /// One rank in a simulated network. Models `ConcurrentTransport`; an activity is a fiber, all run on one thread.
 ///
@@ -161,4 +161,4 @@ report run(int ranks, const network& links, Body&& body) {
     return all.shared.run({run_one, &all});
 }
 
-}  // namespace rill::inline RILL_ABI::simulated
+}}}  // namespace rill::RILL_ABI::simulated

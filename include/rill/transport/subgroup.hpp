@@ -22,7 +22,7 @@
 #include <string>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Some ranks of a transport as a transport of their own: rank i is `members[i]` of the parent. Models
 /// `ConcurrentTransport` and `ExpectingTransport` where the parent does, and never `SharedMemoryTransport`: what ranks
@@ -244,4 +244,4 @@ class subgroup<Net>::sending {
     typename Net::sending posted_;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

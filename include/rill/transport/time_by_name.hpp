@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// How long, and how often, ranks did what bears one name.
 struct named_time {
@@ -69,4 +69,4 @@ inline std::vector<named_time> time_by_name(std::span<const trace_log> logs) {
     return rows;
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

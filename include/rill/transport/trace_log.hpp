@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// Something that took time on one rank.
 struct trace_event {
@@ -55,4 +55,4 @@ class trace_log {
     rank_t rank_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -21,7 +21,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 /// A transport that records what it does, and what its user names, into a log. Models `ConcurrentTransport`,
 /// `ExpectingTransport` and `SharedMemoryTransport` where the inner one does, so that collectives go the way that they
@@ -132,7 +132,7 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
     auto share(std::uint64_t context)
         requires SharedMemoryTransport<Net>
     {
-        return typename traced::commons(*this, context);
+        return typename traced::window(*this, context);
     }
 
     const void* this_activity() const {
@@ -233,4 +233,4 @@ class traced<Net>::sending {
     typename Net::sending posted_;
 };
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 
@@ -141,4 +141,4 @@ inline void write_trace(std::FILE* file, std::span<const trace_log> logs) {
         throw std::runtime_error("rill: the trace cannot be written to its file");
 }
 
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -24,9 +24,9 @@ def end_stopped(said):
             pass
 
 
-def run(command, patience, patterns):
+def run(command, timeout, patterns):
     """What the job says, and its status: None where it did not end."""
-    end = time.monotonic() + patience
+    end = time.monotonic() + timeout
     with tempfile.NamedTemporaryFile("w") as output:
         def said():
             with open(output.name, errors="replace") as so_far:
@@ -49,8 +49,8 @@ def run(command, patience, patterns):
 
 
 split = sys.argv.index("--")
-patience, patterns, command = float(sys.argv[1]), sys.argv[2:split], sys.argv[split + 1:]
-said, status = run(command, patience, patterns)
+timeout, patterns, command = float(sys.argv[1]), sys.argv[2:split], sys.argv[split + 1:]
+said, status = run(command, timeout, patterns)
 if status is None:
     sys.exit(f"the job hangs:\n{said}")
 if status == 0:

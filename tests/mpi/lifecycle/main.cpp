@@ -161,7 +161,7 @@ void a_rank_goes_on_after_a_failure() {
             throw_error({.kind = failure::timeout, .culprit = 2, .reason = "rank 2 has not entered"});
     };
     try {
-        mpi::run(MPI_COMM_WORLD, body, {.abort_patience = milliseconds(100), .failure_patience = seconds(1)});
+        mpi::run(MPI_COMM_WORLD, body, {.abort_timeout = milliseconds(100), .failure_timeout = seconds(1)});
     } catch (const timeout& thrown) {
         say(thrown.what());
         std::_Exit(1);
@@ -199,7 +199,7 @@ void a_rank_stops(bool of_sender) {
         say("the memory is given back");
         std::_Exit(1);
     };
-    mpi::run(MPI_COMM_WORLD, body, {.failure_patience = seconds(1)});
+    mpi::run(MPI_COMM_WORLD, body, {.failure_timeout = seconds(1)});
 }
 void the_sender_stops() { a_rank_stops(true); }
 void the_receiver_stops() { a_rank_stops(false); }

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// IEEE 754-2019 `maximum`: +0 is larger than −0, a NaN larger than everything. Of two NaN it has the bits of both,
 /// so that also the bits of a result depend on no order.
@@ -24,4 +24,4 @@ constexpr T larger(T a, T b) noexcept {
     return std::bit_cast<T>(ordered | bits(a == a ? T{0} : a) | bits(b == b ? T{0} : b));
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

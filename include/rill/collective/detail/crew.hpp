@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The workers of a group: as many as operations have ever been in flight at once.
 template <class Net, class Shape, class Exec>
@@ -65,4 +65,4 @@ class crew<Net, Shape, Exec> {
     std::vector<shared<member>> workers_;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Which part, or whose contribution, a frame is of. It is added to `wire::header::call` where the range does not say
 /// it: so a message is noticed that takes the place of another, because that was lost or one came twice.
@@ -45,4 +45,4 @@ class frame_place {
     when when_;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -16,15 +16,15 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Finds who is to blame for a call that does not go on, and throws. Asks every rank what it has entered.
 template <Transport Net>
 class inquest {
   public:
-    /// `waits`: the context of long waits; `patience`: of the call; `signature`: as this rank has made it.
-    inquest(Net& net, std::uint64_t context, std::uint64_t waits, const call_signature& signature, duration patience)
-        : net_(&net), context_(context), waits_(waits), signature_(&signature), patience_(patience) {}
+    /// `waits`: the context of long waits; `timeout`: of the call; `signature`: as this rank has made it.
+    inquest(Net& net, std::uint64_t context, std::uint64_t waits, const call_signature& signature, duration timeout)
+        : net_(&net), context_(context), waits_(waits), signature_(&signature), timeout_(timeout) {}
 
     /// `source` sent a frame of another call.
     [[noreturn]] void disagree(rank_t source) const {
@@ -37,7 +37,7 @@ class inquest {
         blame_odd_one(entrants(true));
         const auto [waiter, peer] = origin_of(own);
         fail(failure::timeout, peer, waiter,
-             "rank " + std::to_string(waiter) + " waited " + std::to_string(patience_.seconds()) + " s for rank " +
+             "rank " + std::to_string(waiter) + " waited " + std::to_string(timeout_.seconds()) + " s for rank " +
                  std::to_string(peer) + ", which has entered the operation: slow, or the link between them is cut");
     }
 
@@ -79,7 +79,7 @@ class inquest {
     /// What the ranks have entered: this call as each of them made it, or a later one where it was left out. Where it
     /// matters, a rank that has not come is an error.
     std::vector<entrant> entrants(bool all_must_have_come) const {
-        const time_point until = net_->now() + patience_ / 8;
+        const time_point until = net_->now() + timeout_ / 8;
         std::vector<entrant> come;
         for (rank_t r = 0; r < net_->size(); ++r) {
             const auto entered = net_->inquire(r, context_, signature_->number, until);
@@ -92,7 +92,7 @@ class inquest {
             else if (all_must_have_come)
                 fail(failure::timeout, r, no_rank,
                      "rank " + std::to_string(r) + " has not entered the operation within " +
-                         std::to_string(patience_.seconds()) + " s");
+                         std::to_string(timeout_.seconds()) + " s");
         }
         return come;
     }
@@ -104,7 +104,7 @@ class inquest {
 
     /// Where the standstill begins: whoever is waited for may itself be waiting, for what was due earlier.
     standstill origin_of(long_wait last) const {
-        const time_point until = net_->now() + patience_ / 8;
+        const time_point until = net_->now() + timeout_ / 8;
         rank_t waiter = net_->rank();
         for (int passed = 0; passed < net_->size(); ++passed) {
             const auto said = net_->inquire(last.peer, waits_, signature_->number, until);
@@ -164,7 +164,7 @@ class inquest {
     std::uint64_t context_;
     std::uint64_t waits_;
     const call_signature* signature_;
-    duration patience_;
+    duration timeout_;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

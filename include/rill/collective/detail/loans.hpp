@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The objects of this process whose state an operation under way changes: none may serve two operations at a time,
 /// whichever groups and ranks they are of.
@@ -68,4 +68,4 @@ inline loans lent_objects;
 /// Reserves an object whose state an operation changes, until the result is destroyed.
 inline loans::loan lend(const void* object, const char* message) { return lent_objects.lend(object, message); }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// What a rank says of a wait that has taken half of its patience, so that who runs out of it first can find where the
+/// What a rank says of a wait that has taken half of its timeout, so that who runs out of it first can find where the
 /// standstill begins. It travels as a call announced in a context of its own, under the operation's number.
 struct long_wait {
     rank_t peer = no_rank;  ///< whom it waits for: nobody any more
@@ -39,4 +39,4 @@ struct long_wait {
     friend constexpr bool operator==(const long_wait&, const long_wait&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <rill/collective/fused_all_reduce.hpp>
+#include <rill/collective/detail/fused_all_reduce.hpp>
 #include <rill/collective/group_options.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
@@ -11,7 +11,7 @@
 #include <concepts>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// A context from its making to its end, also when the handshake throws.
 template <Transport Net>
@@ -37,8 +37,8 @@ struct operation_numbers {
 };
 
 template <class Commons, Transport Net>
-Commons commons_in(open_context<Net>& context) {
-    if constexpr (std::same_as<Commons, no_commons>)
+Commons window_in(open_context<Net>& context) {
+    if constexpr (std::same_as<Commons, no_window>)
         return {};
     else
         return context.net.share(context.number);
@@ -56,7 +56,7 @@ struct membership {
     void* crew = nullptr;      ///< whose operations go on in the background, if any
     void (*wait_for_room)(void* crew, std::uint64_t) = nullptr;
     /// Shared before the handshake: so no rank can leave it before all have it.
-    [[no_unique_address]] fused_commons<Net, Shape> commons = commons_in<fused_commons<Net, Shape>>(context);
+    [[no_unique_address]] fused_window<Net, Shape> window = window_in<fused_window<Net, Shape>>(context);
 
     /// An operation begins when those of half as many numbers before it as are remembered are done. A rank that is
     /// ahead cannot have ended one that another rank has not entered: so the calls of all operations that anybody may
@@ -66,4 +66,4 @@ struct membership {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Elements in memory, and which coordinate the first of them is.
 struct placed_memory {
@@ -105,4 +105,4 @@ bool have_apart(const In& in, const Out& out, sharing may, std::size_t first = 0
     return good;
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

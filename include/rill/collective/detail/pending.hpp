@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// An operation that has been started, as its request sees it.
 class pending {
@@ -67,4 +67,4 @@ class shared {
     Pending* of_ = nullptr;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

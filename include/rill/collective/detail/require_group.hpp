@@ -9,7 +9,7 @@
 
 #include <type_traits>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// What the parts of a group must be: names the first that is not.
 template <class Net, class Shape, class Exec>
@@ -60,4 +60,4 @@ consteval bool require_group() {
     return unmet == -1 && !is_refused;
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Any callable `receipt(Argument&)`, in memory that the next one uses again: allocates only for a larger one than ever
 /// before.
@@ -44,4 +44,4 @@ class task {
     void (*destroy_)(void*) = nullptr;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// What a codec contributes to one operation: committed when it is in the result, returned to the codec when not, also
 /// where the operation fails before it has come to encode.
@@ -36,7 +36,7 @@ class transaction {
         codec_.commit();
         release();
     }
-    /// Leaves it to others to commit it or to roll it back.
+    /// Leaves it to others to commit it or to contributors it back.
     void release() { released_ = true; }
 
   private:
@@ -54,4 +54,4 @@ class transaction {
     bool released_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// An activity with a lane of its own that runs one started operation after the other.
 ///
@@ -131,4 +131,4 @@ class worker final : public pending {
     typename Net::activity thread_;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -2,7 +2,7 @@
 
 #include <rill/core/config.hpp>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The index of the first requirement that is not met; -1 where all are. A ladder of static_asserts on it names that
 /// one and no other.
@@ -13,4 +13,4 @@ consteval int first_unmet(Bools... met) {
     return found;
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -9,7 +9,7 @@
 #include <concepts>
 #include <span>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Names the first requirement of `Aggregator` that A does not meet for elements T.
 template <class A, class T>
@@ -55,4 +55,4 @@ consteval bool require_aggregator() {
     return unmet == -1 && Aggregator<A, T>;
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

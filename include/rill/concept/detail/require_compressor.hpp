@@ -11,7 +11,7 @@
 #include <span>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 template <class X>
 concept Bindable = requires(const X& policy) { policy.bind(std::size_t{}); };
@@ -88,4 +88,4 @@ consteval bool require_compressor() {
         return require_codec_members<C, T>();
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

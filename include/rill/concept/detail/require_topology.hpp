@@ -8,7 +8,7 @@
 #include <concepts>
 #include <utility>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Names the first requirement of `Schedule` that S does not meet.
 template <class S>
@@ -108,4 +108,4 @@ consteval bool require_topology() {
     }
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

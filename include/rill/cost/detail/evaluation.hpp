@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::cost::detail {
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
 
 /// The rounds of all ranks, one after the other. A rank ends a round when it has all that the round brings; a message
 /// departs as in the simulated network, when its rank has begun the round and link and card are free.
@@ -188,4 +188,4 @@ class evaluation {
     std::vector<transfer> received_;
 };
 
-}  // namespace rill::inline RILL_ABI::cost::detail
+}}}  // namespace rill::RILL_ABI::cost::detail

@@ -10,7 +10,7 @@
 #include <optional>
 #include <span>
 
-namespace rill::inline RILL_ABI::cost::detail {
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
 
 /// How long there and back of a message of so many bytes took.
 struct round_trip {
@@ -85,4 +85,4 @@ inline network_link fit_link(std::span<const round_trip> trips) {
     return exact ? *exact : nearest_link(trips);
 }
 
-}  // namespace rill::inline RILL_ABI::cost::detail
+}}}  // namespace rill::RILL_ABI::cost::detail

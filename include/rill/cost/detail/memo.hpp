@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace rill::inline RILL_ABI::cost::detail {
+namespace rill { inline namespace RILL_ABI { namespace cost::detail {
 
 /// Remembers answers to questions of three numbers, a bounded number of them.
 template <class Answer>
@@ -30,4 +30,4 @@ class memo {
     std::vector<slot> slots_ = std::vector<slot>(4096);
 };
 
-}  // namespace rill::inline RILL_ABI::cost::detail
+}}}  // namespace rill::RILL_ABI::cost::detail

@@ -15,7 +15,7 @@
 #include <cstdint>
 
 RILL_DETAIL_AVX512_BEGIN
-namespace rill::inline RILL_ABI::kernel::detail {
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 using float_pairs = sparse_view<float, std::uint32_t>;
 
@@ -158,7 +158,7 @@ inline avx512_sum::progress add_avx512(float_pairs a, float_pairs b, std::uint32
     return sum.done(a, b);
 }
 
-}  // namespace rill::inline RILL_ABI::kernel::detail
+}}}  // namespace rill::RILL_ABI::kernel::detail
 RILL_DETAIL_AVX512_END
 
 #endif

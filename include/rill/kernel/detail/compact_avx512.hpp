@@ -13,7 +13,7 @@
 #include <cstdint>
 
 RILL_DETAIL_AVX512_BEGIN
-namespace rill::inline RILL_ABI::kernel::detail {
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 /// As `portable_steps`, for floats under 32-bit coordinates.
 class avx512_steps {
@@ -81,7 +81,7 @@ class avx512_steps {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::kernel::detail
+}}}  // namespace rill::RILL_ABI::kernel::detail
 RILL_DETAIL_AVX512_END
 
 #endif

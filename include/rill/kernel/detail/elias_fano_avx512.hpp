@@ -6,14 +6,14 @@
 #if defined(RILL_DETAIL_AVX512)
 
 #include <rill/kernel/detail/avx512.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/detail/set_bits_avx512.hpp>
-#include <rill/kernel/loop.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 RILL_DETAIL_AVX512_BEGIN
-namespace rill::inline RILL_ABI::kernel::detail {
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 /// As `elias_fano_join<std::uint32_t>`, 16 entries at a time: these begin at a whole byte, so that the words that hold
 /// their low bits, and the shifts, are the same every time.
@@ -119,7 +119,7 @@ class elias_fano_join_avx512 {
     std::uint32_t end_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::kernel::detail
+}}}  // namespace rill::RILL_ABI::kernel::detail
 RILL_DETAIL_AVX512_END
 
 #endif

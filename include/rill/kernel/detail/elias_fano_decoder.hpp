@@ -5,8 +5,8 @@
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/elias_fano_avx512.hpp>
 #include <rill/kernel/detail/elias_fano_join.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/detail/set_bits.hpp>
-#include <rill/kernel/loop.hpp>
 
 #include <bit>
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI::kernel::detail {
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 /// The two parts of `count` indices in a universe of `size` coordinates, at least as many.
 struct elias_fano_layout {
@@ -136,4 +136,4 @@ bool decode_elias_fano(const elias_fano_layout& layout, byte_view bytes, std::si
     return elias_fano_decoder<Loops, std::uint32_t, Index>(layout, bytes, begin, out).run();
 }
 
-}  // namespace rill::inline RILL_ABI::kernel::detail
+}}}  // namespace rill::RILL_ABI::kernel::detail

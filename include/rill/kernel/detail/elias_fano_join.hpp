@@ -2,14 +2,14 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/kernel/detail/little_endian.hpp>
+#include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/detail/set_bits.hpp>
-#include <rill/kernel/little_endian.hpp>
-#include <rill/kernel/loop.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::kernel::detail {
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 /// Entry number `i` of `width` bits, fewer than 64. Reads up to 8 bytes behind the entry.
 template <class Word>
@@ -61,4 +61,4 @@ class elias_fano_join {
     bool descends_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::kernel::detail
+}}}  // namespace rill::RILL_ABI::kernel::detail

@@ -3,8 +3,8 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
-#include <rill/kernel/little_endian.hpp>
-#include <rill/kernel/loop.hpp>
+#include <rill/kernel/detail/little_endian.hpp>
+#include <rill/kernel/detail/loop.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace rill::inline RILL_ABI::kernel::detail {
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 /// The bytes by the number of their set bits, then by value.
 struct byte_ranks {
@@ -196,4 +196,4 @@ class bit_reader {
     unsigned held_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::kernel::detail
+}}}  // namespace rill::RILL_ABI::kernel::detail

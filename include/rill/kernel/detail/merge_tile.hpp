@@ -3,8 +3,8 @@
 
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/types.hpp>
+#include <rill/kernel/detail/little_endian.hpp>
 #include <rill/kernel/detail/pick.hpp>
-#include <rill/kernel/little_endian.hpp>
 #include <rill/kernel/merge.hpp>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::kernel::detail {
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 /// Coordinates that are folded together: their values and marks fit the second cache. On Zen 4, 8 vectors of 16M
 /// coordinates, half and twice as many are up to 1.1 times as slow.
@@ -78,4 +78,4 @@ struct tile {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::kernel::detail
+}}}  // namespace rill::RILL_ABI::kernel::detail

@@ -6,8 +6,8 @@
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/pick.hpp>
+#include <rill/kernel/detail/scratch.hpp>
 #include <rill/kernel/merge.hpp>
-#include <rill/kernel/scratch.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +15,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI::kernel::detail {
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 /// The lowest index that no cursor has passed; `any` is false when all inputs are used up.
 template <Element T, IndexType Index>
@@ -211,4 +211,4 @@ class merge_tree {
     part parts_[2];
 };
 
-}  // namespace rill::inline RILL_ABI::kernel::detail
+}}}  // namespace rill::RILL_ABI::kernel::detail

@@ -17,7 +17,7 @@
 #include <limits>
 
 RILL_DETAIL_AVX512_BEGIN
-namespace rill::inline RILL_ABI::kernel::detail {
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 /// Runs of keys: the coordinate, below it the rank, below that the bits of the value. No two keys are equal but those
 /// behind the end, of which there are up to a block and one: merging takes blocks of eight.
@@ -149,7 +149,7 @@ class key_runs {
     int rank_bits_;
 };
 
-}  // namespace rill::inline RILL_ABI::kernel::detail
+}}}  // namespace rill::RILL_ABI::kernel::detail
 RILL_DETAIL_AVX512_END
 
 #endif

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI::kernel::detail {
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 /// `one` or `other` as `which` is 1 or 0.
 template <Element T>
@@ -26,4 +26,4 @@ const T* pick(std::size_t which, const T* one, const T* other) {
     return reinterpret_cast<const T*>(y ^ ((x ^ y) & (std::uintptr_t{0} - which)));
 }
 
-}  // namespace rill::inline RILL_ABI::kernel::detail
+}}}  // namespace rill::RILL_ABI::kernel::detail

@@ -3,15 +3,15 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
+#include <rill/kernel/detail/little_endian.hpp>
 #include <rill/kernel/detail/set_bits_avx512.hpp>
-#include <rill/kernel/little_endian.hpp>
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-namespace rill::inline RILL_ABI::kernel::detail {
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 /// Up to eight bytes from `at` on, as the lowest of a word.
 inline std::uint64_t word_at(byte_view bytes, std::size_t at) {
@@ -100,4 +100,4 @@ void place_some(std::uint64_t word, Place base, Place* out, std::size_t room) {
         out[i++] = static_cast<Place>(base + static_cast<Place>(std::countr_zero(word)));
 }
 
-}  // namespace rill::inline RILL_ABI::kernel::detail
+}}}  // namespace rill::RILL_ABI::kernel::detail

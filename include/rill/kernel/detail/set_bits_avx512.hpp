@@ -13,7 +13,7 @@
 #include <cstdint>
 
 RILL_DETAIL_AVX512_BEGIN
-namespace rill::inline RILL_ABI::kernel::detail {
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 inline __m512i steps_avx512() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
 
@@ -68,7 +68,7 @@ inline std::size_t place_bits_avx512(std::uint64_t word, std::uint32_t base, std
 
 #endif
 
-}  // namespace rill::inline RILL_ABI::kernel::detail
+}}}  // namespace rill::RILL_ABI::kernel::detail
 RILL_DETAIL_AVX512_END
 
 #endif

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// How an attempt ended on one rank.
 enum class outcome : std::uint64_t { done = 1, failed = 2, left = 3 };
@@ -68,10 +68,10 @@ class agreement {
                                   .options = static_cast<std::uint64_t>(own)});
     }
 
-    /// Who has said nothing when `patience` is over counts as dead.
-    verdict reach(std::span<const rank_t> members, duration patience) {
+    /// Who has said nothing when `timeout` is over counts as dead.
+    verdict reach(std::span<const rank_t> members, duration timeout) {
         try {
-            const std::optional<verdict> heard = hear(members, patience);
+            const std::optional<verdict> heard = hear(members, timeout);
             return heard ? propose(*heard) : verdict{.is_done = true};
         } catch (const error& ended) {
             if (ended.notice().context != context_) throw;
@@ -83,9 +83,9 @@ class agreement {
     static constexpr std::uint64_t asked = 1;  ///< the number of the only call
 
     /// Nothing where all have said that they are done.
-    std::optional<verdict> hear(std::span<const rank_t> members, duration patience) {
-        const duration least = patience / 16;  // for the answer of who is asked last
-        const time_point end = net_->now() + patience;
+    std::optional<verdict> hear(std::span<const rank_t> members, duration timeout) {
+        const duration least = timeout / 16;  // for the answer of who is asked last
+        const time_point end = net_->now() + timeout;
         verdict heard{.is_done = true};
         bool is_unanimous = true;
         for (const rank_t member : members) {
@@ -112,4 +112,4 @@ class agreement {
     std::uint64_t number_;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

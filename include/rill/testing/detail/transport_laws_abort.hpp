@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 namespace detail {
 
 inline abort_notice law_notice(std::uint64_t context, rank_t culprit) {
@@ -291,4 +291,4 @@ void abort_laws(const Laws& all) {
                    [one_process](auto& runner) { detail::ends_in_name_of_culprit(runner, one_process); });
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 namespace detail {
 
 /// Several activities of each rank receive at once, each on a channel of its own.
@@ -167,4 +167,4 @@ void activity_laws(const Laws& all) {
                    [](auto& runner) { detail::unwinds_past_activities(runner); });
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

@@ -14,7 +14,7 @@
 #include <set>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 namespace detail {
 
 inline call_signature numbered_call(std::uint64_t number, rank_t rank) {
@@ -122,4 +122,4 @@ void control_laws(const Laws& all) {
     all.law("messages and bytes are counted", 3, [](auto& net) { detail::counts(net); });
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 namespace detail {
 
 template <class Net>
@@ -160,4 +160,4 @@ void deadline_laws(const Laws& all) {
     all.law("close gives room back", 1, [bound](auto& net) { detail::frees_room_on_close(net, bound); });
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

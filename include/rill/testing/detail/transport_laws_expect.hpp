@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 namespace detail {
 
 /// A message of a head and a body, and memory where such a one may be put.
@@ -113,4 +113,4 @@ void expectation_laws(const Laws& all) {
         }
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 namespace detail {
 
 template <class Net>
@@ -363,4 +363,4 @@ void message_laws(const Laws& all) {
     });
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

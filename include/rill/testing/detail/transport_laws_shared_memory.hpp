@@ -18,7 +18,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace rill::inline RILL_ABI::testing {
+namespace rill { inline namespace RILL_ABI { namespace testing {
 namespace detail {
 
 inline call_signature shared_call(std::uint64_t number) {
@@ -48,7 +48,7 @@ template <class Net>
 void reaches_all_memory(Net& net) {
     auto shared = net.share(law_context);
     const auto ranks = static_cast<std::size_t>(net.size()), self = static_cast<std::size_t>(net.rank());
-    for (std::uint64_t number = 1; number <= 2 * Net::commons::places + 1; ++number) {
+    for (std::uint64_t number = 1; number <= 2 * Net::window::places + 1; ++number) {
         exposed_bytes own(ranks, net.rank());
         for (rank_t peer = 0; peer < net.size(); ++peer)
             expect(shared.has_room(peer, number, deadline::never), "a wait without deadline for room gives up");
@@ -79,7 +79,7 @@ void keeps_slots(Net& net) {
         });
         shared.pass(number);
     };
-    for (std::uint64_t number = 1; number <= 3 * Net::commons::places; ++number) {
+    for (std::uint64_t number = 1; number <= 3 * Net::window::places; ++number) {
         const std::uint64_t value = number * 100 + static_cast<std::uint64_t>(net.rank());
         for (rank_t peer = 0; peer < net.size(); ++peer) shared.has_room(peer, number, deadline::never);
         const byte_span slot = shared.slot(number, sizeof value);
@@ -197,4 +197,4 @@ void shared_memory_laws(const Laws& all) {
             where_shared([](auto& net) { detail::ends_waits_for_memory(net); }));
 }
 
-}  // namespace rill::inline RILL_ABI::testing
+}}}  // namespace rill::RILL_ABI::testing

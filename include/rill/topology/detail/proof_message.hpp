@@ -4,12 +4,12 @@
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
-#include <rill/topology/follow.hpp>
+#include <rill/topology/trace_contributions.hpp>
 
 #include <cstddef>
 #include <utility>
 
-namespace rill::inline RILL_ABI::topology::detail {
+namespace rill { inline namespace RILL_ABI { namespace topology::detail {
 
 /// A text of at most 240 characters that is made while compiling.
 struct text_builder {
@@ -92,4 +92,4 @@ consteval bool require_no_defect() {
     return ok;
 }
 
-}  // namespace rill::inline RILL_ABI::topology::detail
+}}}  // namespace rill::RILL_ABI::topology::detail

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
 ///
@@ -40,4 +40,4 @@ class call_history {
     std::optional<call_signature> newest_;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

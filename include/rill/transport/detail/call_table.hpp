@@ -11,7 +11,7 @@
 #include <optional>
 #include <unordered_map>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// What one rank has entered and closed. Its rank guards it.
 ///
@@ -64,4 +64,4 @@ class call_table {
     std::deque<std::uint64_t> closed_;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Writes the pieces into the targets, one after the other, from byte `skipped` of the targets on. There is room.
 inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets, std::size_t skipped = 0) {
@@ -44,4 +44,4 @@ void copy_message(rank_t self, const Message& from, channel on, std::span<const 
     copy_across(pieces, targets);
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -3,7 +3,7 @@
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 template <Transport Net>
 class delayed;
@@ -31,4 +31,4 @@ struct delayed_concurrency<Net> {
 };
 
 }  // namespace detail
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

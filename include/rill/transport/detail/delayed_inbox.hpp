@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// A message of the transport below, and when it is due.
 template <class Message>
@@ -95,4 +95,4 @@ class delayed_inbox {
     std::vector<held> held_;  ///< in the order in which they were taken
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

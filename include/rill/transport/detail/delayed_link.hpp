@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The one link by which a rank sends: messages occupy it one after the other, in the order in which they ask for it.
 class delayed_link {
@@ -45,4 +45,4 @@ class delayed_link {
     std::atomic<std::int64_t> free_at_{0};
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

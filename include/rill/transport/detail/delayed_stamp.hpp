@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// How long a message is under way is written behind it: the instant at which it is due.
 inline constexpr std::size_t stamp_bytes = sizeof(time_point::ns);
@@ -101,4 +101,4 @@ inline unstamped take_stamp(const byte_pieces& received, rank_t source, rank_t s
     return result;
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

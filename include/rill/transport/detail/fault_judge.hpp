@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Why a fault means nothing among so many ranks, or null.
 inline const char* trouble_with(const fault& f, int ranks) {
@@ -124,4 +124,4 @@ class fault_judge {
     bool reorders_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

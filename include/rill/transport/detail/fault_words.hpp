@@ -16,7 +16,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// How a kind of fault is called in text, and what is always said of it.
 struct fault_word {
@@ -209,4 +209,4 @@ class fault_reader {
     std::size_t at_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 template <Transport Net>
 class faulty;
@@ -55,4 +55,4 @@ struct faulty_concurrency<Net> {
 };
 
 }  // namespace detail
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

@@ -10,7 +10,7 @@
 
 #include <cstddef>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// A function with a stack of its own, behind a guard page. It must have returned before its fiber is destroyed:
 /// nothing unwinds a suspended one.
@@ -77,4 +77,4 @@ class fiber {
     std::size_t host_size_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

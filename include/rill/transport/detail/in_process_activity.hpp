@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-namespace rill::inline RILL_ABI::in_process {
+namespace rill { inline namespace RILL_ABI { namespace in_process {
 
 /// A thread of one rank. `join()` waits for its end and rethrows what it threw. The destructor joins and forgets what
 /// it threw; when it runs because an exception unwinds, the activity's waits throw `peer_failure`, so that it ends.
@@ -68,4 +68,4 @@ class activity {
     int unwinding_ = std::uncaught_exceptions();
 };
 
-}  // namespace rill::inline RILL_ABI::in_process
+}}}  // namespace rill::RILL_ABI::in_process

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-namespace rill::inline RILL_ABI::in_process::detail {
+namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 inline time_point steady_now() {
     using namespace std::chrono;
@@ -18,7 +18,7 @@ inline time_point steady_now() {
 }
 
 /// How long a wait tries before it sleeps.
-struct patience {
+struct polling {
     int spins = 0;
     int yields = 0;
 };
@@ -40,7 +40,7 @@ class bell {
     }
 
     /// True when the bell has rung since `seen` was read, false when `until` has passed before that.
-    bool wait(std::uint32_t seen, deadline until, patience tries) {
+    bool wait(std::uint32_t seen, deadline until, polling tries) {
         for (int i = 0; i < tries.spins; ++i) {
             if (strokes() != seen) return true;
             pause();
@@ -82,4 +82,4 @@ class bell {
     std::condition_variable changed_;
 };
 
-}  // namespace rill::inline RILL_ABI::in_process::detail
+}}}  // namespace rill::RILL_ABI::in_process::detail

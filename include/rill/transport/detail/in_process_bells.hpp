@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstddef>
 
-namespace rill::inline RILL_ABI::in_process::detail {
+namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 /// The bells of one rank. Activities that wait for different things wait at different bells, so that what one of them
 /// has been waiting for does not wake the others: with a few of them asleep that would cost more than the message.
@@ -37,4 +37,4 @@ class bells {
     std::atomic<std::size_t> meetings_made_{0};
 };
 
-}  // namespace rill::inline RILL_ABI::in_process::detail
+}}}  // namespace rill::RILL_ABI::in_process::detail

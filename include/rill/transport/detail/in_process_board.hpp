@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace rill::inline RILL_ABI::in_process::detail {
+namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 /// What one rank exposes in one operation, and where it stands in it. All is told by numbers of operations, which rise;
 /// only its rank writes to it, but for the claims.
@@ -113,4 +113,4 @@ class boards {
     std::unordered_map<std::uint64_t, std::weak_ptr<board>> all_;
 };
 
-}  // namespace rill::inline RILL_ABI::in_process::detail
+}}}  // namespace rill::RILL_ABI::in_process::detail

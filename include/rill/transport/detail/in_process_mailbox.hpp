@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::in_process::detail {
+namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 /// A message between its post and its release. A borrowed one has two owners, the sender's `sending` and the receiver;
 /// whoever lets go last returns it to the receiver's mailbox.
@@ -171,4 +171,4 @@ class mailbox {
     std::size_t held_bytes_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::in_process::detail
+}}}  // namespace rill::RILL_ABI::in_process::detail

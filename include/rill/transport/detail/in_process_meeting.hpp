@@ -9,7 +9,7 @@
 
 #include <utility>
 
-namespace rill::inline RILL_ABI::in_process {
+namespace rill { inline namespace RILL_ABI { namespace in_process {
 
 class endpoint;
 
@@ -40,4 +40,4 @@ using event = rill::detail::meeting_flag<detail::meeting_place>;
 template <class T>
 using queue = rill::detail::meeting_queue<T, detail::meeting_place>;
 
-}  // namespace rill::inline RILL_ABI::in_process
+}}}  // namespace rill::RILL_ABI::in_process

@@ -10,7 +10,7 @@
 #include <atomic>
 #include <memory>
 
-namespace rill::inline RILL_ABI::in_process {
+namespace rill { inline namespace RILL_ABI { namespace in_process {
 
 /// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over; destroying it lets
 /// the sender go on.
@@ -84,4 +84,4 @@ class sending {
     std::unique_ptr<detail::node, abandoner> node_;
 };
 
-}  // namespace rill::inline RILL_ABI::in_process
+}}}  // namespace rill::RILL_ABI::in_process

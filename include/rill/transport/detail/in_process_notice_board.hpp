@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::in_process::detail {
+namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 /// What has ended which context. Any thread may tell and ask; to ask costs one load while nothing has ended.
 class notice_board {
@@ -58,4 +58,4 @@ class notice_board {
     std::atomic<int> count_{0};
 };
 
-}  // namespace rill::inline RILL_ABI::in_process::detail
+}}}  // namespace rill::RILL_ABI::in_process::detail

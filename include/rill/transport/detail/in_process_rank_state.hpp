@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-namespace rill::inline RILL_ABI::in_process::detail {
+namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 using rill::detail::call_table;
 
@@ -50,4 +50,4 @@ class room_request {
     rank_t sender_;
 };
 
-}  // namespace rill::inline RILL_ABI::in_process::detail
+}}}  // namespace rill::RILL_ABI::in_process::detail

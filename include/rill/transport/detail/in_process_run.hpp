@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::in_process::detail {
+namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 /// The threads of the ranks and what they throw.
 class rank_threads {
@@ -81,4 +81,4 @@ class rank_threads {
     rank_t first_ = no_rank;
 };
 
-}  // namespace rill::inline RILL_ABI::in_process::detail
+}}}  // namespace rill::RILL_ABI::in_process::detail

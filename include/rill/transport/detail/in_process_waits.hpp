@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-namespace rill::inline RILL_ABI::in_process::detail {
+namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 /// Set while this thread runs an activity: whether its waits shall end.
 inline thread_local const std::atomic<bool>* stop_requested = nullptr;
@@ -26,7 +26,7 @@ inline thread_local const std::atomic<bool>* stop_requested = nullptr;
 /// How ranks wait for each other, and the notices that end their waits.
 class waits {
   public:
-    waits(int ranks, patience most)
+    waits(int ranks, polling most)
         : most_(most), threads_(ranks), cores_(static_cast<int>(std::thread::hardware_concurrency())) {
         for (int i = 0; i < ranks; ++i) ranks_.push_back(std::make_unique<rank_state>(ranks));
     }
@@ -75,7 +75,7 @@ class waits {
     template <class Ready, class Rarely>
     bool watch(rank_t rank, channel on, deadline until, Ready&& ready, Rarely&& rarely) {
         throw_if_ended(rank, on);
-        const patience most = tries();
+        const polling most = tries();
         for (int i = 0; i < most.spins * looks_per_spin; ++i) {
             if (ready()) return true;
             bell::pause();
@@ -148,7 +148,7 @@ class waits {
         return wait_at(own, rank, on, until, ready, tries());
     }
     template <class Ready>
-    bool wait_at(bell& own, rank_t rank, channel on, deadline until, Ready&& ready, patience most) {
+    bool wait_at(bell& own, rank_t rank, channel on, deadline until, Ready&& ready, polling most) {
         for (;;) {
             const std::uint32_t seen = own.strokes();
             throw_if_ended(rank, on);
@@ -157,7 +157,7 @@ class waits {
         }
     }
 
-    patience tries() const {
+    polling tries() const {
         return {threads_.load(std::memory_order_relaxed) <= cores_ ? most_.spins : 0, most_.yields};
     }
 
@@ -174,7 +174,7 @@ class waits {
         for (const auto& each : ranks_) each->bells.ring_all();
     }
 
-    patience most_;
+    polling most_;
     std::vector<std::unique_ptr<rank_state>> ranks_;
     std::atomic<int> threads_;
     int cores_;
@@ -182,4 +182,4 @@ class waits {
     alignas(64) std::atomic<int> inquirers_{0};  ///< looked at by whoever tells something
 };
 
-}  // namespace rill::inline RILL_ABI::in_process::detail
+}}}  // namespace rill::RILL_ABI::in_process::detail

@@ -20,7 +20,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI::in_process {
+namespace rill { inline namespace RILL_ABI { namespace in_process {
 
 /// How the ranks of a run wait, and how much may lie undelivered. Results do not depend on it.
 struct options {
@@ -227,4 +227,4 @@ class world : public waits {
 };
 
 }  // namespace detail
-}  // namespace rill::inline RILL_ABI::in_process
+}}}  // namespace rill::RILL_ABI::in_process

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// A flag that activities of one rank wait for. Its waits belong to no context: only an abort of all contexts ends
 /// them. `Place` is made from the endpoint: `wait(until, ready)` there looks again after each `ring()`.
@@ -85,4 +85,4 @@ class meeting_queue {
     bool closed_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

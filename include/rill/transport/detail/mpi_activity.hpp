@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
 /// A thread of one rank where MPI allows several, else a fiber, which goes on whenever the rank waits or polls.
 /// `join()` waits for its end and rethrows what it threw. The destructor joins and forgets what it threw; when it runs
@@ -55,14 +55,14 @@ class activity {
     void start_thread(detail::engine& engine, Body& body) {
         own_ = std::make_unique<thread_state>();
         own_->thread = std::thread([&engine, state = &own_->state, body = std::move(body)]() mutable {
-            engine.patience().threads_changed(1);
+            engine.taking_turns().threads_changed(1);
             detail::own_activity = state;
             try {
                 body();
             } catch (...) {
                 state->thrown = std::current_exception();
             }
-            engine.patience().threads_changed(-1);
+            engine.taking_turns().threads_changed(-1);
         });
     }
 
@@ -103,4 +103,4 @@ class activity {
     int unwinding_ = std::uncaught_exceptions();
 };
 
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi

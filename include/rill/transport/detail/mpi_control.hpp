@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// What one rank knows of the control channel: notices, calls, who has asked for which.
 struct control {
@@ -111,4 +111,4 @@ struct control {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

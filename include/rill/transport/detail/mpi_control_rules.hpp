@@ -12,7 +12,7 @@
 #include <cstring>
 #include <vector>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 inline void post_office::handle_control(rank_t source, const envelope& head, const std::byte* payload) {
     switch (head.kind) {
@@ -86,4 +86,4 @@ inline void post_office::depart() {
     for (const control::question& each : asked) answer_questions(each.context);
 }
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

@@ -11,14 +11,14 @@
 #include <optional>
 #include <string>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// How operations and runs end, well or not, on all ranks alike.
 class endings : public waiting {
   public:
     /// Rank 0 says which notice was the first. Where it is deaf, all others are asked to listen after half of the
-    /// patience, and after all of it this rank decides: for the lowest culprit of whom it has heard. Among ranks that
-    /// listen no two decide otherwise: who failed later hears of the decision before its own patience ends.
+    /// timeout, and after all of it this rank decides: for the lowest culprit of whom it has heard. Among ranks that
+    /// listen no two decide otherwise: who failed later hears of the decision before its own timeout ends.
     abort_notice abort(const abort_notice& given) {
         const abort_notice notice = travelling(given);
         guard lock(mutex_);
@@ -58,7 +58,7 @@ class endings : public waiting {
         const auto failed = [&] { return find_notice(every_context) != nullptr; };
         const auto all_left = [&] { return known.all_left && (!known.any_failed || failed()); };
         wait_regardless(lock, deadline::never, [&] { return failed() || all_left(); });
-        wait_regardless(lock, wall_clock() + chosen().failure_patience, all_left);
+        wait_regardless(lock, wall_clock() + chosen().failure_timeout, all_left);
         if (!failed() || (known.all_left && !known.any_failed)) return std::nullopt;
         return *find_notice(every_context);
     }
@@ -71,12 +71,12 @@ class endings : public waiting {
     /// takes too long, ends the job: the memory can be neither given back nor kept.
     template <class Done>
     void settle(guard& lock, rank_t peer, std::uint64_t context, Done&& done) noexcept {
-        if (outlast(lock, wall_clock() + chosen().failure_patience, done)) return;
+        if (outlast(lock, wall_clock() + chosen().failure_timeout, done)) return;
         const abort_notice* const failed = find_notice(context);
         std::fprintf(stderr,
                      "rill: rank %d ends the job: MPI moves a message between its memory and rank %d, which does not "
                      "go on with it for %g s%s%s\n",
-                     rank(), peer, chosen().failure_patience.seconds(), failed == nullptr ? "" : " after ",
+                     rank(), peer, chosen().failure_timeout.seconds(), failed == nullptr ? "" : " after ",
                      failed == nullptr ? "" : failed->reason.c_str());
         through().end_job();
     }
@@ -89,7 +89,7 @@ class endings : public waiting {
     void agree_on(guard& lock, const abort_notice& notice) {
         const packed_notice report(notice);
         const auto is_known = [&] { return office_.knowledge().first_before(notice) != nullptr; };
-        const duration half{chosen().abort_patience.ns / 2};
+        const duration half{chosen().abort_timeout.ns / 2};
         if (is_known()) return;
         office_.tell(0, {.kind = note::report}, report.view());
         if (outlast(lock, wall_clock() + half, is_known)) return;
@@ -99,4 +99,4 @@ class endings : public waiting {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

@@ -18,7 +18,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// All that endpoints of one rank do on one pair of communicators, one endpoint after the other. It lives as long as
 /// those, and as anything that its endpoints have handed out.
@@ -212,4 +212,4 @@ inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t 
     return told != nullptr ? told->entered_or_later(number) : std::nullopt;
 }
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

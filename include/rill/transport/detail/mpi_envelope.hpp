@@ -14,7 +14,7 @@
 #include <cstring>
 #include <string>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 enum class note : std::uint8_t {
     lent,             ///< a borrowed message, all of it
@@ -176,4 +176,4 @@ inline abort_notice travelling(abort_notice notice) {
     return notice;
 }
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
 /// How many threads may call the MPI library: MPI's four levels.
 enum class thread_level : std::uint8_t { single, funneled, serialized, multiple };
@@ -77,4 +77,4 @@ class environment {
     bool owns_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi

@@ -18,7 +18,7 @@
 #include <stdexcept>
 #endif
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 #if RILL_DETAIL_MPI_FIBERS
 
@@ -122,4 +122,4 @@ class fiber {
 
 #endif
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

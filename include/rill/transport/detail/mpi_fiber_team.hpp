@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// An activity's state: that of a thread or of a fiber.
 struct activity_state {
@@ -105,4 +105,4 @@ class fiber_team {
     std::vector<std::unique_ptr<member>> busy_, idle_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

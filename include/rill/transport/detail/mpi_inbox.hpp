@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// A message between its arrival, or that of its announcement, and its release by the receiver.
 struct node {
@@ -152,4 +152,4 @@ class inbox {
     std::uint64_t arrivals_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

@@ -27,7 +27,7 @@
 #define RILL_DETAIL_MPI_MATCHED_PROBES 1
 #endif
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
 /// The MPI library refused a call (`what()` has its own text), or was finalised under a living endpoint. The culprit is
 /// the rank that reports it, as its endpoint numbers it; none before there is an endpoint.
@@ -78,4 +78,4 @@ inline void check(int code, const char* call, rank_t rank = no_rank) {
 inline time_point wall_clock() { return {static_cast<std::int64_t>(MPI_Wtime() * 1e9)}; }
 
 }  // namespace detail
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi

@@ -15,7 +15,7 @@
 #include <string>
 #include <utility>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 inline void post_office::handle(rank_t source, const envelope& head, const std::byte* payload) {
     if (head.incarnation != incarnation_ && head.kind != note::ask) return;
@@ -91,4 +91,4 @@ inline void post_office::keep_payload(node& n, const std::byte* payload, std::si
     std::memcpy(n.note.data() + storage::alignment, payload, size);
 }
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
 class endpoint;
 
@@ -42,4 +42,4 @@ using event = rill::detail::meeting_flag<detail::meeting_place>;
 template <class T>
 using queue = rill::detail::meeting_queue<T, detail::meeting_place>;
 
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi

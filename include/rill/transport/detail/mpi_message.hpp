@@ -12,7 +12,7 @@
 #include <memory>
 #include <utility>
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
 /// A received message, in memory of the endpoint that is used again after it. A small one is in one piece, a large one
 /// in the pieces that were sent.
@@ -71,7 +71,7 @@ class sending {
     }
 
     /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it: see
-    /// `options::failure_patience`.
+    /// `options::failure_timeout`.
     void settle() noexcept {
         if (id_ != 0) engine_->settle_sent(std::exchange(id_, 0), on_.context);
     }
@@ -86,4 +86,4 @@ class sending {
     channel on_{};
 };
 
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
 /// How an endpoint uses the library. `eager_bytes` and `chunk_bytes` must be the same on all ranks; where they are not,
 /// making the endpoints throws `mismatch`.
@@ -31,15 +31,15 @@ struct options {
     /// when something arrives. Only where no activity and no transfer is under way.
     duration blocks_beyond = detail::is_simulation ? seconds(1) : duration(detail::forever_ns);
     /// How long `abort` waits for rank 0 to say whose notice was first, before it decides without it and tells all.
-    duration abort_patience = seconds(2);
+    duration abort_timeout = seconds(2);
     /// How long ranks are waited for that go on as if nothing had failed: by `run`, which then throws without them, and
     /// by this rank's own memory, of which MPI has begun to send, or to which it receives. That cannot be given back:
     /// the job ends, with a word on stderr about the rank in question.
-    duration failure_patience = seconds(30);
+    duration failure_timeout = seconds(30);
     /// Of the stack of an activity that shares its rank's thread.
     std::size_t stack_bytes = std::size_t{256} << 10;
 
     friend bool operator==(const options&, const options&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi

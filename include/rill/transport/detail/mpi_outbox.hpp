@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// Where a note is composed, and stays until MPI is done with it.
 struct parcel {
@@ -158,4 +158,4 @@ class outbox {
     std::vector<std::size_t> free_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// Two communicators of our own over the processes of another one: on the first travel notes, on the second the parts
 /// of large messages, each of which has a receive that waits for it. Making one is collective.
@@ -151,4 +151,4 @@ class port {
     int neighbours_ = 1;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

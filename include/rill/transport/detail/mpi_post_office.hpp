@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// One rank's messages and notes: what is sent, what has come, what a note makes happen. It never waits, and it lives
 /// as long as its communicators: what an endpoint leaves behind, the next one on the same processes finishes.
@@ -221,4 +221,4 @@ class post_office {
     traffic counted_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

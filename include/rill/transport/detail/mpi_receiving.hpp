@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 inline node* post_office::take(std::span<const rank_t> peers, channel on) {
     node* best = nullptr;
@@ -186,4 +186,4 @@ inline void post_office::pay(rank_t peer) {
     tell(peer, {.id = std::exchange(to.owed, 0), .kind = note::credit});
 }
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

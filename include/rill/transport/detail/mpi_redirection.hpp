@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// Takes a message that arrives straight in a user's memory out of there, into memory of the pool. It never waits: what
 /// is being written takes until its sender has sent it.
@@ -59,4 +59,4 @@ class redirection {
     std::size_t next_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

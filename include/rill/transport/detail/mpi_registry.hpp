@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// The engines of each communicator, kept with it as an attribute: to duplicate it again for each endpoint would be
 /// slow, and freeing a duplicate is collective, which no destructor may be. They end with the communicator, or with
@@ -124,4 +124,4 @@ class registry {
     std::vector<std::unique_ptr<engines>> all_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

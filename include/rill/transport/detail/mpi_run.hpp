@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// One rank's part of a run: what its body throws, told to all.
 class rank_run {
@@ -62,4 +62,4 @@ class rank_run {
     std::exception_ptr thrown_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 inline std::uint64_t post_office::post(rank_t peer, channel on, const byte_pieces& pieces) {
     const std::size_t size = pieces.size_bytes();
@@ -91,4 +91,4 @@ inline std::uint64_t post_office::announce(note kind, outgoing& sent, channel on
     return head.id;
 }
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

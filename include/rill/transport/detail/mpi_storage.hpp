@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// Uninitialised bytes on cache lines.
 class storage {
@@ -86,4 +86,4 @@ class storage_pool {
     std::size_t bytes_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

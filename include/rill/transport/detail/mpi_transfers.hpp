@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// The large messages under way. Nothing of them moves before the receiver has asked, with its receives posted; every
 /// ask is answered in as many parts as were asked for: with the bytes, or empty, when the message has been withdrawn.
@@ -220,4 +220,4 @@ class transfers {
     std::vector<MPI_Request> empties_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <thread>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// Set while this thread runs an activity.
 inline thread_local const activity_state* own_activity = nullptr;
@@ -70,4 +70,4 @@ class turns {
     int cores_ = static_cast<int>(std::thread::hardware_concurrency());
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

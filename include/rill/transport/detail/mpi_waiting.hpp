@@ -21,7 +21,7 @@
 #include <mutex>
 #include <string>
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// One rank's post office and those who wait at it: whoever waits makes progress for all.
 class waiting {
@@ -32,7 +32,7 @@ class waiting {
     const options& chosen() const { return office_.chosen(); }
     bool is_concurrent() const { return mutex_.is_enabled(); }
     fiber_team& fibers() { return fibers_; }
-    turns& patience() { return turns_; }
+    turns& taking_turns() { return turns_; }
 
     time_point now() const {
         require_alive();
@@ -153,4 +153,4 @@ class waiting {
     unsigned waits_begun_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail

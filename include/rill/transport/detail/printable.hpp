@@ -6,13 +6,14 @@
 #include <string>
 #include <string_view>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// `text` for a message: `?` in place of what cannot be printed, as a NUL at which `what()` would end.
 inline std::string printable(std::string_view text) {
     std::string shown(text);
-    std::replace_if(shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+    std::replace_if(
+        shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
     return shown;
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -3,7 +3,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Whether both notices tell of one failure, perhaps in the ranks and contexts of different groups. A run uses it to
 /// find the culprit's own rank when an error leaves the scope of a subgroup.
@@ -11,4 +11,4 @@ inline bool same_failure(const abort_notice& a, const abort_notice& b) {
     return a.operation == b.operation && a.kind == b.kind && a.reason == b.reason;
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -9,7 +9,7 @@
 #include <exception>
 #include <utility>
 
-namespace rill::inline RILL_ABI::simulated {
+namespace rill { inline namespace RILL_ABI { namespace simulated {
 
 /// A fiber of one rank. `join()` waits for its end and rethrows what it threw. The destructor joins and forgets what
 /// it threw; when it runs because an exception unwinds, the activity's waits throw `peer_failure`, so that it ends.
@@ -71,4 +71,4 @@ class activity {
     int unwinding_ = std::uncaught_exceptions();
 };
 
-}  // namespace rill::inline RILL_ABI::simulated
+}}}  // namespace rill::RILL_ABI::simulated

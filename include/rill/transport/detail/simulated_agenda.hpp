@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// Something that happens at an instant. It is part of what it happens to.
 struct appointment {
@@ -85,4 +85,4 @@ class agenda {
     std::uint64_t sequence_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail

@@ -12,7 +12,7 @@
 #include <deque>
 #include <optional>
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// What the ranks have entered and closed.
 ///
@@ -84,4 +84,4 @@ class call_book {
     bool any_closed_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail

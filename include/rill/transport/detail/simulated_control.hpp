@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// Waits, and what ends them before their time. Notices take no time.
 class control {
@@ -170,4 +170,4 @@ class control {
     bool culprit_threw_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail

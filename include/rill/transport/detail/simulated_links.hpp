@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// The cards of the ranks and the directed links that have been used, and when messages come through.
 class link_table {
@@ -127,4 +127,4 @@ class link_table {
     std::vector<card> cards_;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail

@@ -18,7 +18,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// The messages between ranks.
 class mail : public rooms {
@@ -234,4 +234,4 @@ class mail : public rooms {
     post_office offices_;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::simulated {
+namespace rill { inline namespace RILL_ABI { namespace simulated {
 
 class endpoint;
 
@@ -85,4 +85,4 @@ class queue {
     bool closed_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated
+}}}  // namespace rill::RILL_ABI::simulated

@@ -9,7 +9,7 @@
 
 #include <memory>
 
-namespace rill::inline RILL_ABI::simulated {
+namespace rill { inline namespace RILL_ABI { namespace simulated {
 
 /// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over; destroying it lets
 /// the sender go on.
@@ -65,4 +65,4 @@ class sending {
     std::unique_ptr<detail::parcel, forgetter> parcel_;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated
+}}}  // namespace rill::RILL_ABI::simulated

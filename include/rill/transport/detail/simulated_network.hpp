@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::simulated {
+namespace rill { inline namespace RILL_ABI { namespace simulated {
 
 /// What the ranks are connected by: a directed link between every two of them, and a card at each. A message of n bytes
 /// starts when its link and its sender's card are free, occupies them for n / bandwidth, and arrives `latency` later
@@ -53,4 +53,4 @@ struct network {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::simulated
+}}}  // namespace rill::RILL_ABI::simulated

@@ -16,7 +16,7 @@
 #include <span>
 #include <utility>
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// A message from its post until both ends have let go of it.
 struct parcel : appointment {
@@ -147,4 +147,4 @@ class post_office {
     table<address, parcel_list<parcel::of_channel>> by_channel_;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// The planned end of a rank, or its new beginning.
 struct turning_point : appointment {
@@ -41,4 +41,4 @@ struct rank_state {
     std::unique_ptr<turning_point> next_fault{};
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail

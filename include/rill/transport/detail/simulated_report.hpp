@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace rill::inline RILL_ABI::simulated {
+namespace rill { inline namespace RILL_ABI { namespace simulated {
 
 /// What went over a link.
 struct link_report {
@@ -45,4 +45,4 @@ struct report {
     friend bool operator==(const report&, const report&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated
+}}}  // namespace rill::RILL_ABI::simulated

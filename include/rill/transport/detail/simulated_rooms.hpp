@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// The ranks, and the room in their mailboxes for what they are handed.
 class rooms : public control {
@@ -66,4 +66,4 @@ class rooms : public control {
     std::size_t mailbox_bytes_;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 struct parcel;
 class strand;
@@ -268,4 +268,4 @@ class scheduler {
     wait_list idle_;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// A sparse table whose values move when others are inserted or erased. Open addressing without tombstones: a table
 /// whose entries come and go allocates nothing once it has grown.
@@ -93,4 +93,4 @@ class table {
     std::size_t count_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 inline std::string ranks_text(std::span<const rank_t> ranks) {
     constexpr std::size_t shown = 8;
@@ -62,4 +62,4 @@ inline std::string who_waits(const std::deque<strand>& strands) {
     return text;
 }
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail

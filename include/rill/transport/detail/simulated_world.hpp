@@ -22,7 +22,7 @@
 #include <optional>
 #include <utility>
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// What the ranks share: the mail between them, what they have entered, and how they live and die.
 class world : public mail {
@@ -217,4 +217,4 @@ class world : public mail {
     strand::job main_{};
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail

@@ -37,7 +37,7 @@
 #define RILL_DETAIL_SWITCHES
 #endif
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The exceptions that a thread is handling and throwing (Itanium C++ ABI 2.2.2). A fiber may be suspended inside a
 /// catch block, so each fiber has its own.
@@ -95,4 +95,4 @@ class race_annotation {
 #endif
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 template <Transport Net>
 class subgroup;
@@ -56,4 +56,4 @@ struct subgroup_concurrency<Net> {
 };
 
 }  // namespace detail
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

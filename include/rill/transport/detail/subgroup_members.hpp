@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Which rank of the parent ("outer") is which of the subgroup ("inner").
 class subgroup_members {
@@ -89,4 +89,4 @@ class subgroup_members {
     mutable std::atomic<std::vector<rank_t>*> spare_{nullptr};
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// One end of a message in a trace.
 struct arrow_end {
@@ -64,4 +64,4 @@ void for_each_arrow(arrow_ends& posts, arrow_ends& receives, Visit&& visit) {
     }
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

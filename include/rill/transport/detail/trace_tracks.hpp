@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The tracks of one activity: an event goes where it nests, on the first one possible.
 class activity_tracks {
@@ -61,4 +61,4 @@ inline std::vector<int> tracks_of(std::span<const trace_event> events) {
     return tracks;
 }
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-namespace rill::inline RILL_ABI {
+namespace rill { inline namespace RILL_ABI {
 
 template <Transport Net>
 class traced;
@@ -57,4 +57,4 @@ struct traced_concurrency<Net> {
 };
 
 }  // namespace detail
-}  // namespace rill::inline RILL_ABI
+}}  // namespace rill::RILL_ABI

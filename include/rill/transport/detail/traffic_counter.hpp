@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// Counts what several activities send and receive.
 class traffic_counter {
@@ -31,4 +31,4 @@ class traffic_counter {
     counter messages_sent_{0}, bytes_sent_{0}, messages_received_{0}, bytes_received_{0};
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail

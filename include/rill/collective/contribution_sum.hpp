@@ -1,0 +1,46 @@
+#pragma once
+
+#include <rill/core/receipt.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <cstdint>
+
+namespace rill { inline namespace RILL_ABI {
+
+/// What a rank says about what it contributes. The collective does not multiply by the weight: who wants Σ w·g / Σ w
+/// passes w·g to a `mean`. A rank of weight 0 contributes nothing: its input is not read.
+struct contribution {
+    double weight = 1;
+    std::uint32_t age = 0;  ///< in steps
+
+    friend constexpr bool operator==(const contribution&, const contribution&) = default;
+};
+
+/// What stands behind a value: how many contributions, their weights, the age of the oldest. Folded with the payload.
+struct contribution_sum {
+    double weight = 1;
+    std::uint32_t contributors = 1;
+    std::uint32_t age = 0;
+
+    static contribution_sum of(const contribution& own) {
+        return own.weight > 0 ? contribution_sum{own.weight, 1, own.age} : contribution_sum{0, 0, 0};
+    }
+    static contribution_sum of(const wire::header& head) { return {head.weight, head.contributors, head.age}; }
+
+    void describe(wire::header& head) const {
+        head.weight = weight;
+        head.contributors = contributors;
+        head.age = age;
+    }
+    void describe(receipt& result) const {
+        result.weight = weight;
+        result.contributors = static_cast<int>(contributors);
+        result.age = age;
+    }
+    friend constexpr contribution_sum operator+(contribution_sum a, contribution_sum b) {
+        return {a.weight + b.weight, a.contributors + b.contributors, a.age > b.age ? a.age : b.age};
+    }
+    friend constexpr bool operator==(contribution_sum, contribution_sum) = default;
+};
+
+}}  // namespace rill::RILL_ABI

@@ -1,0 +1,105 @@
+// What the front doors of the collectives share: arguments, signatures, the running of a schedule.
+//
+// Each overload has one `<collective>_call(group, arguments...)`: it checks the arguments and returns a callable that
+// runs the collective on a lane. The blocking form calls it on the group, the non-blocking form starts it.
+#pragma once
+
+#include <rill/collective/contribution_sum.hpp>
+#include <rill/collective/dense_state.hpp>
+#include <rill/collective/detail/chunks.hpp>
+#include <rill/collective/detail/frame_header.hpp>
+#include <rill/collective/detail/overlap.hpp>
+#include <rill/collective/detail/requirements.hpp>
+#include <rill/collective/detail/tensor_access.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/collective/run_schedule.hpp>
+#include <rill/collective/start.hpp>
+#include <rill/collective/stream_state.hpp>
+#include <rill/collective/tensors.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/detail/real.hpp>
+#include <rill/core/fingerprint.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/stream/stream.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What stands behind a result to which every rank of the group contributes once.
+template <class Group>
+contribution_sum all_of(const Group& group) {
+    return {static_cast<double>(group.size()), static_cast<std::uint32_t>(group.size()), 0};
+}
+
+/// The states of a lane's operations.
+template <class Lane, class T, class Fold>
+using dense_state_of = dense_state<typename Lane::transport_type, T, Fold, typename Lane::executor_type>;
+template <class Lane, class T, class Index, class Fold>
+using stream_state_of = stream_state<typename Lane::transport_type, T, Index, Fold, typename Lane::executor_type>;
+
+/// The memory of a lane for elements that have no contiguous place of their own.
+template <class T, class Lane>
+staging<T>& stage_of(Lane& lane) {
+    return lane.template workspace<staging<T>>();
+}
+
+/// What this rank holds of N elements that are split between the ranks.
+template <class Group>
+segment part_of(const Group& group, std::size_t count) {
+    return split(count, static_cast<std::size_t>(group.size()), static_cast<std::size_t>(group.rank()));
+}
+
+/// One message for all collectives that may run in place.
+template <class In, class Out>
+void require_in_place_or_apart([[maybe_unused]] const In& in, [[maybe_unused]] const Out& out,
+                               [[maybe_unused]] std::size_t first = 0) {
+    RILL_EXPECTS(
+        have_apart(in, out, sharing::same_coordinates, first),
+        "input and output overlap in part: pass the same memory for both, or memory that has nothing in common");
+}
+
+inline void require_weight(const contribution& own) {
+    RILL_EXPECTS(is_finite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
+}
+
+/// What of a collective all ranks must have alike, besides aggregator, types and dimension.
+struct alike {
+    std::uint64_t coding = 0;
+    std::uint64_t compressor = 0;
+    rank_t root = 0;
+    int chunks = 0;
+};
+
+template <class T, class Fold>
+call_signature signature_of(operation kind, std::size_t dimension, const Fold& fold, const alike& more,
+                            std::uint8_t index_bytes = 0) {
+    return {.kind = kind,
+            .element = element_type_of<T>,
+            .index_bytes = index_bytes,
+            .dimension = dimension,
+            .options = {options_of::collective,
+                        {option_hash(fingerprint(fold)), option_hash(more.coding), option_hash(more.compressor),
+                         static_cast<std::uint32_t>(more.root), static_cast<std::uint32_t>(more.chunks)}}};
+}
+
+/// Runs a schedule on a state as the lane's next operation: `begin(call)` fills the state, `end(receipt)` takes the
+/// result out of it.
+template <class Lane, class State, class Plan, class Begin, class End>
+receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& plan, State& state, Begin&& begin,
+                     End&& end) {
+    return lane.run(signature, [&](auto& call) {
+        if constexpr (requires { state.attach(call, lane.executor()); })
+            state.attach(call, lane.executor());
+        else
+            state.attach(call);
+        begin(frame_header_of(call));
+        execute(call, plan, state);
+        receipt result{.rounds = rounds_of(plan)};
+        end(result);
+        return result;
+    });
+}
+
+}}}  // namespace rill::RILL_ABI::detail

@@ -1,0 +1,200 @@
+// What the collectives require of their arguments, and the messages that say what is missing.
+#pragma once
+
+#include <rill/collective/detail/require_group.hpp>
+#include <rill/collective/detail/tensor_access.hpp>
+#include <rill/concept/aggregator.hpp>
+#include <rill/concept/compressor.hpp>
+#include <rill/concept/detail/first_unmet.hpp>
+#include <rill/concept/detail/require_aggregator.hpp>
+#include <rill/concept/detail/require_compressor.hpp>
+#include <rill/concept/tensor.hpp>
+#include <rill/concept/topology.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/types.hpp>
+#include <rill/stream/stream.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+template <class X>
+consteval bool require_input() {
+    constexpr bool met = Tensor<X>;
+    static_assert(
+        met,
+        "rill::collective: the input is not a tensor; pass a contiguous range, rill::tensors, or a tensor of a "
+        "library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp), or specialise "
+        "rill::tensor_traits for its type");
+    return met;
+}
+
+template <class X>
+consteval bool require_output() {
+    constexpr bool known = Tensor<X>;
+    static_assert(
+        known,
+        "rill::collective: the output is not a tensor; pass a contiguous range, rill::tensors, or a tensor of "
+        "a library whose adapter you include (rill/adapt/eigen.hpp, rill/adapt/xtensor.hpp), or specialise "
+        "rill::tensor_traits for its type");
+    if constexpr (known) {
+        static_assert(OutputTensor<X>,
+                      "rill::collective: the output cannot be written to, because it is const or an expression; pass a "
+                      "vector, matrix, map, block or view that is not const");
+        return OutputTensor<X>;
+    }
+    return false;
+}
+
+/// What an operation asks of its input and its output.
+template <class In, class Out>
+consteval bool require_tensors() {
+    constexpr bool are_tensors = require_input<In>() && require_output<Out>();
+    if constexpr (are_tensors) {
+        constexpr bool one_element = std::same_as<tensor_element<In>, tensor_element<Out>>;
+        static_assert(one_element,
+                      "rill::collective: input and output have different elements; convert one of them, nothing is "
+                      "converted on the way");
+        static_assert(same_order<In, Out>,
+                      "rill::collective: input and output number their coordinates in different orders (row-major, "
+                      "column-major); assign the input to a tensor of the output's order first");
+        return one_element && same_order<In, Out>;
+    }
+    return false;
+}
+
+/// The ladder that every front door calls before anything else: names the first requirement that is not met, and says
+/// whether all are. Evaluated where it is called, so that its message comes first.
+template <class T, class Fold, class Shape>
+consteval bool require_foldable() {
+    static_assert(Element<T>,
+                  "rill::collective: this element type cannot travel; use float, double, std::int32_t or std::int64_t");
+    if constexpr (Element<T>) {
+        constexpr bool folds = require_aggregator<Fold, T>();
+        if constexpr (folds && Topology<Shape>)
+            static_assert(Fold::is_commutative || Shape::preserves_rank_order,
+                          "rill::collective: the aggregator does not commute and the topology reorders ranks; use "
+                          "topology::recursive_doubling, topology::split_allgather, topology::tree or topology::star");
+        return folds;
+    }
+    return false;
+}
+
+/// All of the above.
+template <class In, class Out, class Fold, class Shape>
+consteval bool require_operation() {
+    if constexpr (require_tensors<In, Out>())
+        return require_foldable<tensor_element<Out>, Fold, Shape>();
+    else
+        return false;
+}
+
+/// What stands behind the aggregator: how much this rank's contribution counts.
+template <class Own>
+consteval bool require_contribution() {
+    constexpr int unmet = first_unmet(!MeantAsCompressor<Own>, std::convertible_to<const Own&, contribution>);
+    static_assert(unmet != 0,
+                  "rill::collective: the compressor stands behind the aggregator; write it before, as in "
+                  "all_reduce(workers, input, output, codec, aggregate::mean{})");
+    static_assert(unmet != 1,
+                  "rill::collective: the argument behind the aggregator is not a rill::contribution; write its weight "
+                  "as {.weight = 2}");
+    return unmet == -1;
+}
+
+template <class X>
+constexpr bool is_stream = false;
+template <class T, class Index>
+constexpr bool is_stream<stream<T, Index>> = true;
+
+/// Operands of the overloads for tensors: a pair of streams has its own.
+template <class In, class Out>
+concept Tensors = !(is_stream<std::remove_cvref_t<In>> && is_stream<std::remove_cvref_t<Out>>);
+
+/// What a front door may take for its codec, an argument of type `Argument&&`.
+template <class Argument>
+concept MeantAsCodec = MeantAsCompressor<std::remove_cvref_t<Argument>>;
+
+/// What `all_reduce` with a compressor asks besides.
+template <class Codec, class Shape>
+consteval bool require_copy_phase() {
+    constexpr bool met = Codec::has_lossless_copy || Shape::has_copy_phase;
+    static_assert(met,
+                  "rill::all_reduce: the compressor has a lossy copy coding and the topology has no copy phase; use "
+                  "topology::split_allgather, topology::ring, topology::tree or drop the copy coding");
+    return met;
+}
+
+/// All that `all_reduce` with a compressor asks. `Argument` is the codec as it was passed.
+template <class In, class Out, class Argument, class Fold, class Shape>
+consteval bool require_coded_operation() {
+    if constexpr (!require_tensors<In, Out>())
+        return false;
+    else if constexpr (!require_compressor<Argument&&, tensor_element<Out>>())
+        return false;
+    else if constexpr (require_foldable<tensor_element<Out>, Fold, Shape>())
+        return require_copy_phase<std::remove_reference_t<Argument>, Shape>();
+    else
+        return false;
+}
+
+/// What `all_reduce` with a compressor into a stream asks besides.
+template <class Codec, class Index>
+consteval bool require_stream_of() {
+    static_assert(Codec::is_coordinatewise,
+                  "rill::all_reduce: the compressor does not send coordinates of its input, so no stream can hold the "
+                  "result; pass a dense output");
+    constexpr bool one_index = std::same_as<Index, typename Codec::index_type>;
+    static_assert(one_index,
+                  "rill::all_reduce: output and compressor have different index types; bind the compressor to the "
+                  "stream's");
+    return Codec::is_coordinatewise && one_index;
+}
+
+/// All that `rounds::reduce` with a compressor asks: no copy phase, but coordinates that stay.
+template <class In, class Out, class Argument, class Fold>
+consteval bool require_round_codec() {
+    if constexpr (!require_tensors<In, Out>())
+        return false;
+    else if constexpr (!require_compressor<Argument&&, tensor_element<Out>>())
+        return false;
+    else {
+        constexpr bool stays = std::remove_reference_t<Argument>::is_coordinatewise;
+        static_assert(stays,
+                      "rill::rounds: the compressor makes its output from the fold of all ranks on all of them "
+                      "(random_mask, PowerSGD); use top_k, bucket_top_k, threshold or keep_all");
+        if constexpr (stays)
+            return require_foldable<tensor_element<Out>, Fold, void>();
+        else
+            return false;
+    }
+}
+
+/// Stands for a call whose composition has been refused.
+struct no_call {
+    template <class Lane>
+    receipt operator()(Lane&) const {
+        return {};
+    }
+};
+
+/// What every non-blocking form asks of what it writes to.
+template <class Out>
+consteval bool require_lasting() {
+    static_assert(
+        is_lasting<Out>,
+        "rill::start: an argument is a temporary that owns its values, which are gone before the operation is "
+        "done; pass a variable or a span");
+    return true;
+}
+/// And of what it reads.
+template <class In, class Out>
+consteval bool require_lasting() {
+    if constexpr (!is_evaluated_at_start<In>) require_lasting<In>();
+    return require_lasting<Out>();
+}
+
+}}}  // namespace rill::RILL_ABI::detail

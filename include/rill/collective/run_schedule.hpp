@@ -1,0 +1,110 @@
+#pragma once
+
+#include <rill/collective/exchange.hpp>
+#include <rill/concept/topology.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/types.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+
+/// Calls `fold(arrivals)` once for each run of arrivals that bring the same parts: the operands of one k-way fold.
+template <class Message, class Fold>
+void fold_by_parts(std::span<arrival<Message>> arrivals, Fold&& fold) {
+    for (std::size_t first = 0; first < arrivals.size();) {
+        std::size_t last = first + 1;
+        while (last < arrivals.size() && arrivals[last].from.parts == arrivals[first].from.parts) ++last;
+        fold(arrivals.subspan(first, last - first));
+        first = last;
+    }
+}
+
+/// How many rounds ahead of its receives a rank may send.
+template <Schedule Plan>
+int lookahead(const Plan& plan) {
+    if constexpr (requires { plan.lookahead(); }) return plan.lookahead();
+    return 1;
+}
+
+/// Whether a state says that it leaves what it sends as it is until the end.
+template <class State>
+constexpr bool overwrites_nothing() {
+    return requires { requires State::overwrites_nothing; };
+}
+
+template <class Net, Schedule Plan, class State>
+void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
+    for (int i = 0; i < plan.sends(round); ++i) {
+        const transfer to = plan.send(round, i);
+        call.send(round, to.peer, state.outgoing(to.parts, plan.kind(round)));
+    }
+}
+
+/// Lets in what a round brings, from its message `first` on, and returns the first that is not let in: where
+/// `may_stop`, one whose place others still read. Let in now, it would come to other memory and be copied.
+template <class Net, Schedule Plan, class State>
+int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round, int first, bool may_stop) {
+    for (int i = first; i < plan.receives(round); ++i) {
+        const transfer from = plan.receive(round, i);
+        std::span<const byte_span> targets;
+        if constexpr (requires { state.place_for(from.parts); })
+            if (plan.kind(round) == action::copy) {
+                if (state.has_free_place(from.parts))
+                    targets = state.place_for(from.parts);
+                else if (may_stop)
+                    return i;
+            }
+        call.expect(from.peer, targets);
+    }
+    return plan.receives(round);
+}
+
+/// Goes on where `expect_round` has stopped. What others read there was sent in earlier rounds and is received in
+/// those: none of them waits for the present one.
+template <class Net, Schedule Plan, class State>
+int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, int first) {
+    if constexpr (requires { state.await_place(part_range{}); }) state.await_place(plan.receive(round, first).parts);
+    return expect_round(call, plan, state, round, first, true);
+}
+
+}  // namespace detail
+
+/// Runs one rank's schedule: in each round posts what it sends, then receives, then folds or copies. Where the plan has
+/// a `lookahead()`, sends are posted and arrivals expected that many rounds ahead. `State` holds the data:
+/// `outgoing(parts, action)` gives the pieces of a message, whose memory stays valid until the exchange finishes;
+/// `fold(arrivals)` takes arrivals that all bring the same parts, `copy(arrivals)` what a round brought, both in
+/// ascending order of the peers. It may keep messages. A state that leaves what it sends as it is until the end says so
+/// by a constant `overwrites_nothing`: then nobody looks on the way what has been read.
+template <class Net, Schedule Plan, class State>
+void execute(exchange<Net>& call, const Plan& plan, State& state) {
+    auto& arrivals = call.arrivals();
+    const int ahead = detail::lookahead(plan);
+    for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
+        call.enter(round, !detail::overwrites_nothing<State>());
+        int let_in = 0;
+        for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
+            detail::send_round(call, plan, state, begun);
+            if constexpr (ExpectingTransport<Net>)
+                let_in = detail::expect_round(call, plan, state, begun, 0, ahead == 1);
+        }
+        for (int i = 0; i < plan.receives(round); ++i) {
+            const transfer from = plan.receive(round, i);
+            if constexpr (ExpectingTransport<Net>)
+                if (ahead == 1 && i == let_in) let_in = detail::expect_rest(call, plan, state, round, i);
+            arrivals.push_back({from, call.receive(from.peer)});
+        }
+        if (arrivals.empty()) continue;
+        if (plan.kind(round) == action::fold)
+            detail::fold_by_parts(std::span(arrivals), [&](auto same_parts) { state.fold(same_parts); });
+        else
+            state.copy(arrivals);
+        arrivals.clear();
+    }
+}
+
+}}  // namespace rill::RILL_ABI

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <rill/compress/indices.hpp>
+#include <rill/compress/values.hpp>
+#include <rill/concept/compressor.hpp>
+#include <rill/concept/executor.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/serial.hpp>
+#include <rill/stream/stream_codings.hpp>
+#include <rill/stream/stream_view.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace rill { inline namespace RILL_ABI { namespace compress {
+
+/// A sparsifier with the codings of its values and indices, bound to a worker.
+template <class Sparsifier, class Values, class Indices, class CopyValues, Element T, IndexType Index>
+class codec {
+  public:
+    using index_type = Index;
+    using selector = typename Sparsifier::template selector<T, Index>;
+
+    static constexpr bool is_lossless = Sparsifier::is_lossless && Values::is_lossless;
+    static constexpr bool is_unbiased = Sparsifier::is_unbiased && Values::is_unbiased;
+    static constexpr bool is_contractive = Sparsifier::is_contractive;
+    static constexpr bool has_lossless_copy = CopyValues::is_lossless;
+    static constexpr bool is_coordinatewise = selector::is_coordinatewise;
+
+    codec(const Sparsifier& sparsifier, std::size_t dimension, const stream_codings& codings)
+        : selector_(sparsifier, dimension), codings_(codings) {}
+
+    std::size_t dimension() const { return selector_.dimension(); }
+    void begin(std::uint64_t number) { selector_.begin(number); }
+    std::size_t coded_dimension() { return selector_.coded_dimension(); }
+    const stream_codings& codings() const { return codings_; }
+
+    template <Executor Exec = serial>
+    stream_view<T, Index> encode(std::span<const T> input, const Exec& executor = {}) {
+        RILL_EXPECTS(input.size() == dimension(),
+                     "encode: the input must have the dimension that the codec is bound to");
+        return selector_.select(input, executor);
+    }
+    void decode(std::span<const T> folded, std::span<T> output)
+        requires(!is_coordinatewise)
+    {
+        selector_.expand(folded, output);
+    }
+    void erase_sent(std::span<const T> received, std::span<T> values) const
+        requires(!is_coordinatewise)
+    {
+        selector_.erase_sent(received, values);
+    }
+    /// Of what the ranks must choose alike: where each chooses for itself, nothing.
+    std::uint64_t fingerprint() const {
+        if constexpr (is_coordinatewise)
+            return 0;
+        else
+            return selector_.fingerprint();
+    }
+    void commit() {}
+    void rollback() {}
+
+  private:
+    selector selector_;
+    stream_codings codings_;
+};
+
+/// What is sent, and how: a sparsifier, the coding of its values and indices at the source, and the coding of values in
+/// the copy phase, applied once by the owner of a folded part. Indices are coded alike in all phases; partial sums
+/// travel with their values as they are.
+///
+/// `bind` makes a codec of one worker. All ranks bind the same dimension and codings, and for `random_mask` the same
+/// density and seed: each operation compares them. Where a sparsifier looks at its input (`top_k`, `bucket_top_k`,
+/// `threshold`), ranks may bind it to different numbers of entries.
+template <class Sparsifier, class Values = raw, class Indices = raw_indices, class CopyValues = raw>
+struct encoded {
+    Sparsifier sparsifier{};
+    Values values{};
+    Indices indices{};
+    CopyValues copy_values{};
+
+    static constexpr const char* name = "encoded";
+
+    /// Ranks may choose different numbers of entries (density, count, magnitude; not where `random_mask` draws them
+    /// alike for all); `dimension`, element and index type, and the codings must be the same on all ranks.
+    template <Element T = float, IndexType Index = std::uint32_t>
+    codec<Sparsifier, Values, Indices, CopyValues, T, Index> bind(std::size_t dimension) const {
+        static_assert(std::floating_point<T> || (Values::is_lossless && CopyValues::is_lossless),
+                      "rill::compress::encoded: lossy values need floating-point elements; use compress::raw, or float "
+                      "or double");
+        return {sparsifier, dimension, codings()};
+    }
+
+    constexpr stream_codings codings() const {
+        return {.contribution = with_indices(values.coding()),
+                .partial = with_indices(raw::coding()),
+                .copy = with_indices(copy_values.coding())};
+    }
+    friend constexpr bool operator==(const encoded&, const encoded&) = default;
+
+  private:
+    static constexpr rill::coding with_indices(rill::coding codes) {
+        codes.indices = Indices::coding;
+        return codes;
+    }
+};
+
+template <class S>
+encoded(S) -> encoded<S>;
+template <class S, class V>
+encoded(S, V) -> encoded<S, V>;
+template <class S, class V, class I>
+encoded(S, V, I) -> encoded<S, V, I>;
+template <class S, class V, class I, class C>
+encoded(S, V, I, C) -> encoded<S, V, I, C>;
+
+}}}  // namespace rill::RILL_ABI::compress

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+
+#include <cstddef>
+
+namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
+
+/// Trip count of inner loops: a constant, because compilers vectorise no other at -O2.
+inline constexpr std::size_t block = 64;
+
+/// Asks for the cache line of `address` ahead of its use: to the second cache, since the first has too few requests
+/// under way at a time to keep the memory busy.
+inline void prefetch(const void* address) {
+#if defined(__GNUC__)
+    __builtin_prefetch(address, 0, 1);
+#else
+    static_cast<void>(address);
+#endif
+}
+
+/// Whether a compiler can make a product and a sum one operation, which rounds once.
+#if defined(__x86_64__) && !defined(__FMA__)
+inline constexpr bool fuses_products = false;
+#else
+inline constexpr bool fuses_products = true;
+#endif
+
+/// Ends what the optimiser knows about the values: a product that passes through here is rounded, and never becomes
+/// half of a fused multiply-add.
+template <class T, std::size_t Count>
+void round_here(T (&values)[Count]) {
+#if defined(__GNUC__)
+    asm volatile("" : "+m"(values));  // an operand, not a clobber: the array must not count as escaped
+#else
+    static_cast<void>(values);
+#endif
+}
+
+/// Ends what the optimiser knows about a value: a loop whose loads pass through here does not become one of gathers,
+/// which AVX2 makes slower than the loads one by one.
+template <class T>
+void load_alone(T& value) {
+#if defined(__GNUC__)
+    asm("" : "+r"(value));
+#else
+    static_cast<void>(value);
+#endif
+}
+
+}}}  // namespace rill::RILL_ABI::kernel::detail

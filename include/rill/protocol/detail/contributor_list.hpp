@@ -1,0 +1,118 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/detail/real.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/round_receipt.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/types.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Who stands behind a contribution, and who came late below it. It travels as a second frame of a message, of numbers.
+struct contributor_list {
+    std::vector<contributor> in;
+    std::vector<latecomer> late;
+    double error_bound = 0;
+    double decoding_error = 0;
+
+    double weight() const {
+        double sum = 0;
+        for (const contributor& each : in) sum += each.weight;
+        return sum;
+    }
+    std::uint32_t age() const {
+        std::uint32_t most = 0;
+        for (const contributor& each : in) most = each.age > most ? each.age : most;
+        return most;
+    }
+
+    /// Takes up what another one says, whose contributions are `rounds` older than they were.
+    void add(const contributor_list& other, std::uint32_t rounds = 0) {
+        decoding_error = std::max(decoding_error, other.decoding_error);
+        for (contributor each : other.in) {
+            each.age += rounds;
+            in.push_back(each);
+        }
+        late.insert(late.end(), other.late.begin(), other.late.end());
+    }
+
+    std::vector<std::int64_t> numbers() const {
+        std::vector<std::int64_t> out{std::bit_cast<std::int64_t>(error_bound),
+                                      std::bit_cast<std::int64_t>(decoding_error),
+                                      static_cast<std::int64_t>(in.size())};
+        for (const contributor& each : in) put(out, each.rank, each.age, std::bit_cast<std::int64_t>(each.weight));
+        for (const latecomer& each : late) put(out, each.rank, each.rounds, each.by.ns);
+        return out;
+    }
+
+    /// Any numbers give a list of ranks below `size`, or throw `protocol_error`.
+    static contributor_list from(std::span<const std::int64_t> numbers, int size) {
+        wire::detail::require(numbers.size() >= first && (numbers.size() - first) % 2 == 0,
+                              "a contributor list has pairs of numbers");
+        contributor_list read;
+        read.error_bound = std::bit_cast<double>(numbers[0]);
+        read.decoding_error = std::bit_cast<double>(numbers[1]);
+        for (const double error : {read.error_bound, read.decoding_error})
+            wire::detail::require(is_finite(error) && error >= 0, "an error bound is not finite");
+        const std::size_t entries = (numbers.size() - first) / 2;
+        wire::detail::require(numbers[2] >= 0 && static_cast<std::uint64_t>(numbers[2]) <= entries,
+                              "a contributor list is shorter than it says");
+        const auto contributors = static_cast<std::size_t>(numbers[2]);
+        for (std::size_t i = 0; i < entries; ++i) {
+            const auto both = static_cast<std::uint64_t>(numbers[first + 2 * i]);
+            const auto rank = static_cast<std::uint32_t>(both), rounds = static_cast<std::uint32_t>(both >> 32U);
+            wire::detail::require(rank < static_cast<std::uint32_t>(size),
+                                  "a contributor list names a rank that is not there");
+            const std::int64_t other = numbers[first + 2 * i + 1];
+            if (i < contributors) {
+                const auto weight = std::bit_cast<double>(other);
+                wire::detail::require(weight > 0 && weight <= 1e300, "a weight is not finite and positive");
+                read.in.push_back({static_cast<rank_t>(rank), rounds, weight});
+            } else {
+                wire::detail::require(other >= 0, "nobody is late by less than nothing");
+                read.late.push_back({static_cast<rank_t>(rank), rounds, duration(other)});
+            }
+        }
+        return read;
+    }
+
+  private:
+    static constexpr std::size_t first = 3;  // of the pairs: two errors and a count come before
+
+    static void put(std::vector<std::int64_t>& out, rank_t rank, std::uint32_t rounds, std::int64_t other) {
+        const std::uint64_t both = static_cast<std::uint64_t>(rounds) << 32U | static_cast<std::uint32_t>(rank);
+        out.push_back(static_cast<std::int64_t>(both));
+        out.push_back(other);
+    }
+};
+
+/// One message of a frame and, behind it, the contributor list.
+inline buffer with_contributors(const byte_pieces& content, const wire::header& head,
+                                const contributor_list& contributors) {
+    const std::vector<std::int64_t> numbers = contributors.numbers();
+    wire::header of_list{.kind = head.kind, .epoch = head.epoch, .context = head.context, .dimension = numbers.size()};
+    wire::header_block block;
+    const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, std::span<const std::int64_t>(numbers));
+    const byte_pieces second = view_frame(of_list, view, block.data());
+    const std::size_t first_size = content.size_bytes();
+    const std::size_t padded = (first_size + frame_alignment - 1) / frame_alignment * frame_alignment;
+    buffer message(padded + second.size_bytes());
+    auto to = message.begin();
+    for (const byte_view piece : content) to = std::copy(piece.begin(), piece.end(), to);
+    to = std::fill_n(to, padded - first_size, std::byte{0});
+    for (const byte_view piece : second) to = std::copy(piece.begin(), piece.end(), to);
+    return message;
+}
+
+}}}  // namespace rill::RILL_ABI::detail

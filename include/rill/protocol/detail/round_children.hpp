@@ -1,0 +1,100 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What becomes of a contribution: it is in no result, in what its parent hands up, or in a result.
+enum class contribution_fate : unsigned char { out, with_mine, in };
+
+/// What a rank knows of its children in a tree: which round each is at, and what has come of it.
+class round_children {
+  public:
+    struct link {
+        rank_t rank = no_rank;
+        std::uint64_t given = 0;                            ///< the round of the latest state
+        std::uint64_t answered = 0;                         ///< the round of the latest contribution
+        contribution_fate latest = contribution_fate::out;  ///< of that contribution
+        std::optional<time_point> missed_since{};
+
+        /// Whether it has answered the latest state, and so can be given the next one.
+        bool is_ready() const { return given == answered; }
+    };
+
+    void add(rank_t rank) {
+        links_.push_back({.rank = rank});
+        ranks_.push_back(rank);
+    }
+
+    bool empty() const { return links_.empty(); }
+    int count() const { return static_cast<int>(links_.size()); }
+    const std::vector<rank_t>& ranks() const { return ranks_; }
+    auto begin() { return links_.begin(); }
+    auto end() { return links_.end(); }
+
+    link& of(rank_t rank) {
+        return *std::find_if(links_.begin(), links_.end(), [&](const link& each) { return each.rank == rank; });
+    }
+    int number_of(const link& child) const { return static_cast<int>(&child - links_.data()); }
+
+    /// Those whose contributions are in the round under way, by number.
+    std::span<const int> in() const { return in_; }
+    void begin_round() { in_.clear(); }
+    void answers(link& child, std::uint64_t round, contribution_fate becomes) {
+        child.answered = round;
+        child.latest = becomes;
+        if (becomes == contribution_fate::out) return;
+        const int number = number_of(child);
+        if (const auto at = std::lower_bound(in_.begin(), in_.end(), number); at == in_.end() || *at != number)
+            in_.insert(at, number);
+    }
+
+    /// What is in this rank's contribution is where that is.
+    void learn_fate(bool mine_was_in) {
+        for (link& each : links_)
+            if (each.latest == contribution_fate::with_mine)
+                each.latest = mine_was_in ? contribution_fate::in : contribution_fate::out;
+    }
+
+    /// `parent`, and the children that are not at work.
+    std::span<const rank_t> ready_with(rank_t parent) {
+        ready_.assign(1, parent);
+        for (const link& each : links_)
+            if (each.is_ready()) ready_.push_back(each.rank);
+        return ready_;
+    }
+    std::vector<rank_t> at_work() const {
+        std::vector<rank_t> ranks;
+        for (const link& each : links_)
+            if (!each.is_ready()) ranks.push_back(each.rank);
+        return ranks;
+    }
+    bool all_have(std::uint64_t round) const {
+        return std::all_of(links_.begin(), links_.end(), [&](const link& each) { return each.given == round; });
+    }
+    /// The first one that is at work, or else one that has had no room for the state of this round.
+    rank_t first_missing(std::uint64_t round) const {
+        const auto first = [&](auto&& is_missing) {
+            const auto found = std::find_if(links_.begin(), links_.end(), is_missing);
+            return found == links_.end() ? no_rank : found->rank;
+        };
+        const rank_t at_work = first([](const link& each) { return !each.is_ready(); });
+        return at_work != no_rank ? at_work : first([&](const link& each) { return each.given != round; });
+    }
+
+  private:
+    std::vector<link> links_;
+    std::vector<rank_t> ranks_;
+    std::vector<rank_t> ready_;
+    std::vector<int> in_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail

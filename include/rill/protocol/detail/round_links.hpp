@@ -1,0 +1,403 @@
+#pragma once
+
+#include <rill/collective/detail/membership.hpp>
+#include <rill/concept/completion.hpp>
+#include <rill/concept/staleness.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/concept/tree_topology.hpp>
+#include <rill/concept/trigger.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/round_receipt.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/protocol/detail/round_blame.hpp>
+#include <rill/protocol/detail/round_children.hpp>
+#include <rill/protocol/detail/round_state.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A contribution as a parent took it.
+template <class Message>
+struct round_arrival {
+    rank_t rank = no_rank;
+    int child = 0;
+    std::uint64_t round = 0;
+    std::uint32_t age = 0;  ///< rounds by which it came late
+    Message message;
+};
+
+/// What a completion, a staleness and a trigger are of.
+template <class Enough, class Age, class Start>
+struct round_policies {
+    [[no_unique_address]] Enough enough;
+    [[no_unique_address]] Age age;
+    [[no_unique_address]] Start start;
+};
+
+/// One rank's links to its parent and its children in a tree, over which states go down and contributions up, round by
+/// round.
+///
+/// A child is given a state only when it has answered the one before, so that no link ever holds more than one message
+/// each way: whoever is late meets the newest state, and whoever has died costs nothing. A frame says its round; what
+/// comes twice, or to a round that has ended, is known by that. A child that has missed a round hears that it is over,
+/// so that it need not send, nor gather, what nobody wants. A state also says of which round the parent has the child's
+/// latest contribution, and whether that is in a result.
+template <Transport Net, class Tree, class Policies>
+class round_links {
+  public:
+    using message = typename Net::message;
+    using arrival = round_arrival<message>;
+
+    round_links(Net& net, const Tree& tree, Policies policies, random_key key, duration timeout)
+        : context_(net),
+          waits_(net),
+          policies_(std::move(policies)),
+          key_(key),
+          blame_(net, context_.number, waits_.number, timeout),
+          parent_(tree.parent(net.size(), net.rank())),
+          height_(tree.height(net.size(), net.rank())) {
+        for (int i = 0; i < tree.children(net.size(), net.rank()); ++i)
+            children_.add(tree.child(net.size(), net.rank(), i));
+        neighbours_ = children_.ranks();
+        if (parent_ != no_rank) neighbours_.push_back(parent_);
+    }
+
+    Net& net() const { return context_.net; }
+    std::uint64_t context() const { return context_.number; }
+    bool is_root() const { return parent_ == no_rank; }
+    rank_t parent() const { return parent_; }  ///< `no_rank` for the root
+    bool is_leaf() const { return children_.empty(); }
+    bool has_ended() const { return has_ended_; }
+    std::uint64_t round() const { return round_; }
+    /// Whether this rank's latest contribution is in a result of the root, as far as is known.
+    bool was_in() const { return is_root() || was_in_; }
+    time_point began() const { return began_; }
+    const traffic& counted() const { return counted_; }
+
+    /// At the root: begins the next round once enough children are ready.
+    void begin(const wire::header& head, byte_view values) {
+        begin_round(round_ + 1);
+        state_.borrow(head, values);
+        absorb();
+        await_trigger();
+        give_state();
+        if (!children_.all_have(round_)) state_.keep();
+    }
+
+    /// Elsewhere: the newest state, or nothing when rounds have ended. Its frame is valid, its content not looked at.
+    /// It stays until the next one.
+    const message* take_newest() {
+        const time_point entered = net().now(), half = entered + blame_.timeout() / 2;
+        while (true) {
+            auto newest = receive_state(half);
+            if (!newest) {
+                blame_.tell(parent_);
+                newest = receive_state(entered + blame_.timeout());
+                if (!newest) throw_error(blame_.notice(round_ + 1, parent_, ", which gives no state"));
+                blame_.tell_nothing();
+            }
+            const wire::header head = state_of(*newest);
+            if (head.kind != operation::end_rounds && head.epoch <= round_) continue;  // it came twice
+            learn_fates(head);
+            if (head.kind == operation::end_rounds) {
+                end(blame_.timeout());
+                return nullptr;
+            }
+            begin_round(head.epoch);
+            const message& held = state_.hold(head, std::move(*newest));
+            absorb();
+            give_state();
+            return &held;
+        }
+    }
+
+    /// Whether nobody waits for this rank's contribution to the round under way any more.
+    bool is_over() {
+        if (is_root()) return false;
+        while (!end_) {
+            auto got = net().receive(parent_, on_links(), deadline::immediate);
+            if (!got) break;
+            hear(std::move(*got));
+        }
+        return end_ || over_ >= round_;
+    }
+
+    /// Contributions until there are enough, or the round is over, by rank and round; late ones that still count among
+    /// them.
+    std::span<arrival> gather() {
+        const time_point time_up = began_ + policies_.enough.patience(height_);
+        take_until([&] { return end_ || over_ >= round_ || is_complete(time_up); }, time_up, true);
+        for (child& each : children_) {
+            if (each.is_ready() || each.missed_since) continue;
+            each.missed_since = net().now();
+            if (!policies_.age.accepts(1)) give(each, operation::round_over, deadline::immediate);
+        }
+        std::sort(arrivals_.begin(), arrivals_.end(), [](const arrival& a, const arrival& b) {
+            return std::pair(a.rank, a.round) < std::pair(b.rank, b.round);
+        });
+        return arrivals_;
+    }
+
+    /// Children from which this round has nothing and which are still at work.
+    std::vector<rank_t> missing() const { return children_.at_work(); }
+
+    /// Who came late since this was asked last.
+    std::vector<latecomer> latecomers() { return std::exchange(late_, {}); }
+
+    /// Releases what was gathered.
+    void forget_arrivals() { arrivals_.clear(); }
+
+    /// Hands a contribution to the parent.
+    void hand_up(buffer&& bytes) {
+        const std::size_t size = bytes.size();
+        answered_ = round_;
+        was_in_ = false;
+        if (!net().post(parent_, on_links(), std::move(bytes), net().now() + blame_.timeout()))
+            throw_error(blame_.notice(round_, parent_, ", whose mailbox is full"));
+        count_sent(size);
+    }
+
+    /// Tells all ranks below that there are no more rounds. Waits `at_most` for room in their mailboxes.
+    void end(duration at_most) {
+        has_ended_ = true;
+        give_each(operation::end_rounds, at_most, [](const child&) { return true; });
+    }
+    duration timeout() const { return blame_.timeout(); }
+
+    /// A failure of this rank's, or of a child's, with which nobody can go on: all ranks learn of it.
+    [[noreturn]] void fail(failure kind, rank_t culprit, const std::string& what) {
+        throw_error(net().abort({.context = context(),
+                                 .operation = round_,
+                                 .kind = kind,
+                                 .culprit = culprit,
+                                 .reason = "round " + std::to_string(round_) + ": " + what}));
+    }
+
+    /// Runs `from()`, which reads what `source` sent: what is wrong there is that rank's failure.
+    template <class Read>
+    auto read(rank_t source, Read&& from) {
+        try {
+            return from();
+        } catch (const protocol_error& e) {
+            if (e.culprit() != no_rank) throw;
+            fail(failure::protocol, source,
+                 "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
+        }
+    }
+
+  private:
+    using child = round_children::link;
+    using fate = contribution_fate;
+
+    /// One for both ways: a rank that waits for its parent takes what its children send, too.
+    channel on_links() const { return {context_.number, 0}; }
+
+    void begin_round(std::uint64_t round) {
+        round_ = round;
+        began_ = net().now();
+        counted_ = {};
+        arrivals_.clear();
+        children_.begin_round();
+    }
+
+    /// A state to every child that has answered the last one.
+    void give_state() {
+        give_each(operation::next_round, blame_.timeout(), [](const child& each) { return each.is_ready(); });
+    }
+
+    /// First to those that have room for it: a full mailbox holds nobody else up.
+    template <class Which>
+    void give_each(operation kind, duration at_most, Which&& is_meant) {
+        std::vector<child*> refused;
+        for (child& each : children_)
+            if (is_meant(each) && !give(each, kind, deadline::immediate)) refused.push_back(&each);
+        const time_point until = net().now() + at_most;
+        if (at_most.ns > 0)
+            for (child* const each : refused) give(*each, kind, until);
+    }
+
+    /// Whether there was room for it.
+    bool give(child& to, operation kind, deadline until) {
+        buffer bytes = state_.frame(kind, context(), round_, to);
+        const std::size_t size = bytes.size();
+        if (!net().post(to.rank, on_links(), std::move(bytes), until)) return false;
+        count_sent(size);
+        if (kind != operation::next_round) return true;
+        to.given = round_;
+        to.missed_since.reset();
+        return true;
+    }
+
+    /// What a parent says while this rank does not wait for a state.
+    void hear(message&& got) {
+        count_received(got);
+        const wire::header head = state_of(got);
+        if (head.kind == operation::end_rounds) end_ = std::move(got);
+        if (head.kind == operation::round_over) over_ = std::max(over_, std::uint64_t{head.epoch});
+    }
+
+    /// What children send meanwhile is kept for later, so that it does not stop up the mailbox.
+    std::optional<message> receive_state(deadline until) {
+        if (end_) return std::exchange(end_, std::nullopt);
+        while (auto got = net().receive(neighbours_, on_links(), until)) {
+            if (got->source() != parent_) {
+                early_.push_back(std::move(*got));
+                continue;
+            }
+            count_received(*got);
+            if (state_of(*got).kind != operation::round_over) return got;
+        }
+        return std::nullopt;
+    }
+
+    wire::header state_of(const message& newest) {
+        return read(parent_, [&] {
+            const wire::header head = frame_reader(newest.pieces()).peek();
+            wire::detail::require(head.context == context(), "of another context");
+            wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds ||
+                                      head.kind == operation::round_over,
+                                  "nothing that a parent says");
+            return head;
+        });
+    }
+
+    /// What became of this rank's latest contribution, and so of what its children had put into it.
+    void learn_fates(const wire::header& head) {
+        was_in_ = head.contributors != 0 && head.number == answered_ && answered_ != 0;
+        children_.learn_fate(was_in_);
+    }
+
+    /// Takes what has come since the last round ended.
+    void absorb() {
+        if (is_leaf()) return;
+        for (message& each : early_) take(std::move(each), false);
+        early_.clear();
+        while (auto got = net().receive(children_.ranks(), on_links(), deadline::immediate))
+            take(std::move(*got), false);
+    }
+
+    void await_trigger() {
+        const auto starts = [&] {
+            return policies_.start.starts(children_.ready_with(net().rank()), children_.count() + 1,
+                                          key_.derive(round_));
+        };
+        take_until(starts, deadline::never.at, false);
+    }
+
+    /// Takes what comes until `is_enough()`, which may also change at `when`; gives up when all timeout has passed.
+    template <class Enough>
+    void take_until(Enough&& is_enough, time_point when, bool gives_state) {
+        const time_point entered = net().now();
+        const time_point half = entered + blame_.timeout() / 2, last = entered + blame_.timeout();
+        rank_t told = no_rank;
+        while (!is_enough()) {
+            const time_point now = net().now();
+            if (now >= last) give_up();
+            if (const rank_t first = children_.first_missing(round_); now >= half && first != told)
+                blame_.tell(told = first);
+            auto got = net().receive(neighbours_, on_links(),
+                                     std::min({now < when ? when : last, now < half ? half : last, last}));
+            if (!got) continue;
+            if (got->source() == parent_)
+                hear(std::move(*got));
+            else
+                take(std::move(*got), gives_state);
+        }
+        if (told != no_rank) blame_.tell_nothing();
+    }
+
+    bool is_complete(time_point time_up) {
+        for (const child& each : children_)
+            if (!each.is_ready() && !policies_.age.may_lead(static_cast<std::uint32_t>(round_ - each.given)))
+                return false;
+        return policies_.enough.is_complete(
+            {.expected = children_.count(), .in = children_.in(), .time_is_up = !is_leaf() && net().now() >= time_up});
+    }
+
+    void take(message&& got, bool gives_state) {
+        count_received(got);
+        const rank_t source = got.source();
+        const wire::header head = read(source, [&] {
+            const wire::header h = frame_reader(got.pieces()).peek();
+            wire::detail::require(h.kind == operation::contribute && h.context == context(), "no contribution");
+            return h;
+        });
+        child& from = children_.of(source);
+        if (head.epoch <= from.answered) return;  // it came twice
+        if (head.epoch != from.given)
+            fail(failure::protocol, source,
+                 "rank " + std::to_string(source) + " contributes to round " + std::to_string(head.epoch) +
+                     ", which it has not been given");
+        const auto age = static_cast<std::uint32_t>(round_ - head.epoch);
+        const fate becomes = fate_of(age);
+        children_.answers(from, head.epoch, becomes);
+        if (age != 0) late_.push_back({source, age, from.missed_since ? net().now() - *from.missed_since : duration{}});
+        if (becomes != fate::out)
+            arrivals_.push_back({source, children_.number_of(from), head.epoch, age, std::move(got)});
+        if (age != 0 && gives_state) give(from, operation::next_round, net().now() + blame_.timeout());
+    }
+    fate fate_of(std::uint32_t age) const {
+        if (age == 0) return is_root() ? fate::in : fate::with_mine;
+        return policies_.age.accepts(age) || !policies_.age.may_lead(age) ? fate::in : fate::out;
+    }
+
+    /// Too few have come. Without its root nobody can go on; without another rank, the others may.
+    [[noreturn]] void give_up() {
+        std::string in;
+        for (const int number : children_.in())
+            in += (in.empty() ? "" : ", ") + std::to_string(children_.ranks()[static_cast<std::size_t>(number)]);
+        const abort_notice notice =
+            blame_.notice(round_, children_.first_missing(round_), "",
+                          "; rank " + std::to_string(net().rank()) + " has contributions of " +
+                              (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
+        throw_error(is_root() ? net().abort(notice) : notice);
+    }
+
+    void count_sent(std::size_t bytes) {
+        ++counted_.messages_sent;
+        counted_.bytes_sent += bytes;
+    }
+    void count_received(const message& m) {
+        ++counted_.messages_received;
+        counted_.bytes_received += m.pieces().size_bytes();
+    }
+
+    open_context<Net> context_;
+    open_context<Net> waits_;
+    Policies policies_;
+    random_key key_;
+    round_blame<Net> blame_;
+    rank_t parent_;
+    int height_;
+    round_children children_;
+    std::vector<rank_t> neighbours_;  // children and parent
+    round_state<message> state_;
+    std::uint64_t round_ = 0;
+    std::uint64_t answered_ = 0;
+    std::uint64_t over_ = 0;  // the latest round of which the parent has said so
+    bool was_in_ = false;
+    bool has_ended_ = false;
+    time_point began_{};
+    traffic counted_{};
+    std::optional<message> end_;  // of the rounds, which came while this rank did not wait for it
+    std::vector<message> early_;  // contributions that came while this rank waited for a state
+    std::vector<arrival> arrivals_;
+    std::vector<latecomer> late_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail

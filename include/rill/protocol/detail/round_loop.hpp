@@ -1,0 +1,294 @@
+#pragma once
+
+#include <rill/collective/agree.hpp>
+#include <rill/collective/detail/call.hpp>
+#include <rill/collective/detail/loans.hpp>
+#include <rill/core/fingerprint.hpp>
+#include <rill/core/round_receipt.hpp>
+#include <rill/protocol/detail/contributor_list.hpp>
+#include <rill/protocol/detail/round_links.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What all kinds of rounds do alike, whatever becomes of the contributions: states go down, rounds begin and end, a
+/// failure reaches all ranks.
+template <class Group, class Tree, class Policies>
+class round_loop {
+  public:
+    round_loop(const round_loop&) = delete;
+    round_loop& operator=(const round_loop&) = delete;
+    /// At the root it ends the rounds, waiting for nobody; where an exception passes, for all ranks as a failure.
+    ~round_loop() {
+        if (!is_root() || links_.has_ended()) return;
+        try {
+            if (std::uncaught_exceptions() > unwinding_)
+                abort("an exception has passed through its rounds");
+            else
+                links_.end({});
+        } catch (...) {  // they have ended by a failure
+        }
+    }
+
+    bool is_root() const { return links_.is_root(); }
+    /// Of the round under way; from 1. Those that this rank has missed are counted.
+    std::uint64_t number() const { return links_.round(); }
+    /// Whether this rank's latest contribution is in a result, or bound to get into one. Known once `next` has
+    /// returned; at the root always.
+    bool was_in() const { return links_.was_in(); }
+
+    /// The next round: at the root it begins, with `state` for all; elsewhere `state` becomes that of the newest. False
+    /// when rounds have ended; `state` is unchanged then. Settles the codec of the latest `reduce`.
+    template <class State>
+    bool next(State&& state) {
+        if constexpr (require_output<State>()) {
+            using T = tensor_element<State>;
+            if (links_.has_ended()) {
+                settle(was_in());
+                return false;
+            }
+            return guarded([&] {
+                RILL_EXPECTS(number() == contributed_to_, "rounds: each round that next begins has its reduce");
+                RILL_EXPECTS(number() < std::numeric_limits<std::uint32_t>::max(),
+                             "rounds: frames number 2^32 of them");
+                auto& stage = stage_of<T>(*group_);
+                const bool goes_on =
+                    is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
+                if (!is_root() && goes_on) deliver(std::span<const T>(elements_of_output(state, stage)), state);
+                settle(was_in());
+                return goes_on;
+            });
+        }
+        return false;
+    }
+
+    /// No more rounds: `next` returns false on all ranks, on late ones once they call it. At the root; waits for
+    /// nobody, but for room in a mailbox that is full.
+    void end() {
+        RILL_EXPECTS(is_root(), "rounds: only the root ends them");
+        if (!links_.has_ended()) guarded([&] { links_.end(links_.timeout()); });
+    }
+
+  protected:
+    using links_type = round_links<typename Group::transport_type, Tree, Policies>;
+
+    /// `options`: all that the ranks must have alike.
+    round_loop(Group& workers, const Tree& tree, const Policies& policies, const call_options& options)
+        : group_(&agreed(checked(workers, tree, policies), options)),
+          links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout),
+          unwinding_(std::uncaught_exceptions()) {}
+
+    Group& workers() const { return *group_; }
+
+    /// Before ranks agree on policies, each looks at its own.
+    static Group& checked(Group& workers, const Tree& tree, const Policies& policies) {
+        if constexpr (requires { policies.enough.require_options(1, rank_t{0}); }) {
+            int most = 0;
+            for (rank_t rank = 0; rank < workers.size(); ++rank)
+                most = std::max(most, tree.children(workers.size(), rank));
+            policies.enough.require_options(most, workers.rank());
+        }
+        return workers;
+    }
+    links_type& links() { return links_; }
+
+    template <class T>
+    wire::header frame_header_of(operation kind, std::size_t dimension) const {
+        return {.kind = kind,
+                .element = element_type_of<T>,
+                .epoch = static_cast<std::uint32_t>(number()),
+                .context = links_.context(),
+                .dimension = dimension};
+    }
+
+    template <class In, class Out>
+    void check(const In& input, const Out& output, const contribution& own) const {
+        require_weight(own);
+        RILL_EXPECTS(number() != 0 && !links_.has_ended(), "rounds: reduce belongs to a round that next has begun");
+        RILL_EXPECTS(number() != contributed_to_, "rounds: reduce is called once in each round");
+        RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
+                     "rounds: at the root input and output must be of one size");
+        if (is_root() && own.weight != 0) require_in_place_or_apart(input, output);
+    }
+
+    /// Returns the bound of the rounding errors below.
+    template <class Operands, class Arrival>
+    double add_child(Operands& operands, const Arrival& from, const wire::header& own) {
+        return links_.read(from.rank, [&] {
+            const wire::header head = frame_reader(from.message.pieces()).peek();
+            if (head.call != own.call || head.element != own.element || head.dimension != own.dimension)
+                links_.fail(failure::mismatch, from.rank,
+                            "rank " + std::to_string(from.rank) + " contributes " + std::to_string(head.dimension) +
+                                " elements of " + name(head.element) + ", rank " + std::to_string(group_->rank()) +
+                                " " + std::to_string(own.dimension) + " of " + name(own.element) +
+                                other_options(head.call ^ own.call));
+            return operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age,
+                                group_->size(), group_->executor());
+        });
+    }
+
+    /// What a contribution's frame says of its options: the aggregator, and the coding with all that it depends on.
+    static std::uint32_t options_of_frame(std::uint64_t aggregator, std::uint64_t coding) {
+        return option_hash(aggregator) << 16U | (option_hash(coding) & 0xFFFFU);
+    }
+    static const char* other_options(std::uint32_t difference) {
+        const bool aggregator = difference >> 16U != 0, coding = (difference & 0xFFFFU) != 0;
+        if (aggregator) return coding ? ", with another aggregator and another coding" : ", with another aggregator";
+        return coding ? ", with another coding" : "";
+    }
+
+    /// An answer without a contribution, to a round that is over.
+    template <Element T, IndexType Index>
+    round_receipt contribute_nothing(wire::header head) {
+        contribution_sum{0, 0, 0}.describe(head);
+        const stream_view<T, Index> nothing({0, static_cast<std::size_t>(head.dimension)}, sparse_view<T, Index>{});
+        wire::header_block block;
+        links_.hand_up(with_contributors(view_frame(head, nothing, block.data()), head, contributor_list{}));
+        links_.forget_arrivals();
+        return describe({});
+    }
+
+    /// At the end of `reduce`.
+    round_receipt describe(contributor_list&& contributors) {
+        contributed_to_ = number();
+        round_receipt result;
+        result.operation_number = number();
+        result.contributors = static_cast<int>(contributors.in.size());
+        result.weight = contributors.weight();
+        result.age = contributors.age();
+        result.rounds = 1;
+        result.wire = links_.counted();
+        result.elapsed = std::as_const(group_->net()).now() - links_.began();
+        result.in = std::move(contributors.in);
+        result.late = std::move(contributors.late);
+        result.missing = links_.missing();
+        result.error_bound = contributors.error_bound;
+        result.decoding_error = contributors.decoding_error;
+        return result;
+    }
+
+    random_key own_key() const {
+        return random_key{group_->options().seed}.derive(fingerprint("rounds"), number(), group_->rank());
+    }
+
+    /// From now until it is settled a codec holds what this rank has contributed.
+    template <class Codec>
+    void hold(Codec& codec, loans::loan loan) {
+        unsettled_ = {&codec,
+                      [](void* of, bool is_in) {
+                          is_in ? static_cast<Codec*>(of)->commit() : static_cast<Codec*>(of)->rollback();
+                      },
+                      std::move(loan)};
+    }
+
+    /// Runs `body`. If this rank fails in it, all ranks learn that, and what is not known to be in a result returns to
+    /// its codec.
+    template <class Body>
+    auto guarded(Body&& body) {
+        try {
+            return told(std::forward<Body>(body));
+        } catch (...) {
+            settle(is_root());
+            throw;
+        }
+    }
+
+  private:
+    template <class Body>
+    auto told(Body&& body) {
+        if (left_) throw_error(*left_);
+        if (const auto notice = group_->net().aborted(links_.context())) throw_error(*notice);
+        try {
+            return body();
+        } catch (const error& e) {
+            const abort_notice& notice = e.notice();
+            if (notice.context != links_.context() && notice.context != every_context)
+                abort(notice.reason, notice.kind);
+            if (!group_->net().aborted(links_.context())) left_ = notice;
+            throw;
+        } catch (const std::exception& e) {
+            abort(e.what());
+            throw;
+        } catch (...) {
+            abort("an exception of unknown type");
+            throw;
+        }
+    }
+
+    static Group& agreed(Group& workers, const call_options& options) {
+        agree(workers, options);
+        return workers;
+    }
+
+    template <class T>
+    bool begin(std::span<const T> values) {
+        wire::header head = frame_header_of<T>(operation::next_round, values.size());
+        head.index_bytes = 4;
+        head.codes.indices = index_coding::dense;
+        head.range = {0, values.size()};
+        head.count = values.size();
+        links_.begin(head, std::as_bytes(values));
+        return true;
+    }
+
+    template <class T>
+    bool take(std::span<T> state) {
+        const auto* const newest = links_.take_newest();
+        if (newest == nullptr) return false;
+        const wire::header given = frame_reader(newest->pieces()).peek();
+        if (given.element != element_type_of<T> || given.count != state.size())
+            links_.fail(failure::mismatch, group_->rank(),
+                        "rank " + std::to_string(group_->rank()) + " takes a state of " + std::to_string(state.size()) +
+                            " elements of " + name(element_type_of<T>) + " where the root gives " +
+                            std::to_string(given.count) + " of " + name(given.element));
+        links_.read(links_.parent(), [&] {
+            const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
+            frame_scratch<T, std::uint32_t> unused;
+            copy_dense(content_of(values, unused), state, T{}, group_->executor());
+        });
+        return true;
+    }
+
+    /// The codec of the latest contribution learns what became of that.
+    void settle(bool is_in) {
+        const unsettled_codec last = std::exchange(unsettled_, {});
+        if (last.codec != nullptr) last.settle(last.codec, is_in);
+    }
+
+    /// Tells all ranks; returns when it is this rank's own exception that counts.
+    void abort(const std::string& why, failure kind = failure::exception) {
+        const rank_t rank = group_->rank();
+        const abort_notice notice{
+            .context = links_.context(),
+            .operation = number(),
+            .kind = kind,
+            .culprit = rank,
+            .reason = "round " + std::to_string(number()) + ": rank " + std::to_string(rank) + ": " + why};
+        const abort_notice first = group_->net().abort(notice);
+        if (first != notice || kind != failure::exception) throw_error(first);
+    }
+
+    struct unsettled_codec {
+        void* codec = nullptr;
+        void (*settle)(void*, bool) = nullptr;
+        loans::loan loan{};
+    };
+
+    Group* group_;
+    links_type links_;
+    int unwinding_;
+    std::uint64_t contributed_to_ = 0;
+    unsettled_codec unsettled_{};
+    std::optional<abort_notice> left_{};  // this rank has left alone, for that reason
+};
+
+}}}  // namespace rill::RILL_ABI::detail

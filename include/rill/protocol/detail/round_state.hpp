@@ -1,0 +1,79 @@
+#pragma once
+
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/protocol/detail/round_children.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The state of the round under way, as it is given to children.
+template <class Message>
+class round_state {
+  public:
+    /// The caller's own, which may change once it is kept.
+    void borrow(const wire::header& head, byte_view values) {
+        head_ = head;
+        values_ = byte_pieces(values);
+    }
+    void keep() {
+        const byte_pieces borrowed = values_;
+        kept_.resize(borrowed.size_bytes());
+        copy(borrowed, kept_.begin());
+        values_ = byte_pieces(kept_);
+    }
+    /// The parent's. It stays until the next one.
+    const Message& hold(const wire::header& head, Message&& from) {
+        message_ = std::move(from);
+        head_ = head;
+        values_ = content_behind_header(message_->pieces());
+        return *message_;
+    }
+
+    /// What a child is told: with the values where that begins a round for it.
+    buffer frame(operation kind, std::uint64_t context, std::uint64_t round, const round_children::link& child) const {
+        const bool has_values = kind == operation::next_round;
+        wire::header head = has_values ? head_ : empty_head();
+        head.kind = kind;
+        head.context = context;
+        head.epoch = static_cast<std::uint32_t>(round);
+        head.number = child.answered;
+        head.contributors = child.latest == contribution_fate::out ? 0 : 1;
+        const byte_pieces values = has_values ? values_ : byte_pieces{};
+        buffer bytes(wire::header_bytes + values.size_bytes());
+        wire::encode(head, bytes.data());
+        copy(values, bytes.begin() + static_cast<std::ptrdiff_t>(wire::header_bytes));
+        return bytes;
+    }
+
+  private:
+    static wire::header empty_head() {
+        return {.element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
+    }
+    static byte_pieces content_behind_header(const byte_pieces& message) {
+        byte_pieces content;
+        std::size_t skip = wire::header_bytes;
+        for (const byte_view piece : message) {
+            const std::size_t skipped = std::min(skip, piece.size());
+            skip -= skipped;
+            if (skipped < piece.size()) content.push(piece.subspan(skipped));
+        }
+        return content;
+    }
+    static void copy(const byte_pieces& from, buffer::iterator to) {
+        for (const byte_view piece : from) to = std::copy(piece.begin(), piece.end(), to);
+    }
+
+    wire::header head_{};
+    byte_pieces values_;              ///< wherever they lie
+    std::optional<Message> message_;  ///< from the parent, which holds them
+    buffer kept_;                     ///< at the root, where a child may need them later
+};
+
+}}}  // namespace rill::RILL_ABI::detail

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <rill/aggregate/sum.hpp>
+#include <rill/collective/detail/call.hpp>
+#include <rill/collective/detail/loans.hpp>
+#include <rill/collective/detail/transaction.hpp>
+#include <rill/concept/completion.hpp>
+#include <rill/concept/staleness.hpp>
+#include <rill/concept/tree_topology.hpp>
+#include <rill/concept/trigger.hpp>
+#include <rill/core/fingerprint.hpp>
+#include <rill/core/round_receipt.hpp>
+#include <rill/protocol/detail/round_fold.hpp>
+#include <rill/protocol/detail/round_links.hpp>
+#include <rill/protocol/detail/round_loop.hpp>
+#include <rill/protocol/detail/round_requirements.hpp>
+#include <rill/straggler/fresh.hpp>
+#include <rill/straggler/solo.hpp>
+#include <rill/straggler/wait_all.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Rounds of a state that goes down a tree and contributions that come up, in which nobody need wait for the slow ones.
+///
+/// The same loop on all ranks; rank 0 is the root:
+///
+///     rill::rounds steps{workers, rill::topology::star{}, rill::straggler::tolerate{2}};
+///     while (steps.next(model)) {
+///         const auto own = gradient_of(model);
+///         const rill::round_receipt r = steps.reduce(own, update, rill::aggregate::mean{});
+///         if (!steps.is_root()) continue;
+///         move(model, update);
+///         if (is_good(model)) steps.end();
+///     }
+///
+/// *Completion* says when a rank that has children has enough of their contributions: each asks it of its own.
+/// *Staleness* says whether what comes after its round has ended is dropped (`fresh`) or goes into the round under way,
+/// and how far the others may run ahead. *Trigger* says when the root begins a round.
+///
+/// - Each contribution is in one result or in none, and `was_in` says which: exactly, with `fresh`. Where late ones
+///   still count, one that is said to be in may get into a later result, and into none only when, on its way, it is
+///   with a rank between its own and the root that dies, fails or hears of the end of the rounds. What a result holds,
+///   its receipt lists.
+/// - A rank that is late meets the newest state and goes on from there: rounds that it has missed are not made up for.
+///   What it sent to one that has ended is known as such, by its round; under `fresh` it learns that the round is over,
+///   and sends nothing.
+/// - Contributions and states are handed over: no rank waits for a slower one but for what the completion and the
+///   staleness ask of it, and for room in a mailbox that is full (of messages that add up to more than the transport's
+///   bound). A rank with children passes states on when it calls `next`.
+/// - A rank that has died or is cut off is one whose contribution does not come. Who waits longer than the group's
+///   timeout throws `timeout`, which names where the standstill begins: the root for all ranks, another for itself
+///   alone, because the others may go on.
+/// - A rank whose own call fails (a NaN, a user's fold that throws) ends the rounds on all ranks, as their culprit.
+/// - Bits: per coordinate the left fold of the contributions by rank, each level of the tree for itself, own first; so
+///   they depend on who was in, not on who came first.
+///
+/// Cost of a round: N elements down and N up on each edge, and 16 bytes for each rank below it; a rank that has
+/// children holds the state, the root a copy of it where somebody is late, and contributions until they are folded.
+/// Messages are handed over: each is a copy, made in memory of earlier ones (`buffer_shelf`).
+///
+/// Making one is collective, over a group whose own collectives can be called in between; it must not outlive that.
+template <class Group, class Tree, class Enough = straggler::wait_all, class Age = straggler::fresh,
+          class Start = straggler::solo>
+class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
+               public detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>> {
+    using loop = detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>>;
+
+  public:
+    explicit rounds(Group& workers, const Tree& tree, const Enough& enough = {}, const Age& age = {},
+                    const Start& start = {})
+        : loop(workers, tree, {enough, age, start},
+               {options_of::rounds,
+                {option_hash(fingerprint(tree)), option_hash(fingerprint(enough)), option_hash(fingerprint(age)),
+                 option_hash(fingerprint(start))}}) {}
+
+    /// Contributes to the round under way; called once in each. `input`: N elements, unchanged. `output`: N elements at
+    /// the root, where the result goes; not touched elsewhere. A contribution of weight 0 is no contribution.
+    template <class In, class Out, class Fold = aggregate::sum, class Own = contribution>
+        requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
+    round_receipt reduce(const In& input, Out&& output, const Fold& fold = {}, const Own& weighted = {}) {
+        if constexpr (detail::require_contribution<Own>() && detail::require_operation<In, Out, Fold, void>()) {
+            const contribution own = weighted;
+            using T = tensor_element<Out>;
+            this->check(input, output, own);
+            return this->guarded([&] {
+                using view = stream_view<T, std::uint32_t>;
+                const std::span<const T> mine = detail::elements_of_input(input, detail::stage_of<T>(this->workers()));
+                const std::size_t dimension = this->is_root() ? detail::size_of(output) : mine.size();
+                const view content = own.weight == 0 ? view({0, dimension}, sparse_view<T, std::uint32_t>{})
+                                                     : view({0, dimension}, mine);
+                return contribute(content, dimension, output, fold, own, stream_codings{}, [](const view&) {});
+            });
+        } else {
+            return {};
+        }
+    }
+
+    /// The same through a codec that is bound to this worker. `next` commits what is in a result and gives back what is
+    /// not, so that error feedback loses nothing; the codec must live that long, and serves nothing else (checked).
+    /// Where rounds end by an error, each contribution that is not known to be in a result is given back, also that of
+    /// a `reduce` which throws a `rill::error`.
+    template <class In, class Out, class Codec, class Fold = aggregate::sum>
+        requires(detail::Tensors<In, Out> && detail::MeantAsCodec<Codec>)
+    round_receipt reduce(const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
+                         const contribution& own = {}) {
+        if constexpr (detail::require_round_codec<In, Out, Codec, Fold>()) {
+            using T = tensor_element<Out>;
+            this->check(input, output, own);
+            auto loan = detail::lend(&codec, "rounds: the compressor is in another operation, which has not ended");
+            const auto encode = [&] {
+                codec.begin(this->number());
+                return encode_with(codec, detail::elements_of_input(input, detail::stage_of<T>(this->workers())),
+                                   this->workers().executor());
+            };
+            detail::transaction attempt(codec, encode, own.weight != 0);
+            const round_receipt done = this->guarded([&] {
+                using Index = typename std::remove_reference_t<Codec>::index_type;
+                using view = stream_view<T, Index>;
+                const std::size_t dimension = codec.coded_dimension();
+                const view given = own.weight == 0 ? view({0, dimension}, sparse_view<T, Index>{}) : attempt.give();
+                return contribute(given, dimension, output, fold, own, codec.codings(),
+                                  [&](const view& received) { attempt.take_received(received); });
+            });
+            this->hold(codec, std::move(loan));
+            attempt.release();
+            return done;
+        } else {
+            return {};
+        }
+    }
+
+  private:
+    /// `heard(view)` hears what the receivers decode of a contribution in a lossy coding.
+    template <class T, class Index, class Out, class Fold, class Heard>
+    round_receipt contribute(const stream_view<T, Index>& view, std::size_t dimension, Out& output, const Fold& fold,
+                             const contribution& own, const stream_codings& codings, Heard&& heard) {
+        auto& operands = this->workers().template workspace<detail::round_operands<T, Index>>();
+        operands.clear();
+        wire::header head = this->template frame_header_of<T>(operation::contribute, dimension);
+        head.call = this->options_of_frame(fingerprint(fold), mix64(codings.fingerprint(), sizeof(Index)));
+        const auto arrivals = this->links().gather();
+        if (this->links().is_over()) return this->template contribute_nothing<T, Index>(head);
+        operands.add_own(head, view, codings.contribution, this->own_key(), own, this->workers().rank(),
+                         this->workers().executor());
+        if (own.weight != 0 && !codings.contribution.is_lossless()) heard(operands.views().front());
+        for (const auto& each : arrivals) operands.contributors.error_bound += this->add_child(operands, each, head);
+        const auto late = this->links().latecomers();
+        operands.contributors.late.insert(operands.contributors.late.end(), late.begin(), late.end());
+        if (this->is_root()) {
+            auto& stage = detail::stage_of<T>(this->workers());
+            const std::span<T> result = detail::elements_of_output(output, stage);
+            operands.fold(result, fold, this->workers().executor());
+            if constexpr (!Fold::finish_is_trivial)
+                if (!operands.contributors.in.empty()) fold.finish(result, operands.contributors.weight());
+            detail::deliver(std::span<const T>(result), output);
+        } else {
+            this->links().hand_up(operands.message(head, fold, codings, this->workers().executor()));
+        }
+        this->links().forget_arrivals();
+        return this->describe(std::move(operands.contributors));
+    }
+};
+
+}}  // namespace rill::RILL_ABI

@@ -1,0 +1,167 @@
+// The payload of a frame: indices and values in their codings. Frames are written and read through stream/frame.hpp.
+#pragma once
+
+#include <rill/concept/executor.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/coding.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/kernel/bf16.hpp>
+#include <rill/kernel/index_coding.hpp>
+#include <rill/kernel/magnitude.hpp>
+#include <rill/kernel/quantize.hpp>
+#include <rill/stream/stream.hpp>
+#include <rill/stream/stream_view.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Fills in what a header says about a stream.
+template <Element T, IndexType Index>
+void describe(wire::header& head, const stream_view<T, Index>& view) {
+    head.element = element_type_of<T>;
+    head.index_bytes = sizeof(Index);
+    head.range = view.range();
+    head.count = view.count();
+}
+
+/// Whether the values precede the indices: always, but where both are raw and the indices wider, so that arrays that
+/// are read in place are aligned.
+template <Element T, IndexType Index>
+constexpr bool values_first(const coding& codes) {
+    return !(codes.values == value_coding::raw && codes.indices == index_coding::raw && sizeof(Index) > sizeof(T));
+}
+
+template <Element T, IndexType Index>
+void require_types(const wire::header& head) {
+    wire::detail::require(head.element == element_type_of<T>, "another element type than was due");
+    wire::detail::require(head.index_bytes == sizeof(Index), "another index width than was due");
+}
+
+/// The coding as it appears in the header of a frame of `view`.
+template <Element T, IndexType Index>
+coding resolve(coding codes, const stream_view<T, Index>& view) {
+    RILL_EXPECTS(std::floating_point<T> || codes.is_lossless(), "lossy codings need floating-point values");
+    if (view.is_dense())
+        codes.indices = index_coding::dense;
+    else if (codes.indices == index_coding::smallest)
+        codes.indices = kernel::smallest_index_coding(view.indices(), view.range());
+    return codes;
+}
+
+template <IndexType Index>
+std::size_t index_length(index_coding codes, std::span<const Index> indices, segment range) {
+    if (codes == index_coding::dense) return 0;
+    return kernel::encoded_index_bytes(codes, indices, range);
+}
+
+/// The bytes of `count` values.
+template <Element T>
+std::size_t value_length(const coding& codes, std::size_t count) {
+    if (codes.values == value_coding::raw) return count * sizeof(T);
+    if (codes.values == value_coding::bf16) return count * 2;
+    return kernel::quantize_buckets(count, codes.bucket) * sizeof(T) +
+           kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
+}
+
+template <Element T, IndexType Index>
+std::string coordinate_of(const stream_view<T, Index>& view, std::size_t entry) {
+    const std::size_t coordinate =
+        view.is_dense() ? view.range().begin + entry : static_cast<std::size_t>(view.indices()[entry]);
+    return "coordinate " + std::to_string(coordinate);
+}
+
+/// Throws `invalid_value` naming the coordinate of the first entry that a lossy coding cannot hold.
+template <Element T, IndexType Index, Executor Exec>
+void require_roundable(const stream_view<T, Index>& view, const coding& codes, const Exec& executor) {
+    if (const auto bad = kernel::find_non_finite(view.values(), executor))
+        throw invalid_value(coordinate_of(view, *bad) + " is not finite and cannot be rounded");
+    if constexpr (std::floating_point<T>)
+        if (codes.values == value_coding::bf16)
+            if (const auto bad = kernel::find_beyond_bf16(view.values(), executor))
+                throw invalid_value(coordinate_of(view, *bad) + " is too large for bfloat16");
+}
+
+/// Writes values, raw or rounded; `out` has their length and is aligned. `first` numbers the random bits.
+template <Element T, Executor Exec>
+void encode_values(std::span<const T> values, const coding& codes, random_key key, std::uint64_t first, byte_span out,
+                   const Exec& executor) {
+    if (codes.values == value_coding::raw) {
+        if (!values.empty()) std::memcpy(out.data(), values.data(), out.size());
+        return;
+    }
+    if constexpr (std::floating_point<T>) {
+        if (codes.values == value_coding::bf16) return kernel::encode_bf16(values, out, executor);
+        const std::size_t buckets = kernel::quantize_buckets(values.size(), codes.bucket);
+        const std::span<T> scales(reinterpret_cast<T*>(out.data()), buckets);
+        kernel::quantize(values, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket, key, first, scales,
+                         out.subspan(scales.size_bytes()), executor);
+    }
+}
+
+/// The array in some bytes of a frame; a transport delivers frames aligned.
+template <class T>
+std::span<const T> elements_of(byte_view bytes) {
+    wire::detail::require(reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(T) == 0, "misaligned");
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+template <IndexType Index>
+void require_ascending(std::span<const Index> indices, segment range) {
+    if (indices.empty()) return;
+    wire::detail::require(range.begin <= indices.front() && indices.back() < range.end, "index outside the range");
+    bool ascending = true;
+    for (std::size_t i = 1; i < indices.size(); ++i) ascending = (indices[i - 1] < indices[i]) & ascending;
+    wire::detail::require(ascending, "indices are not ascending");
+}
+
+/// The indices of a frame: its own bytes where all of it is raw, else decoded into `room`: behind coded values raw
+/// indices may lie at any address. Validated.
+template <IndexType Index>
+std::span<const Index> decode_indices(const wire::header& head, byte_view bytes, aligned_vector<Index>& room) {
+    const auto count = static_cast<std::size_t>(head.count);
+    if (head.codes.is_view()) {
+        wire::detail::require(bytes.size() / sizeof(Index) == count && bytes.size() % sizeof(Index) == 0,
+                              "as many indices as entries are due");
+        const std::span<const Index> indices = elements_of<Index>(bytes);
+        require_ascending(indices, head.range);
+        return indices;
+    }
+    kernel::check_index_count<Index>(head.codes.indices, bytes, count, head.range);
+    room.resize(count);
+    kernel::decode_indices(head.codes.indices, bytes, count, head.range, std::span<Index>(room));
+    return room;
+}
+
+/// The values of a frame: its own bytes where they are raw, else decoded into `room`.
+template <Element T, Executor Exec>
+std::span<const T> decode_values(const wire::header& head, byte_view bytes, aligned_vector<T>& room,
+                                 const Exec& executor) {
+    if (head.codes.values == value_coding::raw) return elements_of<T>(bytes);
+    if constexpr (std::floating_point<T>) {
+        const auto count = static_cast<std::size_t>(head.count);
+        const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
+        room.resize(count);
+        if (head.codes.values == value_coding::bf16) {
+            kernel::decode_bf16(bytes, std::span<T>(room), executor);
+        } else {
+            const std::span<const T> scales = elements_of<T>(bytes.first(buckets * sizeof(T)));
+            kernel::check_scales(scales);
+            kernel::dequantize(bytes.subspan(scales.size_bytes()), scales,
+                               static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket,
+                               std::span<T>(room), executor);
+        }
+    }
+    return room;
+}
+
+}}}  // namespace rill::RILL_ABI::detail
