@@ -4,6 +4,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -22,16 +23,16 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// The ranks of a transport that live, and steps that all of them complete or none.
+/// The ranks of a transport that live, and steps that either all of them complete or none.
 ///
-/// A failure can end a collective on one rank after another rank has completed it. `run` therefore ends each step by an
-/// agreement. Where all have completed it, all return. Else all repeat it, without the ranks that have died or left, on
-/// a transport whose messages never meet those of an earlier attempt. All members make it, at the same point of their
-/// program, and call `run` equally often.
+/// A failure can end a collective on one rank after another rank has completed it. Therefore `run` ends each step by an
+/// agreement. If all have completed the step, all return. Else all repeat it, without the ranks that have died or left,
+/// on a transport whose messages never meet those of an earlier attempt. All members must make this object at the same
+/// point of their program, and call `run` equally often.
 ///
-/// Deaths are survived at any time, also of several ranks and during the agreement. Excluded is only who does not come
-/// to an agreement within two timeouts, and who throws. A rank that began anew must not come back. Where a network
-/// falls apart, each part goes on without the others.
+/// Deaths are survived at any time, also of several ranks and during the agreement. A rank is excluded only if it does
+/// not come to an agreement within two timeouts, or if it throws. A rank that was restarted must not come back. If a
+/// network falls apart, each part goes on without the others.
 ///
 /// Cost of an agreement: each rank asks each member what it has announced; no messages in process and simulated.
 template <Transport Net>
@@ -39,15 +40,15 @@ class survivors {
   public:
     /// `timeout`: at least that of the groups that the steps make. It is also the longest time that a rank may spend
     /// outside of collectives. `most_repeats`: how often in a row the same members repeat a step. `net` must outlive
-    /// it.
+    /// this object.
     explicit survivors(Net& net, duration timeout = seconds(60), int most_repeats = 3)
         : net_(&net),
           timeout_(timeout),
           most_repeats_(most_repeats),
           session_(net.next_context(family)),
           members_(static_cast<std::size_t>(net.size())) {
-        RILL_EXPECTS(timeout.ns > 0, "survivors: the timeout must be positive");
-        RILL_EXPECTS(most_repeats >= 0, "survivors: a step cannot be repeated less than never");
+        detail::require_option(timeout.ns > 0, "survivors: timeout", timeout.seconds(), "above 0 s", net.rank());
+        detail::require_option(most_repeats >= 0, "survivors: most_repeats", most_repeats, "at least 0", net.rank());
         std::iota(members_.begin(), members_.end(), rank_t{0});
         begin_view();
     }
@@ -55,16 +56,17 @@ class survivors {
     survivors& operator=(const survivors&) = delete;
 
     /// Calls `body(members)` on all members until it has returned on each of them that lives. `members` is a transport
-    /// of them alone, the same in each step until a step is repeated.
+    /// of the members alone, the same in each step until a step is repeated.
     ///
-    /// `body` does the same calls on all members. What it changes, it sets anew when it is called again: the output of
-    /// an attempt that failed is unspecified.
+    /// `body` makes the same calls on all members. When it is called again, it must set anew whatever it changes: the
+    /// output of an attempt that failed is unspecified.
     ///
-    /// An error of another rank's making, a `timeout` or a `protocol_error` is a reason to repeat. Any other exception
-    /// that leaves `body` is thrown at once, and the others go on without this rank: it must not call `run` again.
+    /// A step is repeated after an error that another rank has caused, a `timeout` or a `protocol_error`. Any other
+    /// exception that leaves `body` is thrown at once, and the others go on without this rank: it must not call `run`
+    /// again.
     ///
-    /// Throws `timeout` when the others have taken this rank for dead, and what `body` has thrown, or a `peer_failure`,
-    /// when the step was repeated in vain.
+    /// Errors: `timeout` if the others have taken this rank for dead; what `body` has thrown, or a `peer_failure`, if
+    /// the step was repeated in vain.
     template <class Body>
     void run(Body&& body) {
         for (int repeats = 0;; ++repeats) {
@@ -81,15 +83,15 @@ class survivors {
 
     /// The transport that `run` hands to the next step.
     subgroup<Net>& net() { return *views_.back(); }
-    /// Ranks of the whole transport, ascending.
+    /// The members' ranks in the whole transport, ascending.
     std::span<const rank_t> members() const { return members_; }
-    /// Another number for each transport that `run` hands out: what was made on an earlier one is to be made anew.
+    /// A different number for each transport that `run` hands out: what was made on an earlier one must be made anew.
     std::uint64_t epoch() const { return views_.size() - 1; }
 
   private:
     static constexpr std::uint64_t family = 0x7375727669766F72;
 
-    /// What ended the body, if it is to be repeated.
+    /// Runs the body once. Returns what ended it if it is to be repeated, and null if it has returned.
     template <class Body>
     std::exception_ptr attempt(Body& body, detail::agreement<Net>& end) {
         std::exception_ptr failed;
@@ -106,13 +108,14 @@ class survivors {
         return failed;
     }
 
-    /// Rethrows what has ended the body.
+    /// Tells the others that this rank leaves, and rethrows what has ended the body.
     [[noreturn]] static void leave(detail::agreement<Net>& end) {
         end.say(detail::outcome::left);
         throw;
     }
 
-    /// Whether this rank would fail again. The culprit of a timeout or of a bad frame may be a link's other end.
+    /// Whether this rank has caused the failure and would fail again. A timeout or a bad frame does not count: the
+    /// other end of the link may have caused it.
     bool is_own(const abort_notice& notice) {
         const bool is_of_program = notice.kind == failure::exception || notice.kind == failure::mismatch ||
                                    notice.kind == failure::invalid_value;
@@ -124,7 +127,7 @@ class survivors {
         begin_view();
     }
 
-    /// The earlier views stay: what was made on them may still be in use.
+    /// Earlier views are kept, because what was made on them may still be in use.
     void begin_view() { views_.push_back(std::make_unique<subgroup<Net>>(*net_, members_, mix64(session_, number_))); }
 
     static bool contains(const std::vector<rank_t>& ranks, rank_t rank) {
@@ -145,15 +148,16 @@ class survivors {
         if (failed != nullptr) std::rethrow_exception(failed);
         throw peer_failure({.context = session_,
                             .operation = number_,
-                            .reason = "survivors: other ranks have failed in a step that was repeated " +
-                                      std::to_string(most_repeats_) + " times"});
+                            .reason = "survivors: rank " + std::to_string(net_->rank()) +
+                                      " completed a step in which other ranks failed, also when it was repeated " +
+                                      std::to_string(most_repeats_) + " times: do all ranks make the same calls?"});
     }
 
     Net* net_;
     duration timeout_;
     int most_repeats_;
     std::uint64_t session_;
-    std::uint64_t number_ = 0;  ///< of agreements
+    std::uint64_t number_ = 0;  ///< of the latest agreement
     std::vector<rank_t> members_;
     std::vector<std::unique_ptr<subgroup<Net>>> views_;
 };

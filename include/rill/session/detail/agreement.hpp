@@ -19,14 +19,15 @@
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// How an attempt ended on one rank.
-enum class outcome : std::uint64_t { done = 1, failed = 2, left = 3 };
+enum class outcome : std::uint32_t { done = 1, failed = 2, left = 3 };
 
 /// What all ranks agree on after an attempt.
 struct verdict {
-    bool is_done = false;        ///< on all ranks that have answered
-    std::vector<rank_t> gone{};  ///< without whom it is repeated, ascending; nobody where it is done
+    bool is_done = false;        ///< all ranks that have answered have completed the attempt
+    std::vector<rank_t> gone{};  ///< ranks without which it is repeated, ascending; empty if it is done
 
-    /// As it travels: the numbers behind the last colon. As many as fit; of the others the next verdict tells.
+    /// The verdict as it travels: the ranks stand behind the last colon, as many as fit. The next verdict names the
+    /// others.
     std::string text() const {
         constexpr std::size_t most = 800;  // no transport shortens a notice below that
         std::string all = is_done ? "survivors: done:" : "survivors: to be repeated without:";
@@ -47,28 +48,28 @@ struct verdict {
 
 /// One agreement among ranks of which some may have died, and others may die meanwhile.
 ///
-/// Each says how its attempt ended and asks all others. Who hears "done" of everybody needs no more: then nobody can
-/// have heard anything else. Who does not hear that proposes a verdict as the abort notice of the agreement's context,
-/// and the first one counts: of that every transport makes one and the same for all ranks.
+/// Each rank says how its attempt ended and asks all others. A rank that hears "done" from everybody needs no more:
+/// then nobody can have heard anything else. Any other rank proposes a verdict as the abort notice of the agreement's
+/// context. The first proposal counts: every transport makes it the same for all ranks.
 template <Transport Net>
 class agreement {
   public:
-    /// `session` and `number` give the context: equal on all ranks, and never used again.
+    /// `session` and `number` give the context: they are equal on all ranks, and the pair is never used again.
     agreement(Net& net, std::uint64_t session, std::uint64_t number)
         : net_(&net), context_(mix64(session, number)), number_(number) {}
     agreement(const agreement&) = delete;
     agreement& operator=(const agreement&) = delete;
     ~agreement() { net_->close(context_); }
 
-    /// Others hear it until long after this object has ended.
+    /// Announces how this rank's attempt ended. Others can ask for it until long after this object has ended.
     void say(outcome own) {
         net_->announce(context_, {.number = asked,
                                   .kind = operation::handshake,
                                   .dimension = number_,
-                                  .options = static_cast<std::uint64_t>(own)});
+                                  .options = {.hashes = {static_cast<std::uint32_t>(own)}}});
     }
 
-    /// Who has said nothing when `timeout` is over counts as dead.
+    /// Returns the verdict of all ranks. A rank that has said nothing when `timeout` is over counts as dead.
     verdict reach(std::span<const rank_t> members, duration timeout) {
         try {
             const std::optional<verdict> heard = hear(members, timeout);
@@ -82,22 +83,27 @@ class agreement {
   private:
     static constexpr std::uint64_t asked = 1;  ///< the number of the only call
 
-    /// Nothing where all have said that they are done.
+    /// Asks all members. Returns nothing if all have said that they are done.
     std::optional<verdict> hear(std::span<const rank_t> members, duration timeout) {
-        const duration least = timeout / 16;  // for the answer of who is asked last
+        const duration least = timeout / 16;  // for the answer of the rank that is asked last
         const time_point end = net_->now() + timeout;
         verdict heard{.is_done = true};
         bool is_unanimous = true;
         for (const rank_t member : members) {
             const auto said = net_->inquire(member, context_, asked, std::max(end, net_->now() + least));
-            const bool is_done = said && said->options == static_cast<std::uint64_t>(outcome::done);
+            const bool is_done = said && outcome_of(*said) == outcome::done;
             is_unanimous &= is_done;
             heard.is_done &= is_done || !said;
-            if (!said || said->options == static_cast<std::uint64_t>(outcome::left)) heard.gone.push_back(member);
+            if (!said || outcome_of(*said) == outcome::left) heard.gone.push_back(member);
         }
         if (is_unanimous) return std::nullopt;
         if (heard.is_done) heard.gone.clear();
         return heard;
+    }
+
+    /// A rank whose body has returned has left.
+    static outcome outcome_of(const call_signature& said) {
+        return said.kind == operation::departure ? outcome::left : static_cast<outcome>(said.options.hashes[0]);
     }
 
     /// The verdict that counts. Throws what has ended everything.

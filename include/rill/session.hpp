@@ -1,0 +1,4 @@
+/// What ranks of a view have in common: who is alive, and which step all have done.
+#pragma once
+
+#include <rill/session/survivors.hpp>
