@@ -278,7 +278,7 @@ count mutate_all(const T& topology) {
         mutate(sum, {operation::reduce_scatter, size, 0, {.rank_order = T::preserves_rank_order}},
                [&](int rank) { return topology.reduce_scatter(size, rank); });
         mutate(sum, {operation::all_gather, size}, [&](int rank) { return topology.all_gather(size, rank); });
-        if constexpr (RootedTopology<T>)
+        if constexpr (TreeTopology<T>)
             for (int root = 0; root < size; ++root) {
                 mutate(sum, {operation::reduce, size, root, {.rank_order = T::preserves_rank_order}},
                        [&](int rank) { return topology.reduce(size, rank, root); });

@@ -44,7 +44,7 @@ void prove(const T& topology, int size) {
     check(T::name, operation::all_reduce, size, 0, verify_all_reduce(topology, size));
     check(T::name, operation::reduce_scatter, size, 0, verify_reduce_scatter(topology, size));
     check(T::name, operation::all_gather, size, 0, verify_all_gather(topology, size));
-    if constexpr (RootedTopology<T>)
+    if constexpr (TreeTopology<T>)
         for (int root = 0; root < size; root += size <= 20 ? 1 : size / 10) {
             check(T::name, operation::reduce, size, root, verify_reduce(topology, size, root));
             check(T::name, operation::broadcast, size, root, verify_broadcast(topology, size, root));

@@ -29,11 +29,11 @@ enum class action : unsigned char { fold, copy };
 
 /// One rank's view of a collective, computed on demand with O(1) state.
 ///
-/// `[0, N)` is divided into `parts()` nearly equal parts. In round `k` a rank sends `send(k, 0 … sends(k)-1)`, all as
-/// they were before the round, and receives `receive(k, 0 … receives(k)-1)`, in ascending order of peers. Rounds are
-/// numbered alike on all ranks: what is sent in round k is received in round k. The parts that are received in one
-/// round are either all the same range (a k-way fold) or disjoint. A fold round never follows a copy round of the same
-/// part.
+/// `[0, N)` is divided into `parts()` nearly equal parts. In round `k` a rank sends `send(k, 0 … sends(k)-1)`, with the
+/// values that the parts have before the round, and receives `receive(k, 0 … receives(k)-1)`, in ascending order of
+/// peers. Rounds are numbered alike on all ranks: what is sent in round k is received in round k. The parts that are
+/// received in one round are either all the same range (a k-way fold) or disjoint. After a copy round of a part there
+/// is no fold round of that part.
 template <class S>
 concept Schedule = std::regular<S> && requires(const S& schedule, int round, int i) {
     { schedule.parts() } -> std::same_as<int>;
@@ -45,17 +45,30 @@ concept Schedule = std::regular<S> && requires(const S& schedule, int round, int
     { schedule.receive(round, i) } -> std::same_as<transfer>;
 };
 
-/// Who talks to whom: a value that gives each rank of a group of `size` its schedule.
+/// Who talks to whom: a value that gives each rank of a group of `size` ranks its schedule of each collective.
 ///
 /// - `all_reduce`: every rank ends with every contribution exactly once in every part.
 /// - `reduce_scatter`: `parts() == size`; rank r ends with every contribution in part r.
-/// - `all_gather`: `parts() == size`; rank r starts with part r alone, every rank ends with all.
+/// - `all_gather`: `parts() == size`; rank r starts with part r alone, every rank ends with all parts.
 ///
-/// `topology/proof.hpp` checks each of these, at compile time for small groups.
-/// `preserves_rank_order`: folds combine contributions in ascending order of ranks, as non-commutative folds need.
-/// `has_copy_phase`: in `all_reduce` a finished part is copied from one owner, so that it can be coded once.
-/// `folds_at_owners` (absent: false): in `all_reduce` rank r of P folds part r of P from all ranks at once, in
-/// ascending order, and then all copy it from there. Where ranks reach each other's memory that is one pass over it.
+/// A topology that has a root may also have:
+///
+/// - `reduce(size, rank, root)`: leaves every contribution at `root`, then tells all ranks that it did (copy rounds
+///   whose messages carry no parts).
+/// - `broadcast(size, rank, root)`: tells the root that all ranks have entered (copy rounds whose messages carry no
+///   parts), then copies from the root.
+///
+/// Hence no rank returns before all have entered the same call. Groups of other topologies reduce and broadcast along
+/// `topology::tree`.
+///
+/// `topology/proof.hpp` checks each of these collectives, at compile time for small groups.
+///
+/// - `preserves_rank_order`: folds combine contributions in ascending order of ranks, as non-commutative folds need.
+/// - `has_copy_phase`: `all_reduce` ends with a copy phase: rounds in which finished parts are sent on unchanged. Each
+///   part is finished by one owner, so that it can be coded once.
+/// - `folds_at_owners` (default: false): in `all_reduce` rank r of P folds part r of P from all ranks at once, in
+///   ascending order, and then all ranks copy it from there. Where ranks reach each other's memory, that is one pass
+///   over it.
 template <class T>
 concept Topology = std::regular<T> && requires(const T& topology, int size, rank_t rank) {
     { topology.all_reduce(size, rank) } -> Schedule;
@@ -64,15 +77,6 @@ concept Topology = std::regular<T> && requires(const T& topology, int size, rank
     { T::preserves_rank_order } -> std::convertible_to<bool>;
     { T::has_copy_phase } -> std::convertible_to<bool>;
     { T::name } -> std::convertible_to<const char*>;
-};
-
-/// A topology with a root: `reduce` leaves every contribution at `root` and then tells all ranks that it did (copy
-/// rounds of no parts); `broadcast` first tells the root that all ranks have entered (copy rounds of no parts), then
-/// copies from it. Hence no rank returns before all have entered the same call.
-template <class T>
-concept RootedTopology = Topology<T> && requires(const T& topology, int size, rank_t rank, rank_t root) {
-    { topology.reduce(size, rank, root) } -> Schedule;
-    { topology.broadcast(size, rank, root) } -> Schedule;
 };
 
 }}  // namespace rill::RILL_ABI

@@ -7,12 +7,16 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// A tree over all ranks of a group, down which a state is handed and up which contributions are gathered. Its root is
-/// rank 0.
+/// A tree over all ranks of a group, in which each rank gathers from its children. Its root is rank 0.
 ///
-/// - `parent(size, rank)`: `no_rank` for the root.
-/// - `child(size, rank, i)`, for i below `children(size, rank)`: in ascending order of ranks.
-/// - `height(size, rank)`: edges down to the deepest rank below; 0 for a leaf.
+/// - `parent(size, rank)`: the parent of `rank`; `no_rank` for the root.
+/// - `child(size, rank, i)`, for i below `children(size, rank)`: the children of `rank`, in ascending order.
+/// - `height(size, rank)`: the number of edges from `rank` down to the deepest rank below it; 0 for a leaf.
+///
+/// `rounds` and `coded_reduce` hand a state down a tree and gather contributions up it. A group accepts a tree as its
+/// topology; every collective then runs along the tree (`topology::along`).
+///
+/// Laws: `testing::for_each_tree_law` checks them.
 template <class T>
 concept TreeTopology = std::regular<T> && requires(const T& tree, int size, rank_t rank, int i) {
     { tree.parent(size, rank) } -> std::same_as<rank_t>;

@@ -6,17 +6,18 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// What the ranks of a butterfly exchange at each level; the levels are the bits in which two members differ.
+/// What the members of a butterfly exchange at each level. The numbers of the two members of an exchange differ in one
+/// bit, and each level has its own bit.
 enum class butterfly_plan : unsigned char {
-    exchange,           ///< the whole, lowest bit first
-    halve_then_double,  ///< halves, top bit first, and back
+    exchange,           ///< the whole vector, lowest bit first
+    halve_then_double,  ///< halves, top bit first; then all they have, lowest bit first
     halve_far,          ///< halves, top bit first: member i ends with block i
     halve_near,         ///< halves, lowest bit first: member i ends with block reverse(i), which a last round delivers
     gather              ///< all they have, lowest bit first
 };
 
-/// One rank's rounds of recursive halving and doubling among 2^L members. A first round folds the second rank of each
-/// pair in, a last one copies out to it.
+/// One rank's schedule of recursive halving and doubling among 2^L members. If there are pairs, a first round brings
+/// the content of each pair's second rank in, and a last round copies the result out to it. Models `Schedule`.
 class butterfly_schedule {
   public:
     constexpr butterfly_schedule() = default;
@@ -76,7 +77,7 @@ class butterfly_schedule {
     constexpr bool is_in(int round) const { return round < in_rounds(); }
     constexpr bool is_out(int round) const { return round >= in_rounds() + level_rounds(); }
 
-    /// Doubling sends what one has, halving what the peer is to have.
+    /// Whether a round doubles: then a member sends what it has; in halving, it sends what the peer is to have.
     constexpr bool doubles(int round) const {
         if (plan_ == butterfly_plan::halve_then_double) return round - in_rounds() >= pairing_.levels();
         return plan_ == butterfly_plan::gather;
@@ -91,7 +92,7 @@ class butterfly_schedule {
     }
     constexpr int peer_member(int round) const { return member() ^ (1 << bit(round)); }
 
-    /// The parts that belong to `m` in a round: the smaller ones of the two sizes that the round divides or joins.
+    /// The parts that belong to member `m` in a round: one of the two halves that the round divides or joins.
     constexpr part_range block(int round, int m) const {
         if (plan_ == butterfly_plan::exchange) return all();
         const int b = bit(round);
@@ -136,13 +137,14 @@ class butterfly_schedule {
         if (plan_ == butterfly_plan::halve_near) return {holder(), {rank_, rank_ + 1}};
         return {rank_ - 1, brought_to(rank_, i)};
     }
-    /// What the second rank of a pair still lacks at the end.
+    /// The parts that the second rank of a pair still lacks at the end.
     constexpr part_range brought_to(rank_t rank, int i) const {
         if (plan_ == butterfly_plan::halve_far) return {rank, rank + 1};
         if (plan_ == butterfly_plan::gather) return i == 0 ? part_range{0, rank} : part_range{rank + 1, size_};
         return all();
     }
-    /// After `halve_near`: the parts that this leader holds, and who holds the part of this rank.
+    /// After `halve_near`: `held` are the parts that this leader holds, `holder` is the leader that holds this rank's
+    /// part.
     constexpr part_range held() const { return parts_of(reversed(member()), reversed(member()) + 1); }
     constexpr rank_t holder() const { return pairing_.leader(reversed(member())); }
 

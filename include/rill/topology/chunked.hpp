@@ -5,8 +5,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// Whether no transfer carries more than one part, so that the parts can be cut into chunks; the same on all ranks. A
-/// schedule of several parts says so by a constant `carries_one_part`, which the proofs check.
+/// Whether no transfer carries more than one part, so that the parts can be cut into chunks; the answer is the same on
+/// all ranks. A schedule of several parts says so by a constant `carries_one_part`, which the proofs check.
 template <Schedule S>
 constexpr bool can_be_cut(const S& schedule) {
     if constexpr (requires { requires S::carries_one_part; }) return true;
@@ -14,16 +14,16 @@ constexpr bool can_be_cut(const S& schedule) {
 }
 
 /// A schedule whose parts are cut into chunks: part p consists of the parts `p * chunks … (p + 1) * chunks - 1`. Each
-/// round becomes one for each chunk, with the same peers.
+/// round becomes `chunks` rounds, one for each chunk, with the same peers. Models `Schedule`.
 ///
-/// What chunk c needs comes in rounds of chunk c: what is sent in a round depends only on what was received
-/// `lookahead()` or more rounds before, so that it can be sent while other chunks are still on their way. As a schedule
-/// it is proved like any other; executed round by round, or ahead, it moves the same messages between each pair of
-/// ranks in the same order, and every coordinate is folded as without chunks.
+/// What is sent in a round of chunk c depends only on what was received in earlier rounds of chunk c, `lookahead()` or
+/// more rounds before. So it can be sent while other chunks are in flight. The schedule is proved like any other.
+/// Executed round by round, or ahead, it moves the same messages between each pair of ranks in the same order, and
+/// every coordinate is folded as without chunks.
 template <Schedule S>
 class chunked_schedule {
   public:
-    static constexpr int most_ahead = 16;  // more would hold memory and gain nothing
+    static constexpr int most_ahead = 16;  // more would take memory and gain nothing
 
     constexpr chunked_schedule() = default;
     constexpr chunked_schedule(const S& whole, int chunks) : whole_(whole), chunks_(chunks) {
@@ -32,7 +32,7 @@ class chunked_schedule {
     }
 
     constexpr int chunks() const { return chunks_; }
-    /// Of a part of the whole.
+    /// The chunks of a part of the whole schedule.
     constexpr part_range chunks_of(int part) const { return {part * chunks_, (part + 1) * chunks_}; }
     constexpr int lookahead() const { return chunks_ < most_ahead ? chunks_ : most_ahead; }
 

@@ -5,13 +5,14 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// Recursive halving leaves each rank one finished part, recursive doubling spreads the parts.
+/// Recursive halving leaves each rank one finished part; recursive doubling then sends the parts to all ranks. Models
+/// `Topology`.
 ///
-/// With L = ⌊log2 P⌋: where P is no power of two, the pairs (2i, 2i+1), i < P - 2^L, act as one, at the cost of one
-/// round before and one after.
+/// With L = ⌊log2 P⌋: if P is not a power of two, each pair of ranks (2i, 2i+1), i < P - 2^L, acts as one rank, at the
+/// cost of one round before and one after (in parentheses below).
 /// Cost: `all_reduce` takes 2L (+2) rounds over 2^L parts and sends 2N(2^L - 1)/2^L per rank; the first rank of a pair
-/// sends N more, the second N alone. `reduce_scatter` takes L (+2) rounds and sends at most N per rank, `all_gather` L
-/// (+2) rounds and less than 4N/3, the first rank of a pair less than N more.
+/// sends N more, the second sends only N. `reduce_scatter` takes L (+2) rounds and sends at most N per rank.
+/// `all_gather` takes L (+2) rounds and sends less than 4N/3 per rank; the first rank of a pair sends less than N more.
 /// Determinism: the farthest rank is folded first, so contributions are combined in bit-reversed order.
 /// Source: Rabenseifner, Optimization of collective reduction operations, ICCS 2004.
 struct halving_doubling {

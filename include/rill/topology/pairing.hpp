@@ -6,9 +6,9 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// Makes a power of two of any number of ranks: the first `size - 2^⌊log2 size⌋` adjacent pairs (2i, 2i+1) act as one
-/// member, led by the even rank. Members are numbered in ascending order of their ranks, so ranges of members are
-/// ranges of ranks.
+/// Groups any number of ranks into a power of two of members: each of the first `size - 2^⌊log2 size⌋` adjacent pairs
+/// (2i, 2i+1) acts as one member, led by the even rank. Members are numbered in ascending order of their ranks, so
+/// ranges of members are ranges of ranks.
 class pairing {
   public:
     constexpr pairing() = default;

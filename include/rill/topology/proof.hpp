@@ -1,5 +1,5 @@
-/// Proves schedules correct, at compile time for small groups: follows every contribution in lockstep. Works on any
-/// model of `Topology`, and on any callable that gives each rank a `Schedule`.
+/// Proves schedules correct, at compile time for small groups: follows every contribution through the rounds of all
+/// ranks. Works on any model of `Topology`, and on any callable that gives each rank a `Schedule`.
 #pragma once
 
 #include <rill/concept/detail/require_topology.hpp>
@@ -15,17 +15,18 @@ namespace rill { inline namespace RILL_ABI { namespace topology {
 
 /// The first defect of the schedules `schedule_of(0) … schedule_of(aim.size - 1)`, if they have one.
 ///
-/// Refused are: a send without its receive in the same round with the same parts, or the reverse; a message to oneself;
-/// receives out of order; ranges outside `[0, parts())` or overlapping in a round; ends that disagree on fold or copy;
-/// a contribution that is folded twice, or is missing at the end; a fold after a copy; a copy that brings nothing new;
-/// a part that is received in vain; a rank that never learns the outcome of a rooted operation; a broken promise. Cost:
-/// memory O(P²·parts/8) bytes; time O(P/64) per part sent.
+/// Defects are: a send without its receive in the same round with the same parts, or the reverse; a message from a rank
+/// to itself; receives out of order; ranges outside `[0, parts())` or overlapping in a round; a message that one end
+/// folds and the other copies; a contribution that is folded twice, or is missing at the end; a fold after a copy; a
+/// copy that brings nothing new; a part that a rank receives but neither needs nor sends on; a rank that never learns
+/// the outcome of a rooted operation; a broken promise (see `promises`). Cost: memory O(P²·parts/8) bytes; time O(P/64)
+/// per part sent.
 template <class ScheduleOf>
 constexpr verdict verify(const obligation& aim, const ScheduleOf& schedule_of) {
     return follower<std::remove_cvref_t<decltype(schedule_of(rank_t{0}))>>(aim, schedule_of).run();
 }
 
-/// What the flags of a topology say.
+/// The promises that the flags of a topology make.
 template <Topology T>
 constexpr promises promises_of(const T&) {
     return {.rank_order = T::preserves_rank_order, .copy_phase = T::has_copy_phase};
@@ -52,14 +53,14 @@ constexpr verdict verify_all_gather(const T& topology, int size) {
 }
 
 /// Whether the root ends with every contribution exactly once, and every rank learns that it did.
-template <RootedTopology T>
+template <Topology T>
 constexpr verdict verify_reduce(const T& topology, int size, rank_t root) {
     return verify({operation::reduce, size, root, {.rank_order = T::preserves_rank_order}},
                   [&](rank_t rank) { return topology.reduce(size, rank, root); });
 }
 
 /// Whether every rank ends with what the root has, and the root learns that they do.
-template <RootedTopology T>
+template <Topology T>
 constexpr verdict verify_broadcast(const T& topology, int size, rank_t root) {
     return verify({operation::broadcast, size, root},
                   [&](rank_t rank) { return topology.broadcast(size, rank, root); });
@@ -92,9 +93,9 @@ consteval bool require_all_gather_of() {
 }
 }  // namespace detail
 
-/// Proves `verify_all_reduce` for groups of each of these sizes; where it fails, the compiler's first error names the
-/// defect, its round and its rank, as no `static_assert` of `computes_all_reduce` can. `topology` is a value whose
-/// members are public.
+/// Compiles only if `verify_all_reduce` finds no defect for groups of each of these sizes. Otherwise the compiler's
+/// first error names the defect, its round and its rank, which a `static_assert` of `computes_all_reduce` cannot.
+/// `topology` is a value whose members are public.
 ///
 ///     static_assert(rill::topology::require_all_reduce<my_topology{}, 1, 2, 3, 4, 5, 8, 17>());
 ///
@@ -102,39 +103,39 @@ template <auto topology, int... sizes>
 consteval bool require_all_reduce() {
     return (detail::require_all_reduce_of<topology, sizes>() && ...);
 }
-/// The same for `verify_reduce_scatter`.
+/// Like `require_all_reduce`, for `verify_reduce_scatter`.
 template <auto topology, int... sizes>
 consteval bool require_reduce_scatter() {
     return (detail::require_reduce_scatter_of<topology, sizes>() && ...);
 }
-/// The same for `verify_all_gather`.
+/// Like `require_all_reduce`, for `verify_all_gather`.
 template <auto topology, int... sizes>
 consteval bool require_all_gather() {
     return (detail::require_all_gather_of<topology, sizes>() && ...);
 }
 
-/// `verify_all_reduce` as a yes or no.
+/// Whether `verify_all_reduce` finds no defect.
 template <Topology T>
 constexpr bool computes_all_reduce(const T& topology, int size) {
     return verify_all_reduce(topology, size).ok;
 }
-/// `verify_reduce_scatter` as a yes or no.
+/// Whether `verify_reduce_scatter` finds no defect.
 template <Topology T>
 constexpr bool computes_reduce_scatter(const T& topology, int size) {
     return verify_reduce_scatter(topology, size).ok;
 }
-/// `verify_all_gather` as a yes or no.
+/// Whether `verify_all_gather` finds no defect.
 template <Topology T>
 constexpr bool computes_all_gather(const T& topology, int size) {
     return verify_all_gather(topology, size).ok;
 }
-/// `verify_reduce` as a yes or no.
-template <RootedTopology T>
+/// Whether `verify_reduce` finds no defect.
+template <Topology T>
 constexpr bool computes_reduce(const T& topology, int size, rank_t root) {
     return verify_reduce(topology, size, root).ok;
 }
-/// `verify_broadcast` as a yes or no.
-template <RootedTopology T>
+/// Whether `verify_broadcast` finds no defect.
+template <Topology T>
 constexpr bool computes_broadcast(const T& topology, int size, rank_t root) {
     return verify_broadcast(topology, size, root).ok;
 }

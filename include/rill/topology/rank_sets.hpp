@@ -10,29 +10,29 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// A set of ranks as bits; a word holds 64.
+/// A set of ranks as a bitmap of 64 ranks per word.
 using rank_set = std::span<std::uint64_t>;
-/// A set that is only read. Sets that meet in an operation have equally many words.
+/// A read-only set. The sets of one operation have equally many words.
 using rank_set_view = std::span<const std::uint64_t>;
 
-/// `rank` must be below 64 times the words, as in `contains`.
+/// Adds `rank`, which must be less than 64 times the number of words.
 constexpr void insert(rank_set set, rank_t rank) {
     set[static_cast<std::size_t>(rank / 64)] |= std::uint64_t{1} << (rank % 64);
 }
 
-/// Whether `rank` is a member.
+/// Whether `rank`, which must be less than 64 times the number of words, is a member.
 constexpr bool contains(rank_set_view set, rank_t rank) {
     return ((set[static_cast<std::size_t>(rank / 64)] >> (rank % 64)) & 1) != 0;
 }
 
-/// Whether no rank is in both.
+/// Whether no rank is in both sets.
 constexpr bool are_disjoint(rank_set_view a, rank_set_view b) {
     for (std::size_t i = 0; i < a.size(); ++i)
         if ((a[i] & b[i]) != 0) return false;
     return true;
 }
 
-/// Whether `more` holds all of `less` and something besides.
+/// Whether `more` holds all members of `less` and at least one other.
 constexpr bool is_larger(rank_set_view more, rank_set_view less) {
     bool grew = false;
     for (std::size_t i = 0; i < more.size(); ++i) {
@@ -42,14 +42,14 @@ constexpr bool is_larger(rank_set_view more, rank_set_view less) {
     return grew;
 }
 
-/// Whether both have the same members.
+/// Whether both sets have the same members.
 constexpr bool are_equal(rank_set_view a, rank_set_view b) {
     for (std::size_t i = 0; i < a.size(); ++i)
         if (a[i] != b[i]) return false;
     return true;
 }
 
-/// Joins `b` into `a`; false when that adds nothing.
+/// Adds the members of `b` to `a`; returns false if that adds nothing.
 constexpr bool join(rank_set a, rank_set_view b) {
     bool grew = false;
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -75,7 +75,8 @@ constexpr rank_t largest(rank_set_view set) {
 
 /// Many sets of ranks of a group of `size`, all empty at first.
 ///
-/// A template, for `Words` need not be usable in constant expressions: std::vector is not in libstdc++'s debug mode.
+/// It is a template because it must compile where `Words` is not usable in constant expressions, as std::vector is not
+/// in libstdc++'s debug mode.
 template <class Words>
 class basic_rank_sets {
   public:
@@ -96,6 +97,8 @@ class basic_rank_sets {
     std::size_t words_ = 1;
     Words bits_{};
 };
+
+/// Sets of ranks in memory of the heap.
 using rank_sets = basic_rank_sets<std::vector<std::uint64_t>>;
 
 }}}  // namespace rill::RILL_ABI::topology

@@ -7,11 +7,11 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// The (width, depth)-regular tree: a master, `width` children of each node but those of the last layer, `depth` layers
-/// of workers below the master.
+/// The (width, depth)-regular tree: a master, and `depth` layers of workers below it. Each node has `width` children,
+/// except in the last layer. Models `TreeTopology`.
 ///
-/// Ranks are breadth first: the master is 0, then come the layers one by one, children of one parent side by side. A
-/// group that it is used for has `size()` ranks; any other size breaks a contract.
+/// Ranks are numbered breadth first: the master is rank 0, then come the layers one by one, with the children of one
+/// parent next to each other. A group that uses the tree must have `size()` ranks; any other size breaks a contract.
 ///
 /// Source: CodedReduce, section III-A, where the node (l, i) is rank `first_of(l) + i - 1`.
 struct regular_tree {
@@ -27,7 +27,7 @@ struct regular_tree {
     }
     constexpr int workers() const { return size() - 1; }
 
-    /// The lowest rank of a layer; the master alone is layer 0. Layers up to `depth + 1`, which is empty.
+    /// The lowest rank of a layer. Layer 0 is the master alone; `layer` is at most `depth + 1`, an empty layer.
     constexpr int first_of(int layer) const {
         long long first = 0;
         for (int l = 0; l < layer; ++l) {
@@ -43,7 +43,7 @@ struct regular_tree {
         return layers;
     }
 
-    /// `no_rank` for the master.
+    /// The parent of a rank; `no_rank` for the master.
     constexpr rank_t parent(int size, rank_t rank) const {
         check(size, rank);
         return rank == 0 ? no_rank : (rank - 1) / width;
@@ -58,7 +58,7 @@ struct regular_tree {
         RILL_EXPECTS(0 <= i && i < children(size, rank), "regular_tree: no such child");
         return rank * width + 1 + i;
     }
-    /// Edges down to the leaves below a rank.
+    /// How many edges lie between a rank and the leaves below it.
     constexpr int height(int size, rank_t rank) const {
         check(size, rank);
         return depth - layer(rank);

@@ -6,7 +6,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// One rank's rounds around a ring: each sends one part to the next rank and receives one from the previous.
+/// One rank's schedule around a ring: in each round it sends one part to the next rank and receives one from the
+/// previous rank. Models `Schedule`.
 class ring_schedule {
   public:
     static constexpr bool carries_one_part = true;
@@ -31,7 +32,8 @@ class ring_schedule {
     constexpr int at(int i) const { return (i + 2 * size_) % size_; }
     static constexpr part_range one(int part) { return {part, part + 1}; }
 
-    /// Part p starts at rank p+1, so that its last fold is on rank p, which is where its copies start.
+    /// The part that `rank` sends in a round. Part p starts at rank p+1, so that rank p folds it last and sends the
+    /// first copy.
     constexpr int sent_by(rank_t rank, int round) const {
         return kind(round) == action::fold ? at(rank - 1 - round) : at(rank - (round - fold_rounds()));
     }
@@ -42,9 +44,10 @@ class ring_schedule {
 };
 
 /// Part p of P travels once around the ring and is folded on the way; then it travels around once more as a copy.
+/// Models `Topology`.
 ///
-/// Cost: `all_reduce` takes 2(P-1) rounds and sends 2N(P-1)/P per rank, `reduce_scatter` and `all_gather` half of each:
-/// the least bytes possible, at the most rounds.
+/// Cost: `all_reduce` takes 2(P-1) rounds and sends 2N(P-1)/P per rank, `reduce_scatter` and `all_gather` half of each.
+/// These are the least bytes possible, in the most rounds.
 /// Determinism: part p is folded in the order p+1, …, P-1, 0, …, p.
 /// Source: Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 2009.
 struct ring {

@@ -6,7 +6,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// One rank's two rounds: part j to rank j, for all j; then the own part to all.
+/// One rank's schedule of `split_allgather`. In the fold round it sends part j to rank j, for all j; in the copy round
+/// it sends its own part to all ranks. Models `Schedule`.
 class split_schedule {
   public:
     static constexpr bool carries_one_part = true;
@@ -26,7 +27,7 @@ class split_schedule {
     }
     constexpr int sends(int) const { return size_ - 1; }
     constexpr transfer send(int round, int i) const {
-        // Each rank begins with the next one, so that no receiver is everyone's first.
+        // Each rank sends to the next rank first, so that no receiver is the first of all senders.
         const rank_t peer = (rank_ + 1 + i) % size_;
         return {peer, kind(round) == action::fold ? one(peer) : one(rank_)};
     }
@@ -46,11 +47,13 @@ class split_schedule {
     rank_t rank_ = 0;
 };
 
-/// Every rank owns one part: it receives that part from all others, folds all of them at once, and sends it to all.
+/// Every rank owns one part: it receives that part from all others, folds all of them at once, and sends the result to
+/// all. Models `Topology`.
 ///
-/// Cost: `all_reduce` takes 2 rounds of P-1 messages and sends 2N(P-1)/P per rank, `reduce_scatter` and `all_gather`
-/// one round and half the bytes each. A sparse stream is merged once, k-way, instead of log P times. Determinism:
-/// ascending order of ranks. Source: Renggli et al., SparCML, SC 2019 (SSAR_Split_allgather).
+/// Cost: `all_reduce` takes 2 rounds of P-1 messages and sends 2N(P-1)/P per rank; `reduce_scatter` and `all_gather`
+/// take one round and half the bytes each. A sparse stream is merged once, k-way, instead of log P times.
+/// Determinism: ascending order of ranks.
+/// Source: Renggli et al., SparCML, SC 2019 (SSAR_Split_allgather).
 struct split_allgather {
     static constexpr const char* name = "split_allgather";
     static constexpr bool preserves_rank_order = true;

@@ -7,10 +7,11 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// All ranks send to one, which folds and answers: a tree of depth 1.
+/// All ranks send to one rank, the root, which folds and answers: a tree of depth 1. Models `Topology` and
+/// `TreeTopology`.
 ///
-/// Cost: every collective takes 2 rounds. The root (rank 0 where there is no choice) sends `all_reduce` and `broadcast`
-/// N(P-1), `reduce_scatter` N(P-1)/P, `all_gather` N(P-1)²/P; any other rank at most N.
+/// Cost: every collective takes 2 rounds. The root (rank 0 in collectives without a root) sends `all_reduce` and
+/// `broadcast` N(P-1), `reduce_scatter` N(P-1)/P, `all_gather` N(P-1)²/P; any other rank sends at most N.
 /// Determinism: ascending order of ranks, for every root.
 struct star {
     static constexpr const char* name = "star";
@@ -44,6 +45,6 @@ struct star {
     static constexpr int arity(int size) { return size > 1 ? size - 1 : 1; }
 };
 
-static_assert(RootedTopology<star> && TreeTopology<star>);
+static_assert(Topology<star> && TreeTopology<star>);
 
 }}}  // namespace rill::RILL_ABI::topology

@@ -4,11 +4,11 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// A node of a preorder tree and the ranks below it: the consecutive ranks `[first, last)`, `root` among them.
+/// A node of a preorder tree, `root`, and the consecutive ranks `[first, last)` of which its subtree consists.
 ///
-/// The ranks on each side of the root are divided into nearly equal consecutive chunks, at most `arity` together (one
-/// per side at least); the first rank of a chunk is a child and the root of its own chunk. So a node folds its children
-/// in ascending order of ranks, with its own contribution at its place.
+/// The ranks on each side of the root are divided into nearly equal consecutive chunks: at most `arity` on both sides
+/// together, but at least one on each side that has ranks. The first rank of a chunk is a child of the node and the
+/// root of its chunk. So a node folds the sums of its children and its own contribution in ascending order of ranks.
 struct subtree {
     rank_t root = 0;
     rank_t first = 0;
@@ -63,7 +63,7 @@ struct subtree {
     static constexpr int smaller(int a, int b) { return a < b ? a : b; }
     static constexpr int largest(int n, int chunks) { return n == 0 ? 0 : (n + chunks - 1) / chunks; }
 
-    /// The first `n % chunks` chunks are one longer.
+    /// Chunk `i` of `chunks` chunks of the `n` ranks from `begin` on; the first `n % chunks` chunks are one longer.
     static constexpr subtree chunk(rank_t begin, int n, int chunks, int i) {
         const int lo = begin + i * (n / chunks) + smaller(i, n % chunks);
         return {lo, lo, lo + n / chunks + (i < n % chunks ? 1 : 0)};

@@ -21,13 +21,13 @@ struct verdict {
     constexpr explicit operator bool() const { return ok; }
 };
 
-/// What a topology promises besides the result.
+/// What a topology promises in addition to the result.
 struct promises {
     bool rank_order = false;  ///< `preserves_rank_order`
     bool copy_phase = false;  ///< `has_copy_phase`
 };
 
-/// What must come about: a collective among `size` ranks.
+/// What the schedules must achieve: a collective among `size` ranks.
 struct obligation {
     operation what = operation::all_reduce;
     int size = 1;
@@ -35,10 +35,10 @@ struct obligation {
     promises promised{};
 };
 
-/// Follows every contribution through the schedules of all ranks, in lockstep.
+/// Follows every contribution through the schedules of all ranks, round by round.
 ///
-/// Keeps, for each rank and part, the set of ranks whose contribution is in it: O(P²·parts) bits and time proportional
-/// to the parts that are sent.
+/// Keeps, for each rank and part, the set of ranks whose contribution is in it. Cost: O(P²·parts) bits of memory, and
+/// time proportional to the parts that are sent.
 template <Schedule S>
 class follower {
   public:
@@ -59,7 +59,8 @@ class follower {
     }
 
   private:
-    /// A message on its way: what it carries is the sets `first_set …` of `payload_`, one for each part.
+    /// A message in flight. Its content is in `payload_`, from `first_set` on: what the sender knows, then a set for
+    /// each part.
     struct message {
         transfer from{};
         std::size_t first_set = 0;
@@ -81,7 +82,7 @@ class follower {
         return aim_.what == operation::all_gather || aim_.what == operation::broadcast;
     }
 
-    // What each rank has at first and must have at last.
+    // What each rank has at the start and must have at the end.
 
     constexpr bool starts_with(rank_t rank, int part) const {
         if (aim_.what == operation::all_gather) return rank == part;
@@ -133,7 +134,7 @@ class follower {
         for (rank_t r = 0; r < aim_.size; ++r) learn_own(r);
     }
 
-    /// All sends are taken as they are before the round; then every rank applies what it receives.
+    /// One round: all messages carry what their senders had before the round; then every rank applies what it receives.
     constexpr bool step(int round) {
         payload_.clear();
         for (auto& arrived : inbox_) arrived.clear();
@@ -146,7 +147,7 @@ class follower {
         return true;
     }
 
-    // The transfers of a round by themselves.
+    // Checks one transfer without looking at its other end.
 
     constexpr bool check_transfer(int round, rank_t rank, transfer t) {
         if (t.peer < 0 || t.peer >= aim_.size) return refuse(round, rank, "a peer is outside the group");
@@ -162,7 +163,7 @@ class follower {
                 return refuse(round, rank, "a transfer carries several parts, against its promise");
         return true;
     }
-    /// Senders post in ascending order, so that every inbox is in the order in which receives must be listed.
+    /// Senders post in ascending order, so that every inbox has the order in which receives must be listed.
     constexpr bool post(int round, rank_t rank) {
         for (int i = 0; i < schedule(rank).sends(round); ++i) {
             const transfer t = schedule(rank).send(round, i);
@@ -190,7 +191,7 @@ class follower {
         if (sent > s.receives(round)) return refuse(round, rank, "a send to this rank has no receive in its round");
         return arrives_whole(round, rank) || refuse(round, rank, "parts received in one round overlap");
     }
-    /// Receive `i` must be of message `i` in the inbox.
+    /// Checks that receive `i` matches message `i` of the inbox.
     constexpr bool check_pair(int round, rank_t rank, transfer t, int i) {
         const auto at = static_cast<std::size_t>(i);
         if (at >= inbox(rank).size() || t.peer < inbox(rank)[at].from.peer)
@@ -202,7 +203,7 @@ class follower {
             return refuse(round, rank, "one end of a message folds, the other copies");
         return true;
     }
-    /// What arrives in one round is the same range from all, to be folded, or disjoint.
+    /// Whether the messages of one round all carry the same range, to be folded, or disjoint ranges.
     constexpr bool arrives_whole(int round, rank_t rank) {
         bool all_same = schedule(rank).kind(round) == action::fold;
         for (const message& m : inbox(rank)) all_same = all_same && m.from.parts == inbox(rank)[0].from.parts;
@@ -213,7 +214,7 @@ class follower {
         return true;
     }
 
-    // What a rank does with its inbox.
+    // How a rank applies the messages in its inbox.
 
     constexpr rank_set_view carried(const message& m, int part) const {
         return payload_[m.first_set + 1 + static_cast<std::size_t>(part - m.from.parts.first)];
@@ -233,7 +234,8 @@ class follower {
         return true;
     }
 
-    /// A k-way fold of the same parts; what is folded has content everywhere from the start.
+    /// Folds messages that carry the same parts. In an operation that folds, every rank has content in every part from
+    /// the start.
     constexpr bool fold(int round, rank_t rank, messages all) {
         if (only_copies()) return refuse(round, rank, "the operation folds nothing");
         const part_range range = all.front().from.parts;
@@ -252,7 +254,8 @@ class follower {
         }
         return true;
     }
-    /// All messages in ascending order of ranks, what the rank has itself at its own place.
+    /// Whether the fold keeps the order of ranks: messages in ascending order of senders, the rank's own content at its
+    /// place.
     constexpr bool keeps_order(rank_t rank, int part, messages all) const {
         rank_t last = no_rank;
         const auto follows = [&](rank_set_view next) { return smallest(next) > std::exchange(last, largest(next)); };
@@ -264,7 +267,7 @@ class follower {
             if (!follows(carried(all[i], part))) return false;
         return true;
     }
-    /// With a copy phase, one rank alone finishes a part.
+    /// With a copy phase (rounds in which finished parts are sent on unchanged), only one rank may finish a part.
     constexpr bool check_owner(int round, rank_t rank, int part) {
         if (!aim_.promised.copy_phase || !is_complete(has_[cell(rank, part)], part)) return true;
         rank_t& owner = finished_by_[static_cast<std::size_t>(part)];
@@ -291,7 +294,7 @@ class follower {
         return news || m.from.parts.count() > 0 || refuse(round, rank, "a notice tells nothing new");
     }
 
-    // Rooted operations. Reduction: who knows that the root has finished. Broadcast: who knows which ranks have
+    // What a rank knows in rooted operations. Reduction: whether the root has finished. Broadcast: which ranks have
     // entered.
 
     constexpr void learn_own(rank_t rank) {
@@ -328,11 +331,11 @@ class follower {
     int parts_ = 0;
 
     rank_sets everyone_{};                       // one set: all ranks
-    rank_sets has_{};                            // (rank, part): whose contributions are in it
-    rank_sets knows_{};                          // rank: of whom it knows
-    std::vector<int> received_in_{};             // (rank, part): the last round in which it came
+    rank_sets has_{};                            // (rank, part): the ranks whose contributions are in it
+    rank_sets knows_{};                          // rank: the ranks that it knows of
+    std::vector<int> received_in_{};             // (rank, part): the last round in which it was received
     std::vector<char> was_copied_{};             // (rank, part)
-    std::vector<char> is_unused_{};              // (rank, part): came and was not sent since
+    std::vector<char> is_unused_{};              // (rank, part): received and not sent since
     std::vector<rank_t> finished_by_{};          // part: who folded the last contribution into it
     std::vector<std::vector<message>> inbox_{};  // rank: the messages of this round, by sender
     rank_sets payload_{};                        // of each message: what the sender knows, then a set for each part

@@ -7,12 +7,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// Folds up and copies down a preorder tree whose nodes have at most `arity` children (see `subtree`); arity 1 is a
-/// chain. A root between other ranks has at least one child on each side.
+/// A preorder tree whose nodes have at most `arity` children (see `subtree`); arity 1 is a chain. Contributions are
+/// folded on the way up, results are copied on the way down. A root that is neither the first nor the last rank has at
+/// least one child on each side. Models `Topology` and `TreeTopology`.
 ///
 /// Cost, with depth D ≈ log_arity P: every collective takes 2D rounds. A rank sends at most: `all_reduce` N(1 + arity),
-/// `reduce` N, `broadcast` N·arity, and frames without content for the way back; `reduce_scatter` less than 2N,
-/// `all_gather` N(arity + 1/P).
+/// `reduce` N, `broadcast` N·arity, both with frames without content in the other direction; `reduce_scatter` less than
+/// 2N, `all_gather` N(arity + 1/P).
 /// Determinism: ascending order of ranks, for every root.
 struct tree {
     int arity = 2;
@@ -42,7 +43,7 @@ struct tree {
     constexpr rank_t child(int size, rank_t rank, int i) const { return reduce(size, rank, 0).child(i); }
     constexpr int height(int size, rank_t rank) const { return reduce(size, rank, 0).height(); }
 
-    /// Calls `visit(name, value)` for each option: printing and hashing need no more.
+    /// Calls `visit(name, value)` for each option; printing and hashing use it.
     template <class Visit>
     constexpr void visit_options(Visit&& visit) const {
         visit("arity", arity);
@@ -51,6 +52,6 @@ struct tree {
     friend constexpr bool operator==(tree, tree) = default;
 };
 
-static_assert(RootedTopology<tree> && TreeTopology<tree>);
+static_assert(Topology<tree> && TreeTopology<tree>);
 
 }}}  // namespace rill::RILL_ABI::topology

@@ -8,8 +8,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// One rank's rounds up and down a preorder tree. Rounds are numbered by level, so that all children of a node arrive
-/// in one round. Construction takes O(depth), every query O(1).
+/// One rank's schedule up and down a preorder tree. Rounds are numbered by level, so that the messages of all children
+/// of a node arrive in one round. Models `Schedule`. Construction takes O(depth), every query of the schedule O(1).
 class tree_schedule {
   public:
     constexpr tree_schedule() = default;
@@ -54,13 +54,13 @@ class tree_schedule {
   private:
     constexpr bool by_parts() const { return what_ == operation::reduce_scatter || what_ == operation::all_gather; }
     constexpr bool goes_up(int round) const { return round < depth_; }
-    /// The level of the lower ends of a round.
+    /// The level of the children that send or receive in a round.
     constexpr int lower_level(int round) const {
         const int step = round < depth_ ? round : round - depth_;
         return goes_up(round) ? depth_ - step : step + 1;
     }
 
-    /// Transfers of a round between this rank and its parent; between it and its children.
+    /// How many transfers this rank has in a round with its parent (`to_parent`) and with its children (`to_children`).
     constexpr int to_parent(int round) const {
         if (level_ != lower_level(round)) return 0;
         return per_edge(round) - (per_edge(round) == 2 && node_.last == size_ ? 1 : 0);
@@ -74,10 +74,12 @@ class tree_schedule {
         const subtree below = node_.child(arity_, i / per_edge(round));
         return {below.root, goes_up(round) ? up(below) : down(below, i % per_edge(round))};
     }
-    /// What a child lacks in an all-gather lies on both sides of its subtree; only the last one has nothing after it.
+    /// How many transfers an edge has in a round. On the way down in an all-gather there are two: what a child lacks
+    /// lies on both sides of its subtree. A subtree that includes the last rank has nothing after it, and gets only
+    /// one.
     constexpr int per_edge(int round) const { return what_ == operation::all_gather && !goes_up(round) ? 2 : 1; }
 
-    /// What travels between the root of `below` and its parent.
+    /// The parts that travel between the root of `below` and its parent, in rounds up and down the tree.
     constexpr part_range up(subtree below) const {
         if (what_ == operation::broadcast) return {};
         if (what_ == operation::all_gather) return {below.first, below.last};

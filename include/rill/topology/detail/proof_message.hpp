@@ -1,4 +1,4 @@
-// The first defect of a topology as a sentence that compilers print: in the name of a type.
+// Makes compilers print the first defect of a topology as a sentence, in the name of a type.
 #pragma once
 
 #include <rill/core/call.hpp>
@@ -11,7 +11,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology::detail {
 
-/// A text of at most 240 characters that is made while compiling.
+/// A text of at most 240 characters that is built at compile time.
 struct text_builder {
     static constexpr std::size_t room = 240;
     char text[room + 1]{};
@@ -27,11 +27,11 @@ struct text_builder {
     }
 };
 
-/// A text and where its words can be parted: compilers cut short what is longer than `most`.
+/// A text in pieces of at most `most` characters, divided between words: compilers truncate longer pieces.
 struct parted_text {
     static constexpr std::size_t most = 30, room = 10;
     char text[text_builder::room + 1]{};
-    std::size_t begin[room + 1]{};  ///< of each piece; behind the last, its end
+    std::size_t begin[room + 1]{};  ///< where each piece begins; after the last one, where the text ends
     std::size_t count = 0;
 
     explicit constexpr parted_text(const text_builder& made) {
@@ -46,7 +46,8 @@ struct parted_text {
     constexpr std::size_t size(std::size_t piece) const { return begin[piece + 1] - begin[piece]; }
 };
 
-/// A piece of a text as a template argument; of exactly its size, so that compilers print it as a text.
+/// A piece of a text as a template argument. The array has exactly the size of the piece, so that compilers print it as
+/// text.
 template <std::size_t size>
 struct words {
     char text[size + 1]{};
@@ -56,7 +57,8 @@ struct words {
     }
 };
 
-/// "rill::topology: all_reduce of 8 ranks, round 0, rank 3: a receive has no send in its round; …".
+/// Describes a defect, for example "rill::topology: all_reduce of 8 ranks, round 0, rank 3: a receive has no send in
+/// its round; …".
 constexpr parted_text describe(const obligation& aim, const verdict& found) {
     text_builder made;
     made.add("rill::topology: ");
@@ -78,11 +80,11 @@ constexpr parted_text describe(const obligation& aim, const verdict& found) {
     return parted_text(made);
 }
 
-/// Is never defined: the compiler's error names it, and so the defect.
+/// Never defined: the compiler's error contains its name, and with it the defect.
 template <words... defect>
 struct proof_failed;
 
-/// Whether there is no defect; else the compiler's error says what `made` does.
+/// Returns true if `ok`. Otherwise it does not compile, and the compiler's error contains the text of `made`.
 template <bool ok, parted_text made>
 consteval bool require_no_defect() {
     if constexpr (!ok)
