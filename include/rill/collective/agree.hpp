@@ -8,9 +8,10 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Returns when all ranks have come with the same `options`, of what they have configured for themselves; throws
-/// `mismatch` on all ranks, naming the odd one and in what it differs, when one of them has others. 2 log2 P rounds of
-/// frames without content.
+/// Returns when all ranks have called it with equal `options`, which describe how each has been configured.
+///
+/// Cost: 2 log2 P rounds of frames without content. Errors: `mismatch` on all ranks if one has other options; it names
+/// the odd rank and how its options differ.
 template <class Group>
 receipt agree(Group& group, const call_options& options) {
     return group.run({.kind = operation::handshake, .options = options}, [&](auto& call) {

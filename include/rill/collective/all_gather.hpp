@@ -13,11 +13,12 @@
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
-/// Puts the input at its place in the output's elements.
+/// Copies the input to its place in the output's elements.
 template <class In, class Out, class T>
 void place_input(const In& input, Out& output, std::span<T> at, staging<T>& stage) {
     if (!has_view<std::span<T>>(output)) return read_tensor(input, at);
-    const std::span<const T> mine = elements_of_input(input, stage);  // an expression may read what lies at its place
+    // Evaluated first, because an expression may read the elements at its place.
+    const std::span<const T> mine = elements_of_input(input, stage);
     if (at.data() != mine.data()) std::copy(mine.begin(), mine.end(), at.begin());
 }
 
@@ -88,22 +89,24 @@ auto all_gather_call(Group&, const stream<T, Index>& input, stream<T, Index>& ou
 /// Gives every rank the parts of all ranks, in the order of ranks.
 ///
 /// `input`: part `split(N, P, rank)` of the result, N = size of the output; it may lie at its place in the output.
-/// Rounds and bytes are the topology's. Errors as in `all_reduce`.
+/// Cost: rounds and bytes of the topology. Errors: as in `all_reduce`.
 template <class Group, class In, class Out>
     requires detail::Tensors<In, Out>
 receipt all_gather(Group& group, const In& input, Out&& output) {
     return detail::all_gather_call(group, input, output)(group);
 }
 
-/// Concatenates sparse streams over one dimension whose coordinates are disjoint (SparCML's sparse allgather, as in
-/// block coordinate descent): every rank gets their union. Two ranks that give the same coordinate are an
-/// `invalid_value` on every rank, naming it. Each contribution is coded once.
+/// Concatenates sparse streams over one dimension whose coordinates are disjoint: every rank gets their union.
+///
+/// Cost: each contribution is coded once. Errors: as in `all_reduce`; if two ranks give the same coordinate,
+/// `invalid_value` on every rank, naming the coordinate. Source: sparse allgather of SparCML, as in block coordinate
+/// descent.
 template <class Group, Element T, IndexType Index>
 receipt all_gather(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const coding& codes = {}) {
     return detail::all_gather_call(group, input, output, codes)(group);
 }
 
-/// Both in the background; see `start_all_reduce`.
+/// Start the two forms of `all_gather` in the background; see `start_all_reduce`.
 template <class Group, class In, class Out>
     requires detail::Tensors<In, Out>
 request start_all_gather(Group& group, In&& input, Out&& output) {

@@ -13,7 +13,7 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Takes every result.
+/// Accepts every result.
 struct accept_any {
     constexpr bool operator()(const receipt&) const { return true; }
 };
@@ -66,9 +66,9 @@ receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& f
         });
 }
 
-/// `offer.give()` gives the input as a view, inside the operation, so that its failure is every rank's;
-/// `offer.take_received(piece)` hears of each piece of it what the receivers decode, where that is not what was given.
-/// `take(state, parts)` takes the result.
+/// `offer.give()` returns the input as a view; it is called inside the operation, so that its failure is every rank's.
+/// If the coding of contributions is lossy, `offer.take_received(piece)` is called for each piece of the input as the
+/// receivers decode it. `take(state, parts)` takes the result.
 template <IndexType Index, class T, class Lane, class Offer, class Take, class Fold>
 receipt all_reduce_stream(Lane& lane, std::size_t dimension, Offer& offer, Take&& take, const Fold& fold,
                           const stream_codings& codings, std::uint64_t compressor, const contribution& own) {
@@ -92,7 +92,7 @@ receipt all_reduce_stream(Lane& lane, std::size_t dimension, Offer& offer, Take&
         });
 }
 
-/// A stream that its caller gives as it is.
+/// A stream that is contributed as it is.
 template <class T, class Index>
 struct stream_offer {
     const stream<T, Index>& input;
@@ -220,24 +220,26 @@ auto all_reduce_call(Group&, In&& in, stream<T, Index>& output, Codec&& codec, c
 /// Folds the contributions of all ranks, coordinate by coordinate, and gives every rank the result, bit for bit the
 /// same.
 ///
-/// `input`, `output`: tensors of N elements: contiguous ranges, what an adapter knows, `tensors`; the same memory or
-/// none in common. An input without a view of its memory (an expression, a strided block) is evaluated into memory of
-/// the group, an output without one is made there and then copied. Rounds, messages and bytes are the topology's. Where
-/// ranks reach each other's memory (`SharedMemoryTransport`) and the topology `folds_at_owners`, nothing is sent: one
-/// pass over all inputs and outputs gives the same bits, and each access counts as a message of the topology's.
-/// Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors: `mismatch`, `timeout`,
-/// `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged (lost where it is also
-/// the output), `output` unspecified.
+/// `input`, `output`: tensors of N elements (contiguous ranges, types that an adapter knows, `tensors`), in the same
+/// memory or without overlap. An input without a view of its memory (an expression, a strided block) is evaluated into
+/// memory of the group; an output without one is computed there and then copied. Cost: rounds, messages and bytes of
+/// the topology. If ranks reach each other's memory (`SharedMemoryTransport`) and the topology `folds_at_owners`,
+/// nothing is sent: one pass over all inputs and outputs gives the same bits, and each access counts as a message of
+/// the topology. Deterministic: on any transport the bits depend on topology, ranks and inputs alone. Errors:
+/// `mismatch`, `timeout`, `peer_failure`, `invalid_value`, on every rank and naming the culprit; `input` is unchanged
+/// (lost if it is also the output), `output` unspecified.
 template <class Group, class In, class Out, class Fold = aggregate::sum, class Own = contribution>
     requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
 receipt all_reduce(Group& group, const In& input, Out&& output, const Fold& fold = {}, const Own& own = {}) {
     return detail::all_reduce_call(group, input, output, fold, own)(group);
 }
 
-/// The same on streams: the result is sparse until a fold finds the dense form to be the smaller one (`codings.when`).
-/// SSAR_Recursive_double, SSAR_Split_allgather and the sparse ring of SparCML (section 5.3) are this with
-/// `recursive_doubling`, `split_allgather`, `ring`; DSAR_Split_allgather is `split_allgather` with a lossy
-/// `codings.copy`.
+/// Folds streams: the result is sparse until a fold finds the dense form to be the smaller one (`codings.when`).
+///
+/// `codings.copy` codes the copy phase: the rounds in which finished parts are sent on unchanged. Otherwise as
+/// `all_reduce` of tensors. Source: SparCML, section 5.3. SSAR_Recursive_double, SSAR_Split_allgather and the sparse
+/// ring are this function with `recursive_doubling`, `split_allgather`, `ring`; DSAR_Split_allgather is
+/// `split_allgather` with a lossy `codings.copy`.
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
     requires(!detail::MeantAsCodec<Fold>)
 receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
@@ -245,13 +247,14 @@ receipt all_reduce(Group& group, const stream<T, Index>& input, stream<T, Index>
     return detail::all_reduce_call(group, input, output, fold, codings, own)(group);
 }
 
-/// The same with a compressor bound to this worker: contributes what `codec` makes of `input`. Its state (the residual
-/// of error feedback) advances only if the operation succeeds with this rank's contribution in it. Where it throws a
-/// `rill::error`, however early, the contribution is in the residual and must not be given again; but an input that
-/// `codec` refuses (`invalid_value` of this rank) is not. Ranks may choose other entries and another number of them;
-/// what they must have alike (dimension, codings, the seed of a mask) is compared.
-/// `accept(receipt)` may refuse the result as a whole, the same on all ranks: then the contribution returns to the
-/// codec.
+/// Folds what each rank's `codec` makes of its `input`; the codec is a compressor bound to this worker.
+///
+/// Ranks may choose different entries and different numbers of them. What they must have alike (dimension, codings, the
+/// seed of a mask) is compared. The codec's state (the residual of error feedback) advances only if the operation
+/// succeeds with this rank's contribution in it. `accept(receipt)` may refuse the result as a whole, on all ranks
+/// alike: then the contribution returns to the codec. Errors: as in `all_reduce` of tensors. If a `rill::error` is
+/// thrown, however early, the contribution is in the residual and must not be given again; only an input that `codec`
+/// refuses (`invalid_value` of this rank) is not in the residual.
 template <class Group, class In, class Out, class Codec, class Fold = aggregate::sum, class Accept = accept_any>
     requires detail::MeantAsCodec<Codec>
 receipt all_reduce(Group& group, const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
@@ -259,9 +262,12 @@ receipt all_reduce(Group& group, const In& input, Out&& output, Codec&& codec, c
     return detail::all_reduce_call(group, input, output, std::forward<Codec>(codec), fold, own, accept)(group);
 }
 
-/// The same into a stream, for who goes on with what is there and not with N coordinates: sparse until a fold has found
-/// the dense form to be the smaller one, so that a result of few entries costs no pass over all of them. Needs a codec
-/// whose coordinates are those of its input.
+/// Folds what each rank's `codec` makes of its `input` into a stream, for callers that need only the entries present
+/// and not all N coordinates.
+///
+/// The result is sparse until a fold finds the dense form to be the smaller one, so a result of few entries costs no
+/// pass over all coordinates. Needs a codec whose coordinates are those of its input. Otherwise as `all_reduce` with a
+/// codec into a tensor.
 template <class Group, class In, Element T, IndexType Index, class Codec, class Fold = aggregate::sum,
           class Accept = accept_any>
     requires detail::MeantAsCodec<Codec>
@@ -270,12 +276,13 @@ receipt all_reduce(Group& group, const In& input, stream<T, Index>& output, Code
     return detail::all_reduce_call(group, input, output, std::forward<Codec>(codec), fold, own, accept)(group);
 }
 
-/// All four in the background, with the same arguments. Policies are copied, and so are views that are temporaries
-/// (spans, maps, blocks, `tensors`); what they refer to, streams and the compressor must stay until the operation is
-/// done. An input that is a temporary without memory of its own (an expression) is evaluated by the start, into memory
-/// that it allocates. A compressor serves one operation at a time (checked).
+/// Start the four forms of `all_reduce` in the background, with the same arguments.
 ///
-/// Broken contracts are thrown by the start itself, before anything is sent; all other errors by the request's `get`.
+/// Policies are copied, and so are temporary views (spans, maps, blocks, `tensors`). What the views refer to, streams
+/// and the compressor must stay until the operation is done. An input that is a temporary without memory of its own (an
+/// expression) is evaluated by the start, into memory that it allocates. A compressor serves one operation at a time
+/// (checked). Errors: broken contracts are thrown by the start itself, before anything is sent; all other errors by the
+/// request's `get`.
 template <class Group, class In, class Out, class Fold = aggregate::sum, class Own = contribution>
     requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
 request start_all_reduce(Group& group, In&& input, Out&& output, const Fold& fold = {}, const Own& own = {}) {

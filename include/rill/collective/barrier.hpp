@@ -20,13 +20,13 @@ auto barrier_call(Group&) {
 }
 }  // namespace detail
 
-/// Returns when all ranks have called it. Costs the rounds of the topology's `all_reduce`, with frames of headers only.
+/// Returns when all ranks have called it. Cost: the rounds of the topology's `all_reduce`, with frames of headers only.
 template <class Group>
 receipt barrier(Group& group) {
     return detail::barrier_call(group)(group);
 }
 
-/// The same, in the background: done when all ranks have started it.
+/// Starts a barrier in the background: it is done when all ranks have started it.
 template <class Group>
 request start_barrier(Group& group) {
     return start(group, detail::barrier_call(group));

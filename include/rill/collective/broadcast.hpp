@@ -77,22 +77,23 @@ auto broadcast_call(Group& group, stream<T, Index>& data, rank_t root, const cod
 }
 }  // namespace detail
 
-/// Copies `data` of `root` to all ranks. The root sends when all ranks have entered, so that a rank that calls
-/// something else is an error on every rank. Runs on the group's topology where it has a root, else on a binary tree.
+/// Copies `data` of `root` to all ranks.
 ///
-/// `data`: N elements; on other ranks than the root what it held is lost, also on failure. Errors as in `all_reduce`.
+/// `data`: N elements; on ranks other than the root its old content is lost, also on failure. Runs on the group's
+/// topology if that has a root, else on a binary tree. The root sends when all ranks have entered, so that a rank that
+/// calls something else is an error on every rank. Errors: as in `all_reduce`.
 template <class Group, class Data>
 receipt broadcast(Group& group, Data&& data, rank_t root) {
     return detail::broadcast_call(group, data, root)(group);
 }
 
-/// The same for a stream, sparse or dense; on other ranks `data` needs only the dimension.
+/// Broadcasts a stream, sparse or dense; on ranks other than the root, `data` needs only the dimension.
 template <class Group, Element T, IndexType Index>
 receipt broadcast(Group& group, stream<T, Index>& data, rank_t root, const coding& codes = {}) {
     return detail::broadcast_call(group, data, root, codes)(group);
 }
 
-/// Both in the background; see `start_all_reduce`.
+/// Start the two forms of `broadcast` in the background; see `start_all_reduce`.
 template <class Group, class Data>
 request start_broadcast(Group& group, Data&& data, rank_t root) {
     static_assert(detail::require_lasting<Data>());

@@ -17,24 +17,25 @@ namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 
-/// Kept by the group, so that an exchange like the last one allocates nothing.
+/// Scratch that the group keeps, so that an exchange like the last one allocates nothing.
 struct bucket_scratch {
-    std::vector<std::size_t> missing;  ///< tensors of each bucket that are not ready
+    std::vector<std::size_t> missing;  ///< how many tensors of each bucket are not ready
     std::vector<request> requests;     ///< of the buckets that are under way
 };
 
 }  // namespace detail
 
-/// Several tensors under way, bucket by bucket: each bucket's operation starts as soon as its tensors are ready, and
-/// the exchange of one bucket goes on while the tensors of the next are computed.
+/// Exchanges several tensors bucket by bucket: each bucket's operation starts as soon as its tensors are ready, and
+/// goes on while the tensors of the next bucket are computed.
 ///
 /// `start(i)` starts the operation of bucket i and returns its request. Buckets start in their order, whatever the
-/// order in which tensors become ready: so all ranks start the same operations. One exchange at a time on a group; no
-/// other operation on it from the first `ready` to `finish`. Where it is destroyed before `finish`, what is under way
-/// is cancelled.
+/// order in which tensors become ready, so that all ranks start the same operations. A group serves one exchange at a
+/// time, and no other operation from the first `ready` to `finish`. Destroying it before `finish` cancels the
+/// operations under way.
 ///
-/// Where activities do not run alone (`rill::mpi` below MPI_THREAD_MULTIPLE) each `ready` also lets those under way go
-/// on: they overlap with what is computed as far as the library below sends and receives by itself meanwhile.
+/// If the transport's activities do not run alone (`rill::mpi` below MPI_THREAD_MULTIPLE), each `ready` also lets the
+/// operations under way progress. They then overlap with computation only as far as the library below sends and
+/// receives by itself.
 template <class Group, class Start>
 class bucket_exchange {
   public:
@@ -51,7 +52,7 @@ class bucket_exchange {
     bucket_exchange& operator=(const bucket_exchange&) = delete;
     ~bucket_exchange() { scratch_.requests.clear(); }
 
-    /// Each tensor once.
+    /// Tells that a tensor is ready; once for each tensor.
     void ready(std::size_t tensor) {
         RILL_EXPECTS(tensor < plan_.tensors(), "bucket_exchange: a tensor of the plan");
         std::size_t& missing = scratch_.missing[plan_.bucket_of(tensor)];
@@ -61,9 +62,9 @@ class bucket_exchange {
         if (!activities_run_alone(group_.net())) let_go_on();
     }
 
-    /// Waits for all buckets. The receipt tells of all: the fewest contributors, the least weight and the highest age
-    /// of any bucket, the sum of rounds and traffic, and the time since the first bucket started. Throws what the first
-    /// failed bucket throws.
+    /// Waits for all buckets. The receipt describes all of them: the fewest contributors, the least weight and the
+    /// highest age of any bucket, the sums of rounds and traffic, and the time since the first bucket started. Throws
+    /// what the first failed bucket throws.
     receipt finish() {
         RILL_EXPECTS(scratch_.requests.size() == plan_.buckets().size(), "bucket_exchange: every tensor becomes ready");
         receipt all{};
@@ -85,7 +86,7 @@ class bucket_exchange {
         }
     }
 
-    /// To look at one that is not done lets all go on.
+    /// Testing one request that is not done lets all operations progress.
     void let_go_on() const {
         for (const request& each : scratch_.requests)
             if (!each.test()) return;

@@ -14,8 +14,8 @@ namespace rill { inline namespace RILL_ABI {
 
 /// Neighbouring tensors that are exchanged together.
 struct bucket {
-    segment tensors{};   ///< by number
-    segment elements{};  ///< of all tensors one behind the other
+    segment tensors{};   ///< the numbers of its tensors
+    segment elements{};  ///< its elements, counted through all tensors one after the other
 
     friend bool operator==(const bucket&, const bucket&) = default;
 };
@@ -24,14 +24,14 @@ struct bucket {
 class bucket_plan {
   public:
     bucket_plan() = default;
-    /// A plan of tensors of these sizes that are in no bucket yet.
+    /// A plan for tensors of these sizes, in elements; none is in a bucket yet.
     explicit bucket_plan(std::span<const std::size_t> sizes) {
         begins_.reserve(sizes.size() + 1);
         for (const std::size_t size : sizes) begins_.push_back(begins_.back() + size);
     }
 
     void begin_bucket() { buckets_.push_back({{next(), next()}, {begins_[next()], begins_[next()]}}); }
-    /// Adds a tensor to the last bucket; it must be the one before those that are in buckets.
+    /// Adds a tensor to the last bucket. It must be the one just before those that are in buckets already.
     void put_before(std::size_t tensor) {
         RILL_EXPECTS(!buckets_.empty() && tensor + 1 == next(), "bucket_plan: from the last tensor to the first");
         buckets_.back().tensors.begin = tensor;
@@ -39,14 +39,14 @@ class bucket_plan {
         bucket_of_.push_back(buckets_.size() - 1);
     }
 
-    /// In the order in which they are exchanged: that of the last tensors first.
+    /// The buckets in the order in which they are exchanged: those of the last tensors first.
     std::span<const bucket> buckets() const { return buckets_; }
     std::size_t tensors() const { return begins_.size() - 1; }
-    /// Elements of all tensors.
+    /// The number of elements of all tensors.
     std::size_t dimension() const { return begins_.back(); }
     std::size_t bucket_of(std::size_t tensor) const { return bucket_of_[tensors() - 1 - tensor]; }
 
-    /// By which ranks compare theirs.
+    /// A hash by which ranks compare their plans.
     std::uint64_t fingerprint() const {
         std::uint64_t hash = mix64(tensors(), buckets_.size());
         for (const bucket& each : buckets_)

@@ -7,8 +7,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// What a rank says about what it contributes. The collective does not multiply by the weight: who wants Σ w·g / Σ w
-/// passes w·g to a `mean`. A rank of weight 0 contributes nothing: its input is not read.
+/// What a rank says about its contribution. The collective does not multiply by the weight: for Σ w·g / Σ w pass w·g to
+/// a `mean`. A rank of weight 0 contributes nothing, and its input is not read.
 struct contribution {
     double weight = 1;
     std::uint32_t age = 0;  ///< in steps
@@ -16,7 +16,8 @@ struct contribution {
     friend constexpr bool operator==(const contribution&, const contribution&) = default;
 };
 
-/// What stands behind a value: how many contributions, their weights, the age of the oldest. Folded with the payload.
+/// The contributions in a value: their number, the sum of their weights, the age of the oldest. Folded with the
+/// payload.
 struct contribution_sum {
     double weight = 1;
     std::uint32_t contributors = 1;

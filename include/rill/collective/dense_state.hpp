@@ -25,7 +25,8 @@
 namespace rill { inline namespace RILL_ABI {
 
 /// The data of a dense collective. A part lies in the input (until it is first folded), in the output, or, while the
-/// output is being sent in the same round, in scratch. Nothing is copied but what a copy round brings.
+/// output is being sent in the same round, in scratch. Values are copied only in copy rounds (which bring finished
+/// parts) and where a part has to be moved to the output.
 template <Transport Net, Element T, class Fold, Executor Exec = serial>
 class dense_state {
   public:
@@ -63,7 +64,7 @@ class dense_state {
         return view_frame(head_, stream_view<T>(head_.range, values), headers_.take(wire::header_bytes).data());
     }
 
-    /// One k-way fold: the operands in ascending order of ranks, this rank's own value among them.
+    /// One k-way fold of operands in ascending order of ranks, with this rank's own value among them.
     void fold(std::span<arrival<message>> arrivals) {
         const part_range parts = arrivals.front().from.parts;
         unite(parts);
@@ -109,15 +110,15 @@ class dense_state {
         }
     }
 
-    /// Whether nobody reads where finished `parts` belong.
+    /// Whether nobody reads the memory where finished `parts` belong.
     bool has_free_place(part_range parts) {
         const byte_view target = bytes_of_place(parts);
         return target.empty() || !call_->is_read(target);
     }
     void await_place(part_range parts) { call_->await_readers(bytes_of_place(parts)); }
 
-    /// Where a message that brings finished `parts` may be put right away, once the place is free: header and values.
-    /// Until the next call.
+    /// Where a message with finished `parts` may be received directly, once the place is free: header and values. Valid
+    /// until the next call.
     std::span<const byte_span> place_for(part_range parts) {
         const byte_span values = bytes_of_place(parts);
         if (values.empty()) return {};
@@ -189,7 +190,7 @@ class dense_state {
         set(parts, place::output, contribution_sum_of(parts));
     }
 
-    /// A message is one frame: all its parts must lie in one place.
+    /// Moves `parts` together if they lie in different places: a message is one frame, whose values lie in one place.
     void unite(part_range parts) {
         const auto elsewhere = [&](int p) { return place_of({p, p + 1}) != place_of(parts); };
         for (int p = parts.first; p < parts.last; ++p)
@@ -199,7 +200,8 @@ class dense_state {
             }
     }
 
-    /// Where the fold of what lies in `from` may be written: in place, unless that is being sent in this round.
+    /// Where to write the fold of values in `from`: never over the input; else in place, unless that is being sent in
+    /// this round.
     place target_of_fold(place from, part_range parts) const {
         if (from == place::input) return place::output;
         if (!call_->sends_this_round(std::as_bytes(at(from, parts)))) return from;

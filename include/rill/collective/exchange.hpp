@@ -18,7 +18,7 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// A message with the transfer that announced it.
+/// A message with the scheduled transfer that it belongs to.
 template <class Message>
 struct arrival {
     transfer from;
@@ -33,7 +33,7 @@ class exchange {
     using message = typename Net::message;
     using window = typename detail::window_of<Net, true>::type;
 
-    /// `waits`: the context in which ranks say for whom they have been waiting for long.
+    /// `waits`: the context in which ranks announce long waits.
     exchange(Net& net, std::uint64_t context, std::uint64_t waits) : net_(&net), on_{context, 0}, waits_(waits) {}
     exchange(const exchange&) = delete;
     exchange& operator=(const exchange&) = delete;
@@ -43,7 +43,7 @@ class exchange {
     const call_signature& signature() const { return signature_; }
     std::uint64_t context() const { return on_.context; }
 
-    /// `is_exposed`: the call is announced by what the rank exposes, not here.
+    /// `is_exposed`: the call is announced together with the memory that the rank exposes, not here.
     void begin(const call_signature& signature, duration timeout, bool is_exposed = false) {
         signature_ = signature;
         on_.tag = tag_of(signature.number);
@@ -53,18 +53,20 @@ class exchange {
         if (!is_exposed) net_->announce(on_.context, signature);
     }
 
-    /// Sends from where the pieces lie: they must not change until `await_readers` or `finish` says so.
+    /// Sends from the memory of `pieces`, which must not change until `await_readers` or `finish` has waited for its
+    /// readers.
     void send(rank_t peer, const byte_pieces& pieces) { send(round_, peer, pieces); }
 
-    /// The same as a message of a round, the present one or a later one.
+    /// Sends a message of the given round, the present one or a later one.
     void send(int round, rank_t peer, const byte_pieces& pieces) {
         ++counted_.messages_sent;
         counted_.bytes_sent += pieces.size_bytes();
-        sent_.push_back({{}, peer, pieces, round});  // before the post: what a peer may read must be settled
+        sent_.push_back({{}, peer, pieces, round});  // before the post: `settle` must know what a peer may read
         sent_.back().handle = net_->post(peer, on_, pieces);
     }
 
-    /// Lets the next message of `peer` come that has not been let in yet, into `targets` where the transport can.
+    /// Prepares for the next message of `peer` that is not expected yet, to be received into `targets` if the transport
+    /// can.
     void expect(rank_t peer, std::span<const byte_span> targets) {
         if constexpr (ExpectingTransport<Net>) {
             net_->expect(peer, on_, targets);
@@ -84,17 +86,17 @@ class exchange {
         return std::move(*received);
     }
 
-    /// Waits for what `peer` does in a round: `attempt(until)` says whether it has come to that. Of a wait that takes
-    /// long the others learn, so that who is to blame can be found.
+    /// Waits for something that `peer` does in a round: `attempt(until)` returns whether it has happened. A long wait
+    /// is announced to the others, so that the culprit can be found.
     template <class Attempt>
     void wait_for(rank_t peer, int round, Attempt&& attempt) {
         if (attempt(half_time())) return;
         wait_for_long({.peer = peer, .of_round = round, .in_round = round}, attempt);
     }
 
-    /// Others reach into this rank's memory by `shared` until the operation is finished; who unwinds withdraws it.
+    /// Lets others access this rank's memory by `shared` until the operation is finished; unwinding withdraws it.
     void lend(window& shared) { lent_by_ = &shared; }
-    /// Counts what has passed without messages, as much in either direction.
+    /// Counts traffic that needed no messages, the same amount in each direction.
     void count(std::uint64_t messages, std::uint64_t bytes) { counted_ += {messages, bytes, messages, bytes}; }
 
     /// Begins a round. `looks`: whether this operation asks later what may be overwritten, so that it pays to find out
@@ -102,7 +104,7 @@ class exchange {
     void enter(int round, bool looks = true) {
         round_ = round;
         if (!looks || sent_.size() - oldest_ < many) return;
-        // Looking in vain costs time in a simulated network: what the last round sent is seldom done.
+        // Looking too early costs time in a simulated network: what the last round sent is seldom done.
         const auto looks_done = [&](sent& s) { return s.round + 1 < round_ && s.handle.done(); };
         while (oldest_ < sent_.size() && looks_done(sent_[oldest_])) ++oldest_;
     }
@@ -127,16 +129,16 @@ class exchange {
             if (sent_[i].reads(memory)) await(sent_[i]);
     }
 
-    /// Holds a message until the end: this rank reads from it, or forwards what it holds from where it lies.
+    /// Keeps a message until the end: this rank reads from it or forwards its content from where it lies.
     void keep(message&& m) { kept_.push_back(std::move(m)); }
 
     /// The messages of the round under way, in ascending order of peers, each with the transfer that announced it.
     std::vector<arrival<message>>& arrivals() { return arrivals_; }
 
-    /// Gives back what was kept and waits until everything sent has been received.
+    /// Releases the kept messages and waits until everything sent has been received.
     ///
-    /// A kept message can go back only when what this rank forwards of it has been read, while others wait for it:
-    /// giving back the latest first cannot deadlock, because what came in one round is forwarded in later ones.
+    /// A kept message can be released only when what this rank forwards of it has been read, and others wait for that
+    /// release. Releasing the latest first cannot deadlock, because what came in one round is forwarded in later ones.
     void finish() {
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces()) await_readers(piece);
@@ -144,7 +146,7 @@ class exchange {
         forget();
     }
 
-    /// The same for unwinding, after all ranks have been told: withdraws what nobody has begun to read.
+    /// Ends the operation when unwinding, after all ranks have been told: withdraws what nobody has begun to read.
     void settle() noexcept {
         arrivals_.clear();
         if constexpr (ExpectingTransport<Net>)
@@ -197,7 +199,7 @@ class exchange {
 
     time_point half_time() const { return start_ + timeout_ / 2; }
 
-    /// The rest of a wait, of which the others learn: in parts, between which it is asked whether the peer has left.
+    /// The rest of a wait, which is announced to the others. Between its parts it asks whether the peer has left.
     template <class Attempt>
     void wait_for_long(const detail::long_wait& what, Attempt&& attempt) {
         net_->announce(waits_, what.announced_in(signature_.number));
@@ -227,12 +229,12 @@ class exchange {
     duration timeout_{};
     traffic counted_{};
     std::vector<sent> sent_;
-    std::size_t oldest_ = 0;  // all before it are done
+    std::size_t oldest_ = 0;  // all sends before this one are done
     window* lent_by_ = nullptr;
     std::vector<message> kept_;
     std::vector<arrival<message>> arrivals_;
     int round_ = 0;
-    std::size_t expected_ = 0;  // messages that have been let in and not been received
+    std::size_t expected_ = 0;  // messages that are expected and have not been received
 };
 
 }}  // namespace rill::RILL_ABI

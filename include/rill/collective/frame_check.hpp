@@ -11,7 +11,7 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Runs `read()`, which reads what `source` sent: what is wrong there is that rank's failure.
+/// Runs `read()`, which reads what `source` sent, and blames `source` for what is wrong there.
 template <class Net, class Read>
 auto read_from(const exchange<Net>& call, rank_t source, Read&& read) {
     try {
@@ -23,8 +23,8 @@ auto read_from(const exchange<Net>& call, rank_t source, Read&& read) {
     }
 }
 
-/// The next frame of a message from `source`, which must belong to the call under way; else every rank learns which
-/// rank calls something else. `place`: what the frame must be of.
+/// The next frame of a message from `source`. If it belongs to another call, every rank learns which rank made the odd
+/// call. `place`: the part or the rank that the frame must be of.
 template <Element T, IndexType Index, class Net>
 frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader,
                  detail::frame_place place = detail::frame_place::of_part(0)) {
@@ -46,8 +46,8 @@ frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader,
     return f;
 }
 
-/// Ends the operation, with `source` as the culprit, unless a frame covers the range that is due. The notice has both
-/// ends of the link, which may have lost or doubled a message.
+/// Ends the operation with `source` as the culprit unless a frame covers the range that is due. The error names both
+/// ends of the link, which may have lost or repeated a message.
 template <class Net>
 void expect_range(const exchange<Net>& call, rank_t source, segment given, segment due) {
     const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
@@ -56,7 +56,7 @@ void expect_range(const exchange<Net>& call, rank_t source, segment given, segme
                   "rank " + std::to_string(source) + " sent " + text(given) + " where " + text(due) + " was due");
 }
 
-/// The same unless a message ends where the frames that are due end.
+/// Ends the operation with `source` as the culprit if a message has more frames than were due.
 template <class Net>
 void expect_end(const exchange<Net>& call, rank_t source, const frame_reader& reader) {
     if (!reader.done())

@@ -9,8 +9,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Joins small tensors into buckets, each of which is exchanged by one operation: a message has a cost of its own,
-/// which several tensors share, and a bucket can travel while the tensors of the next one are computed.
+/// Joins small tensors into buckets, each of which is exchanged by one operation. The tensors of a bucket share the
+/// cost of a message, and a bucket can travel while the tensors of the next one are computed.
 ///
 /// Neighbours are joined, from the last to the first, while they take at most `bytes` together; a larger tensor is a
 /// bucket of its own. Which tensors share a bucket depends on their sizes and order alone.
@@ -19,7 +19,7 @@ struct fusion {
 
     static constexpr const char* name = "fusion";
 
-    /// `sizes`: the elements of each tensor, in the order of declaration, the same on all ranks.
+    /// `sizes`: the number of elements of each tensor, in the order of declaration, the same on all ranks.
     bucket_plan bind(std::span<const std::size_t> sizes, std::size_t element_bytes) const {
         RILL_EXPECTS(element_bytes > 0, "fusion: elements of at least a byte");
         const std::size_t most = bytes / element_bytes;
@@ -37,7 +37,7 @@ struct fusion {
         return plan;
     }
 
-    /// Calls `visit(name, value)` for each option: printing and hashing need no more.
+    /// Calls `visit(name, value)` for each option, for printing and hashing.
     template <class Visit>
     constexpr void visit_options(Visit&& visit) const {
         visit("bytes", bytes);

@@ -21,7 +21,7 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// The data of a concatenating gather of sparse streams: one frame per rank, made once and forwarded verbatim.
+/// The data of a concatenating gather of sparse streams: one frame per rank, made once and forwarded unchanged.
 template <Transport Net, Element T, IndexType Index>
 class gather_state {
   public:

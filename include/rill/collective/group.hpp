@@ -15,6 +15,7 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/topology/along.hpp>
 #include <rill/topology/tree.hpp>
 
 #include <cstdint>
@@ -23,41 +24,43 @@
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
-/// Made before the lane that refers to it.
+/// A base class, so that it is made before the lane that refers to it.
 template <Transport Net, Topology Shape, Executor Exec>
 struct group_base {
     membership<Net, Shape, Exec> members;
 };
 }  // namespace detail
 
-/// Stands for a group whose transport, topology or executor does not fit, and says which.
+/// A group whose transport, topology or executor does not fit: it does not compile, and the message says which.
 template <class Net, class Shape, class Exec = serial>
 class group {
     static_assert(detail::require_parts_of_group<Net, Shape, Exec>());
 
   public:
-    using refused_type = group;  ///< by which collectives know it, so that they say no more
-    /// Takes what a group takes.
+    using refused_type = group;  ///< marks it, so that collectives report no further errors
+    /// Accepts the arguments of any group.
     template <class... Arguments>
     explicit group(Arguments&&...) {}
 };
 
-/// All ranks of a transport, joined for collectives over one topology. Making one is itself collective: a handshake of
-/// 2 log2 P rounds compares version, topology and options, so that ranks that were built or configured differently
-/// learn it at once, with the odd rank's name. Collectives on one group must be called and started in the same order on
-/// all its ranks. On one rank, one activity uses it at a time.
+/// All ranks of a transport, joined for collectives over one topology.
 ///
-/// After a failed operation every further one fails on all ranks with the same culprit. A rank may have completed an
-/// operation that failed on others: see `survivors` for how the ranks go on. Operations that are in flight when it is
-/// destroyed are cancelled. `net` must outlive the group.
+/// Making a group is itself collective: a handshake compares version, topology and options, so that ranks that were
+/// built or configured differently learn it at once, with the odd rank's name. Collectives on one group must be called
+/// and started in the same order on all its ranks. On one rank, one activity uses it at a time. Operations that are in
+/// flight when it is destroyed are cancelled. `net` must outlive the group.
 ///
-/// `executor` spreads this rank's own work (selection, quantisation, folds) over threads; it changes no result, and may
-/// be another one on each rank.
+/// `executor` spreads this rank's own work (selection, quantisation, folds) over threads; it changes no result and may
+/// differ from rank to rank.
+///
+/// Cost: 2 log2 P rounds for the handshake. Errors: after a failed operation every further one fails on all ranks with
+/// the same culprit. A rank may have completed an operation that failed on others: see `survivors` for how the ranks go
+/// on.
 template <Transport Net, Topology Shape, Executor Exec>
 class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
     explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
-        : detail::group_base<Net, Shape, Exec>{{.context = first_context(net, options),
+        : detail::group_base<Net, Shape, Exec>{{.context = first_context(net, shape, options),
                                                 .waits = detail::open_context<Net>(net),
                                                 .shape = shape,
                                                 .options = options,
@@ -68,8 +71,9 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
     }
 
     /// How many operations have been called or started. Receipts carry it and random numbers are derived from it: to
-    /// resume bit for bit, save it and set it on all ranks alike, between two operations. It may go back; the numbers
-    /// in errors then do not, since a rank that has not come must not be taken for one that came the first time.
+    /// resume bit for bit, save it and set it on all ranks alike, between two operations. It may go back. The numbers
+    /// in errors never do: a rank that is missing in a repeated operation must not be mistaken for one that entered it
+    /// the first time.
     std::uint64_t operation_number() const { return this->members.last.counted; }
     void resume_at(std::uint64_t number) { this->members.last = this->members.last.resumed_at(number); }
 
@@ -82,9 +86,10 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
     }
 
   private:
-    /// Options are looked at before the transport is.
-    static auto first_context(Net& net, const group_options& options) {
+    /// Checks the options before it uses the transport.
+    static auto first_context(Net& net, const Shape& shape, const group_options& options) {
         options.require_options(net.rank());
+        (void)shape.all_reduce(net.size(), net.rank());
         return detail::open_context<Net>(net);
     }
 
@@ -107,10 +112,10 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
 template <class Net>
 group(Net&) -> group<Net, detail::no_topology>;
 template <class Net, class Shape>
-group(Net&, Shape) -> group<Net, Shape>;
+group(Net&, Shape) -> group<Net, typename topology::with_collectives<Shape>::type>;
 template <class Net, class Shape>
-group(Net&, Shape, group_options) -> group<Net, Shape>;
+group(Net&, Shape, group_options) -> group<Net, typename topology::with_collectives<Shape>::type>;
 template <class Net, class Shape, class Exec>
-group(Net&, Shape, group_options, Exec) -> group<Net, Shape, Exec>;
+group(Net&, Shape, group_options, Exec) -> group<Net, typename topology::with_collectives<Shape>::type, Exec>;
 
 }}  // namespace rill::RILL_ABI

@@ -9,12 +9,12 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// How a group works; the same on all its ranks, which the handshake checks.
+/// Options of a group. They must be the same on all its ranks, which the handshake checks.
 struct group_options {
-    /// Of each operation, since the rank has entered it. Finding the culprit may take a quarter of it more. Above 0: a
-    /// group with another one is refused when it is made.
+    /// How long an operation may take after this rank has entered it. Finding the culprit may take a quarter of it
+    /// more. Must be above 0, else making the group fails.
     duration timeout = seconds(60);
-    std::uint64_t seed = 0;  ///< of the random numbers that collectives use
+    std::uint64_t seed = 0;  ///< for the random numbers that collectives use
 
     void require_options(rank_t rank) const {
         detail::require_option(timeout.ns > 0, "group_options: timeout (ns)", timeout.ns, "above 0", rank);

@@ -11,13 +11,13 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Where the next frame of a message begins, behind `size` bytes of frames.
+/// Where the next frame of a message begins after `size` bytes of frames.
 template <std::unsigned_integral Size>
 constexpr Size next_frame_at(Size size) {
     return (size + frame_alignment - 1) / frame_alignment * frame_alignment;
 }
 
-/// Several frames as one message, copied into `memory`.
+/// Joins several frames into one message, copied into `memory`.
 inline byte_view join_frames(std::span<const byte_pieces> frames, arena& memory) {
     std::size_t size = 0;
     for (const byte_pieces& frame : frames) size = next_frame_at(size) + frame.size_bytes();

@@ -24,8 +24,8 @@ template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class worker;
 }  // namespace detail
 
-/// Where the operations of a group run, one at a time: an exchange with scratch of its own. A group is the lane of its
-/// blocking calls; each operation that is started has another one.
+/// Runs operations of a group, one at a time: an exchange with scratch of its own. A group is the lane of its blocking
+/// calls; each started operation runs on another one.
 template <Transport Net, Topology Shape, Executor Exec = serial>
 class lane {
   public:
@@ -46,7 +46,7 @@ class lane {
     rank_t rank() const { return net().rank(); }
     int size() const { return net().size(); }
     std::uint64_t context() const { return of_->context.number; }
-    /// What the ranks share where dense all_reduces are fused; nothing elsewhere.
+    /// The window that the ranks share if dense all_reduces are fused; an empty type otherwise.
     auto& window() { return window_; }
 
     /// The number that the next `run` gives to its operation.
@@ -56,8 +56,8 @@ class lane {
     random_key key() const { return random_key{options().seed}.derive(numbers_.counted, rank()); }
 
     /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
-    /// culprit (or with the one whose failure came first), and this and every later call throws.
-    /// `is_exposed`: `body` exposes memory, which announces the call.
+    /// culprit (or with the one whose failure came first), and this and every later call throws. `is_exposed`: `body`
+    /// exposes memory, and so announces the call.
     template <class Body>
     receipt run(call_signature signature, Body&& body, bool is_exposed = false) {
         RILL_EXPECTS(!started_ || waits_to_run_, "start: its body runs one operation; start another for the next");
@@ -113,7 +113,7 @@ class lane {
     template <ConcurrentTransport, Topology, Executor>
     friend class detail::worker;
 
-    /// An object of any type.
+    /// An owned object of any type.
     struct slot {
         slot(const void* of_type, void* made, void (*end)(void*)) : type(of_type), object(made), destroy(end) {}
         slot(slot&& other) noexcept
@@ -129,8 +129,8 @@ class lane {
     template <class State>
     static constexpr char type_tag = 0;
 
-    /// Runs `body(*this)`, which calls `run` once, for the numbers that were given to it beforehand. Should it not come
-    /// to that, this rank has failed in the operation that the others wait for.
+    /// Runs `body(*this)`, which calls `run` once, as the operation with these numbers. If `body` ends before it calls
+    /// `run`, this rank has failed in the operation that the others wait for.
     template <class Body>
     receipt run_started(const detail::operation_numbers& numbers, Body&& body) {
         numbers_ = numbers;
@@ -148,23 +148,24 @@ class lane {
         }
     }
 
-    /// Leaves nothing behind that a peer reads: on an error after all ranks have been told, even if that fails too.
+    /// Releases all that a peer reads: on an error after all ranks have been told, even if telling them fails too.
     struct settlement {
         exchange<Net>& call;
         ~settlement() { call.settle(); }
     };
 
-    /// Whether the operation that comes next was started before the one that has failed.
+    /// Whether the next operation was started before the one that failed.
     bool precedes(const abort_notice& notice) const {
         return waits_to_run_ && !notice.ends(tag_of(numbers_.in_context));
     }
 
-    /// Whether it comes from another group, whose ranks are numbered otherwise.
+    /// Whether the failure is of another group, whose ranks have other numbers.
     bool is_foreign(const abort_notice& notice) const {
         return notice.culprit != no_rank && notice.context != context() && notice.context != every_context;
     }
 
-    /// Tells all ranks; returns only when this rank's own failure is the one that counts. Who has no culprit is it.
+    /// Tells all ranks. Returns only if this rank's own exception is the failure that counts; else throws the one that
+    /// does. A notice without a culprit blames this rank.
     void fail(const call_signature& signature, abort_notice notice) {
         notice.context = context();
         notice.operation = signature.number;
@@ -191,7 +192,7 @@ class lane {
     exchange<Net> exchange_;
     std::vector<slot> workspaces_;
     detail::operation_numbers numbers_{};
-    bool started_ = false;       ///< operations come numbered
+    bool started_ = false;       ///< this lane runs started operations, whose numbers are given
     bool waits_to_run_ = false;  ///< a started operation has not been run yet
 };
 

@@ -12,7 +12,7 @@
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
-/// `output` is not used but at the root.
+/// `output` is used only at the root.
 template <class Lane, class In, class Out, class Fold>
 receipt reduce_dense(Lane& lane, const In& input, Out& output, rank_t root, const Fold& fold) {
     using T = tensor_element<Out>;
@@ -58,7 +58,7 @@ receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index
         });
 }
 
-/// Where a reduction runs on a group.
+/// The topology on which a group's reductions run.
 template <class Group>
 using rooted_topology_of = decltype(rooted(std::declval<topology_of<Group>>()));
 
@@ -94,25 +94,25 @@ auto reduce_call(Group& group, const stream<T, Index>& input, stream<T, Index>& 
 }
 }  // namespace detail
 
-/// Folds the contributions of all ranks and leaves the result at `root`. No rank returns before the root has it, so
-/// that every receipt is true of the result. Runs on the group's topology where it has a root, else on a binary tree.
+/// Folds the contributions of all ranks and leaves the result at `root`.
 ///
-/// `input`: N elements, unchanged. `output`: N elements at the root, apart from `input` or the same; not touched
-/// elsewhere. Otherwise as `all_reduce`.
+/// `input`: N elements, unchanged. `output`: at the root N elements, in the same memory as `input` or without overlap;
+/// not touched elsewhere. Runs on the group's topology if that has a root, else on a binary tree. No rank returns
+/// before the root has the result, so that every receipt is true of it. Otherwise as `all_reduce`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires detail::Tensors<In, Out>
 receipt reduce(Group& group, const In& input, Out&& output, rank_t root, const Fold& fold = {}) {
     return detail::reduce_call(group, input, output, root, fold)(group);
 }
 
-/// The same on streams; `output` is empty but at the root.
+/// Reduces streams; on ranks other than the root, `output` becomes empty.
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 receipt reduce(Group& group, const stream<T, Index>& input, stream<T, Index>& output, rank_t root,
                const Fold& fold = {}, const stream_codings& codings = {}) {
     return detail::reduce_call(group, input, output, root, fold, codings)(group);
 }
 
-/// Both in the background; see `start_all_reduce`.
+/// Start the two forms of `reduce` in the background; see `start_all_reduce`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires detail::Tensors<In, Out>
 request start_reduce(Group& group, In&& input, Out&& output, rank_t root, const Fold& fold = {}) {

@@ -81,24 +81,24 @@ auto reduce_scatter_call(Group&, const stream<T, Index>& input, stream<T, Index>
 }
 }  // namespace detail
 
-/// Folds the contributions of all ranks and leaves each rank r with part r: `split(N, P, r)`.
+/// Folds the contributions of all ranks and leaves part r, `split(N, P, r)`, at rank r.
 ///
-/// `input`: N elements, unchanged. `output`: `split(N, P, rank).size()` elements, apart from `input`. Memory: up to N
-/// elements of scratch. Otherwise as `all_reduce`.
+/// `input`: N elements, unchanged. `output`: `split(N, P, rank).size()` elements, without overlap with `input`. Cost:
+/// up to N elements of scratch. Otherwise as `all_reduce`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires detail::Tensors<In, Out>
 receipt reduce_scatter(Group& group, const In& input, Out&& output, const Fold& fold = {}) {
     return detail::reduce_scatter_call(group, input, output, fold)(group);
 }
 
-/// The same on streams; `output` covers `split(N, P, rank)`.
+/// Folds streams and leaves rank r with part r; `output` covers `split(N, P, rank)`.
 template <class Group, Element T, IndexType Index, class Fold = aggregate::sum>
 receipt reduce_scatter(Group& group, const stream<T, Index>& input, stream<T, Index>& output, const Fold& fold = {},
                        const stream_codings& codings = {}) {
     return detail::reduce_scatter_call(group, input, output, fold, codings)(group);
 }
 
-/// Both in the background; see `start_all_reduce`.
+/// Start the two forms of `reduce_scatter` in the background; see `start_all_reduce`.
 template <class Group, class In, class Out, class Fold = aggregate::sum>
     requires detail::Tensors<In, Out>
 request start_reduce_scatter(Group& group, In&& input, Out&& output, const Fold& fold = {}) {

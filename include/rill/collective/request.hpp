@@ -10,18 +10,18 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// An operation that goes on while its caller does something else. What it reads and writes must stay valid, what it
-/// writes unread and what it reads unchanged, until it is done.
+/// An operation that goes on while its caller does something else. Until it is done, its memory must stay valid: the
+/// caller must not change what it reads and must not read what it writes.
 ///
-/// Requests may be waited for in any order, another one on each rank. A request belongs to the activity that uses its
-/// group; it may outlive the group, but not the transport.
+/// Requests may be waited for in any order, which may differ from rank to rank. A request belongs to the activity that
+/// uses its group; it may outlive the group, but not the transport.
 ///
-/// An unfinished operation whose request is destroyed, or assigned another one, is cancelled, and what was lent to it
-/// is given back before that returns: like an exception that leaves a blocking call, that ends the group with this rank
-/// as the culprit, and never waits for a rank that does not come.
+/// Destroying the request of an unfinished operation, or assigning another request to it, cancels the operation. It
+/// returns when the operation no longer uses the memory lent to it. Like an exception that leaves a blocking call, it
+/// ends the group with this rank as the culprit, and never waits for a rank that does not come.
 class [[nodiscard]] request {
   public:
-    /// Of no operation.
+    /// A request without an operation.
     request() = default;
     explicit request(detail::shared<detail::pending> of) : of_(std::move(of)) {}
     request(request&&) noexcept = default;
@@ -32,23 +32,24 @@ class [[nodiscard]] request {
     }
     ~request() { abandon(); }
 
-    /// Whether it stands for an operation: from the start until `get`.
+    /// Whether it has an operation: from the start until `get`.
     bool is_valid() const noexcept { return of_ != nullptr; }
 
-    /// Whether the operation is done, well or not. In simulated time looking in vain costs what the network says.
+    /// Whether the operation is done, successfully or not. In simulated time, looking too early costs what the network
+    /// says.
     bool test() const { return wait_until(deadline::immediate); }
 
-    /// Returns when the operation is done, well or not.
+    /// Returns when the operation is done, successfully or not.
     void wait() const { wait_until(deadline::never); }
 
-    /// Whether the operation is done, after at most `at_most`.
+    /// Waits for at most `at_most` and returns whether the operation is done.
     bool wait_for(duration at_most) const {
         require_operation();
         return wait_until(of_->now() + at_most);
     }
 
     /// Waits, and returns what the blocking call would have returned, or throws what it would have thrown. Afterwards
-    /// the request is of no operation.
+    /// the request has no operation.
     receipt get() {
         wait();
         const detail::shared<detail::pending> done = std::move(of_);
@@ -56,8 +57,8 @@ class [[nodiscard]] request {
     }
 
     /// Ends the operation unless it is done. No rank can leave a collective alone: all ranks of the group end with this
-    /// one as the culprit, and `get` throws the same. Does not wait for the operation; over a transport where it takes
-    /// messages to know whose failure was the first, it waits for that (mpi: `options::abort_timeout` at most).
+    /// one as the culprit, and `get` throws that failure. Does not wait for the operation. If the transport needs
+    /// messages to find out whose failure was the first, it waits for that (mpi: at most `options::abort_timeout`).
     void cancel() const {
         require_operation();
         of_->cancel("has cancelled it");

@@ -31,7 +31,7 @@ int lookahead(const Plan& plan) {
     return 1;
 }
 
-/// Whether a state says that it leaves what it sends as it is until the end.
+/// Whether a state declares that it leaves what it sends unchanged until the end.
 template <class State>
 constexpr bool overwrites_nothing() {
     return requires { requires State::overwrites_nothing; };
@@ -45,8 +45,9 @@ void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) 
     }
 }
 
-/// Lets in what a round brings, from its message `first` on, and returns the first that is not let in: where
-/// `may_stop`, one whose place others still read. Let in now, it would come to other memory and be copied.
+/// Expects the messages of a round, from message `first` on. Returns the first one that is not expected: with
+/// `may_stop`, one whose destination others still read. If it were expected now, it would come to other memory and be
+/// copied.
 template <class Net, Schedule Plan, class State>
 int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round, int first, bool may_stop) {
     for (int i = first; i < plan.receives(round); ++i) {
@@ -64,8 +65,8 @@ int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round,
     return plan.receives(round);
 }
 
-/// Goes on where `expect_round` has stopped. What others read there was sent in earlier rounds and is received in
-/// those: none of them waits for the present one.
+/// Goes on where `expect_round` has stopped, once the destination is free. Its readers receive messages of earlier
+/// rounds, and none of them waits for the present round.
 template <class Net, Schedule Plan, class State>
 int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, int first) {
     if constexpr (requires { state.await_place(part_range{}); }) state.await_place(plan.receive(round, first).parts);
@@ -74,12 +75,14 @@ int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, 
 
 }  // namespace detail
 
-/// Runs one rank's schedule: in each round posts what it sends, then receives, then folds or copies. Where the plan has
-/// a `lookahead()`, sends are posted and arrivals expected that many rounds ahead. `State` holds the data:
-/// `outgoing(parts, action)` gives the pieces of a message, whose memory stays valid until the exchange finishes;
-/// `fold(arrivals)` takes arrivals that all bring the same parts, `copy(arrivals)` what a round brought, both in
-/// ascending order of the peers. It may keep messages. A state that leaves what it sends as it is until the end says so
-/// by a constant `overwrites_nothing`: then nobody looks on the way what has been read.
+/// Runs one rank's schedule: each round posts its sends, then receives, then folds or copies. If the plan has a
+/// `lookahead()`, sends are posted and messages expected that many rounds ahead.
+///
+/// `State` holds the data. `outgoing(parts, action)` returns the pieces of a message, whose memory stays valid until
+/// the exchange finishes. `fold(arrivals)` takes arrivals that all bring the same parts, `copy(arrivals)` all arrivals
+/// of a round, both in ascending order of the peers; the state may keep the messages. A state that leaves what it sends
+/// unchanged until the end declares a constant `overwrites_nothing`: then no time is spent on finding out what has been
+/// read.
 template <class Net, Schedule Plan, class State>
 void execute(exchange<Net>& call, const Plan& plan, State& state) {
     auto& arrivals = call.arrivals();

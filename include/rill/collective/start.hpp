@@ -23,24 +23,27 @@ consteval bool require_activities() {
 }
 }  // namespace detail
 
-/// Starts the group's next operation and returns at once. `body(lane)` runs in an activity of its own: it calls one
-/// collective on `lane` as it would on the group, may compute before and after it, and returns its receipt:
+/// Starts the group's next operation and returns at once.
+///
+/// `body(lane)` runs in an activity of its own: it calls one collective on `lane` as it would on the group, may compute
+/// before and after it, and returns its receipt:
 ///
 ///     request r = rill::start(workers, [&](auto& lane) { return rill::all_reduce(lane, gradient, gradient); });
 ///
-/// All ranks start their operations, and make their blocking calls, in the same order; they may complete in any,
-/// several at once. What `body` throws comes out of `get`; where it throws instead of calling a collective, that is
-/// this rank's failure in it. After the failure of one operation all that are in flight fail alike, naming the same
-/// culprit.
+/// All ranks start their operations, and make their blocking calls, in the same order. Operations may complete in any
+/// order, several at once.
 ///
-/// It goes on without its caller where the transport's activities run alone (`activities_run_alone`). Where they share
-/// the caller's thread, as over MPI below MPI_THREAD_MULTIPLE, its first messages leave at the start; afterwards it
-/// goes on whenever its rank waits for anything, or looks: `test()` between two pieces of computing lets all operations
-/// go on.
+/// If the transport's activities run alone (`activities_run_alone`), the operation progresses without its caller. If
+/// they share the caller's thread, as over MPI below MPI_THREAD_MULTIPLE, its first messages leave at the start.
+/// Afterwards it progresses whenever its rank waits for anything or tests a request: `test()` between two pieces of
+/// computation lets all operations progress.
 ///
-/// Cost: an activity of the transport and scratch for each operation in flight, kept for later ones; a start allocates
-/// nothing when as many operations, and as large ones, have been in flight before. A start, like a
-/// blocking call, waits while an operation is under way that began 32 operations before it.
+/// Cost: an activity of the transport and scratch for each operation in flight, kept for later ones. A start allocates
+/// nothing when as many operations, and as large ones, have been in flight before. A start, like a blocking call, waits
+/// while an operation is under way that began 32 operations before it.
+///
+/// Errors: `get` throws what `body` throws. If `body` throws without having called a collective, this rank fails in
+/// that operation. After the failure of one operation all that are in flight fail with the same culprit.
 template <class Group, class Body>
 request start(Group& group, Body&& body) {
     if constexpr (!detail::require_group<Group>()) {

@@ -28,12 +28,13 @@
 namespace rill { inline namespace RILL_ABI {
 
 /// The data of a collective on sparse or adaptive streams: consecutive blocks of parts, each a view of the input, of a
-/// folded stream, or of a message that is kept until the end. Blocks are not overwritten before the result is, so no
-/// send is waited for before the last round.
+/// folded stream, or of a message that is kept until the end. No block is overwritten before the result is written, so
+/// no send is waited for before the last round.
 ///
-/// A message is a sequence of frames, one for each block it touches; a lone frame in raw coding is sent from where it
-/// lies. In copy rounds a frame is made once, by the owner, and forwarded verbatim; where a coding is lossy, each part
-/// has a frame of its own, and the owner too goes on with what the others will decode.
+/// A message is a sequence of frames, one for each block that it touches; a single frame in raw coding is sent from
+/// where it lies. In copy rounds (in which finished parts are sent on unchanged) a frame is made once, by the owner of
+/// the part, and forwarded as it is. If a coding is lossy, each part has a frame of its own, and the owner too goes on
+/// with the values that the others will decode.
 template <Transport Net, Element T, IndexType Index, class Fold, Executor Exec = serial>
 class stream_state {
   public:
@@ -59,14 +60,14 @@ class stream_state {
         streams_.reset();
         rooms_.reset();
         memory_.reset();
-        // Here, so that no owner of a part is blamed for a sum that it cannot round.
+        // Checked at the start, so that no owner of a part is blamed for a sum that it cannot round.
         if (!codings.copy.is_lossless()) detail::require_roundable(input, codings.copy, executor_);
         add({.parts = {0, parts}, .content = input, .what = own, .from = source::contribution});
         if (!codings.contribution.is_lossless()) code_parts({0, parts}, codings.contribution);
     }
 
-    /// Calls `visit(view)` for the content of `parts`, in ascending order: after `begin`, for what the receivers decode
-    /// of the input.
+    /// Calls `visit(view)` for the content of `parts`, in ascending order. Right after `begin`, that is the input as
+    /// the receivers decode it.
     template <class Visit>
     void for_each_piece(part_range parts, Visit&& visit) const {
         for (int p = parts.first; p < parts.last;) {
@@ -83,7 +84,7 @@ class stream_state {
         return joined_frames(parts, kind);
     }
 
-    /// A k-way fold: whole where all operands are one block each, else part by part.
+    /// A k-way fold: of all parts at once if each operand is one block, else part by part.
     void fold(std::span<arrival<message>> arrivals) {
         const part_range parts = arrivals.front().from.parts;
         collect_operands(arrivals, parts);
@@ -102,7 +103,8 @@ class stream_state {
 
     contribution_sum total(int part) const { return block_at(part).what; }
 
-    /// The content of `parts`, finished, as a dense vector. It may replace the input, once nobody reads that.
+    /// Writes the finished content of `parts` as a dense vector. `output` may be the input's memory: waits until nobody
+    /// reads it.
     void finish(part_range parts, std::span<T> output) {
         call_->await_readers(std::as_bytes(output));
         [[maybe_unused]] const auto unpacking = named_span(call_->net(), "unpack");
@@ -114,7 +116,7 @@ class stream_state {
         finish_values(parts, output);
     }
 
-    /// The content of `parts`, finished, as a stream: dense if a block of it is.
+    /// Writes the finished content of `parts` as a stream, which is dense if any block of it is.
     void finish(part_range parts, stream<T, Index>& output) {
         std::size_t count = 0;
         bool dense = false;
@@ -142,7 +144,7 @@ class stream_state {
         view content{};
         contribution_sum what{};
         source from = source::fold;
-        byte_pieces frame{};  // of the whole block, where it exists already
+        byte_pieces frame{};  // of the whole block, if it has been made
     };
 
     segment range(part_range parts) const {
@@ -190,7 +192,8 @@ class stream_state {
         return coded_frame(head_, b.content, codes, key, memory_, executor_);
     }
 
-    /// The frame of the block at `parts.first`, clipped to `parts`. In copy rounds it is made once.
+    /// The frame of the block at `parts.first`, clipped to `parts`. In copy rounds the frame of the whole block is made
+    /// once.
     byte_pieces frame_of(part_range parts, action kind) {
         block& whole = block_at(parts.first);
         if (kind == action::copy && whole.frame.count() == 0) whole.frame = new_frame(whole, codings_.copy);
@@ -207,7 +210,8 @@ class stream_state {
         return join_frames(frames_, memory_);
     }
 
-    /// Gives each of `parts` that has none a frame of its own in a lossy coding, and as content what it decodes to.
+    /// Encodes each of `parts` that has no frame yet, as a frame of its own, and takes the decoded values as its
+    /// content.
     void code_parts(part_range parts, const coding& codes) {
         for (int p = parts.first; p < parts.last; ++p) {
             if (block_at(p).frame.count() != 0) continue;
@@ -241,8 +245,8 @@ class stream_state {
         expect_end(*call_, a.from.peer, reader);
     }
 
-    /// The parts that a frame over `given` covers, of the `due` ones: as few as reach its end, or, of empty parts
-    /// behind the last frame, all.
+    /// Which of the `due` parts a frame over `given` covers: as few as reach its end, but all of them if it is the last
+    /// frame.
     part_range covered(segment given, bool last_frame, part_range due) const {
         if (last_frame || due.count() == 0) return due;
         int last = due.first + 1;
@@ -250,7 +254,7 @@ class stream_state {
         return {due.first, last};
     }
 
-    /// The blocks to be folded in ascending order of ranks, this rank's own among them.
+    /// Collects the blocks to be folded in ascending order of ranks, with this rank's own among them.
     void collect_operands(std::span<arrival<message>> arrivals, part_range parts) {
         operands_.clear();
         const auto add_operand = [this](const block& b) { operands_.push_back(b); };

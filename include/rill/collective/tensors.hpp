@@ -11,13 +11,15 @@
 namespace rill { inline namespace RILL_ABI {
 
 /// Several tensors as one: their coordinates one after the other, in the order given, which must be the same on all
-/// ranks. Refers to what is an lvalue, and holds everything else (spans, maps, views) itself.
+/// ranks. Models `Tensor` if all elements are of one type.
 ///
 ///     rill::all_reduce(workers, rill::tensors{weights, bias}, rill::tensors{weights, bias});
 ///
-/// One operation, one set of messages. Tensors that lie one behind the other in memory are used where they are; others
-/// are copied into memory of the group and back, a pass each way. A range of tensors (`std::vector<std::span<float>>`,
-/// `std::vector<Eigen::MatrixXf>`) is one tensor in the same way.
+/// Refers to arguments that are lvalues, and holds all others (spans, maps, views) itself. A range of tensors
+/// (`std::vector<std::span<float>>`, `std::vector<Eigen::MatrixXf>`) is one tensor in the same way.
+///
+/// Cost: one operation with one set of messages. Tensors that are adjacent in memory are used where they are; others
+/// are copied into memory of the group and back, a pass each way.
 template <class... Xs>
 class tensors {
   public:
@@ -47,7 +49,7 @@ tensors(Xs&&...) -> tensors<Xs...>;
 
 namespace detail {
 
-/// A range of tensors, or `tensors`, element for element.
+/// Calls `visit` for each tensor of a range or of `tensors`.
 template <class Range, class Visit>
 void for_each_tensor(Range& all, Visit&& visit) {
     for (auto&& x : all) visit(x);
@@ -61,7 +63,7 @@ void for_each_tensor(const tensors<Xs...>& all, Visit&& visit) {
     all.for_each(visit);
 }
 
-/// The tensors in a sequence of type `S` as types, `const` where `S` gives access to `const` ones.
+/// The types of the tensors in a sequence of type `S`: `const` if `S` gives access to `const` ones.
 template <class... Xs>
 struct tensor_types {
     template <class To>
@@ -72,7 +74,8 @@ struct tensor_types {
     static constexpr bool lasting = (is_lasting<Xs> && ...);
 };
 
-/// What a type that holds tensors is as one: `Types<S>` are the `tensor_types` of `S`, a type or `const` type of it.
+/// The tensor traits of a type that holds tensors. `Types<S>`: the `tensor_types` of `S`, which is that type, `const`
+/// or not.
 template <class T, template <class> class Types>
 struct tensor_sequence {
     using element_type = T;
@@ -89,7 +92,7 @@ struct tensor_sequence {
         for_each_tensor(all, visit);
     }
 
-    /// Whether each begins where the one before ends; empty ones may lie anywhere.
+    /// Whether each tensor begins where the one before ends; empty ones may lie anywhere.
     template <class S>
         requires(Types<S>::template viewable_as<std::span<const T>>)
     static bool is_contiguous(S& all) {

@@ -25,22 +25,22 @@ struct data_share {
     friend constexpr bool operator==(const data_share&, const data_share&) = default;
 };
 
-/// Which data points each worker of a regular tree computes on, with which coefficients, so that the root gets the
-/// gradient of all points, each once, from parents that decode with one code and lose up to its stragglers each.
+/// Which data points each worker of a regular tree computes on, and with which coefficients. The root then gets the
+/// gradient of all points, each counted once, although each parent may lose as many children as the code has
+/// stragglers.
 ///
-/// The points of a node are cut into the code's partitions, as equal as whole points allow; each child's sub-tree gets
-/// those of its row of the code. A child keeps the first points of what it gets and hands the rest down; leaves keep
-/// all. Where all rows of the code are as long, every worker keeps `ideal_load()` points if all sizes divide. Otherwise
-/// how many a node keeps is chosen so that the load of its sub-tree that is farthest from `ideal_load()` is as near as
-/// can be: within one point, but for some numbers of points that admit no such loads (within 1.5 in all that was
-/// tried).
+/// The points of a node are cut into the code's partitions, as equal as whole points allow; each child's subtree gets
+/// the partitions of its row of the code. A child keeps the first points that it gets and hands the rest down; leaves
+/// keep all. If all rows of the code are equally long and all sizes divide, every worker keeps `ideal_load()` points.
+/// Otherwise a node keeps the number of points with which the worst load in its subtree comes nearest to
+/// `ideal_load()`: within one point, except for some numbers of points that admit no such loads (within 1.5 in all that
+/// was tried).
 ///
-/// Cost: O(ranks · (s+1)^depth) time and memory, whatever the number of points; nothing is sent.
-/// Determinism: all ranks make the same.
-/// Source: CodedReduce, Algorithms 1 and 2 (CR.Allocate) and Theorem 1.
+/// Cost: O(ranks · (s+1)^depth) time and memory, whatever the number of points; nothing is sent. Determinism: all ranks
+/// make the same allocation. Source: CodedReduce, Algorithms 1 and 2 (CR.Allocate) and Theorem 1.
 class coded_allocation {
   public:
-    /// `code` has as many workers as a parent of `tree` has children.
+    /// `code` has as many workers as each parent of `tree` has children.
     template <GradientCode Code>
     coded_allocation(topology::regular_tree tree, const Code& code, std::size_t points)
         : tree_(tree), points_(points), starts_{0, 0} {
@@ -63,7 +63,7 @@ class coded_allocation {
     topology::regular_tree tree() const { return tree_; }
     std::size_t points() const { return points_; }
 
-    /// What a rank computes on: ascending in each of the parts that it got from its parent; nothing for the master.
+    /// What a rank computes on: ascending within each part that it got from its parent; nothing for the root.
     std::span<const data_share> shares_of(rank_t rank) const {
         RILL_EXPECTS(0 <= rank && rank < tree_.size(), "coded_allocation: no such rank");
         const auto r = static_cast<std::size_t>(rank);
@@ -75,9 +75,9 @@ class coded_allocation {
         for (const data_share& share : shares_of(rank)) load += share.count();
         return load;
     }
-    /// The part r of the data that each worker computes on where sizes divide: 1 / Σ over the layers l of (k/m)^l,
-    /// where m is the number of partitions of a row of the code, and k that of all: (n/(s+1))^l for the codes of least
-    /// load.
+    /// The part r of the data that each worker computes on if all sizes divide: 1 / Σ over the layers l of (k/m)^l,
+    /// where k is the number of partitions of the code and m the number in its longest row. For the codes of least
+    /// load, k/m is n/(s+1).
     double ideal_part() const {
         double sum = 0, power = 1;
         for (int layer = 0; layer < tree_.depth; ++layer) sum += power /= row_part_;
@@ -85,15 +85,15 @@ class coded_allocation {
     }
     double ideal_load() const { return ideal_part() * static_cast<double>(points_); }
 
-    /// How far the coefficient of any point in what the root decodes is from 1, at most, when the messages of the
-    /// `lost` ranks do not reach their parents; lost by one parent, they must leave the code decodable.
+    /// The largest distance from 1 of any point's coefficient in what the root decodes, if the messages of the `lost`
+    /// ranks do not reach their parents. For each parent, the children that are not lost must leave the code decodable.
     ///
     /// Cost: O(points + all shares).
     template <GradientCode Code>
     double coverage_error(const Code& code, std::span<const rank_t> lost = {}) const {
         const int size = tree_.size();
         std::vector<double> weights(static_cast<std::size_t>(size));  // of each rank's message in the root's sum
-        std::vector<double> steps(points_ + 1);                       // of the coefficient, from point to point
+        std::vector<double> steps(points_ + 1);                       // changes of the coefficient from point to point
         weights[0] = 1;
         std::vector<int> left;
         std::vector<double> row;
@@ -120,11 +120,11 @@ class coded_allocation {
 
   private:
     struct decision {
-        std::size_t given = 0;  ///< to a node
-        std::size_t kept = 0;   ///< by it
-        double farthest = 0;    ///< from the ideal load, in its sub-tree
+        std::size_t given = 0;  ///< points that a node gets
+        std::size_t kept = 0;   ///< points that it keeps
+        double farthest = 0;    ///< largest distance from the ideal load in its subtree
     };
-    using share_plan = std::vector<decision>;  // of one layer, for each number of points that some node of it gets
+    using share_plan = std::vector<decision>;  // of one layer: one for each number of points that its nodes get
 
     static std::size_t size_of(const std::vector<data_share>& shares) {
         std::size_t size = 0;
@@ -132,7 +132,7 @@ class coded_allocation {
         return size;
     }
 
-    /// The first point of a partition, when so many points are cut into `partitions`.
+    /// The first point of a partition if this many points are cut into `partitions`.
     static std::size_t cut(std::size_t points, int partition, int partitions) {
         const auto k = static_cast<std::size_t>(partitions), p = static_cast<std::size_t>(partition);
         return points / k * p + points % k * p / k;
@@ -219,9 +219,9 @@ class coded_allocation {
 
     topology::regular_tree tree_;
     std::size_t points_;
-    double row_part_ = 1;              // of a parent's points that a child's sub-tree gets
+    double row_part_ = 1;              // the part of a parent's points that a child's subtree gets
     std::vector<data_share> shares_;   // of all ranks, one after the other
-    std::vector<std::size_t> starts_;  // of each rank's, and their end
+    std::vector<std::size_t> starts_;  // where the shares of each rank begin, and where the last ones end
 };
 
 /// A line for each worker: "rank 4, layer 2, child of 1: 4 points: 0.25*[4, 6) + 0.5*[6, 8)".

@@ -29,12 +29,13 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// How a coded reduction works; the same on all its ranks.
+/// Options of a coded reduction. They must be the same on all its ranks.
 struct coded_options {
-    /// Of the values of each message, at each rank that sends one: raw, bf16 or QSGD. The indices are not looked at.
+    /// The coding of the values of each message, at each rank that sends one: raw, bf16 or QSGD. Its index coding is
+    /// ignored.
     coding values{};
-    /// A rank that cannot decode goes on with what it has, by least squares, when so long has passed for every edge
-    /// between it and its deepest leaf. By default it waits, and throws when the group's timeout has passed.
+    /// How long a rank that cannot decode waits, for each edge between it and its deepest leaf, before it goes on with
+    /// what it has, by least squares. By default it waits, and throws when the group's timeout has passed.
     duration approximate_after = endless_patience;
 
     friend constexpr bool operator==(const coded_options&, const coded_options&) = default;
@@ -42,7 +43,7 @@ struct coded_options {
 
 namespace detail {
 
-/// The fewest survivors with which a code can do: where it does not say, all but its stragglers.
+/// The fewest survivors with which a code can do: if it does not say, all workers but its stragglers.
 template <GradientCode Code>
 int least_survivors(const Code& code) {
     if constexpr (requires { code.least_survivors(); })
@@ -51,7 +52,7 @@ int least_survivors(const Code& code) {
         return code.workers() - code.stragglers();
 }
 
-/// A gather is complete when what has come can be decoded.
+/// Models `Completion`: a gather is complete when what has come can be decoded.
 template <GradientCode Code>
 struct decodable {
     std::shared_ptr<const Code> code;
@@ -94,28 +95,29 @@ struct coded_scratch {
 
 }  // namespace detail
 
-/// Rounds in which each rank contributes a coded gradient, and each rank with children regains what it needs from those
-/// of them that come first: CR.Execute of CodedReduce on a `regular_tree`, gradient coding on a `star`.
+/// Rounds in which each rank contributes a coded gradient, and each rank with children decodes what it needs from the
+/// first messages that suffice: CR.Execute of CodedReduce on a `regular_tree`, gradient coding on a `star`.
 ///
-/// The same loop as of `rounds`. In a round each rank but the root computes the gradient of the points that
-/// `coded_allocation` gives it, each times its coefficient, and hands it in; a rank with children takes the first
-/// messages that the code can decode, multiplies each by its entry of the decoding row, adds its own and hands up the
-/// sum. The root has the sum of the gradients of all points, whichever children are missing, as long as no rank misses
-/// more than the code's stragglers.
+/// The loop is that of `rounds`. In a round each rank but the root computes the gradient of the points that
+/// `coded_allocation` gives it, each times its coefficient, and hands it in. A rank with children takes the first
+/// messages that the code can decode, multiplies each by its entry of the decoding row, adds its own gradient and hands
+/// up the sum. The root gets the sum of the gradients of all points, whichever children are missing, as long as no rank
+/// misses more than the code's stragglers.
 ///
-/// Where more are lost: the rank cannot decode and is itself as good as lost; at the root it is an error that names who
-/// did come, or by choice (`coded_options::approximate_after`) the closest that least squares gives.
+/// A rank that misses more cannot decode and is itself as good as lost; at the root that is an error that names who did
+/// come. By choice (`coded_options::approximate_after`) the rank goes on with the closest sum that least squares gives.
 ///
 /// - The receipt: who was in; `error_bound`, by which rounding to bf16 or QSGD may have moved the result, through all
-///   decoding rows; `decoding_error`, 0 where all was decoded exactly.
-/// - Bits: own first, then the children by rank, each product and sum rounded to T. The result depends on who was in
-///   (by rounding errors times the code's `amplification`); with a repetition code of groups it does not.
-/// - A late message is dropped; deaths, failures and timeouts as in `rounds`.
+///   decoding rows; `decoding_error`, 0 if all was decoded exactly.
+/// - Determinism: a rank adds its own gradient first, then the children's by rank, each product and sum rounded to T.
+///   The result depends on who was in (by rounding errors times the code's `amplification`); with a repetition code of
+///   groups it does not.
+/// - A late message is dropped. Deaths, failures and timeouts are handled as in `rounds`.
 ///
-/// Cost of a round: N elements on each edge, down and up; a decoding row per rank with children (O(s³ + n s) when it is
-/// not in the code's cache), one pass over the messages.
-/// Source: CodedReduce, section III-A, CR.Execute, and Tandon et al. for one layer. Deviation: a parent takes what can
-/// be decoded, which for groups may be before n - s have come.
+/// Cost of a round: N elements on each edge, down and up; for each rank with children a decoding row (O(s³ + n s) if it
+/// is not in the code's cache) and one pass over the messages. Source: CodedReduce, section III-A, CR.Execute, and
+/// Tandon et al. for one layer. Deviation: a parent takes what can be decoded, which for groups may be before n - s
+/// messages have come.
 template <class Group, TreeTopology Tree, GradientCode Code>
 class coded_reduce
     : public detail::round_loop<Group, Tree,
@@ -124,14 +126,14 @@ class coded_reduce
     using loop = detail::round_loop<Group, Tree, detail::round_policies<completion, straggler::fresh, straggler::solo>>;
 
   public:
-    /// Each rank of the tree that has children has `code.workers()` of them.
+    /// Each rank of the tree that has children must have `code.workers()` of them.
     coded_reduce(Group& workers, const Tree& tree, Code code, const coded_options& options = {})
         : coded_reduce(workers, tree, std::make_shared<const Code>(std::move(code)), options) {}
 
     const Code& code() const { return *code_; }
 
-    /// Contributes a coded gradient to the round under way; called once in each. `coded`: N elements, unchanged; not
-    /// looked at at the root. `output`: N elements at the root, where the gradient goes; not touched elsewhere.
+    /// Contributes a coded gradient to the round under way; called once in each round. `coded`: N elements, unchanged;
+    /// not looked at at the root. `output`: at the root N elements, where the gradient goes; not touched elsewhere.
     template <class In, class Out>
     round_receipt reduce(const In& coded, Out&& output) {
         if constexpr (detail::require_tensors<In, Out>()) {
@@ -204,7 +206,7 @@ class coded_reduce
         return this->describe(std::move(operands.contributors));
     }
 
-    /// Fills in who survives, what they have sent and how wrong that may be.
+    /// Fills in who survives, what the survivors have sent, and how wrong that may be.
     template <class Arrivals, class Operands, class Scratch>
     void read(const Arrivals& arrivals, Operands& operands, Scratch& scratch, const wire::header& head) {
         scratch.survivors.clear();
@@ -232,7 +234,7 @@ class coded_reduce
             operands.contributors.error_bound += std::abs(scratch.row[i]) * scratch.errors[i];
     }
 
-    /// Own, and the messages times the decoding row: `own` itself where there are none.
+    /// The sum of `own` and of the messages times the decoding row; a leaf returns `own` itself.
     template <class Operands, class T>
     std::span<const T> combine(const Operands& operands, detail::coded_scratch<T>& scratch, std::span<const T> own,
                                std::span<T> target) {

@@ -26,9 +26,10 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Rounds of a state that goes down a tree and contributions that come up, in which nobody need wait for the slow ones.
+/// Rounds in which a state goes down a tree and contributions come up, without waiting for slow ranks unless a policy
+/// asks it.
 ///
-/// The same loop on all ranks; rank 0 is the root:
+/// All ranks run the same loop; rank 0 is the root:
 ///
 ///     rill::rounds steps{workers, rill::topology::star{}, rill::straggler::tolerate{2}};
 ///     while (steps.next(model)) {
@@ -39,32 +40,33 @@ namespace rill { inline namespace RILL_ABI {
 ///         if (is_good(model)) steps.end();
 ///     }
 ///
-/// *Completion* says when a rank that has children has enough of their contributions: each asks it of its own.
-/// *Staleness* says whether what comes after its round has ended is dropped (`fresh`) or goes into the round under way,
-/// and how far the others may run ahead. *Trigger* says when the root begins a round.
+/// *Completion* says when a rank that has children has enough of their contributions; each such rank asks it about its
+/// own children. *Staleness* says whether a contribution that comes after its round has ended is dropped (`fresh`) or
+/// goes into the round under way, and how far the others may run ahead. *Trigger* says when the root begins a round.
 ///
-/// - Each contribution is in one result or in none, and `was_in` says which: exactly, with `fresh`. Where late ones
-///   still count, one that is said to be in may get into a later result, and into none only when, on its way, it is
-///   with a rank between its own and the root that dies, fails or hears of the end of the rounds. What a result holds,
-///   its receipt lists.
-/// - A rank that is late meets the newest state and goes on from there: rounds that it has missed are not made up for.
-///   What it sent to one that has ended is known as such, by its round; under `fresh` it learns that the round is over,
-///   and sends nothing.
-/// - Contributions and states are handed over: no rank waits for a slower one but for what the completion and the
-///   staleness ask of it, and for room in a mailbox that is full (of messages that add up to more than the transport's
-///   bound). A rank with children passes states on when it calls `next`.
-/// - A rank that has died or is cut off is one whose contribution does not come. Who waits longer than the group's
-///   timeout throws `timeout`, which names where the standstill begins: the root for all ranks, another for itself
-///   alone, because the others may go on.
+/// - Each contribution is in one result or in none, and `was_in` says which: exactly, with `fresh`. If late ones still
+///   count, a contribution that is said to be in may get into a later result. It gets into none only if it is, on its
+///   way, with a rank between its own and the root that dies, fails or hears of the end of the rounds. The receipt of a
+///   result lists what the result holds.
+/// - A rank that is late meets the newest state and goes on from there; rounds that it has missed are not made up for.
+///   Its contribution to a round that has ended is recognised by the number of the round. Under `fresh` the rank learns
+///   that the round is over, and answers without values.
+/// - Contributions and states are handed over: a rank waits for a slower one only as far as the completion and the
+///   staleness ask it to, and for room in a full mailbox (whose messages add up to more than the transport's bound). A
+///   rank with children passes states on when it calls `next`.
+/// - A rank that has died or is cut off is one whose contribution does not come. A rank that waits longer than the
+///   group's timeout throws `timeout`, which names where the standstill begins: the root for all ranks, another rank
+///   for itself alone, because the others may go on.
 /// - A rank whose own call fails (a NaN, a user's fold that throws) ends the rounds on all ranks, as their culprit.
-/// - Bits: per coordinate the left fold of the contributions by rank, each level of the tree for itself, own first; so
-///   they depend on who was in, not on who came first.
+/// - Determinism: each rank with children folds its own contribution and then those of its children by rank, coordinate
+///   by coordinate from the left. So the bits depend on who was in, not on who came first.
 ///
-/// Cost of a round: N elements down and N up on each edge, and 16 bytes for each rank below it; a rank that has
-/// children holds the state, the root a copy of it where somebody is late, and contributions until they are folded.
-/// Messages are handed over: each is a copy, made in memory of earlier ones (`buffer_shelf`).
+/// Cost of a round: N elements down and N up on each edge, and 16 bytes for each rank below the edge. A rank that has
+/// children holds the state, the root a copy of it if somebody is late, and both hold contributions until they are
+/// folded. Messages are handed over: each is a copy, made in memory of earlier ones (`buffer_shelf`).
 ///
-/// Making one is collective, over a group whose own collectives can be called in between; it must not outlive that.
+/// Making rounds is collective over a group, whose own collectives can be called in between. It must not outlive the
+/// group.
 template <class Group, class Tree, class Enough = straggler::wait_all, class Age = straggler::fresh,
           class Start = straggler::solo>
 class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
@@ -79,8 +81,8 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
                 {option_hash(fingerprint(tree)), option_hash(fingerprint(enough)), option_hash(fingerprint(age)),
                  option_hash(fingerprint(start))}}) {}
 
-    /// Contributes to the round under way; called once in each. `input`: N elements, unchanged. `output`: N elements at
-    /// the root, where the result goes; not touched elsewhere. A contribution of weight 0 is no contribution.
+    /// Contributes to the round under way; called once in each round. `input`: N elements, unchanged. `output`: at the
+    /// root N elements, where the result goes; not touched elsewhere. A contribution of weight 0 counts as none.
     template <class In, class Out, class Fold = aggregate::sum, class Own = contribution>
         requires(detail::Tensors<In, Out> && !detail::MeantAsCodec<Fold>)
     round_receipt reduce(const In& input, Out&& output, const Fold& fold = {}, const Own& weighted = {}) {
@@ -101,10 +103,10 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
         }
     }
 
-    /// The same through a codec that is bound to this worker. `next` commits what is in a result and gives back what is
-    /// not, so that error feedback loses nothing; the codec must live that long, and serves nothing else (checked).
-    /// Where rounds end by an error, each contribution that is not known to be in a result is given back, also that of
-    /// a `reduce` which throws a `rill::error`.
+    /// Contributes through a codec that is bound to this worker. `next` commits a contribution that is in a result and
+    /// gives back to the codec one that is not, so that error feedback loses nothing. The codec must live that long,
+    /// and serves nothing else (checked). If rounds end by an error, each contribution that is not known to be in a
+    /// result is given back, also that of a `reduce` that throws a `rill::error`.
     template <class In, class Out, class Codec, class Fold = aggregate::sum>
         requires(detail::Tensors<In, Out> && detail::MeantAsCodec<Codec>)
     round_receipt reduce(const In& input, Out&& output, Codec&& codec, const Fold& fold = {},
@@ -136,7 +138,8 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
     }
 
   private:
-    /// `heard(view)` hears what the receivers decode of a contribution in a lossy coding.
+    /// `heard(view)` is called if the coding of contributions is lossy, with the contribution as its receivers decode
+    /// it.
     template <class T, class Index, class Out, class Fold, class Heard>
     round_receipt contribute(const stream_view<T, Index>& view, std::size_t dimension, Out& output, const Fold& fold,
                              const contribution& own, const stream_codings& codings, Heard&& heard) {

@@ -1,7 +1,7 @@
-// What the front doors of the collectives share: arguments, signatures, the running of a schedule.
+// Shared by the public functions of all collectives: argument checks, signatures, running a schedule.
 //
 // Each overload has one `<collective>_call(group, arguments...)`: it checks the arguments and returns a callable that
-// runs the collective on a lane. The blocking form calls it on the group, the non-blocking form starts it.
+// runs the collective on a lane. The blocking form calls it on the group; the non-blocking form starts it.
 #pragma once
 
 #include <rill/collective/contribution_sum.hpp>
@@ -27,31 +27,32 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// What stands behind a result to which every rank of the group contributes once.
+/// The contributors of a result to which every rank of the group contributes once.
 template <class Group>
 contribution_sum all_of(const Group& group) {
     return {static_cast<double>(group.size()), static_cast<std::uint32_t>(group.size()), 0};
 }
 
-/// The states of a lane's operations.
+/// The states (data and scratch) of the operations that run on a lane.
 template <class Lane, class T, class Fold>
 using dense_state_of = dense_state<typename Lane::transport_type, T, Fold, typename Lane::executor_type>;
 template <class Lane, class T, class Index, class Fold>
 using stream_state_of = stream_state<typename Lane::transport_type, T, Index, Fold, typename Lane::executor_type>;
 
-/// The memory of a lane for elements that have no contiguous place of their own.
+/// The lane's memory for tensors whose elements are not contiguous.
 template <class T, class Lane>
 staging<T>& stage_of(Lane& lane) {
     return lane.template workspace<staging<T>>();
 }
 
-/// What this rank holds of N elements that are split between the ranks.
+/// This rank's segment of N elements that are split among the ranks.
 template <class Group>
 segment part_of(const Group& group, std::size_t count) {
     return split(count, static_cast<std::size_t>(group.size()), static_cast<std::size_t>(group.rank()));
 }
 
-/// One message for all collectives that may run in place.
+/// Requires that input and output are the same memory or do not overlap, for all collectives that may run in place.
+/// `first`: the output coordinate of the input's first element.
 template <class In, class Out>
 void require_in_place_or_apart([[maybe_unused]] const In& in, [[maybe_unused]] const Out& out,
                                [[maybe_unused]] std::size_t first = 0) {
@@ -64,7 +65,7 @@ inline void require_weight(const contribution& own) {
     RILL_EXPECTS(is_finite(own.weight) && own.weight >= 0, "a contribution's weight is finite and not negative");
 }
 
-/// What of a collective all ranks must have alike, besides aggregator, types and dimension.
+/// What all ranks must agree on in a call, in addition to aggregator, element types and dimension.
 struct alike {
     std::uint64_t coding = 0;
     std::uint64_t compressor = 0;

@@ -8,8 +8,9 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// In how many chunks a part of a dense vector travels: such that none has more bytes than the transport asks for, by a
-/// member `chunk_bytes()`. While one chunk is folded, and its next message announced, another is on the wire.
+/// How many chunks a part of a dense vector travels in: enough that none exceeds the transport's `chunk_bytes()`, but
+/// at most 1024; 1 if the transport has no such member or the schedule cannot be cut. While one chunk is folded and its
+/// next message announced, another is on the wire.
 template <class Net, Schedule Plan>
 int chunks_of(const Net& net, const Plan& plan, std::size_t bytes) {
     if constexpr (requires { net.chunk_bytes(); }) {
@@ -21,13 +22,13 @@ int chunks_of(const Net& net, const Plan& plan, std::size_t bytes) {
     return 1;
 }
 
-/// `bytes`: of the whole vector.
+/// `bytes`: the size of the whole vector.
 template <class Net, Schedule Plan>
 topology::chunked_schedule<Plan> in_chunks(const Net& net, const Plan& plan, std::size_t bytes) {
     return {plan, chunks_of(net, plan, bytes)};
 }
 
-/// Of the topology, however many chunks go through each.
+/// The rounds of the topology, not multiplied by the number of chunks.
 template <Schedule Plan>
 int rounds_of(const Plan& plan) {
     if constexpr (requires { plan.chunks(); }) return plan.rounds() / plan.chunks();

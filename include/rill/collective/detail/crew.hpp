@@ -16,7 +16,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The workers of a group: as many as operations have ever been in flight at once.
+/// The workers of a group: as many as operations have ever been in flight at once. Empty if the transport has no
+/// activities.
 template <class Net, class Shape, class Exec>
 class crew {
   public:
@@ -54,7 +55,7 @@ class crew<Net, Shape, Exec> {
             if (each->number() + calls_remembered / 2 <= number) each->await(deadline::never);
     }
 
-    /// The first one without a request: those in use have worked lately, and have scratch of the right size.
+    /// The first worker without a request. The first ones are reused most, so their scratch already has the right size.
     const shared<member>& idle_member() {
         for (const auto& each : workers_)
             if (each.is_only_owner() && each->is_usable()) return each;

@@ -7,7 +7,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// What all frames of the call under way have in common. A call without data travels as empty frames of int32.
+/// The header fields that all frames of the current call share. A call without data sends empty frames of int32.
 template <class Net>
 wire::header frame_header_of(const exchange<Net>& call) {
     const call_signature& signature = call.signature();

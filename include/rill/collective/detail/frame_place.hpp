@@ -9,25 +9,25 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Which part, or whose contribution, a frame is of. It is added to `wire::header::call` where the range does not say
-/// it: so a message is noticed that takes the place of another, because that was lost or one came twice.
+/// Which part, or which rank's contribution, a frame carries. If the frame's range does not identify it, it is added to
+/// `wire::header::call`. So the receiver notices if a message was lost or repeated and another one takes its place.
 class frame_place {
   public:
-    /// Told by the range, unless that is empty.
+    /// A part: identified by the frame's range, and by its number if that range is empty.
     static constexpr frame_place of_part(int part) { return {part, when::empty}; }
-    /// Told by nothing else: all frames cover the same range.
+    /// A rank's contribution: identified by its number alone, because all frames cover the same range.
     static constexpr frame_place of_rank(rank_t rank) { return {rank, when::always}; }
-    /// Of an empty frame behind others, which has no place of its own.
+    /// A later frame of a message: identified by its range; not checked if that is empty.
     static constexpr frame_place unknown() { return {0, when::never}; }
 
-    /// Of the places of one call; further ones begin again.
+    /// The number of places that a call can tell apart; larger numbers wrap around.
     static constexpr std::uint32_t many = 1U << 16U;
 
-    /// `call` of a frame over that range.
+    /// The value of `wire::header::call` for a frame over `range`; `call` is the hash of the call.
     constexpr std::uint32_t in(std::uint32_t call, segment range) const {
         return call + (counts_for(range) ? number_ % many : 0);
     }
-    /// Whether a frame of `call` that has been received is of this place.
+    /// Whether a received frame is for this place; `call` is the hash of the call.
     constexpr bool is_place_of(const wire::header& head, std::uint32_t call) const {
         return in(call, head.range) == head.call || (when_ == when::never && head.range.empty());
     }

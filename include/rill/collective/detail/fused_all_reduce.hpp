@@ -1,5 +1,4 @@
-// A dense all_reduce by one-sided access: what a split schedule does in two rounds of messages, in one pass over
-// memory.
+// A dense all_reduce by one-sided access: one pass over memory replaces the two rounds of messages of a split schedule.
 #pragma once
 
 #include <rill/collective/contribution_sum.hpp>
@@ -27,31 +26,32 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Where dense all_reduces need no messages: the ranks reach each other's memory, and the topology folds every part at
-/// once, at its owner, in ascending order of ranks.
+/// Whether dense all_reduces need no messages: the ranks reach each other's memory, and the topology folds every part
+/// at once, at its owner, in ascending order of ranks.
 template <class Net, class Shape>
 constexpr bool is_fused = SharedMemoryTransport<Net> && requires { requires Shape::folds_at_owners; };
 
 template <class Net, class Shape>
 using fused_window = typename window_of<Net, is_fused<Net, Shape>>::type;
 
-/// One dense all_reduce under way on one rank. The bits are those of the split schedule: every coordinate is the left
-/// fold of all ranks' values in ascending order, finished once.
+/// One dense all_reduce in progress on one rank. The result is bit for bit that of the split schedule: every coordinate
+/// is the left fold of all ranks' values in ascending order of ranks, finished once.
 ///
-/// Small: every rank copies its input into a slot, waits until all have, and folds all of them. It returns when all
-/// have entered; they may still read its slot, which is not its memory. Only where a fold may throw does it wait until
-/// all have succeeded.
+/// Small vectors (at most `window::slot_bytes`): every rank copies its input into a slot, waits until all ranks have
+/// done so, and folds all slots. A rank returns once all have entered. Others may still read its slot, which is not its
+/// caller's memory. Only if the fold may throw does a rank wait until all have succeeded.
 ///
-/// Large: every rank exposes where its input and its output lie and waits until all have. A tile is folded by whoever
-/// claims it, from all inputs into all outputs: first those of the own part, then what others have not come to. The
-/// first tile of each part is its owner's, so that every rank has folded something. Then it waits until all have left:
-/// no rank returns while another still reads or writes its memory.
+/// Large vectors: every rank exposes the addresses of its input and its output and waits until all have. Each tile is
+/// folded, from all inputs into all outputs, by the rank that claims it. A rank claims the tiles of its own part first,
+/// then unclaimed tiles of other parts. The first tile of each part is reserved for its owner, so that every rank folds
+/// something. Finally each rank waits until all have left: no rank returns while another still reads or writes its
+/// memory.
 template <SharedMemoryTransport Net, Element T, class Fold, Executor Exec>
 class fused_state {
   public:
     using window = typename Net::window;
 
-    /// The input of a rank that contributes nothing is not read: it takes part with the neutral element.
+    /// A rank that contributes nothing takes part with the neutral element; its input is not read.
     void begin(exchange<Net>& call, window& shared, std::span<const T> input, std::span<T> output,
                const contribution_sum& own, const Fold& fold) {
         call_ = &call;
@@ -66,12 +66,12 @@ class fused_state {
         }
     }
 
-    /// Returns what stands behind the result, which then lies in the output.
+    /// Performs the operation and returns the contributors of the result, which is then in the output.
     contribution_sum run(const Exec& executor) {
         return output_.size_bytes() <= window::slot_bytes ? small() : large(executor);
     }
 
-    /// Counts what the split schedule would send and receive, headers included: an access is a message.
+    /// Counts the traffic that the split schedule would have, headers included: each access counts as a message.
     void count() const {
         const std::size_t own = part_of(rank()).size(), peers = ranks() - 1;
         const std::size_t elements = output_.size() - own + own * peers;
@@ -83,12 +83,12 @@ class fused_state {
   private:
     using note = std::array<std::byte, sizeof(contribution_sum)>;
 
-    /// Whether folding may end by an exception.
+    /// Whether the fold or its `finish` may throw.
     static constexpr bool can_fail =
         !noexcept(std::declval<const Fold&>().fold(T{}, T{})) ||
         !(Fold::finish_is_trivial || noexcept(std::declval<const Fold&>().finish(std::span<T>(), 1.0)));
-    /// Of all outputs together. Above it 0.5 to 0.7 of the time with 16M floats, below it up to 3 times as much with 1M
-    /// floats and 2 ranks.
+    /// Bytes of all outputs together from which on the outputs bypass the caches. With 16M floats (above it) bypassing
+    /// takes 0.5 to 0.7 of the time; with 1M floats and 2 ranks (below it) it would take up to 3 times as long.
     static constexpr std::size_t least_past_caches = std::size_t{1} << 24;
     static constexpr std::size_t tile = (std::size_t{1} << 16) / sizeof(T);
 
@@ -116,14 +116,14 @@ class fused_state {
         call_->lend(*shared_);
         expose(reinterpret_cast<const std::byte*>(input_.data()), reinterpret_cast<std::byte*>(output_.data()));
         const contribution_sum total = gather_outputs();
-        // Where one has withdrawn there is nothing to do here: its failure ends the wait.
+        // If a rank has withdrawn, there is nothing to fold: its failure ends the wait below.
         if (shared_->enter(number())) fold_tiles(executor, total);
         await_all();
         return total;
     }
 
-    /// Waits until all have entered. Outputs that are no inputs come first: where all of them together are large, no
-    /// cache holds them, and they are written without being read.
+    /// Waits until all have entered and collects their outputs. Outputs that are not also inputs come first: if all
+    /// outputs together are large, no cache holds them, and these are written without being read.
     contribution_sum gather_outputs() {
         outputs_.clear();
         past_caches_ = 0;
@@ -140,7 +140,7 @@ class fused_state {
             call_->wait_for(peer, 1, [&](deadline until) { return shared_->has_left(peer, number(), until); });
     }
 
-    /// The time for which this rank is inside the others' memory.
+    /// Marks the time during which this rank accesses the others' memory: leaves on success, abandons on failure.
     class access {
       public:
         access(window& shared, std::uint64_t number) : shared_(shared), number_(number) {}
@@ -164,7 +164,7 @@ class fused_state {
         inside.end();
     }
 
-    /// Of a rank's part, but for the first tile.
+    /// Folds the unclaimed tiles of one rank's part, except for its first tile.
     void fold_what_is_left(rank_t owner, const contribution_sum& total) {
         const std::size_t tiles = (part_of(owner).size() + tile - 1) / tile;
         if (tiles < 2) return;
@@ -245,7 +245,7 @@ class fused_state {
     Fold fold_{};
     std::vector<const T*> inputs_;
     std::vector<T*> outputs_;
-    std::size_t past_caches_ = 0;  ///< so many of them, the first ones
+    std::size_t past_caches_ = 0;  ///< how many of `outputs_`, from the first on, are written past the caches
 };
 
 }}}  // namespace rill::RILL_ABI::detail

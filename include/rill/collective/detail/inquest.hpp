@@ -18,21 +18,23 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Finds who is to blame for a call that does not go on, and throws. Asks every rank what it has entered.
+/// Finds which rank is to blame for a call that makes no progress, and throws. Asks every rank what it has entered.
 template <Transport Net>
 class inquest {
   public:
-    /// `waits`: the context of long waits; `timeout`: of the call; `signature`: as this rank has made it.
+    /// `waits`: the context in which long waits are announced; `timeout`: of the call; `signature`: the call as this
+    /// rank made it.
     inquest(Net& net, std::uint64_t context, std::uint64_t waits, const call_signature& signature, duration timeout)
         : net_(&net), context_(context), waits_(waits), signature_(&signature), timeout_(timeout) {}
 
-    /// `source` sent a frame of another call.
+    /// `source` sent a frame of another call: blames the rank whose call differs from the others'.
     [[noreturn]] void disagree(rank_t source) const {
         blame_odd_one(entrants(false));
         fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
     }
 
-    /// Time is up, and this rank still waits.
+    /// The timeout has passed and this rank still waits. Blames a rank that made another call or has not come; else the
+    /// rank where the standstill begins.
     [[noreturn]] void nothing_came(const long_wait& own) const {
         blame_odd_one(entrants(true));
         const auto [waiter, peer] = origin_of(own);
@@ -41,8 +43,8 @@ class inquest {
                  std::to_string(peer) + ", which has entered the operation: slow, or the link between them is cut");
     }
 
-    /// Throws `peer_failure` where the body of `peer` is known to have returned without entering the operation. Asks
-    /// it, and waits for no answer.
+    /// Throws `peer_failure` if the body of `peer` is known to have returned without entering the operation. Does not
+    /// wait for the peer's answer.
     void require_presence(rank_t peer) const {
         if (has_departed(net_->inquire(peer, context_, signature_->number, deadline::immediate))) departed(peer);
     }
@@ -76,8 +78,8 @@ class inquest {
         call_signature call;
     };
 
-    /// What the ranks have entered: this call as each of them made it, or a later one where it was left out. Where it
-    /// matters, a rank that has not come is an error.
+    /// What each rank has entered: this call as that rank made it, or a later one if it left this one out. With
+    /// `all_must_have_come`, a rank that has not come is an error.
     std::vector<entrant> entrants(bool all_must_have_come) const {
         const time_point until = net_->now() + timeout_ / 8;
         std::vector<entrant> come;
@@ -102,7 +104,8 @@ class inquest {
         rank_t peer;
     };
 
-    /// Where the standstill begins: whoever is waited for may itself be waiting, for what was due earlier.
+    /// Finds where the standstill begins: the rank that is waited for may itself wait, for something that was due
+    /// earlier.
     standstill origin_of(long_wait last) const {
         const time_point until = net_->now() + timeout_ / 8;
         rank_t waiter = net_->rank();
@@ -116,8 +119,8 @@ class inquest {
         return {waiter, last.peer};
     }
 
-    /// The odd one is the lowest rank outside the largest set of equal calls (of equally large sets: the one with the
-    /// lowest rank).
+    /// Throws `mismatch` unless all calls are equal. The culprit is the lowest rank outside the largest set of equal
+    /// calls (of equally large sets: the one with the lowest rank).
     void blame_odd_one(const std::vector<entrant>& come) const {
         std::ptrdiff_t most = 0;
         call_signature usual{};
@@ -134,6 +137,9 @@ class inquest {
                      "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
     }
 
+    static std::string index_width(const call_signature& call) {
+        return call.index_bytes == 0 ? "0 (dense)" : std::to_string(call.index_bytes) + " (sparse)";
+    }
     static std::string difference(const call_signature& odd, const call_signature& usual) {
         const auto differs = [](const char* what, const std::string& a, const std::string& b) {
             return std::string("calls with ") + what + " " + a + " where others have " + b;
@@ -143,11 +149,13 @@ class inquest {
         if (odd.kind != usual.kind)
             return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
         if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
-        if (odd.index_bytes != usual.index_bytes)
-            return differs("index width", std::to_string(odd.index_bytes), std::to_string(usual.index_bytes));
         const auto compressor = [](const call_signature& call) { return call.options.hashes[compressor_option]; };
-        if (odd.dimension != usual.dimension && compressor(odd) == compressor(usual))
-            return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
+        if (compressor(odd) == compressor(usual)) {  // of another one, index width and dimension follow
+            if (odd.index_bytes != usual.index_bytes)
+                return differs("index width", index_width(odd), index_width(usual));
+            if (odd.dimension != usual.dimension)
+                return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
+        }
         return "calls with " + difference(odd.options, usual.options) + " than the others";
     }
 

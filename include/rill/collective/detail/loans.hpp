@@ -2,22 +2,22 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
-#include <rill/core/light_atomic.hpp>
 #include <rill/core/random.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The objects of this process whose state an operation under way changes: none may serve two operations at a time,
-/// whichever groups and ranks they are of.
+/// The objects of this process whose state a running operation changes. No object may serve two operations at a time,
+/// whatever their groups and ranks.
 ///
-/// Any thread may lend and give back. Two that lend the same object at once cannot both succeed: each enters it before
-/// it looks for another entry. An object is entered at one of a few places, which depend on its address: operations of
-/// different threads seldom touch the same cache line.
+/// Any thread may lend and give back. If two threads lend the same object at once, at most one succeeds: each enters
+/// the object before it looks for another entry of it. The address of an object selects the few places where it can be
+/// entered, so that operations of different threads seldom touch the same cache line.
 class loans {
   public:
     class loan {
@@ -34,21 +34,22 @@ class loans {
 
       private:
         friend loans;
-        explicit loan(light_atomic<const void*>* place) : place_(place) {}
+        explicit loan(std::atomic<const void*>* place) : place_(place) {}
 
-        light_atomic<const void*>* place_ = nullptr;
+        std::atomic<const void*>* place_ = nullptr;
     };
 
-    /// `message` tells whose contract is broken when `object` is lent already.
+    /// `message`: the text of the contract violation if `object` is lent already.
     loan lend(const void* object, [[maybe_unused]] const char* message) {
         const std::size_t first = mix64(reinterpret_cast<std::uintptr_t>(object)) % sets * ways;
         for (std::size_t i = first; i < first + ways; ++i) {
-            if (!places_[i].replace(nullptr, object)) continue;
+            const void* nobody = nullptr;
+            if (!places_[i].compare_exchange_strong(nobody, object)) continue;
             loan entered(&places_[i]);
             RILL_EXPECTS(count(object, first) == 1, message);
             return entered;
         }
-        return {};  // thousands are in flight: unchecked
+        return {};  // not checked: thousands of operations are in flight
     }
 
   private:
@@ -60,12 +61,12 @@ class loans {
         return found;
     }
 
-    std::array<light_atomic<const void*>, sets * ways> places_{};
+    std::array<std::atomic<const void*>, sets * ways> places_{};
 };
 
 inline loans lent_objects;
 
-/// Reserves an object whose state an operation changes, until the result is destroyed.
+/// Reserves an object whose state an operation changes, until the returned loan is destroyed.
 inline loans::loan lend(const void* object, const char* message) { return lent_objects.lend(object, message); }
 
 }}}  // namespace rill::RILL_ABI::detail

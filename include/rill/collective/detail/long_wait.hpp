@@ -8,13 +8,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// What a rank says of a wait that has taken half of its timeout, so that who runs out of it first can find where the
-/// standstill begins. It travels as a call announced in a context of its own, under the operation's number.
+/// What a rank announces about a wait that has taken half of its timeout, so that a rank whose timeout passes can find
+/// where the standstill begins. It is announced as a call in a context of its own, under the operation's number.
 struct long_wait {
-    rank_t peer = no_rank;  ///< whom it waits for: nobody any more
-    bool reading = false;   ///< that the peer reads a message of this rank's; else a message of the peer's
-    int of_round = 0;       ///< of the message
-    int in_round = 0;       ///< where the rank stands: it has sent what it sends up to this round
+    rank_t peer = no_rank;  ///< the rank that is waited for; `no_rank`: the wait is over
+    bool reading = false;   ///< waits until the peer has read a message of this rank; false: for a message of the peer
+    int of_round = 0;       ///< the round of that message
+    int in_round = 0;       ///< the round of the waiting rank, which has sent its messages up to this round
 
     constexpr call_signature announced_in(std::uint64_t operation_number) const {
         return {.number = operation_number,
@@ -30,8 +30,9 @@ struct long_wait {
                 .in_round = static_cast<int>(said[0])};
     }
 
-    /// Whether this wait of the peer's is why `other` lasts. A message is sent when its round is entered; it counts as
-    /// read only when the peer needs it no more, which may be long after it has come.
+    /// Whether this wait is the reason why `other`, a wait for the rank that waits here, lasts. A message is sent when
+    /// its round is entered. It counts as read only when the peer no longer needs it, which may be long after its
+    /// arrival.
     constexpr bool explains(const long_wait& other) const {
         return peer != no_rank && (other.reading || in_round < other.of_round);
     }

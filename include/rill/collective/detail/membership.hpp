@@ -13,7 +13,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// A context from its making to its end, also when the handshake throws.
+/// A context that is closed when this object is destroyed, also if the handshake throws.
 template <Transport Net>
 struct open_context {
     explicit open_context(Net& of) : net(of), number(of.next_context(0)) {}
@@ -25,9 +25,9 @@ struct open_context {
     std::uint64_t number;
 };
 
-/// The two numbers of an operation: apart where a group has gone back to an earlier count.
+/// The two numbers of an operation. They differ after a group has gone back to an earlier count.
 struct operation_numbers {
-    std::uint64_t in_context = 0;  ///< on the wire and in errors: rises for ever, so that no call is taken for another
+    std::uint64_t in_context = 0;  ///< on the wire and in errors: never decreases, so that all calls differ
     std::uint64_t counted = 0;     ///< in receipts and in the keys of random numbers
 
     constexpr operation_numbers next() const { return {in_context + 1, counted + 1}; }
@@ -52,15 +52,15 @@ struct membership {
     Shape shape;
     group_options options;
     [[no_unique_address]] Exec executor;
-    operation_numbers last{};  ///< of the operations called or started so far
-    void* crew = nullptr;      ///< whose operations go on in the background, if any
+    operation_numbers last{};  ///< the numbers of the latest operation that was called or started
+    void* crew = nullptr;      ///< runs the operations in the background, if there are any
     void (*wait_for_room)(void* crew, std::uint64_t) = nullptr;
-    /// Shared before the handshake: so no rank can leave it before all have it.
+    /// Shared before the handshake, so that no rank leaves the handshake before all ranks have the window.
     [[no_unique_address]] fused_window<Net, Shape> window = window_in<fused_window<Net, Shape>>(context);
 
-    /// An operation begins when those of half as many numbers before it as are remembered are done. A rank that is
-    /// ahead cannot have ended one that another rank has not entered: so the calls of all operations that anybody may
-    /// ask for are remembered.
+    /// Waits until an operation may begin: all operations that began at least `calls_remembered / 2` numbers before it
+    /// must be done. A rank that is ahead cannot have ended an operation that another rank has not entered. So the
+    /// calls of all operations that any rank may ask about are still remembered.
     void make_room(std::uint64_t number) {
         if (wait_for_room != nullptr) wait_for_room(crew, number);
     }

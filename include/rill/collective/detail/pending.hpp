@@ -17,12 +17,12 @@ class pending {
     pending& operator=(const pending&) = delete;
     virtual ~pending() = default;
 
-    /// Whether it is done; waits until then or until `until`.
+    /// Waits until the operation is done or `until` has passed, and returns whether it is done.
     virtual bool await(deadline until) noexcept = 0;
     virtual time_point now() const = 0;
-    /// Aborts the group unless it is done. `why`: "rank r ...".
+    /// Aborts the group unless the operation is done. `why` follows "rank r" in the error message.
     virtual void cancel(const char* why) noexcept = 0;
-    /// Once it is done: its receipt, or its failure as an exception.
+    /// Once the operation is done: returns its receipt or throws its failure.
     virtual receipt take() = 0;
 
   private:
@@ -32,8 +32,8 @@ class pending {
     int owners_ = 0;
 };
 
-/// One of the owners of a `pending`, all of one activity: the last one deletes it. No `std::shared_ptr`: `<memory>`
-/// would add a tenth to what rill.hpp costs a translation unit, and one activity needs no atomic count.
+/// A shared owner of a `pending`: the last owner deletes it. All owners belong to one activity, so the count need not
+/// be atomic. Not `std::shared_ptr`: `<memory>` would add a tenth to what rill.hpp costs a translation unit.
 template <class Pending>
 class shared {
   public:

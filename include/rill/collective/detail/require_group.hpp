@@ -1,4 +1,4 @@
-// The messages that say why something is not a group.
+// The compile-time messages that say why something is not a group.
 #pragma once
 
 #include <rill/concept/detail/first_unmet.hpp>
@@ -11,7 +11,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// What the parts of a group must be: names the first that is not.
+/// Checks the parts of a group; the message names the first one that does not fit.
 template <class Net, class Shape, class Exec>
 consteval bool require_parts_of_group() {
     constexpr bool is_transport = Transport<Net>;
@@ -30,7 +30,7 @@ consteval bool require_parts_of_group() {
     }
 }
 
-/// What stands for the topology of what is no group.
+/// Stands for the topology of something that is not a group.
 struct no_topology {};
 
 /// The topology of a group.
@@ -46,7 +46,7 @@ struct topology_of_group<Group> {
 template <class Group>
 using topology_of = typename topology_of_group<Group>::type;
 
-/// What every front door asks of its first argument. A group whose own parts do not fit has said so already.
+/// Checks the first argument of every collective. A group whose own parts do not fit has reported that already.
 template <class Group>
 consteval bool require_group() {
     constexpr bool is_refused = requires { typename Group::refused_type; };

@@ -49,7 +49,7 @@ consteval bool require_output() {
     return false;
 }
 
-/// What an operation asks of its input and its output.
+/// Checks the input and the output of an operation.
 template <class In, class Out>
 consteval bool require_tensors() {
     constexpr bool are_tensors = require_input<In>() && require_output<Out>();
@@ -66,8 +66,9 @@ consteval bool require_tensors() {
     return false;
 }
 
-/// The ladder that every front door calls before anything else: names the first requirement that is not met, and says
-/// whether all are. Evaluated where it is called, so that its message comes first.
+/// Checks the element type, the aggregator and the topology. Every collective calls checks like this one first: each
+/// names the first requirement that is not met and returns whether all are met. They are evaluated where they are
+/// called, so that their message comes first.
 template <class T, class Fold, class Shape>
 consteval bool require_foldable() {
     static_assert(Element<T>,
@@ -83,7 +84,7 @@ consteval bool require_foldable() {
     return false;
 }
 
-/// All of the above.
+/// Checks the tensors, the element type, the aggregator and the topology.
 template <class In, class Out, class Fold, class Shape>
 consteval bool require_operation() {
     if constexpr (require_tensors<In, Out>())
@@ -92,7 +93,7 @@ consteval bool require_operation() {
         return false;
 }
 
-/// What stands behind the aggregator: how much this rank's contribution counts.
+/// Checks the argument after the aggregator, which says how much this rank's contribution counts.
 template <class Own>
 consteval bool require_contribution() {
     constexpr int unmet = first_unmet(!MeantAsCompressor<Own>, std::convertible_to<const Own&, contribution>);
@@ -110,15 +111,16 @@ constexpr bool is_stream = false;
 template <class T, class Index>
 constexpr bool is_stream<stream<T, Index>> = true;
 
-/// Operands of the overloads for tensors: a pair of streams has its own.
+/// Operands of the overloads for tensors; a pair of streams has overloads of its own.
 template <class In, class Out>
 concept Tensors = !(is_stream<std::remove_cvref_t<In>> && is_stream<std::remove_cvref_t<Out>>);
 
-/// What a front door may take for its codec, an argument of type `Argument&&`.
+/// Whether a collective takes an argument of type `Argument&&` as its codec.
 template <class Argument>
 concept MeantAsCodec = MeantAsCompressor<std::remove_cvref_t<Argument>>;
 
-/// What `all_reduce` with a compressor asks besides.
+/// Additional check of `all_reduce` with a compressor: a lossy copy coding needs a copy phase (the rounds in which
+/// finished parts are sent on unchanged).
 template <class Codec, class Shape>
 consteval bool require_copy_phase() {
     constexpr bool met = Codec::has_lossless_copy || Shape::has_copy_phase;
@@ -128,7 +130,7 @@ consteval bool require_copy_phase() {
     return met;
 }
 
-/// All that `all_reduce` with a compressor asks. `Argument` is the codec as it was passed.
+/// All checks of `all_reduce` with a compressor. `Argument`: the codec's type as it was passed.
 template <class In, class Out, class Argument, class Fold, class Shape>
 consteval bool require_coded_operation() {
     if constexpr (!require_tensors<In, Out>())
@@ -141,7 +143,7 @@ consteval bool require_coded_operation() {
         return false;
 }
 
-/// What `all_reduce` with a compressor into a stream asks besides.
+/// Additional check of `all_reduce` with a compressor into a stream.
 template <class Codec, class Index>
 consteval bool require_stream_of() {
     static_assert(Codec::is_coordinatewise,
@@ -154,7 +156,8 @@ consteval bool require_stream_of() {
     return Codec::is_coordinatewise && one_index;
 }
 
-/// All that `rounds::reduce` with a compressor asks: no copy phase, but coordinates that stay.
+/// All checks of `rounds::reduce` with a compressor: it needs no copy phase, but a codec that keeps its input's
+/// coordinates.
 template <class In, class Out, class Argument, class Fold>
 consteval bool require_round_codec() {
     if constexpr (!require_tensors<In, Out>())
@@ -173,7 +176,7 @@ consteval bool require_round_codec() {
     }
 }
 
-/// Stands for a call whose composition has been refused.
+/// Takes the place of a call whose arguments were refused.
 struct no_call {
     template <class Lane>
     receipt operator()(Lane&) const {
@@ -181,7 +184,7 @@ struct no_call {
     }
 };
 
-/// What every non-blocking form asks of what it writes to.
+/// Checks the output of a non-blocking form.
 template <class Out>
 consteval bool require_lasting() {
     static_assert(
@@ -190,7 +193,7 @@ consteval bool require_lasting() {
         "done; pass a variable or a span");
     return true;
 }
-/// And of what it reads.
+/// Checks the input and the output of a non-blocking form.
 template <class In, class Out>
 consteval bool require_lasting() {
     if constexpr (!is_evaluated_at_start<In>) require_lasting<In>();

@@ -13,7 +13,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class Net>
 using empty_state = dense_state<Net, std::int32_t, aggregate::sum>;
 
-/// Runs a schedule on nothing: no rank gets through before all have come.
+/// Runs a schedule without data: no rank gets through before all have come.
 template <class Net, Schedule Plan>
 receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
     state.attach(call);

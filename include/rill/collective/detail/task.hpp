@@ -11,8 +11,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Any callable `receipt(Argument&)`, in memory that the next one uses again: allocates only for a larger one than ever
-/// before.
+/// Holds any callable `receipt(Argument&)`. Its memory is reused: it allocates only for a callable that is larger than
+/// all before.
 template <class Argument>
 class task {
   public:

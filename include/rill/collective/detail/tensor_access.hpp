@@ -1,4 +1,4 @@
-// From the arguments of a collective to contiguous elements, and back.
+// Gives collectives the contiguous elements of their arguments, and writes results back.
 #pragma once
 
 #include <rill/concept/tensor.hpp>
@@ -11,7 +11,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// An argument for as long as an operation goes on: a reference to a variable, or a view by value.
+/// Holds an argument for the duration of an operation: a reference to a variable, or a view by value.
 template <class Argument>
 class held {
   public:
@@ -19,7 +19,7 @@ class held {
     Argument& get() const { return of_; }
 
   private:
-    mutable std::remove_const_t<Argument> of_;  // a call is const, what it writes through a view is not
+    mutable std::remove_const_t<Argument> of_;  // a call is const, but may write through a view
 };
 template <class Argument>
 class held<Argument&> {
@@ -31,7 +31,7 @@ class held<Argument&> {
     Argument* of_;
 };
 
-/// The values of an input in the order of `X`.
+/// The values of an input, in the coordinate order of `X`.
 template <Tensor X>
 class evaluated {
   public:
@@ -42,8 +42,8 @@ class evaluated {
     aligned_vector<tensor_element<X>> elements_;
 };
 
-/// Whether an input of an operation in the background is evaluated by its start: what is a temporary and has no memory
-/// of its own. An expression may refer to other temporaries, as `f() + x` does to what f returns.
+/// Whether the start of a background operation evaluates its input: yes for a temporary without memory of its own. Such
+/// an expression may refer to other temporaries, as `f() + x` refers to what f returns.
 template <class In>
 constexpr bool is_evaluated_at_start = false;
 template <class In>
@@ -51,7 +51,7 @@ template <class In>
 constexpr bool is_evaluated_at_start<In> =
     !ViewableAs<const std::remove_reference_t<In>, std::span<const tensor_element<In>>>;
 
-/// An input as an operation in the background is to hold it.
+/// An input in the form in which a background operation holds it.
 template <class In>
 decltype(auto) lasting_input(std::remove_reference_t<In>& input) {
     if constexpr (is_evaluated_at_start<In>)
@@ -60,7 +60,7 @@ decltype(auto) lasting_input(std::remove_reference_t<In>& input) {
         return static_cast<In&&>(input);
 }
 
-/// Where elements lie for the time of an operation that have no contiguous place of their own; kept by a lane.
+/// Memory of a lane for elements that are not contiguous in a tensor, for the duration of an operation.
 template <class T>
 struct staging {
     aligned_vector<T> elements;
@@ -82,8 +82,8 @@ std::span<const tensor_element<X>> elements_of_input(const X& x, staging<tensor_
     return room;
 }
 
-/// Where the elements of an output are to be made: in its own memory where it has a view, else in `stage`, from which
-/// `deliver` takes them. An input and an output that share a stage are one operation in place.
+/// The memory in which the elements of an output are computed: its own if it has a view, else `stage`, from which
+/// `deliver` copies them. If an input and an output share a stage, the operation runs in place.
 template <OutputTensor X>
 std::span<tensor_element<X>> elements_of_output(X& x, staging<tensor_element<X>>& stage) {
     using elements = std::span<tensor_element<X>>;

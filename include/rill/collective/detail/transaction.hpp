@@ -7,12 +7,12 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// What a codec contributes to one operation: committed when it is in the result, returned to the codec when not, also
-/// where the operation fails before it has come to encode.
+/// What a codec contributes to one operation. It is committed if it is in the result and rolled back otherwise, also if
+/// the operation fails before the codec has encoded anything.
 template <class Codec, class Encode>
 class transaction {
   public:
-    /// `encode()` lets the codec encode its input; `contributes`: this rank has one.
+    /// `encode()` lets the codec encode its input. `contributes`: whether this rank contributes at all.
     transaction(Codec& codec, Encode encode, bool contributes)
         : codec_(codec), encode_(std::move(encode)), has_to_give_(contributes) {}
     transaction(const transaction&) = delete;
@@ -27,7 +27,7 @@ class transaction {
         has_to_give_ = false;
         return encode_();
     }
-    /// What the receivers decode of the next coordinates given.
+    /// Tells the codec what the receivers decode of the next piece of its contribution.
     template <class View>
     void take_received(const View& piece) {
         if constexpr (LearnsReceived<Codec, View>) codec_.take_received(piece);
@@ -36,11 +36,11 @@ class transaction {
         codec_.commit();
         release();
     }
-    /// Leaves it to others to commit it or to contributors it back.
+    /// Leaves it to others to commit the contribution or to roll it back.
     void release() { released_ = true; }
 
   private:
-    /// By error feedback; in other codecs encoding changes nothing.
+    /// Encodes an input that was not sent, so that error feedback keeps it. In other codecs encoding changes nothing.
     void keep_input() noexcept {
         try {
             encode_();

@@ -16,10 +16,11 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// An activity with a lane of its own that runs one started operation after the other.
+/// An activity with a lane of its own. It runs started operations one after the other.
 ///
-/// `task_`, `result_` and `failure_` belong to the worker between the job in `jobs_` and `done_`, and to the group's
-/// activity otherwise. A request may keep it when its group has gone: after `end` nothing here refers to the group.
+/// `task_`, `result_` and `failure_` belong to the worker from the push to `jobs_` until `done_` is set, and to the
+/// group's activity otherwise. A request may outlive the group and keep its worker: after `end` nothing here refers to
+/// the group.
 template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class worker final : public pending {
   public:
@@ -27,9 +28,9 @@ class worker final : public pending {
         : net_(&of.context.net), lane_(of), jobs_(*net_), done_(*net_), thread_(net_->spawn([this] { serve(); })) {}
     ~worker() override { end(); }
 
-    /// Whether it can take another operation, once nobody holds this one's request.
+    /// Whether it can take another operation, once nobody holds the request of the present one.
     bool is_usable() const { return !has_ended_; }
-    /// Of its operation, in errors and on the wire.
+    /// The number of its operation in errors and on the wire.
     std::uint64_t number() const { return numbers_.in_context; }
 
     template <class Body>
@@ -53,7 +54,7 @@ class worker final : public pending {
         try {
             if (!done_.wait(until)) return false;
         } catch (...) {
-            // All contexts have ended, or this activity has: so has the operation, or does now.
+            // All contexts have ended, or this activity has: the operation has ended as well, or is ended now.
             abort("abandoned it: an exception passed");
             end_thread();
         }
@@ -72,7 +73,7 @@ class worker final : public pending {
         return result_;
     }
 
-    /// Cancels what is unfinished and ends the activity.
+    /// Cancels the operation if it is unfinished, and ends the activity.
     void end() noexcept {
         cancel("abandoned it: its group was destroyed");
         await(deadline::never);
@@ -114,7 +115,7 @@ class worker final : public pending {
         has_ended_ = true;
         jobs_.close();
         thread_.join();
-        if (!is_performed_) perform(numbers_);  // it has not begun, and fails now: so a codec keeps its input
+        if (!is_performed_) perform(numbers_);  // it has not begun and fails now, so that a codec keeps its input
     }
 
     Net* net_;
@@ -123,7 +124,7 @@ class worker final : public pending {
     receipt result_{};
     std::exception_ptr failure_{};
     bool is_performed_ = true;
-    bool is_done_ = true;  ///< and the group's activity knows it
+    bool is_done_ = true;  ///< the operation is done, and the group's activity knows it
     bool has_ended_ = false;
     operation_numbers numbers_{};
     typename Net::template queue<operation_numbers> jobs_;

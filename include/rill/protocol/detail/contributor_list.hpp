@@ -19,7 +19,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Who stands behind a contribution, and who came late below it. It travels as a second frame of a message, of numbers.
+/// Who is behind a contribution, and who came late below it. It travels as the second frame of a message, as numbers.
 struct contributor_list {
     std::vector<contributor> in;
     std::vector<latecomer> late;
@@ -37,7 +37,7 @@ struct contributor_list {
         return most;
     }
 
-    /// Takes up what another one says, whose contributions are `rounds` older than they were.
+    /// Adds the entries of another list, whose contributions have become `rounds` rounds older.
     void add(const contributor_list& other, std::uint32_t rounds = 0) {
         decoding_error = std::max(decoding_error, other.decoding_error);
         for (contributor each : other.in) {
@@ -56,7 +56,7 @@ struct contributor_list {
         return out;
     }
 
-    /// Any numbers give a list of ranks below `size`, or throw `protocol_error`.
+    /// Reads any numbers: gives a list of ranks below `size`, or throws `protocol_error`.
     static contributor_list from(std::span<const std::int64_t> numbers, int size) {
         wire::detail::require(numbers.size() >= first && (numbers.size() - first) % 2 == 0,
                               "a contributor list has pairs of numbers");
@@ -88,7 +88,7 @@ struct contributor_list {
     }
 
   private:
-    static constexpr std::size_t first = 3;  // of the pairs: two errors and a count come before
+    static constexpr std::size_t first = 3;  // index of the first pair, after two errors and a count
 
     static void put(std::vector<std::int64_t>& out, rank_t rank, std::uint32_t rounds, std::int64_t other) {
         const std::uint64_t both = static_cast<std::uint64_t>(rounds) << 32U | static_cast<std::uint32_t>(rank);
@@ -97,7 +97,7 @@ struct contributor_list {
     }
 };
 
-/// One message of a frame and, behind it, the contributor list.
+/// Makes one message of a frame, followed by the contributor list.
 inline buffer with_contributors(const byte_pieces& content, const wire::header& head,
                                 const contributor_list& contributors) {
     const std::vector<std::int64_t> numbers = contributors.numbers();

@@ -14,12 +14,12 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Waits of rounds: what has lasted for half of the timeout is told to the others, so that whoever gives up finds the
-/// rank where the standstill begins.
+/// The waits of rounds. A wait that has lasted for half of the timeout is announced to the others, so that a rank that
+/// gives up can find where the standstill begins.
 template <Transport Net>
 class round_blame {
   public:
-    /// `waits`: the context of long waits.
+    /// `waits`: the context in which long waits are announced.
     round_blame(Net& net, std::uint64_t context, std::uint64_t waits, duration timeout)
         : net_(&net), context_(context), waits_(waits), timeout_(timeout) {}
 
@@ -28,14 +28,14 @@ class round_blame {
     void tell(rank_t waits_for) { net_->announce(waits_, long_wait{.peer = waits_for}.announced_in(only_call)); }
     void tell_nothing() { tell(no_rank); }
 
-    /// Of a wait for `peer` in round `round`, which has taken all the timeout. If that is where the standstill begins,
-    /// the message says `of_peer` what it did not do; `of_all` ends it.
+    /// The notice about a wait for `peer` in round `round` during which the timeout has passed. If the standstill
+    /// begins with this wait, the message says by `of_peer` what the peer did not do. `of_all` ends the message.
     abort_notice notice(std::uint64_t round, rank_t peer, const char* of_peer, const std::string& of_all = {}) const {
         rank_t waiter = net_->rank();
         const time_point until = net_->now() + timeout_ / 8;
         for (int passed = 0; passed < net_->size(); ++passed) {
             const auto said = net_->inquire(peer, waits_, only_call, until);
-            if (!said) break;
+            if (!said || said->kind == operation::departure) break;
             const rank_t next = long_wait::from(*said).peer;
             if (next == no_rank) break;
             waiter = std::exchange(peer, next);

@@ -12,10 +12,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// What becomes of a contribution: it is in no result, in what its parent hands up, or in a result.
+/// What becomes of a contribution: it is in no result, shares the fate of its parent's contribution, or is in a result.
 enum class contribution_fate : unsigned char { out, with_mine, in };
 
-/// What a rank knows of its children in a tree: which round each is at, and what has come of it.
+/// What a rank knows about its children in a tree: which round each is at, and what became of its contribution.
 class round_children {
   public:
     struct link {
@@ -45,7 +45,7 @@ class round_children {
     }
     int number_of(const link& child) const { return static_cast<int>(&child - links_.data()); }
 
-    /// Those whose contributions are in the round under way, by number.
+    /// The numbers of the children whose contributions are in the round under way.
     std::span<const int> in() const { return in_; }
     void begin_round() { in_.clear(); }
     void answers(link& child, std::uint64_t round, contribution_fate becomes) {
@@ -57,14 +57,14 @@ class round_children {
             in_.insert(at, number);
     }
 
-    /// What is in this rank's contribution is where that is.
+    /// Children folded into this rank's contribution share its fate.
     void learn_fate(bool mine_was_in) {
         for (link& each : links_)
             if (each.latest == contribution_fate::with_mine)
                 each.latest = mine_was_in ? contribution_fate::in : contribution_fate::out;
     }
 
-    /// `parent`, and the children that are not at work.
+    /// `parent`, and the children that are not at work on a state.
     std::span<const rank_t> ready_with(rank_t parent) {
         ready_.assign(1, parent);
         for (const link& each : links_)
@@ -80,7 +80,7 @@ class round_children {
     bool all_have(std::uint64_t round) const {
         return std::all_of(links_.begin(), links_.end(), [&](const link& each) { return each.given == round; });
     }
-    /// The first one that is at work, or else one that has had no room for the state of this round.
+    /// The first child that is still at work, or else the first whose mailbox had no room for the state of this round.
     rank_t first_missing(std::uint64_t round) const {
         const auto first = [&](auto&& is_missing) {
             const auto found = std::find_if(links_.begin(), links_.end(), is_missing);

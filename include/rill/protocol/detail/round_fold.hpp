@@ -27,7 +27,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// How far the values of two views of the same coordinates are apart, in the Euclidean norm.
+/// The Euclidean distance between the values of two views of the same coordinates.
 template <Element T, IndexType Index>
 double distance(const stream_view<T, Index>& a, const stream_view<T, Index>& b) {
     double sum = 0;
@@ -38,7 +38,7 @@ double distance(const stream_view<T, Index>& a, const stream_view<T, Index>& b) 
     return square_root(sum);
 }
 
-/// The contributions that a rank has gathered, decoded; its own among them, as the others would decode it.
+/// The decoded contributions that a rank has gathered, among them its own as the others would decode it.
 template <Element T, IndexType Index>
 class round_operands {
   public:
@@ -54,7 +54,7 @@ class round_operands {
 
     std::span<const view> views() const { return operands_; }
 
-    /// What this rank contributes, if its weight is not 0, comes before all that is added.
+    /// Adds what this rank contributes, if its weight is not 0. Must be called before `add`.
     template <Executor Exec>
     void add_own(wire::header head, const view& content, const coding& codes, random_key key, const contribution& own,
                  rank_t rank, const Exec& executor) {
@@ -72,8 +72,8 @@ class round_operands {
         if (!codes.is_lossless()) contributors.error_bound = distance(content, operands_.back());
     }
 
-    /// A message of a child: its content, which must stay, and its contributor list, `age` rounds older. Returns its
-    /// error bound.
+    /// Adds a child's message: its content, which must stay valid, and its contributor list, made `age` rounds older.
+    /// Returns the error bound of the child.
     template <Executor Exec>
     double add(const byte_pieces& message, std::size_t dimension, std::uint32_t age, int ranks, const Exec& executor) {
         frame_reader reader(message);
@@ -88,8 +88,8 @@ class round_operands {
         return of_child.error_bound;
     }
 
-    /// Per coordinate the left fold of what there is, neutral elements where there is nothing. `target` may be what
-    /// this rank itself contributes.
+    /// Writes the left fold of all contributions per coordinate, and neutral elements where there are no values.
+    /// `target` may be the memory of this rank's own contribution.
     template <class Fold, Executor Exec>
     void fold(std::span<T> target, const Fold& with, const Exec& executor) {
         const T neutral = with.template identity<T>();
@@ -99,7 +99,8 @@ class round_operands {
             fold_into_dense(std::span<const view>(operands_), target, fold_of(with), neutral, scratch_, executor);
     }
 
-    /// All of it as one contribution. What this rank alone contributes travels in its own coding, sums in that of sums.
+    /// Makes one contribution of all. What this rank alone contributes travels in its own coding, sums in
+    /// `codings.partial`.
     template <class Fold, Executor Exec>
     buffer message(wire::header head, const Fold& with, const stream_codings& codings, const Exec& executor) {
         if (operands_.empty() || (operands_.size() == 1 && has_own_))

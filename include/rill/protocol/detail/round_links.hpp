@@ -31,7 +31,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// A contribution as a parent took it.
+/// A contribution that a parent has taken.
 template <class Message>
 struct round_arrival {
     rank_t rank = no_rank;
@@ -41,7 +41,7 @@ struct round_arrival {
     Message message;
 };
 
-/// What a completion, a staleness and a trigger are of.
+/// The policies of rounds: a completion, a staleness and a trigger.
 template <class Enough, class Age, class Start>
 struct round_policies {
     [[no_unique_address]] Enough enough;
@@ -49,14 +49,14 @@ struct round_policies {
     [[no_unique_address]] Start start;
 };
 
-/// One rank's links to its parent and its children in a tree, over which states go down and contributions up, round by
+/// One rank's links to its parent and its children in a tree. States go down over them and contributions up, round by
 /// round.
 ///
 /// A child is given a state only when it has answered the one before, so that no link ever holds more than one message
-/// each way: whoever is late meets the newest state, and whoever has died costs nothing. A frame says its round; what
-/// comes twice, or to a round that has ended, is known by that. A child that has missed a round hears that it is over,
-/// so that it need not send, nor gather, what nobody wants. A state also says of which round the parent has the child's
-/// latest contribution, and whether that is in a result.
+/// each way. A rank that is late meets the newest state, and a rank that has died costs nothing. Each frame carries the
+/// number of its round, which shows whether it came twice or belongs to a round that has ended. A child that has missed
+/// a round is told that the round is over, so that it need not gather or send what nobody wants. A state also says from
+/// which round the parent has the child's latest contribution, and whether that is in a result.
 template <Transport Net, class Tree, class Policies>
 class round_links {
   public:
@@ -99,8 +99,8 @@ class round_links {
         if (!children_.all_have(round_)) state_.keep();
     }
 
-    /// Elsewhere: the newest state, or nothing when rounds have ended. Its frame is valid, its content not looked at.
-    /// It stays until the next one.
+    /// On other ranks than the root: waits for the newest state, and returns null when rounds have ended. The state's
+    /// header has been checked, its content has not. It stays valid until the next one.
     const message* take_newest() {
         const time_point entered = net().now(), half = entered + blame_.timeout() / 2;
         while (true) {
@@ -126,7 +126,7 @@ class round_links {
         }
     }
 
-    /// Whether nobody waits for this rank's contribution to the round under way any more.
+    /// Whether nobody waits any more for this rank's contribution to the round under way.
     bool is_over() {
         if (is_root()) return false;
         while (!end_) {
@@ -137,8 +137,8 @@ class round_links {
         return end_ || over_ >= round_;
     }
 
-    /// Contributions until there are enough, or the round is over, by rank and round; late ones that still count among
-    /// them.
+    /// Gathers contributions until there are enough or the round is over, and returns them by rank and round. Late ones
+    /// that still count are among them.
     std::span<arrival> gather() {
         const time_point time_up = began_ + policies_.enough.patience(height_);
         take_until([&] { return end_ || over_ >= round_ || is_complete(time_up); }, time_up, true);
@@ -153,10 +153,10 @@ class round_links {
         return arrivals_;
     }
 
-    /// Children from which this round has nothing and which are still at work.
+    /// Children that are still at work, and so have contributed nothing to this round.
     std::vector<rank_t> missing() const { return children_.at_work(); }
 
-    /// Who came late since this was asked last.
+    /// The latecomers since the last call.
     std::vector<latecomer> latecomers() { return std::exchange(late_, {}); }
 
     /// Releases what was gathered.
@@ -172,14 +172,14 @@ class round_links {
         count_sent(size);
     }
 
-    /// Tells all ranks below that there are no more rounds. Waits `at_most` for room in their mailboxes.
+    /// Tells all ranks below that there are no more rounds. Waits at most `at_most` for room in their mailboxes.
     void end(duration at_most) {
         has_ended_ = true;
         give_each(operation::end_rounds, at_most, [](const child&) { return true; });
     }
     duration timeout() const { return blame_.timeout(); }
 
-    /// A failure of this rank's, or of a child's, with which nobody can go on: all ranks learn of it.
+    /// A failure of this rank or of a child after which nobody can go on: tells all ranks and throws.
     [[noreturn]] void fail(failure kind, rank_t culprit, const std::string& what) {
         throw_error(net().abort({.context = context(),
                                  .operation = round_,
@@ -188,7 +188,7 @@ class round_links {
                                  .reason = "round " + std::to_string(round_) + ": " + what}));
     }
 
-    /// Runs `from()`, which reads what `source` sent: what is wrong there is that rank's failure.
+    /// Runs `from()`, which reads what `source` sent, and blames `source` for what is wrong there.
     template <class Read>
     auto read(rank_t source, Read&& from) {
         try {
@@ -204,7 +204,7 @@ class round_links {
     using child = round_children::link;
     using fate = contribution_fate;
 
-    /// One for both ways: a rank that waits for its parent takes what its children send, too.
+    /// One channel for both ways, so that a rank that waits for its parent also takes what its children send.
     channel on_links() const { return {context_.number, 0}; }
 
     void begin_round(std::uint64_t round) {
@@ -215,12 +215,12 @@ class round_links {
         children_.begin_round();
     }
 
-    /// A state to every child that has answered the last one.
+    /// Gives the state to every child that has answered the last one.
     void give_state() {
         give_each(operation::next_round, blame_.timeout(), [](const child& each) { return each.is_ready(); });
     }
 
-    /// First to those that have room for it: a full mailbox holds nobody else up.
+    /// Sends to those first whose mailboxes have room: a full mailbox delays nobody else.
     template <class Which>
     void give_each(operation kind, duration at_most, Which&& is_meant) {
         std::vector<child*> refused;
@@ -231,7 +231,7 @@ class round_links {
             for (child* const each : refused) give(*each, kind, until);
     }
 
-    /// Whether there was room for it.
+    /// Sends one message to a child and returns whether there was room for it.
     bool give(child& to, operation kind, deadline until) {
         buffer bytes = state_.frame(kind, context(), round_, to);
         const std::size_t size = bytes.size();
@@ -243,7 +243,7 @@ class round_links {
         return true;
     }
 
-    /// What a parent says while this rank does not wait for a state.
+    /// Takes a message of the parent while this rank does not wait for a state.
     void hear(message&& got) {
         count_received(got);
         const wire::header head = state_of(got);
@@ -251,7 +251,8 @@ class round_links {
         if (head.kind == operation::round_over) over_ = std::max(over_, std::uint64_t{head.epoch});
     }
 
-    /// What children send meanwhile is kept for later, so that it does not stop up the mailbox.
+    /// Waits for a message of the parent that begins or ends rounds. What children send meanwhile is kept for later, so
+    /// that it does not fill the mailbox.
     std::optional<message> receive_state(deadline until) {
         if (end_) return std::exchange(end_, std::nullopt);
         while (auto got = net().receive(neighbours_, on_links(), until)) {
@@ -276,7 +277,7 @@ class round_links {
         });
     }
 
-    /// What became of this rank's latest contribution, and so of what its children had put into it.
+    /// Learns what became of this rank's latest contribution, and so of the children's contributions in it.
     void learn_fates(const wire::header& head) {
         was_in_ = head.contributors != 0 && head.number == answered_ && answered_ != 0;
         children_.learn_fate(was_in_);
@@ -299,7 +300,8 @@ class round_links {
         take_until(starts, deadline::never.at, false);
     }
 
-    /// Takes what comes until `is_enough()`, which may also change at `when`; gives up when all timeout has passed.
+    /// Takes what comes until `is_enough()`, which may also become true at `when`. Gives up when the timeout has
+    /// passed.
     template <class Enough>
     void take_until(Enough&& is_enough, time_point when, bool gives_state) {
         const time_point entered = net().now();
@@ -356,7 +358,8 @@ class round_links {
         return policies_.age.accepts(age) || !policies_.age.may_lead(age) ? fate::in : fate::out;
     }
 
-    /// Too few have come. Without its root nobody can go on; without another rank, the others may.
+    /// Too few contributions have come. The root fails for all ranks, which cannot go on without it; another rank fails
+    /// alone, because the others may go on.
     [[noreturn]] void give_up() {
         std::string in;
         for (const int number : children_.in())
@@ -389,12 +392,12 @@ class round_links {
     round_state<message> state_;
     std::uint64_t round_ = 0;
     std::uint64_t answered_ = 0;
-    std::uint64_t over_ = 0;  // the latest round of which the parent has said so
+    std::uint64_t over_ = 0;  // the latest round that is over, as the parent has said
     bool was_in_ = false;
     bool has_ended_ = false;
     time_point began_{};
     traffic counted_{};
-    std::optional<message> end_;  // of the rounds, which came while this rank did not wait for it
+    std::optional<message> end_;  // ends the rounds; it came while this rank did not wait for a state
     std::vector<message> early_;  // contributions that came while this rank waited for a state
     std::vector<arrival> arrivals_;
     std::vector<latecomer> late_;

@@ -20,14 +20,15 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// What all kinds of rounds do alike, whatever becomes of the contributions: states go down, rounds begin and end, a
-/// failure reaches all ranks.
+/// What all kinds of rounds have in common, whatever they do with contributions: states go down, rounds begin and end,
+/// a failure reaches all ranks.
 template <class Group, class Tree, class Policies>
 class round_loop {
   public:
     round_loop(const round_loop&) = delete;
     round_loop& operator=(const round_loop&) = delete;
-    /// At the root it ends the rounds, waiting for nobody; where an exception passes, for all ranks as a failure.
+    /// At the root: ends the rounds and waits for nobody. If an exception is passing through, the rounds end on all
+    /// ranks by a failure.
     ~round_loop() {
         if (!is_root() || links_.has_ended()) return;
         try {
@@ -40,14 +41,15 @@ class round_loop {
     }
 
     bool is_root() const { return links_.is_root(); }
-    /// Of the round under way; from 1. Those that this rank has missed are counted.
+    /// The number of the round under way, from 1. Rounds that this rank has missed are counted.
     std::uint64_t number() const { return links_.round(); }
     /// Whether this rank's latest contribution is in a result, or bound to get into one. Known once `next` has
     /// returned; at the root always.
     bool was_in() const { return links_.was_in(); }
 
-    /// The next round: at the root it begins, with `state` for all; elsewhere `state` becomes that of the newest. False
-    /// when rounds have ended; `state` is unchanged then. Settles the codec of the latest `reduce`.
+    /// Goes to the next round. At the root it begins the round, with `state` for all; elsewhere `state` becomes the
+    /// newest one. Returns false when rounds have ended; `state` is unchanged then. Settles the codec of the latest
+    /// `reduce`: commits its contribution if that was in a result, else rolls it back.
     template <class State>
     bool next(State&& state) {
         if constexpr (require_output<State>()) {
@@ -71,8 +73,8 @@ class round_loop {
         return false;
     }
 
-    /// No more rounds: `next` returns false on all ranks, on late ones once they call it. At the root; waits for
-    /// nobody, but for room in a mailbox that is full.
+    /// Ends the rounds; called at the root. From then on `next` returns false on all ranks, on late ones once they call
+    /// it. Waits only for room in full mailboxes.
     void end() {
         RILL_EXPECTS(is_root(), "rounds: only the root ends them");
         if (!links_.has_ended()) guarded([&] { links_.end(links_.timeout()); });
@@ -89,7 +91,7 @@ class round_loop {
 
     Group& workers() const { return *group_; }
 
-    /// Before ranks agree on policies, each looks at its own.
+    /// Checks this rank's own policies, before the ranks agree on them.
     static Group& checked(Group& workers, const Tree& tree, const Policies& policies) {
         if constexpr (requires { policies.enough.require_options(1, rank_t{0}); }) {
             int most = 0;
@@ -120,7 +122,7 @@ class round_loop {
         if (is_root() && own.weight != 0) require_in_place_or_apart(input, output);
     }
 
-    /// Returns the bound of the rounding errors below.
+    /// Adds the contribution of a child to `operands` and returns the bound of the rounding errors in it.
     template <class Operands, class Arrival>
     double add_child(Operands& operands, const Arrival& from, const wire::header& own) {
         return links_.read(from.rank, [&] {
@@ -136,7 +138,7 @@ class round_loop {
         });
     }
 
-    /// What a contribution's frame says of its options: the aggregator, and the coding with all that it depends on.
+    /// What a contribution's frame says about its options: the aggregator, and the coding with all that it depends on.
     static std::uint32_t options_of_frame(std::uint64_t aggregator, std::uint64_t coding) {
         return option_hash(aggregator) << 16U | (option_hash(coding) & 0xFFFFU);
     }
@@ -146,7 +148,7 @@ class round_loop {
         return coding ? ", with another coding" : "";
     }
 
-    /// An answer without a contribution, to a round that is over.
+    /// Answers a round that is over without a contribution.
     template <Element T, IndexType Index>
     round_receipt contribute_nothing(wire::header head) {
         contribution_sum{0, 0, 0}.describe(head);
@@ -157,7 +159,7 @@ class round_loop {
         return describe({});
     }
 
-    /// At the end of `reduce`.
+    /// The receipt of a `reduce` that is about to return.
     round_receipt describe(contributor_list&& contributors) {
         contributed_to_ = number();
         round_receipt result;
@@ -180,7 +182,7 @@ class round_loop {
         return random_key{group_->options().seed}.derive(fingerprint("rounds"), number(), group_->rank());
     }
 
-    /// From now until it is settled a codec holds what this rank has contributed.
+    /// Until it is settled, the codec holds what this rank has contributed.
     template <class Codec>
     void hold(Codec& codec, loans::loan loan) {
         unsettled_ = {&codec,
@@ -190,8 +192,8 @@ class round_loop {
                       std::move(loan)};
     }
 
-    /// Runs `body`. If this rank fails in it, all ranks learn that, and what is not known to be in a result returns to
-    /// its codec.
+    /// Runs `body`. If it fails, all ranks learn that, and a contribution that is not known to be in a result returns
+    /// to its codec.
     template <class Body>
     auto guarded(Body&& body) {
         try {
@@ -258,13 +260,14 @@ class round_loop {
         return true;
     }
 
-    /// The codec of the latest contribution learns what became of that.
+    /// Tells the codec of the latest contribution what became of that.
     void settle(bool is_in) {
         const unsettled_codec last = std::exchange(unsettled_, {});
         if (last.codec != nullptr) last.settle(last.codec, is_in);
     }
 
-    /// Tells all ranks; returns when it is this rank's own exception that counts.
+    /// Tells all ranks. Returns only if this rank's own exception is the failure that counts; else throws the one that
+    /// does.
     void abort(const std::string& why, failure kind = failure::exception) {
         const rank_t rank = group_->rank();
         const abort_notice notice{
@@ -288,7 +291,7 @@ class round_loop {
     int unwinding_;
     std::uint64_t contributed_to_ = 0;
     unsettled_codec unsettled_{};
-    std::optional<abort_notice> left_{};  // this rank has left alone, for that reason
+    std::optional<abort_notice> left_{};  // why this rank has left alone
 };
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -13,11 +13,11 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The state of the round under way, as it is given to children.
+/// The state of the round under way, as a rank gives it to its children.
 template <class Message>
 class round_state {
   public:
-    /// The caller's own, which may change once it is kept.
+    /// Refers to the caller's own values, which may change once `keep` has copied them.
     void borrow(const wire::header& head, byte_view values) {
         head_ = head;
         values_ = byte_pieces(values);
@@ -28,7 +28,7 @@ class round_state {
         copy(borrowed, kept_.begin());
         values_ = byte_pieces(kept_);
     }
-    /// The parent's. It stays until the next one.
+    /// Takes over the parent's message, which stays valid until the next one.
     const Message& hold(const wire::header& head, Message&& from) {
         message_ = std::move(from);
         head_ = head;
@@ -36,7 +36,7 @@ class round_state {
         return *message_;
     }
 
-    /// What a child is told: with the values where that begins a round for it.
+    /// The frame for a child: with the values if it begins a round for the child.
     buffer frame(operation kind, std::uint64_t context, std::uint64_t round, const round_children::link& child) const {
         const bool has_values = kind == operation::next_round;
         wire::header head = has_values ? head_ : empty_head();
@@ -71,9 +71,9 @@ class round_state {
     }
 
     wire::header head_{};
-    byte_pieces values_;              ///< wherever they lie
-    std::optional<Message> message_;  ///< from the parent, which holds them
-    buffer kept_;                     ///< at the root, where a child may need them later
+    byte_pieces values_;              ///< in the caller's memory, in `message_` or in `kept_`
+    std::optional<Message> message_;  ///< from the parent: its values are passed on
+    buffer kept_;                     ///< at the root: a copy for children that need the values later
 };
 
 }}}  // namespace rill::RILL_ABI::detail
