@@ -4,8 +4,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Folds by adding. Kernels know this type: they may add many values at once, and add what they then drop, which is not
-/// permitted with a fold of which nothing is known. The bits are those of `a + b`.
+/// The fold `a + b`. Kernels recognise this type: they may add many values at once, and may add values whose sum they
+/// then discard, which they must not do with an unknown fold. Results have the bits of `a + b`.
 struct addition {
     template <class T>
     constexpr T operator()(T a, T b) const {

@@ -8,11 +8,11 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Bytes whose addresses stay valid until `reset`. Blocks are kept, so that a repeated pattern of use allocates
-/// nothing.
+/// Allocates bytes whose addresses stay valid until `reset`. Blocks are kept, so that a repeated pattern of use
+/// allocates nothing.
 class arena {
   public:
-    /// `size` uninitialised bytes on a cache line.
+    /// `size` uninitialised bytes, aligned to a cache line.
     byte_span take(std::size_t size) {
         while (block_ < blocks_.size() && blocks_[block_].size - used_ < size) {
             ++block_;
@@ -24,7 +24,7 @@ class arena {
         advance(size);
         return taken;
     }
-    /// Keeps only the first `size` bytes of what was taken last.
+    /// Keeps only the first `size` bytes of the span that was taken last.
     void shrink_last(std::size_t size) {
         used_ = last_;
         advance(size);
@@ -37,7 +37,7 @@ class arena {
     using allocator = aligned_allocator<std::byte>;
     static_assert(allocator::alignment == line);
 
-    /// No vector: without optimisation that would visit each byte of a block to make and to destroy it.
+    /// Not a vector, which in unoptimised builds would visit each byte of a block to construct and to destroy it.
     struct block {
         explicit block(std::size_t length) : bytes(allocator().allocate(length)), size(length) {}
         block(block&& other) noexcept : bytes(std::exchange(other.bytes, nullptr)), size(other.size) {}
@@ -49,7 +49,8 @@ class arena {
         std::size_t size;
     };
 
-    /// Each block is twice as long as the one before, so that a use that varies a little soon fits.
+    /// Each block is at least twice as long as the one before, so that uses of slightly different sizes soon allocate
+    /// nothing.
     void add_block(std::size_t size) {
         const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size;
         blocks_.emplace_back(size > usual ? size : usual);

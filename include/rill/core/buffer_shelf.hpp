@@ -10,12 +10,13 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Where a thread keeps the memory of large messages that it has done with, for those that it will send. The first
-/// touch of fresh memory costs more than a copy; and whoever takes part in an exchange lets go of as much as it sends.
+/// A thread's cache of large message buffers: memory of messages that it has done with is reused for messages that it
+/// will send. The first touch of fresh memory costs more than a copy, and a rank that takes part in an exchange frees
+/// as much memory as it sends.
 ///
-/// Memory comes in sizes of which there are eight between powers of two, from `least` bytes on; at most `places` pieces
-/// and `most` bytes lie here, the rest goes back to the system. Never shared between threads; under the address
-/// sanitizer nothing is kept, so that it sees what is used after it was freed.
+/// Sizes are rounded up to one of eight steps between consecutive powers of two, from `least` bytes on. A shelf keeps
+/// at most `places` buffers and `most` bytes; the rest goes back to the system. A shelf is never shared between
+/// threads. Under the address sanitizer nothing is kept, so that the sanitizer finds uses after a free.
 class buffer_shelf {
   public:
     static constexpr std::size_t least = std::size_t{1} << 16;
@@ -34,7 +35,7 @@ class buffer_shelf {
     static constexpr bool keeps = true;
 #endif
 
-    /// The size of the memory in which `size` bytes lie.
+    /// The number of bytes that are allocated for a buffer of `size` bytes.
     static constexpr std::size_t room_for(std::size_t size) {
         if (size < least) return size;
         const std::size_t step = std::bit_floor(size - 1) / 8;
@@ -47,7 +48,7 @@ class buffer_shelf {
             if (void* const kept = own->find(room)) return kept;
         return ::operator new(room, alignment);
     }
-    /// Of as many bytes as were taken.
+    /// `size` must be the size with which `memory` was taken.
     static void give_back(void* memory, std::size_t size) noexcept {
         const std::size_t room = room_for(size);
         buffer_shelf* const own = of_this_thread(room);
@@ -68,7 +69,7 @@ class buffer_shelf {
         std::size_t room;
     };
 
-    /// None for what is small, and where the thread has ended but for what its last objects let go.
+    /// Null for small buffers, and while a thread exits after its shelf has been destroyed.
     static buffer_shelf* of_this_thread(std::size_t room) {
         if (!keeps || room < least || is_gone) return nullptr;
         thread_local buffer_shelf own;

@@ -11,13 +11,13 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Bytes that are only read.
+/// Read-only bytes.
 using byte_view = std::span<const std::byte>;
-/// Bytes that are written.
+/// Writable bytes.
 using byte_span = std::span<std::byte>;
 
-/// Allocates on cache lines and leaves new elements of trivial types uninitialised: growing a scratch buffer must not
-/// touch its memory twice.
+/// Allocates memory aligned to cache lines and leaves new elements of trivial types uninitialised, so that growing a
+/// scratch buffer does not touch its memory twice.
 template <class T>
 struct aligned_allocator {
     using value_type = T;
@@ -48,7 +48,7 @@ struct aligned_allocator {
 template <class T>
 using aligned_vector = std::vector<T, aligned_allocator<T>>;
 
-/// The same from the thread's `buffer_shelf`.
+/// An `aligned_allocator` that takes its memory from the thread's `buffer_shelf`.
 template <class T>
 struct shelf_allocator : aligned_allocator<T> {
     static_assert(aligned_allocator<T>::alignment == static_cast<std::size_t>(buffer_shelf::alignment));
@@ -64,10 +64,11 @@ struct shelf_allocator : aligned_allocator<T> {
     void deallocate(T* p, std::size_t n) noexcept { buffer_shelf::give_back(p, n * sizeof(T)); }
 };
 
-/// An owned message.
+/// The bytes of a message, owned.
 using buffer = std::vector<std::byte, shelf_allocator<std::byte>>;
 
-/// A message as its parts, in order. The parts of a frame (header, indices, values) are sent from where they lie.
+/// A message as up to `most` spans, in order, so that the parts of a frame (header, indices, values) are sent from
+/// where they are.
 class byte_pieces {
   public:
     static constexpr std::size_t most = 4;

@@ -19,14 +19,14 @@ enum class operation : std::uint8_t {
     reduce = 5,
     broadcast = 6,
     barrier = 7,
-    next_round = 8,  ///< a state that begins a round
-    contribute = 9,  ///< to a round
+    next_round = 8,  ///< hands down the state that begins a round
+    contribute = 9,  ///< sends a contribution to a round
     end_rounds = 10,
     round_over = 11,  ///< tells a rank that its contribution would come too late
     departure = 12    ///< no call: the rank's body has returned, so that it will never make this one
 };
 
-/// As it stands in messages: "all_reduce".
+/// The name of an operation in error messages, such as "all_reduce".
 constexpr const char* name(operation op) {
     switch (op) {
         case operation::handshake: return "handshake";
@@ -75,7 +75,7 @@ constexpr const char* option_name(options_of set, std::size_t i) {
     return names[static_cast<std::size_t>(set)][i];
 }
 
-/// What a rank calls: it must be the same on all ranks of a group, and is compared in every frame by its hash.
+/// What a rank calls. It must be the same on all ranks of a group; every frame carries its hash for comparison.
 struct call_signature {
     std::uint64_t number = 0;  ///< how many operations this group has run before, plus one
     operation kind = operation::none;
@@ -99,7 +99,7 @@ struct call_signature {
 /// The tag of the messages of an operation.
 constexpr std::uint32_t tag_of(std::uint64_t number) { return static_cast<std::uint32_t>(number); }
 
-/// So many calls of a context are remembered by a transport: it can be asked for any of them.
+/// How many calls of a context a transport remembers at least, so that `inquire` can return them.
 inline constexpr std::size_t calls_remembered = 64;
 
 }}  // namespace rill::RILL_ABI

@@ -10,7 +10,8 @@ namespace rill { inline namespace RILL_ABI {
 /// The highest tag.
 inline constexpr std::uint32_t last_tag = ~std::uint32_t{0};
 
-/// What separates messages between the same two ranks: the group they belong to, and the operation inside it.
+/// Separates messages between the same two ranks: `context` is the group that they belong to, `tag` the operation in
+/// it.
 struct channel {
     std::uint64_t context = 0;
     std::uint32_t tag = 0;

@@ -11,7 +11,8 @@ namespace rill { inline namespace RILL_ABI {
 enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8 };
 
 /// How the indices of a frame are written; the numbers are part of the wire format. `smallest` chooses among the others
-/// for every message and never appears in a frame; `dense` is the absence of indices.
+/// for every message and never appears in a frame; `dense` means that there are no indices, because the frame has every
+/// coordinate.
 enum class index_coding : std::uint8_t {
     dense = 0,
     raw = 1,
@@ -22,13 +23,13 @@ enum class index_coding : std::uint8_t {
     smallest = 255
 };
 
-/// Whether a decoded value has the bits of the one that was coded.
+/// Whether decoding gives back every value bit for bit.
 constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }
 
 /// Whether the expectation of a decoded value is the one that was coded.
 constexpr bool is_unbiased(value_coding coding) { return coding != value_coding::bf16; }
 
-/// Whether it quantises by buckets, to 2, 4 or 8 bits.
+/// Whether `coding` is QSGD, which quantises values by buckets to 2, 4 or 8 bits.
 constexpr bool is_qsgd(value_coding coding) {
     return coding == value_coding::qsgd2 || coding == value_coding::qsgd4 || coding == value_coding::qsgd8;
 }
@@ -42,7 +43,7 @@ struct coding {
     index_coding indices = index_coding::raw;
     std::uint32_t bucket = 1024;  ///< consecutive entries that share a scale; QSGD only
 
-    /// A frame of this coding is a view of the stream: nothing is written anew.
+    /// Whether a frame of this coding is sent from the stream's own arrays, without a copy.
     constexpr bool is_view() const { return values == value_coding::raw && indices == index_coding::raw; }
     constexpr bool is_lossless() const { return rill::is_lossless(values); }
     constexpr std::uint64_t fingerprint() const {

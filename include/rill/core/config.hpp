@@ -3,7 +3,7 @@
 
 #if __cplusplus < 202002L
 #error "rill: C++20 is missing; compile with -std=c++20"
-#include <rill: C++20 is missing; compile with -std=c++20>  // no such file: ends the compilation, as #error does not
+#include <rill: C++20 is missing; compile with -std=c++20>  // a missing file ends the compilation; #error does not
 #endif
 
 #ifdef RILL_SINGLE_HEADER
@@ -26,9 +26,9 @@
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512CD__) && defined(__AVX512DQ__) && \
     defined(__AVX512VL__)
-#define RILL_DETAIL_AVX512  // x86-64-v4: what intrinsics may take for granted
+#define RILL_DETAIL_AVX512  // x86-64-v4: intrinsics may use these instruction sets
 #if defined(__AVX512VBMI2__)
-#define RILL_DETAIL_VBMI2  // and bytes can be compressed
+#define RILL_DETAIL_VBMI2  // also has instructions that compress bytes
 #define RILL_DETAIL_ISA v4_vbmi2
 #else
 #define RILL_DETAIL_ISA v4
@@ -42,6 +42,5 @@
 #define RILL_DETAIL_JOIN_(a, b, c) a##b##_##c
 #define RILL_DETAIL_JOIN(a, b, c) RILL_DETAIL_JOIN_(a, b, c)
 
-/// Everything lives in `namespace rill`, `inline namespace RILL_ABI`: its name carries the contract level and the
-/// instruction set.
+/// The inline namespace of everything in `rill`. Its name carries the contract level and the instruction set.
 #define RILL_ABI RILL_DETAIL_JOIN(contracts_, RILL_CONTRACTS, RILL_DETAIL_ISA)

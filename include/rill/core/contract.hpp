@@ -7,7 +7,7 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// The caller broke a precondition. Nothing has been changed or sent.
+/// Thrown when the caller breaks a precondition. Nothing has been changed or sent.
 class contract_violation : public std::logic_error {
   public:
     using std::logic_error::logic_error;
@@ -24,14 +24,14 @@ namespace detail {
 #define RILL_DETAIL_CHECK(condition, message) \
     ((condition) ? static_cast<void>(0) : ::rill::detail::contract_failed(#condition, message, __FILE__, __LINE__))
 
-/// A precondition of constant cost.
+/// Checks a precondition at constant cost, at the levels `RILL_CONTRACTS_FAST` and `RILL_CONTRACTS_DEBUG`.
 #if RILL_CONTRACTS >= RILL_CONTRACTS_FAST
 #define RILL_EXPECTS(condition, message) RILL_DETAIL_CHECK(condition, message)
 #else
 #define RILL_EXPECTS(condition, message) static_cast<void>(0)
 #endif
 
-/// A precondition whose check reads whole inputs.
+/// Checks a precondition by reading whole inputs, at the level `RILL_CONTRACTS_DEBUG`.
 #if RILL_CONTRACTS >= RILL_CONTRACTS_DEBUG
 #define RILL_EXPECTS_DEBUG(condition, message) RILL_DETAIL_CHECK(condition, message)
 #else

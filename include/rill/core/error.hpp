@@ -1,4 +1,5 @@
-// Exceptions of the environment: they name the operation, the rank that failed, and the rank that reports it.
+// Exceptions for failures of the environment. They name the operation, the rank that failed, and the rank that reports
+// it.
 #pragma once
 
 #include <rill/core/types.hpp>
@@ -10,17 +11,17 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Why an operation failed; `throw_error` throws the exception that belongs to it.
+/// The kind of an operation's failure; `throw_error` throws the matching exception.
 enum class failure : std::uint8_t { exception, mismatch, timeout, protocol, invalid_value, deadlock };
 
-/// Why an operation ended, as it travels on the control channel: every rank of the context gets the same notice.
+/// Why an operation failed. The control channel carries it; every rank of the context gets the same notice.
 struct abort_notice {
     std::uint64_t context = 0;
     std::uint64_t operation = 0;
     failure kind = failure::exception;
     rank_t culprit = no_rank;  ///< the rank that failed, or that neither entered nor answered
-    rank_t other = no_rank;    ///< the second end, where a link is at fault
-    std::string reason;        ///< complete in itself: names what, where and which rank
+    rank_t other = no_rank;    ///< the other end of the link, where a link is at fault
+    std::string reason;        ///< a complete message: what failed, where, and on which rank
     /// Waits on channels with a lower tag go on: those of operations before the one that has failed.
     std::uint32_t first_tag = 0;
 
@@ -30,7 +31,7 @@ struct abort_notice {
     friend bool operator==(const abort_notice&, const abort_notice&) = default;
 };
 
-/// Matches every context: the whole group of ranks ends.
+/// Stands for every context: an abort of it ends the operations of the whole group of ranks.
 inline constexpr std::uint64_t every_context = ~std::uint64_t{0};
 
 /// Base of all errors of the environment.
@@ -45,7 +46,7 @@ class error : public std::runtime_error {
     abort_notice notice_;
 };
 
-/// Another rank failed while this one took part; `culprit()` says which, `what()` why.
+/// Another rank failed during an operation of this rank. `culprit()` is its rank, `what()` says why it failed.
 class peer_failure : public error {
   public:
     using error::error;
@@ -57,13 +58,13 @@ class mismatch : public error {
     using error::error;
 };
 
-/// A rank did not come, or did not answer, within the deadline of the operation.
+/// A rank did not enter the operation, or did not answer, before the operation's deadline.
 class timeout : public error {
   public:
     using error::error;
 };
 
-/// Bytes that are no valid frame.
+/// Received bytes are not a valid frame.
 class protocol_error : public error {
   public:
     using error::error;
@@ -79,13 +80,14 @@ class invalid_value : public error {
         : error(abort_notice{.kind = failure::invalid_value, .reason = std::move(reason)}) {}
 };
 
-/// Nothing can ever happen again: every rank waits. Only the simulator can know; the message says who waits for whom.
+/// Every rank waits and nothing can happen any more. Only the simulator can detect this; the message says who waits for
+/// whom.
 class deadlock : public error {
   public:
     using error::error;
 };
 
-/// Throws the exception that belongs to a notice.
+/// Throws the exception that matches `notice.kind`.
 [[noreturn]] inline void throw_error(const abort_notice& notice) {
     switch (notice.kind) {
         case failure::mismatch: throw mismatch(notice);

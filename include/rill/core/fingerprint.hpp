@@ -8,15 +8,15 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Hash of a policy's name; FNV-1a.
+/// The FNV-1a hash of a text, such as a policy's name.
 constexpr std::uint64_t fingerprint(const char* text) {
     std::uint64_t hash = 0xCBF29CE484222325U;
     for (; *text != '\0'; ++text) hash = (hash ^ static_cast<unsigned char>(*text)) * 0x100000001B3U;
     return hash;
 }
 
-/// Hash of a policy, by which ranks compare theirs: its name and, where it has options, those that
-/// `visit_options(visit(name, number))` shows.
+/// Hash of a policy's name and of its options, if `visit_options(visit)` reports any by `visit(name, number)`. Ranks
+/// compare it to check that their policies are the same.
 template <class Policy>
     requires requires { Policy::name; }
 constexpr std::uint64_t fingerprint(const Policy& policy) {

@@ -1,4 +1,4 @@
-// What is thrown where an option of a policy has a value that makes no sense.
+// Checks that the options of policies are within their ranges.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -22,9 +22,9 @@ std::string spelled_value(Number value) {
     return std::to_string(value);
 }
 
-/// Throws `contract_violation`, which names the option, its value and what it may be, where `holds` is false, else
-/// returns the value; in every build, for a policy is bound once. `rank`: of which group's rank, where there is a
-/// group.
+/// Returns `value` if `holds`; otherwise throws `contract_violation` naming the option, its value and the allowed
+/// values. It checks at every contract level, because a policy is bound only once. `rank` is the caller's rank, named
+/// in the message where there is a group.
 template <class Number>
 constexpr Number require_option(bool holds, std::string_view option, Number value, std::string_view allowed,
                                 rank_t rank = no_rank) {

@@ -8,8 +8,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Objects that are used again, in the order in which they were first taken; their addresses stay. Allocates only where
-/// more of them are in use than ever before.
+/// A pool of reusable objects with stable addresses. After a `reset`, `take` hands them out in the order in which they
+/// were first taken. Allocates only when more objects are in use than ever before.
 template <class T>
 class pool {
   public:
@@ -24,7 +24,7 @@ class pool {
         for (T* each : objects_) delete each;
     }
 
-    /// An object as its last user left it.
+    /// The next free object, in the state in which its last user left it.
     T& take() {
         if (taken_ == objects_.size()) {
             objects_.reserve(taken_ + 1);
@@ -32,7 +32,7 @@ class pool {
         }
         return *objects_[taken_++];
     }
-    /// Everything that has been taken may be taken again.
+    /// Marks all objects as free.
     void reset() { taken_ = 0; }
 
   private:

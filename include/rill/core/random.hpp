@@ -28,7 +28,7 @@ constexpr std::uint64_t mix64(std::uint64_t first, std::uint64_t second, Parts..
         return mix64(joined, static_cast<std::uint64_t>(rest)...);
 }
 
-/// The upper half of the product.
+/// The upper 64 bits of the 128-bit product.
 constexpr std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
     const std::uint64_t a0 = a & 0xFFFFFFFFU, a1 = a >> 32, b0 = b & 0xFFFFFFFFU, b1 = b >> 32;
     const std::uint64_t middle = a1 * b0 + ((a0 * b0) >> 32);
@@ -47,10 +47,10 @@ struct random_key {
     friend constexpr bool operator==(random_key, random_key) = default;
 };
 
-/// What `counter_bits` multiplies indices by: loops over consecutive ones add it instead.
+/// The factor by which `counter_bits` multiplies indices. Loops over consecutive indices add it instead of multiplying.
 inline constexpr std::uint32_t counter_step = 0x9E3779B1U;
 
-/// As `counter_bits`, for the index whose product with `counter_step` is given.
+/// Returns `counter_bits` of the index whose product with `counter_step` is `product`.
 constexpr std::uint32_t counter_bits_of(std::uint32_t key_low, std::uint32_t key_high, std::uint32_t product) {
     std::uint32_t h = product ^ key_low;
     h ^= h >> 16;
@@ -61,17 +61,17 @@ constexpr std::uint32_t counter_bits_of(std::uint32_t key_low, std::uint32_t key
     return h ^ (h >> 16);
 }
 
-/// 32 random bits for `index` under a key of two words. Three multiplications: vectorises.
+/// 32 random bits for `index` under a key of two words. Takes three multiplications and vectorises.
 constexpr std::uint32_t counter_bits(std::uint32_t key_low, std::uint32_t key_high, std::uint32_t index) {
     return counter_bits_of(key_low, key_high, index * counter_step);
 }
 
-/// The random bits of one key. Index words above 2^32 select a derived key.
+/// Random numbers of one key, by index. The upper 32 bits of an index, where not zero, select a derived key.
 class counter_rng {
   public:
     constexpr explicit counter_rng(random_key key) : key_(key) {}
 
-    /// The key word that all indices with the same upper half share: loops hoist it.
+    /// The key word of all indices with the same upper 32 bits; loops compute it once.
     constexpr std::uint64_t word(std::uint64_t index) const {
         return (index >> 32) == 0 ? key_.value : mix64(key_.value, index >> 32);
     }

@@ -6,7 +6,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Messages and bytes of one rank, as its transport counts them: payload and rill's headers, not what lies below.
+/// Messages and bytes of one rank, as its transport counts them: payload and rill's headers, without the overhead of
+/// lower layers.
 struct traffic {
     std::uint64_t messages_sent = 0;
     std::uint64_t bytes_sent = 0;
@@ -27,14 +28,14 @@ struct traffic {
     }
 };
 
-/// What a collective did, on this rank.
+/// What a collective did on this rank.
 struct receipt {
     std::uint64_t operation_number = 0;
     int contributors = 0;   ///< ranks whose contribution is in the result
     double weight = 0;      ///< sum of their weights
     std::uint32_t age = 0;  ///< age of the oldest contribution, in steps
     int rounds = 0;
-    traffic wire{};      ///< of this operation alone
+    traffic wire{};      ///< traffic of this operation alone
     duration elapsed{};  ///< on the transport's clock
 };
 

@@ -12,7 +12,7 @@ namespace rill { inline namespace RILL_ABI {
 /// A contribution that is in a result.
 struct contributor {
     rank_t rank = no_rank;
-    std::uint32_t age = 0;  ///< rounds by which it came late, and what its rank said itself
+    std::uint32_t age = 0;  ///< rounds by which it came late, plus the age that its rank gave
     double weight = 0;
 
     friend constexpr bool operator==(const contributor&, const contributor&) = default;
@@ -20,21 +20,21 @@ struct contributor {
 
 /// A contribution that came after its round had ended.
 struct latecomer {
-    rank_t rank = no_rank;     ///< who sent it: itself, or for the ranks below it
-    std::uint32_t rounds = 0;  ///< how many rounds have begun since its own
-    duration by{};             ///< since its own round ended, at its parent
+    rank_t rank = no_rank;     ///< the sender; ranks below it may have a part in the contribution
+    std::uint32_t rounds = 0;  ///< how many rounds have begun since the one it was for
+    duration by{};             ///< time from the end of its round, at the parent, to its arrival
 
     friend constexpr bool operator==(const latecomer&, const latecomer&) = default;
 };
 
-/// What a round that need not wait for everybody did. At the root of it, of the result; elsewhere, of what this rank
-/// handed up, which may yet come too late.
+/// What a round that need not wait for all ranks did. At the root it describes the result; on other ranks it describes
+/// what this rank sent to its parent, which may still arrive too late.
 struct round_receipt : receipt {
     std::vector<contributor> in;  ///< in the order of the fold: by rank within each level of the tree
-    std::vector<latecomer> late;  ///< that were met since the round before; whoever counts all the same is also in `in`
+    std::vector<latecomer> late;  ///< arrivals since the previous round; those that still count are also in `in`
     std::vector<rank_t> missing;  ///< children of this rank that it did not wait for
-    double error_bound = 0;  ///< of rounding on the way, in the Euclidean norm of the fold, if anything was rounded
-    double decoding_error = 0;  ///< of a coded one: the largest ‖a·B − 1‖₂ of any rank that had to do with too few
+    double error_bound = 0;     ///< bounds the Euclidean norm of the rounding error in the fold; 0: nothing was rounded
+    double decoding_error = 0;  ///< `coded_reduce`: the largest ‖a·B − 1‖₂ of any rank with too few survivors
 };
 
 }}  // namespace rill::RILL_ABI

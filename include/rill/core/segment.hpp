@@ -19,7 +19,8 @@ struct segment {
     friend constexpr bool operator==(segment, segment) = default;
 };
 
-/// Part `i` of `parts` nearly equal consecutive parts of `[0, n)`; the first `n % parts` are one longer. Any `n`.
+/// Part `i` of `parts` nearly equal consecutive parts of `[0, n)`; the first `n % parts` of them are one longer. `n`
+/// may be less than `parts`.
 constexpr segment split(std::size_t n, std::size_t parts, std::size_t i) {
     const std::size_t each = n / parts;
     const std::size_t longer = n % parts;

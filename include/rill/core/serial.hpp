@@ -6,7 +6,7 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// The executor of whoever names none: tasks run one after the other, where they are asked for, and work is not cut.
+/// The default executor: runs tasks one after the other on the calling thread. Work is not divided. Models `Executor`.
 struct serial {
     static constexpr const char* name = "serial";
 

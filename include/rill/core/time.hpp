@@ -38,7 +38,7 @@ constexpr std::int64_t saturated_product(std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(negative ? std::uint64_t{0} - product : product);
 }
 
-/// `count` periods of num / den seconds in nanoseconds, towards zero.
+/// Converts `count` periods of num / den seconds to nanoseconds; rounds towards zero and saturates.
 template <std::int64_t num, std::int64_t den, class Count>
 constexpr std::int64_t to_nanoseconds(Count count) {
     constexpr std::int64_t per_second = 1'000'000'000;
@@ -54,8 +54,8 @@ constexpr std::int64_t to_nanoseconds(Count count) {
 
 }  // namespace detail
 
-/// A span of time in nanoseconds. Converts from anything shaped like `std::chrono::duration`. Arithmetic stops at the
-/// ends of the range, some 292 years.
+/// A span of time in nanoseconds. Converts implicitly from any type with the interface of `std::chrono::duration`.
+/// Arithmetic saturates at the ends of the range, about ±292 years.
 struct duration {
     std::int64_t ns = 0;
 
@@ -82,20 +82,21 @@ struct duration {
         return duration(detail::saturated_product(a.ns, k));
     }
     friend constexpr duration operator/(duration a, std::int64_t k) {
-        return k == -1 ? a * -1 : duration(a.ns / k);  // the least is further from 0 than the most
+        return k == -1 ? a * -1 : duration(a.ns / k);  // least / -1 would overflow; a product saturates
     }
 };
 
-/// A number of nanoseconds as a span of time.
+/// A duration of `n` nanoseconds.
 constexpr duration nanoseconds(std::int64_t n) { return duration(n); }
-/// A number of microseconds; beyond the range its end, as of the others.
+/// A duration of `n` microseconds; saturates.
 constexpr duration microseconds(std::int64_t n) { return duration(1'000) * n; }
-/// A number of milliseconds.
+/// A duration of `n` milliseconds; saturates.
 constexpr duration milliseconds(std::int64_t n) { return duration(1'000'000) * n; }
-/// A number of seconds.
+/// A duration of `n` seconds; saturates.
 constexpr duration seconds(std::int64_t n) { return duration(1'000'000'000) * n; }
 
-/// How long `bytes` take at a bandwidth in bytes per second, rounded up; 0: without limit, hence no time.
+/// The time that `bytes` take at `bandwidth` bytes per second, rounded up; saturates. A bandwidth of 0 means unlimited:
+/// the result is 0.
 constexpr duration transfer_time(std::uint64_t bytes, std::uint64_t bandwidth) {
     if (bandwidth == 0) return {};
     __extension__ using wide = unsigned __int128;
@@ -103,7 +104,7 @@ constexpr duration transfer_time(std::uint64_t bytes, std::uint64_t bandwidth) {
     return duration(ns > static_cast<wide>(detail::most_ns) ? detail::most_ns : static_cast<std::int64_t>(ns));
 }
 
-/// An instant on a transport's clock. Instants of different transports do not compare.
+/// An instant on a transport's clock. Instants of different transports are not comparable.
 struct time_point {
     std::int64_t ns = 0;
 
@@ -112,16 +113,17 @@ struct time_point {
     friend constexpr time_point operator+(time_point t, duration d) { return {detail::saturated_sum(t.ns, d.ns)}; }
 };
 
-/// When a wait gives up. A passed deadline is a value (an empty result), never an exception of the transport.
+/// The instant at which a wait gives up. A transport then returns an empty result or false; a passed deadline is never
+/// an exception of the transport.
 struct deadline {
     time_point at{};
 
     constexpr deadline() = default;
     constexpr deadline(time_point instant) : at(instant) {}  // NOLINT(google-explicit-constructor)
 
-    /// Waits for ever.
+    /// A wait with this deadline never gives up.
     static const deadline never;
-    /// Does not wait: takes what is there.
+    /// A wait with this deadline returns at once, with what is already there.
     static const deadline immediate;
 
     constexpr bool is_never() const { return at.ns == std::numeric_limits<std::int64_t>::max(); }

@@ -14,10 +14,10 @@ using rank_t = int;
 /// Stands for no rank at all, or for one outside the group.
 inline constexpr rank_t no_rank = -1;
 
-/// The element types that travel; the numbers are part of the wire format.
+/// The element types that can be sent; the numbers are part of the wire format.
 enum class element_type : std::uint8_t { none = 0, float32 = 1, float64 = 2, int32 = 3, int64 = 4 };
 
-/// The element type that stands for `T` in frames; `none` where `T` cannot travel.
+/// The element type that stands for `T` in frames; `none` if `T` cannot be sent.
 template <class T>
 inline constexpr element_type element_type_of = element_type::none;
 /// Four bytes, IEEE 754.
@@ -33,7 +33,7 @@ inline constexpr element_type element_type_of<std::int32_t> = element_type::int3
 template <>
 inline constexpr element_type element_type_of<std::int64_t> = element_type::int64;
 
-/// As it stands in messages: "float32".
+/// The name of an element type in error messages, such as "float32".
 constexpr const char* name(element_type type) {
     switch (type) {
         case element_type::float32: return "float32";

@@ -1,4 +1,4 @@
-// The little that rill needs of <cmath>, which would be a tenth of what rill.hpp costs a translation unit.
+// Replaces <cmath>, whose inclusion would be a tenth of the cost of rill.hpp to a translation unit.
 #pragma once
 
 #include <rill/core/config.hpp>
