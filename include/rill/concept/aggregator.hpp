@@ -10,12 +10,13 @@ namespace rill { inline namespace RILL_ABI {
 
 /// How contributions are folded, coordinate by coordinate.
 ///
-/// Laws: `fold` is associative (floating-point rounding aside), `fold(identity, x) == x`, `is_commutative` says whether
-/// `fold(x, y)` is always `fold(y, x)`; schedules that reorder ranks refuse folds that do not commute. `finish` is
-/// applied once, on every rank alike, to the complete fold, whose contributions had the given sum of weights,
-/// coordinate by coordinate too: it may be called on pieces; where `finish_is_trivial` it does nothing and is not
-/// called. Both may throw; where they say `noexcept`, small operations among threads have one wait less. Where an
-/// optional `is_addition` is true, `fold(x, y)` is `x + y`, which kernels know how to do fast.
+/// Laws: `fold` is associative (floating-point rounding aside), and `fold(identity, x) == x`. `is_commutative` says
+/// whether `fold(x, y)` is always `fold(y, x)`; schedules that reorder ranks refuse folds that do not commute.
+/// `finish(values, weight)` is applied once, on every rank alike, to the complete fold; `weight` is the sum of the
+/// weights of the contributions. It works coordinate by coordinate and may be called on pieces. If `finish_is_trivial`,
+/// it does nothing and is not called. Both functions may throw; if both are `noexcept`, small operations among threads
+/// have one wait less. If an optional `is_addition` is true, `fold(x, y)` is `x + y`, for which kernels have a fast
+/// path.
 template <class A, class T>
 concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregator, T x, T y, std::span<T> values) {
     { aggregator.template identity<T>() } -> std::same_as<T>;
@@ -26,7 +27,7 @@ concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregat
     { A::name } -> std::convertible_to<const char*>;
 };
 
-/// The fold of an aggregator, which must stay, as kernels take it.
+/// The fold of an aggregator in the form that kernels take. The aggregator must outlive it.
 template <class A>
 constexpr auto fold_of(const A& aggregator) {
     if constexpr (requires { requires A::is_addition; })

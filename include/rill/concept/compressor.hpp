@@ -10,24 +10,28 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// What of a worker's contribution is sent, and how: a policy bound to one worker and one dimension.
+/// A codec: chooses which entries of a worker's contribution are sent and how they are coded. It is a policy that is
+/// bound to one worker and one dimension.
 ///
-/// - `begin(number)` comes first: the number of the operation, the same on all ranks, from which they draw what they
-///   must choose alike (a mask).
-/// - `encode(input)` gives a view of what is contributed (a `stream_view` over `[0, coded_dimension())`), valid until
-///   the next call. The input is not changed. Throws `invalid_value` where an entry cannot be sent (a NaN), naming it.
-/// - Where `is_coordinatewise`, coordinates of the view are coordinates of the input, and `coded_dimension()` is
-///   `dimension()`; else `decode(folded, output)` makes the output from the fold of the views. Both dimensions must be
-///   the same on all ranks; how many entries a view has need not be.
-/// - After each `encode` comes either `commit()`, when the contribution is in the result, or `rollback()`, when it is
-///   not: then nothing must be lost. Both may also come without an `encode`, on a rank that contributes nothing.
-/// - `codings()` gives the codings of frames (`stream_codings`).
+/// - `begin(number)` is called first, with the number of the operation. The number is the same on all ranks, and
+///   choices that must be the same on all ranks (a mask) are drawn from it.
+/// - `encode(input)` returns a view of what is sent (a `stream_view` over `[0, coded_dimension())`), valid until the
+///   next call. The input is not changed. If an entry cannot be sent (a NaN), it throws `invalid_value`, which names
+///   the entry.
+/// - If `is_coordinatewise`, coordinates of the view are coordinates of the input, and `coded_dimension()` is
+///   `dimension()`. Otherwise `decode(folded, output)` computes the output from the fold of the views. Both dimensions
+///   must be the same on all ranks; the number of entries in a view may differ.
+/// - Each `encode` is followed by `commit()` if the contribution is in the result, or by `rollback()` if it is not;
+///   after a `rollback` nothing may be lost. Both may also come without an `encode`, on a rank that contributes
+///   nothing.
+/// - `codings()` returns the codings of the frames (`stream_codings`).
 /// - Optional: `fingerprint()`, a hash of what ranks must have alike besides codings (the seed of a mask), compared in
 ///   each operation. How many entries a rank chooses need not be alike.
 /// - Optional: `take_received(view)` (`LearnsReceived`).
 /// - Flags: `is_lossless`: nothing is left out or rounded; `is_unbiased`: the expectation of what is sent is the input;
 ///   `is_contractive`: what is left out is smaller than the input by a constant factor, as error feedback needs;
-///   `has_lossless_copy`: the copy phase sends the fold as it is.
+///   `has_lossless_copy`: the copy phase (the rounds in which finished parts are sent on unchanged) sends the fold
+///   without rounding it.
 template <class C, class T>
 concept Compressor = Element<T> && IndexType<typename C::index_type> &&
                      requires(C& codec, const C& constant, std::span<const T> input, std::uint64_t number) {
@@ -71,7 +75,8 @@ std::uint64_t fingerprint_of(const Codec& codec) {
         return 0;
 }
 
-/// `codec.encode(input, executor)` where the codec has that: it may spread its work then. Else `codec.encode(input)`.
+/// Calls `codec.encode(input, executor)` if the codec has it, so that the codec may divide its work; otherwise
+/// `codec.encode(input)`.
 template <class Codec, class T, Executor Exec>
 auto encode_with(Codec& codec, std::span<const T> input, const Exec& executor) {
     if constexpr (requires { codec.encode(input, executor); })

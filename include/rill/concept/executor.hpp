@@ -7,18 +7,19 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// What runs the independent tasks of one rank's work: selection, quantisation, folds. The last argument of a group. It
-/// changes how long an operation takes and nothing else: whatever the executor and its threads, results are the same,
-/// bit for bit, and so are errors.
+/// Runs the independent tasks of one rank's work: selection, quantisation, folds. It is the last argument of a group.
+/// An executor changes only how long an operation takes: results are the same bit for bit, and errors are the same,
+/// whatever the executor and its threads.
 ///
 /// Laws:
-/// - `run(n, body)` calls `body(i)` once for each i in [0, n), in any order, on any threads, and returns when all have
-///   ended; what they wrote is then visible.
-/// - If some throw, what the lowest of them threw is thrown; tasks above it may be left out.
+/// - `run(n, body)` calls `body(i)` once for each i in [0, n), in any order, on any threads. It returns when all calls
+///   have ended; what they wrote is then visible.
+/// - If tasks throw, `run` throws the exception of the task with the lowest number; tasks with higher numbers may be
+///   left out.
 /// - Tasks run with the caller's rounding mode, and do not wait for each other.
-/// - `concurrency()` is how many may run at once, at least 1; where it is 1, work is not cut.
-/// - Several threads may call `run` of one executor at once: each rank of a process does.
-/// - Copies are equal and do the same.
+/// - `concurrency()` is how many tasks may run at once, at least 1. If it is 1, callers do not divide their work.
+/// - Several threads may call `run` of one executor at once, as the ranks of one process do.
+/// - Copies are equal and behave the same.
 ///
 /// `rill/testing/executor_laws.hpp` checks them.
 template <class E>

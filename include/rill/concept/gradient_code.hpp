@@ -7,21 +7,23 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Who computes the gradient of which partitions of the data, with which coefficients, and how their sum is regained
-/// when some workers are missing: a matrix B with a row for each of `workers()` and a column for each of
-/// `partitions()`, all of them real numbers.
+/// A gradient code: which worker computes the gradients of which partitions of the data, and how the sum over all
+/// partitions is recovered when some workers are missing. It is a real matrix B with a row for each of `workers()` and
+/// a column for each of `partitions()`.
 ///
-/// Worker w computes and sends b_w·G = Σ coefficients_of(w)[j] · gradient of partition partitions_of(w)[j]: encoding is
-/// a weight per partition. Partitions are numbered `0 … partitions()-1`, each worker's in ascending order.
+/// Worker w computes and sends b_w·G = Σ_j coefficients_of(w)[j] · gradient of partition partitions_of(w)[j].
+/// Partitions are numbered `0 … partitions()-1`; those of a worker are in ascending order.
 ///
-/// Survivors are distinct workers in any order. A set is decodable when a row a with a·B = 1 exists that is zero
-/// outside of it; any `workers() - stragglers()` of them are. `decoding_row(survivors, row)` writes such an a, `row[i]`
-/// for `survivors[i]`; a set that is not decodable breaks its contract. `approximate_row` does the same for any set,
-/// with the a of least ‖a·B − 1‖₂, which it returns.
+/// Survivors are distinct workers in any order. A set of survivors is decodable if there is a row a with a·B = 1 that
+/// is zero outside the set; any `workers() - stragglers()` workers are. `decoding_row(survivors, row)` writes such an
+/// a, with `row[i]` for `survivors[i]`; that the set is decodable is a precondition. `approximate_row` takes any set,
+/// writes the a with the least ‖a·B − 1‖₂, and returns that norm.
 ///
-/// A code of which fewer may be enough says so by `least_survivors()`: with fewer than that nobody need ask.
+/// A code that can decode some smaller sets too has `least_survivors()`: no set of fewer workers is decodable, so
+/// callers need not test it.
 ///
-/// Codes are immutable: several threads may ask one at the same time, and the same survivors get the same bits always.
+/// Codes are immutable: several threads may call one at the same time, and the same survivors always give the same
+/// bits.
 template <class C>
 concept GradientCode =
     std::copyable<C> && requires(const C& code, int worker, std::span<const int> survivors, std::span<double> row) {
@@ -35,7 +37,7 @@ concept GradientCode =
         { code.approximate_row(survivors, row) } -> std::same_as<double>;
     };
 
-/// A value that is bound to numbers of workers and stragglers to give a code.
+/// A value whose `bind(workers, stragglers)` gives a `GradientCode`.
 template <class P>
 concept GradientCodePolicy = std::regular<P> && requires(const P& policy, int workers, int stragglers) {
     { policy.bind(workers, stragglers) } -> GradientCode;

@@ -38,12 +38,12 @@ concept Objective =
         { objective.gradient(parameters, samples, output) } -> std::same_as<double>;
     };
 
-/// An objective that says which parts of its gradient are final while it computes the others:
-/// `gradient(parameters, batch, output, ready)` calls `ready(i)` once for each of `layers()`, usually from the last to
-/// the first.
+/// An objective that reports which parts of its gradient are final while it computes the others, in an overload
+/// `gradient(parameters, batch, output, ready)`: it calls `ready(i)` once for each of `layers()`, usually from the last
+/// to the first.
 ///
-/// Laws: it gives the same bits as `gradient` without `ready`; of a part that it has called ready it neither reads nor
-/// writes anything more, so that the part may be sent, and overwritten, from then on. What `ready` throws passes.
+/// Laws: it gives the same bits as `gradient` without `ready`. After `ready(i)` it neither reads nor writes part i, so
+/// that the part may be sent, and overwritten. Exceptions of `ready` propagate.
 template <class O>
 concept LayeredObjective =
     Objective<O> &&
@@ -52,7 +52,7 @@ concept LayeredObjective =
         { objective.gradient(parameters, samples, output, ready) } -> std::same_as<double>;
     };
 
-/// An objective whose model tells classes apart: `predict` writes one class per sample.
+/// An objective whose model classifies samples: `predict` writes one class per sample.
 template <class O>
 concept Classifier = Objective<O> && requires(O& objective, std::span<const typename O::scalar> parameters,
                                               const typename O::batch& samples, std::span<std::int32_t> classes) {

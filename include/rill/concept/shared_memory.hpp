@@ -15,42 +15,46 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// What a rank lets the others reach in one operation. How many elements lie there follows from the call.
+/// The memory that a rank exposes to the other ranks in one operation. The number of its elements follows from the
+/// call.
 struct exposure {
-    call_signature call{};             ///< as this rank has made it
-    std::array<std::byte, 16> note{};  ///< what the collective says to the others
-    const std::byte* input = nullptr;  ///< they read it
-    std::byte* output = nullptr;       ///< they write to it, unless the operation has none: then it may be anything
+    call_signature call{};             ///< the call that this rank has made
+    std::array<std::byte, 16> note{};  ///< a note from the collective to the other ranks
+    const std::byte* input = nullptr;  ///< the other ranks read it
+    std::byte* output = nullptr;       ///< the other ranks write to it; any value if the operation has no output
 };
 
 /// A transport whose ranks reach each other's memory: operations between them need no messages.
 ///
-/// What the ranks of one context have in common is a *window*; `share(context)` gives each rank a handle to it, and
-/// copies of the handle are for the rank's other activities. Operations are told apart by their numbers. A rank
-/// begins none before it has left its own of `places` numbers before it, by whichever handle: the caller sees to that.
+/// The ranks of one context share a *window*. `share(context)` gives each rank a handle to it; other activities of the
+/// rank use copies of the handle. The number of an operation identifies it. Before a rank begins an operation, it must
+/// have left its own operation `places` numbers earlier, by whichever handle; the caller ensures this.
 ///
-/// Laws (testing/transport_laws.hpp runs them over every model):
+/// Laws (testing/transport_laws.hpp checks them for every model):
 /// - `has_room(peer, number, until)` waits until `peer` has left the earlier operations whose place and whose slot this
-///   one takes: one at least `places` before it, and one that this handle has ended. False when `until` has passed.
-///   Once all have, `expose(what)` publishes, once, what this rank exposes in operation `what.call.number`. It is an
-///   `announce` of that call too, and never waits.
-/// - `exposed(peer, call, until)` waits for what `peer` exposes in that operation. Null when `until` has passed, or
-///   when the peer has announced another call of that number, which `inquire` then tells.
-/// - `enter(number)`, once this rank has seen what all expose in an operation: from now on it may read and write that.
-///   False when one of them has withdrawn. `leave(number)` tells that it will do so no more; `abandon(number)`, that it
-///   has failed. Who has only read slots need not enter, and leaves by `pass(number)`.
-/// - `has_left(peer, number, until)` waits for that; then what the peer wrote is visible. False when `until` has
-///   passed.
-/// - `withdraw(number)` returns when no other rank is inside that operation, or ever will be, whatever has ended.
-/// - `claim(peer, number)` counts from 0, among all ranks, in each operation that `peer` has exposed: it hands out
-///   work.
-/// - `slot(number, bytes)`, once there is room: at most `slot_bytes` of the window's own memory for a copy that this
-///   rank exposes in an operation. It stays as it is until all have left that, whatever becomes of this rank. Each
-///   handle has slots of its own, and allocates them on first use.
-/// - `prepare(number)`, after an operation's slot has been exposed and before this rank waits: makes ready what the
-///   next one takes, which is likely to have that number. Nobody else notices, and it never waits.
-/// - `count(messages, bytes)` adds to what `counted` tells, as sent and as received.
-/// - Waits watch the control channel like all others.
+///   operation reuses: one at least `places` numbers earlier, and one that this handle has ended. Returns false when
+///   `until` has passed. Once all peers have left them, `expose(what)` publishes, once, what this rank exposes in
+///   operation `what.call.number`. It also announces that call, as `announce` does, and never waits.
+/// - `exposed(peer, call, until)` waits for what `peer` exposes in that operation. Returns null when `until` has
+///   passed, or when the peer has announced another call of that number; `inquire` then returns that call.
+/// - `enter(number)` is called once this rank has seen what all ranks expose in an operation; from then on this rank
+///   may read and write that memory. Returns false if one of the ranks has withdrawn. `leave(number)` says that this
+///   rank accesses it no more; `abandon(number)` says that this rank has failed. A rank that has only read slots need
+///   not enter, and leaves by `pass(number)`.
+/// - `has_left(peer, number, until)` waits until `peer` has left the operation; what the peer wrote is then visible.
+///   Returns false when `until` has passed.
+/// - `withdraw(number)` returns when no other rank is inside that operation or can still enter it, even after an abort.
+/// - `claim(peer, number)` hands out work: it counts from 0, among all ranks, in each operation that `peer` has
+///   exposed.
+/// - `slot(number, bytes)` may be called once there is room. It returns `bytes` bytes, at most `slot_bytes`, of the
+///   window's own memory, for a copy that this rank exposes in operation `number`. The copy stays unchanged until all
+///   ranks have left the operation, whatever becomes of this rank. Each handle has slots of its own, and allocates them
+///   on first use.
+/// - `prepare(number)` may be called after an operation's slot has been exposed and before this rank waits. It prepares
+///   the place and the slot of the next operation, which is likely to have that number. Other ranks do not notice, and
+///   it never waits.
+/// - `count(messages, bytes)` adds to what `counted` returns, as sent and as received.
+/// - Waits watch the control channel, like all waits of a transport.
 template <class N>
 concept SharedMemoryTransport =
     Transport<N> && std::copyable<typename N::window> &&
@@ -76,7 +80,7 @@ concept SharedMemoryTransport =
 
 namespace detail {
 
-/// Stands for a window where there is none.
+/// The type of a window where none is used.
 struct no_window {};
 
 template <class N, bool Wanted>

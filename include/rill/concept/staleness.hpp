@@ -7,12 +7,13 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Says how old a contribution may be, in rounds, and when a fast rank must wait for a slow one.
+/// The straggler policy that says how old a contribution may be, in rounds, and when a fast rank must wait for a slow
+/// one.
 ///
 /// `accepts(age)`: whether a contribution that comes `age` rounds late still counts; age 0 always does.
-/// `may_lead(lag)`: whether a round may end while a rank is still at work on one that began `lag` rounds earlier. What
-/// is waited for because it does not hold counts, however old; so nothing is ever dropped where each lag of which it
-/// holds, and the next one, are accepted.
+/// `may_lead(lag)`: whether a round may end while a rank is still at work on a round that began `lag` rounds earlier.
+/// If it may not, the round waits for that rank, and its contribution counts at any age. So nothing is ever dropped if
+/// `accepts` holds for each lag for which `may_lead` holds, and for the next one.
 template <class S>
 concept Staleness = std::regular<S> && requires(const S& staleness, std::uint32_t rounds) {
     { staleness.accepts(rounds) } -> std::same_as<bool>;

@@ -11,17 +11,17 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// How the coordinates of a tensor are counted: the last index fastest, the first index fastest, or, with one index,
-/// either.
+/// How the coordinates of a tensor are numbered: `row_major`: the last index varies fastest; `column_major`: the first
+/// index varies fastest; `any`: there is one index, so both are the same.
 enum class coordinate_order : unsigned char { any, row_major, column_major };
 
 /// Where elements lie in memory: `runs` runs of `length` elements. Distances are in bytes.
 struct memory_layout {
     const void* first = nullptr;
     std::ptrdiff_t element_bytes = 1;
-    std::ptrdiff_t step = 1;  ///< from an element of a run to the next
+    std::ptrdiff_t step = 1;  ///< from one element of a run to the next
     std::size_t length = 0;
-    std::ptrdiff_t stride = 0;  ///< from a run to the next
+    std::ptrdiff_t stride = 0;  ///< from one run to the next
     std::size_t runs = 1;
 
     template <class T>
@@ -51,27 +51,25 @@ struct contiguous_range {
 
 }  // namespace detail
 
-/// How rill reads and writes the elements of a type: the one place where another library's tensor, or a user's own,
-/// meets the collectives. Contiguous ranges need nothing; everything else specialises this for its type `X`, without
-/// `const` or reference.
+/// How rill reads and writes the elements of a type. This is the customisation point for tensors of other libraries and
+/// for a user's own. Contiguous ranges need no specialisation; other types specialise this template for their type `X`,
+/// without `const` or reference, with these members:
 ///
-/// - `element_type`, and `size(x)`, how many there are. Coordinates are numbered as `order` says (`any` where it is
-///   absent).
-/// - `view(x)`: the elements as `std::span`, where they lie one after the other in memory; a span of `const` elements
-///   cannot be an output. Where that depends on the object, `is_contiguous(x)` tells, and `view` is called only if it
-///   does.
+/// - `element_type`, and `size(x)`, the number of elements. An optional `order` says how coordinates are numbered
+///   (default: `any`).
+/// - `view(x)`: the elements as `std::span`, if they are contiguous in memory. A span of `const` elements cannot be an
+///   output. If this depends on the object, `is_contiguous(x)` says so, and `view` is called only if it returns true.
 /// - `read(x, span)` copies the elements out (or evaluates an expression), `write(span, x)` copies them in. They are
-///   used where there is no view: that costs a pass and N elements of a group's memory. Without `write`, and a view of
-///   elements that are not `const`, it is an input only.
-/// - `layout_in_memory(x)`: a `memory_layout`, where `view` cannot always be called but the elements lie in memory all
-/// the
-///   same: so that a collective finds out that its input and its output overlap. What gives neither is taken for an
-///   expression, which has no memory.
-/// - `is_view` (absent: false): a copy refers to the same elements, which outlive it. Of such a type a temporary may be
-///   given to an operation in the background. (Where a type has no `view` at all, one may be an input all the same: the
-///   start reads it.)
+///   used where there is no view, and cost a pass over the elements and N elements of the group's memory. A type that
+///   has neither `write` nor a view of elements that are not `const` is an input only.
+/// - `layout_in_memory(x)`: a `memory_layout`, for types whose elements lie in memory although `view` cannot always be
+///   called. Collectives use it to find out that input and output overlap. A type with neither this nor a view is taken
+///   for an expression, which has no memory.
+/// - `is_view` (default: false): a copy refers to the same elements, which outlive it. A temporary of such a type may
+///   be given to an operation in the background. (So may a temporary input of a type that has no `view` at all, because
+///   the start of the operation reads it.)
 ///
-/// `x` arrives as `X&` or `const X&`, as the caller has it.
+/// `x` is passed as `X&` or `const X&`, as the caller has it.
 template <class X>
 struct tensor_traits : std::conditional_t<detail::ContiguousRange<X>, detail::contiguous_range<X>, detail::no_tensor> {
 };
@@ -120,7 +118,7 @@ constexpr bool same_order =
     // NOLINTNEXTLINE(misc-redundant-expression): is so only where X is Y
     order_of<X> == order_of<Y> || order_of<X> == coordinate_order::any || order_of<Y> == coordinate_order::any;
 
-/// Whether what an argument refers to outlives the call that it is an argument of; true of what is no tensor at all.
+/// Whether what an argument refers to outlives the call. It is true of types that are not tensors.
 template <class Argument>
 constexpr bool is_lasting = std::is_lvalue_reference_v<Argument> || !Tensor<Argument>;
 template <class Argument>
@@ -132,7 +130,7 @@ std::size_t size_of(const X& x) {
     return traits_of<X>::size(x);
 }
 
-/// Whether `view(x)` may be called, and gives what a `To` is made of.
+/// Whether `view(x)` may be called and converts to `To`.
 template <class To, class X>
 bool has_view(X& x) {
     if constexpr (!ViewableAs<X, To>)
@@ -143,7 +141,7 @@ bool has_view(X& x) {
         return true;
 }
 
-/// Copies the elements of `x` to `to`, which is as long.
+/// Copies the elements of `x` to `to`, which has the same size.
 template <Tensor X>
 void read_tensor(const X& x, std::span<tensor_element<X>> to) {
     using elements = std::span<const tensor_element<X>>;
@@ -156,7 +154,7 @@ void read_tensor(const X& x, std::span<tensor_element<X>> to) {
     if constexpr (requires { traits_of<X>::read(x, to); }) traits_of<X>::read(x, to);
 }
 
-/// Copies `from` to the elements of `x`, as many.
+/// Copies `from` to the elements of `x`, which has the same size.
 template <OutputTensor X>
 void write_tensor(std::span<const tensor_element<X>> from, X& x) {
     using elements = std::span<tensor_element<X>>;

@@ -16,48 +16,52 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// A received message: it keeps the bytes alive (in one address space: the sender's own) until it is destroyed.
+/// A received message. It keeps its bytes alive until it is destroyed; in one address space these are the sender's own.
 template <class M>
 concept Message = std::movable<M> && requires(const M& message) {
     { message.source() } -> std::same_as<rank_t>;
-    /// In the order sent; a transport may have joined the parts into one.
+    /// The parts in the order sent; a transport may have joined them into one.
     { message.pieces() } -> std::same_as<byte_pieces>;
 };
 
-/// A borrowed send under way. Its bytes must stay valid and unchanged until it is done. Destroying it earlier withdraws
-/// a message that nobody has taken yet, and never waits.
+/// A send in progress that borrows its bytes: they must stay valid and unchanged until it is done. Destroying it
+/// earlier withdraws a message that no receiver has taken yet, and never waits.
 template <class S>
 concept Sending = std::movable<S> && std::default_initializable<S> && requires(S& sending, deadline until) {
     { sending.done() } -> std::same_as<bool>;
-    /// True when done, false when `until` has passed; throws what ended the context. A default-constructed one is done.
+    /// Returns true when done, false when `until` has passed. Throws the error that ended the context. A
+    /// default-constructed sending is done.
     { sending.wait(until) } -> std::same_as<bool>;
-    /// Waits, whatever has ended, only while a receiver reads: withdraws what nobody has taken. For unwinding.
+    /// For unwinding: withdraws the message if no receiver has taken it; otherwise waits until the receiver has read
+    /// it, even after an abort.
     { sending.settle() } noexcept;
 };
 
-/// One rank's end of a group of ranks.
+/// One rank's endpoint in a group of ranks.
 ///
-/// Laws (testing/transport_laws.hpp runs them over every model):
-/// - Messages of one (sender, receiver, channel) arrive in the order sent. Channels never meet.
+/// Laws (testing/transport_laws.hpp checks them for every model):
+/// - Messages of one (sender, receiver, channel) arrive in the order sent. Messages of different channels never mix.
 /// - Posting never waits for the receiver, so post-then-receive cannot deadlock at any message size. A rank may post to
 ///   itself. Messages may be empty.
-/// - `post(peer, on, pieces)` borrows; allowed only where a receiver is certain.
-/// - `post(peer, on, buffer&&, until)` hands over. Mailboxes are bounded in bytes: where the receiver's is full it
-///   waits for room until `until`, then returns false with the buffer untouched; by default it does not wait. A
-///   message larger than the bound is taken by an empty mailbox.
-/// - A receive returns an empty result when its deadline has passed. `deadline::immediate` takes what is there.
+/// - `post(peer, on, pieces)` borrows the bytes. It is allowed only where a receiver is certain.
+/// - `post(peer, on, buffer&&, until)` takes the buffer over. Mailboxes are bounded in bytes: if the receiver's mailbox
+///   is full, the call waits for room until `until`, then returns false with the buffer untouched; by default it does
+///   not wait. An empty mailbox accepts a message that is larger than the bound.
+/// - A receive returns an empty result when its deadline has passed. With `deadline::immediate` it takes what is
+///   already there.
 /// - Every wait also watches the control channel: after `abort` on a context (or on `every_context`) waits on it throw
 ///   the error of the notice on every rank. The first notice of a context wins; `abort` returns the one that won.
 ///   Waits on tags below the notice's `first_tag` go on, inquiries for such calls too; a later notice with a lower one
 ///   ends them. `aborted` returns the first notice.
 /// - `announce` publishes which call this rank has entered in a context; calls of a context may be entered in any
-///   order. `inquire` waits until `peer` has entered call `number` and returns what it entered. When the deadline has
-///   passed before that, it returns the latest call that `peer` has entered, if its number is higher, or else nothing.
-///   A transport that runs bodies tells at once where the body of `peer` has returned without entering call `number` or
-///   a later one: it returns a call of kind `operation::departure` with that number.
-///   A transport remembers at least the `calls_remembered` highest numbers.
-/// - `next_context(key)`: a fresh context, the same on all ranks that have made the same calls with the same key.
-/// - `close(context)` forgets a context: its undelivered messages are dropped.
+///   order. `inquire` waits until `peer` has entered call `number` and returns what it entered. If the deadline passes
+///   before that, it returns the latest call that `peer` has entered if its number is higher, and otherwise nothing.
+///   A transport that runs bodies answers at once if the body of `peer` has returned without entering call `number` or
+///   a later one: it returns a call of kind `operation::departure` with that number. A transport remembers at least the
+///   `calls_remembered` highest numbers.
+/// - `next_context(key)` returns a fresh context, the same on all ranks that have made the same calls with the same
+///   key.
+/// - `close(context)` forgets a context and drops its undelivered messages.
 template <class N>
 concept Transport =
     Message<typename N::message> && Sending<typename N::sending> &&
@@ -78,7 +82,8 @@ concept Transport =
         { net.receive(peers, on, until) } -> std::same_as<std::optional<typename N::message>>;
         /// The newest message from any of `peers`; older ones of that channel and those peers are dropped.
         { net.receive_latest(peers, on, until) } -> std::same_as<std::optional<typename N::message>>;
-        /// Into consecutive `targets`, whose sizes must add up to the message's (else `protocol_error`, message lost).
+        /// Receives into consecutive `targets`. If their sizes do not add up to the message's size, throws
+        /// `protocol_error`, and the message is lost.
         { net.receive_into(peer, on, targets, until) } -> std::same_as<bool>;
 
         { net.announce(context, call) };
@@ -89,10 +94,11 @@ concept Transport =
         { net.close(context) };
     };
 
-/// A transport on which one rank may run several activities at once; everything above may then be called by any of
-/// them. `spawn` starts an activity; its handle's `join()` waits and rethrows what it threw, its destructor joins.
-/// `event` (set, reset, wait until) and `queue<T>` (push, pop until, close) are the means by which activities meet.
-/// They are made from the endpoint (`typename N::event e{net}`), so that a wait can switch fibers and watch aborts.
+/// A transport on which one rank may run several activities at once, each of which may call every operation of
+/// `Transport`. `spawn` starts an activity; its handle's `join()` waits and rethrows what the activity threw; the
+/// handle's destructor joins. Activities synchronise by `event` (set, reset, wait until) and `queue<T>` (push, pop
+/// until, close). Both are constructed from the endpoint (`typename N::event e{net}`), so that a wait can switch fibers
+/// and watch aborts.
 template <class N>
 concept ConcurrentTransport =
     Transport<N> && requires(N& net, void (*body)(), typename N::event& event, typename N::template queue<int>& queue,
@@ -107,8 +113,9 @@ concept ConcurrentTransport =
         { queue.close() };
     };
 
-/// Whether the activities of a rank go on while it computes. A transport whose activities share the rank's thread says
-/// no by a member of that name: there they go on where the rank waits or looks.
+/// Whether the activities of a rank make progress while the rank computes. A transport whose activities share the
+/// rank's thread has a member function of this name that returns false: its activities make progress only while the
+/// rank waits or polls.
 template <ConcurrentTransport N>
 bool activities_run_alone([[maybe_unused]] const N& net) {
     if constexpr (requires { net.activities_run_alone(); })
@@ -119,10 +126,11 @@ bool activities_run_alone([[maybe_unused]] const N& net) {
 
 /// A transport that can begin to receive a message before its rank waits for it.
 ///
-/// - `expect(peer, on, targets)`: the next message of that channel which is not yet expected will be received, and may
-///   come at once. `targets` is memory for all of its bytes, consecutive, or nothing: where the sizes add up, the
-///   transport may put the bytes there, and the pieces of the message that is received in due course lie there.
-/// - `forget(on)`: nothing of that channel is expected any more; once it returns, no target is written to.
+/// - `expect(peer, on, targets)` says that this rank will receive the next message of that channel that it does not
+///   expect yet; the transport may begin to receive it at once. `targets` is memory for all bytes of the message, in
+///   order, or empty. If the sizes add up to the message's, the transport may write the bytes there, and the message
+///   that this rank later receives then refers to them.
+/// - `forget(on)` withdraws all expectations of that channel; once it returns, no target is written to.
 template <class N>
 concept ExpectingTransport =
     Transport<N> && requires(N& net, rank_t peer, channel on, std::span<const byte_span> targets) {

@@ -9,11 +9,11 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Says who starts a round that all then join.
+/// The straggler policy that says when a round starts, which all ranks then join.
 ///
-/// `starts(ready, size, key)`: whether the ranks that have nothing left to do, `ready` (ascending), among `size` are
-/// enough. `key` is the round's own and the same on all ranks, for triggers that draw whom they ask. It goes on to hold
-/// when more are ready, and holds when all are.
+/// `starts(ready, size, key)`: whether `ready`, the ranks that have nothing left to do (ascending), are enough out of
+/// `size`. `key` is the round's own and the same on all ranks, for triggers that draw ranks at random. The result stays
+/// true when more ranks are ready, and is true when all are.
 template <class T>
 concept Trigger =
     std::regular<T> && requires(const T& trigger, std::span<const rank_t> ready, int size, random_key key) {

@@ -1,4 +1,4 @@
-// What a contribution adds to what is left of earlier ones.
+// base + scale · x: adds a contribution to the residual of earlier ones.
 #pragma once
 
 #include <rill/concept/executor.hpp>
@@ -20,7 +20,7 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// `Count` sums of a product each, both rounded.
+/// Computes `Count` values base + scale · x; product and sum are rounded separately.
 template <std::size_t Count, Element T>
 void scaled_sums(const T* base, const T* x, T scale, T (&sums)[Count]) {
     for (std::size_t j = 0; j < Count; ++j) sums[j] = static_cast<T>(scale * x[j]);
@@ -28,7 +28,7 @@ void scaled_sums(const T* base, const T* x, T scale, T (&sums)[Count]) {
     for (std::size_t j = 0; j < Count; ++j) sums[j] = static_cast<T>(base[j] + sums[j]);
 }
 
-/// Stores them, and returns the largest magnitude among them.
+/// out[j] = base[j] + scale · x[j] for `Count` entries; returns the largest magnitude of `out`.
 template <std::size_t Count, Element T>
 magnitude_key<T> add_scaled_block(const T* base, const T* x, T scale, T* out) {
     T sums[Count];
@@ -62,8 +62,8 @@ magnitude_key<T> add_scaled(std::span<const T> base, std::span<const T> x, T sca
         });
 }
 
-/// The first coordinate at which base[i] + scale · x[i], as above, is infinite or NaN. Cost: one pass over both, one
-/// coordinate at a time.
+/// The first coordinate at which base[i] + scale · x[i], product and sum rounded, is infinite or NaN. Cost: one pass
+/// over both, one coordinate at a time.
 template <std::floating_point T>
 std::optional<std::size_t> find_non_finite_sum(std::span<const T> base, std::span<const T> x, T scale) {
     RILL_EXPECTS(base.size() == x.size(), "find_non_finite_sum: the vectors differ in length");

@@ -21,7 +21,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// Rounds to nearest, ties to even; a NaN stays one.
+/// Rounds to nearest, ties to even; a NaN stays a NaN.
 constexpr std::uint16_t to_bf16(float x) {
     const auto bits = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
@@ -29,10 +29,10 @@ constexpr std::uint16_t to_bf16(float x) {
     return static_cast<std::uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet : rounded);
 }
 
-/// Exact.
+/// Converts bfloat16 to float, exactly.
 constexpr float from_bf16(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t{half} << 16); }
 
-/// The least magnitude that rounds to infinity; a double by way of float.
+/// The least magnitude that rounds to infinity; a double is rounded to float first.
 template <std::floating_point T>
 inline constexpr T least_beyond_bf16 = static_cast<T>(sizeof(T) == sizeof(float) ? 0x1.FFp127 : 0x1.FFp127 - 0x1p103);
 

@@ -19,7 +19,7 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// acc += factor * x, the product rounded by itself: no build makes one rounding of the two.
+/// acc += factor * x. The product is rounded before the sum: no build fuses the two.
 template <std::floating_point T>
 void add_multiple(T* acc, const T* x, T factor) {
     for (std::size_t i = 0; i < fold_block; i += block) {

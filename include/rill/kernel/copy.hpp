@@ -21,7 +21,7 @@ namespace detail {
 /// overwritten, and drive out what others still need.
 inline constexpr std::size_t least_streamed_copy = std::size_t{1} << 19;
 
-/// Copies one line to `target`, which lies on one, without reading it, where this machine can.
+/// Copies one cache line to `target`, which is aligned to a line; does not read `target` where the machine allows it.
 inline void stream_line(const unsigned char* source, unsigned char* target) {
 #if defined(__SSE2__)
     const auto* const from = reinterpret_cast<const __m128i*>(source);
@@ -37,7 +37,7 @@ inline void stream_line(const unsigned char* source, unsigned char* target) {
 #endif
 }
 
-/// What has been streamed is not ordered by what publishes it to other threads, but by this.
+/// Fences streamed stores: the usual release operations do not order them before publication to other threads.
 inline void end_streaming() {
 #if defined(__SSE2__)
     _mm_sfence();

@@ -46,7 +46,7 @@ void fold_part(std::span<const std::span<const T>> inputs, segment part, std::sp
 
 }  // namespace detail
 
-/// Sets every entry.
+/// Sets every entry to one value.
 template <Element T>
 void fill(std::span<T> x, T value) {
     using detail::block;
@@ -70,7 +70,7 @@ void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, 
               [&](segment part) { detail::fold_part(inputs, part, out, fold); });
 }
 
-/// acc[i] = fold(acc[i], x[i]). The two are equally long and do not overlap, or are the same.
+/// acc[i] = fold(acc[i], x[i]). `acc` and `x` are equally long; they do not overlap, or are the same memory.
 template <Element T, class Fold>
 void fold_dense(std::span<T> acc, std::span<const T> x, Fold&& fold) {
     const std::span<const T> inputs[] = {acc, x};

@@ -68,7 +68,7 @@ void with_indices(std::size_t count, Run&& run) {
     }
 }
 
-/// Adds the inputs beyond `inputs_at_once`.
+/// Folds in the inputs beyond `inputs_at_once`.
 template <Element T, class Fold>
 void fold_further_lines(std::span<const T* const> inputs, std::size_t i, T (&acc)[line<T>], Fold& fold) {
     for (std::size_t k = inputs_at_once; k < inputs.size(); k += inputs_at_once)
@@ -89,7 +89,7 @@ std::size_t entries_before_line(const T* x, std::size_t most) {
     return past % sizeof(T) != 0 ? 0 : std::min((64 - past) % 64 / sizeof(T), most);
 }
 
-/// How many of the first outputs lie on lines at i.
+/// How many of the first outputs are aligned to a cache line at entry i.
 template <Element T>
 std::size_t outputs_on_lines(std::span<T* const> outputs, std::size_t i) {
     std::size_t count = 0;
@@ -120,7 +120,7 @@ std::size_t fold_whole_lines(std::span<const T* const> inputs, std::span<T* cons
     return i;
 }
 
-/// Fewer entries than a line has.
+/// Folds fewer entries than a cache line has.
 template <Element T, class Fold, class Finish>
 void fold_rest(std::span<const T* const> inputs, std::span<T* const> outputs, segment part, Fold& fold,
                Finish& finish) {

@@ -38,7 +38,7 @@ class upper_bits {
     void set(const Word* places, std::size_t count) {
         if (places[count - 1] / 64 >= out_.size() / 8) return set_by_bytes(places, count);
         std::byte* const out = out_.data();
-        std::uint64_t word = word_;  // copies: what is written could be a member, for all the compiler knows
+        std::uint64_t word = word_;  // local copies: the compiler must assume that writes may alias members
         std::size_t before = at_;
         for (std::size_t j = 0; j < count; ++j) {
             const std::size_t at = static_cast<std::size_t>(places[j] / 64);
@@ -106,7 +106,7 @@ struct elias_fano {
         decode_by<detail::native_elias_fano>(bytes, count, universe, out);
     }
 
-    /// The same with the given inner loops.
+    /// Decodes with the inner loops `Loops`.
     template <class Loops, IndexType Index>
     static void decode_by(byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
         detail::expect_decodable<Index>(count, universe, out.size());
@@ -142,7 +142,7 @@ struct elias_fano {
         std::memcpy(low.data(), packed, detail::gap_bytes(count, layout.width));
     }
 
-    /// Says what is wrong.
+    /// Throws the `protocol_error` that names what is wrong with `bytes`.
     [[noreturn]] static void refuse(byte_view bytes, const detail::elias_fano_layout& layout, segment universe) {
         const byte_view upper = bytes.subspan(layout.low_bytes);
         if (const std::size_t ones = detail::count_ones(upper); ones != layout.count)

@@ -37,12 +37,12 @@ struct huffman_bitmap {
         return header_bytes + lengths[0] + lengths[1] + lengths[2] + lengths[3];
     }
 
-    /// What no indices of that universe can stay below.
+    /// A lower bound on the bytes of any `count` indices of `universe`.
     static std::size_t least_size(std::size_t count, segment universe) {
         return count == 0 ? 0 : header_bytes + detail::bytes_for_bits(detail::bytes_for_bits(universe.size()));
     }
 
-    /// What is to be expected of indices at random.
+    /// The expected bytes of `count` indices at random.
     static double expected_size(std::size_t count, segment universe) {
         if (count == 0) return 0;
         const detail::byte_code code(count, universe.size());

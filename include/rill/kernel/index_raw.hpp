@@ -43,7 +43,7 @@ struct raw_indices {
     static void decode(byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
         detail::expect_decodable<Index>(count, universe, out.size());
         check_count<Index>(bytes, count, universe);
-        std::size_t lowest = universe.begin;  // that the next index may have
+        std::size_t lowest = universe.begin;  // the lowest value that the next index may have
         for (std::size_t i = 0; i < count; ++i) {
             const Index index = detail::load_little<Index>(bytes.data() + i * sizeof(Index));
             if (index < lowest || index >= universe.end) detail::bad_index("raw", i, index, lowest, universe.end);

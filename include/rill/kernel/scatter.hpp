@@ -1,4 +1,4 @@
-// From a sparse vector into a dense one.
+// Writing or folding a sparse vector into a dense one.
 #pragma once
 
 #include <rill/concept/executor.hpp>

@@ -1,4 +1,4 @@
-// What the selections of the k largest share: where to cut, and how a sample tells it beforehand.
+// Shared by the selections of the k largest: the cut, and its estimate from a sample.
 #pragma once
 
 #include <rill/core/bytes.hpp>

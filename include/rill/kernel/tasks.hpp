@@ -24,7 +24,7 @@ class tasks {
           units_(n / unit + (n % unit != 0 ? 1U : 0U)),
           count_(std::clamp<std::size_t>(std::min(n / smallest, units_), n == 0 ? 0 : 1, most)) {}
 
-    /// In one piece.
+    /// [0, n) as one task.
     static constexpr tasks whole(std::size_t n) { return tasks(n, n, 1, n == 0 ? 0 : 1); }
 
     constexpr std::size_t total() const { return n_; }

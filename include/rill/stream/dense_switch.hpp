@@ -6,9 +6,10 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// When a fold gives up sparsity: beyond δ = factor · N · sizeof(T) / (sizeof(Index) + sizeof(T)) entries the dense
-/// form is the smaller one. Judged, as in SparCML (section 5.1), by the sum of the counts that go into a fold: an upper
-/// bound of the union, known before the work is done. A factor of 0 always switches, a very large one never.
+/// When a fold changes from the sparse to the dense form: beyond δ = factor · N · sizeof(T) / (sizeof(Index) +
+/// sizeof(T)) entries the dense form is smaller. The test uses the sum of the operands' counts, an upper bound of the
+/// result's count that is known before the fold. A factor of 0 switches for every result that is not empty, a very
+/// large one never. Source: SparCML, section 5.1.
 struct dense_switch {
     double factor = 1.0;
 

@@ -17,7 +17,7 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Scratch of `fold_streams`, reused between calls: it grows once.
+/// Scratch memory of `fold_streams`, reused between calls.
 template <Element T, IndexType Index>
 struct fold_scratch {
     aligned_vector<sparse_view<T, Index>> sparse;
@@ -47,14 +47,14 @@ bool fold_all_dense(std::span<const stream_view<T, Index>> operands, std::span<T
 }
 }  // namespace detail
 
-/// Folds streams of one range into a dense `target` of its size: per coordinate the left fold of what is present, in
-/// the order of `operands`, starting from `neutral` where the first operand is sparse.
+/// Folds streams of one range into a dense `target` of that size. Each coordinate becomes the left fold of the values
+/// that are present, in the order of `operands`, starting from `neutral` if the first operand is sparse.
 template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 void fold_into_dense(std::span<const stream_view<T, Index>> operands, std::span<T> target, const Fold& fold, T neutral,
                      fold_scratch<T, Index>& scratch, const Exec& executor = {}) {
     RILL_EXPECTS(!operands.empty(), "a fold needs an operand");
     if (detail::fold_all_dense(operands, target, fold, scratch, executor)) return;
-    // All operands on a stretch of coordinates before the next: the target stays in cache.
+    // All operands are folded into one stretch of coordinates before the next one, so that the target stays in cache.
     kernel::run_tasks(executor, kernel::tasks(target.size()), [&](segment part) {
         const std::size_t first = operands.front().range().begin;
         const segment coordinates{first + part.begin, first + part.end};
@@ -64,11 +64,15 @@ void fold_into_dense(std::span<const stream_view<T, Index>> operands, std::span<
     });
 }
 
-/// Folds streams of one range into `result`: per coordinate the left fold of the values that are present, in the order
-/// of `operands`. The five cases of SparCML (section 5.1): sparse with sparse (overlapping, or disjoint:
-/// concatenation), sparse with dense either way, dense with dense. The result is dense when an operand is, or when
-/// `when` says that the sum of the counts has become too large; hence it depends on the operands alone. `neutral` must
-/// be the fold's neutral element. `result` must not be the source of an operand.
+/// Folds streams of one range into `result`. Each coordinate becomes the left fold of the values that are present, in
+/// the order of `operands`. `neutral` must be the fold's neutral element. `result` must not be the source of an
+/// operand.
+///
+/// The result is dense if an operand is, or if `when` finds the sum of the counts too large; so its form depends on the
+/// operands alone.
+///
+/// Source: the five cases of SparCML (section 5.1): sparse with sparse (overlapping, or disjoint: concatenation),
+/// sparse with dense either way, dense with dense.
 template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Index>& result, const Fold& fold,
                   T neutral, dense_switch when, fold_scratch<T, Index>& scratch, const Exec& executor = {}) {

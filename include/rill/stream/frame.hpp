@@ -15,11 +15,11 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Frames begin at multiples of this in a message of several.
+/// The alignment, in bytes, of each frame in a message of several frames.
 inline constexpr std::size_t frame_alignment = 8;
 
-/// A frame of `view` without copying it: the header is written to `block` (`wire::header_bytes`), the rest are the
-/// stream's own arrays. `head` supplies what a stream does not know (context, operation, weight, …).
+/// Makes a frame of `view` without copying it. The header is written to `block` (`wire::header_bytes`); the other
+/// pieces are the stream's own arrays. `head` supplies what the stream does not know (context, operation, weight, …).
 template <Element T, IndexType Index>
 byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std::byte* block) {
     detail::describe(head, view);
@@ -35,8 +35,8 @@ byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std
     return pieces;
 }
 
-/// A frame of `view` in the given coding, written into `memory`; random rounding draws from `key`. Lossy codings throw
-/// `invalid_value` naming the coordinate of an entry that is not finite, or too large for bfloat16.
+/// Makes a frame of `view` in the given coding, in bytes taken from `memory`. Random rounding draws from `key`. Lossy
+/// codings throw `invalid_value`, which names the coordinate, if an entry is not finite, or too large for bfloat16.
 template <Element T, IndexType Index, Executor Exec = serial>
 byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, const coding& codes, random_key key,
                       arena& memory, const Exec& executor = {}) {
@@ -58,22 +58,22 @@ byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, cons
     return out;
 }
 
-/// A received frame: a valid header, and the bytes of its payload, not yet looked at.
+/// A received frame: a valid header, and the bytes of its payload, not yet validated.
 struct frame {
     wire::header head;
     byte_view indices;
     byte_view values;
-    byte_pieces bytes;  ///< all of it, for forwarding verbatim
+    byte_pieces bytes;  ///< the whole frame, for forwarding verbatim
 };
 
-/// Reads the frames of a message one by one. Any bytes give valid frames or throw `protocol_error`.
+/// Reads the frames of a message one by one. Bytes that are not valid frames throw `protocol_error`.
 class frame_reader {
   public:
     explicit frame_reader(const byte_pieces& message) : pieces_(message) { skip_empty(); }
 
     bool done() const { return piece_ == pieces_.count(); }
 
-    /// The header of the next frame, which stays the next.
+    /// The header of the next frame, without reading past it.
     wire::header peek() const { return wire::decode(frame_reader(*this).take(wire::header_bytes).data()); }
 
     template <Element T, IndexType Index>
@@ -81,7 +81,7 @@ class frame_reader {
         const byte_view block = take(wire::header_bytes);
         frame f{wire::decode(block.data()), {}, {}, block};
         detail::require_types<T, Index>(f.head);
-        wire::detail::require(f.head.count <= 4 * remaining(), "truncated");  // no value takes less than two bits
+        wire::detail::require(f.head.count <= 4 * remaining(), "truncated");  // a value takes at least two bits
         const std::size_t value_length = detail::value_length<T>(f.head.codes, static_cast<std::size_t>(f.head.count));
         const bool values_first = detail::values_first<T, Index>(f.head.codes);
         if (values_first) f.bytes.push(f.values = take(value_length));
@@ -126,15 +126,16 @@ class frame_reader {
     std::size_t used_ = 0;
 };
 
-/// Where the content of coded frames is decoded; reused.
+/// Scratch memory into which coded frames are decoded; reused.
 template <Element T, IndexType Index>
 struct frame_scratch {
     aligned_vector<Index> indices;
     aligned_vector<T> values;
 };
 
-/// The content of a frame: a view of its own bytes where they are raw (they must outlive it), else decoded into `room`.
-/// Validated completely: indices are strictly ascending and in range, scales are finite. Throws `protocol_error`.
+/// The content of a frame: a view of the frame's own bytes where they are raw (they must outlive it), otherwise decoded
+/// into `room`. It is validated completely: indices are strictly ascending and in range, scales are finite. Throws
+/// `protocol_error`.
 template <Element T, IndexType Index, Executor Exec = serial>
 stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room, const Exec& executor = {}) {
     const std::span<const T> values = detail::decode_values(f.head, f.values, room.values, executor);

@@ -20,8 +20,8 @@
 namespace rill { inline namespace RILL_ABI {
 
 /// A vector over `range()`, held sparse (sorted unique indices and their values, structure of arrays) or dense. An
-/// absent coordinate stands for the neutral element of whatever operation folds it. Memory only grows: a stream that is
-/// reused allocates nothing once it has seen its largest content.
+/// absent coordinate stands for the neutral element of the fold. Memory only grows: a stream that is reused allocates
+/// nothing once it has held its largest content.
 template <Element T, IndexType Index = std::uint32_t>
 class stream {
   public:
@@ -29,7 +29,7 @@ class stream {
     using index_type = Index;
 
     stream() = default;
-    /// Empty and sparse over `[0, dimension)`.
+    /// Makes a stream that is empty and sparse over `[0, dimension)`.
     explicit stream(std::size_t dimension) { clear({0, dimension}); }
 
     bool is_dense() const { return dense_; }
@@ -46,7 +46,7 @@ class stream {
     }
     stream_view<T, Index> view(segment part) const { return view().slice(part); }
 
-    /// Empty and sparse over `range`.
+    /// Makes the stream empty and sparse over `range`.
     void clear(segment range) {
         RILL_EXPECTS(range.end == 0 || range.end - 1 <= std::numeric_limits<Index>::max(),
                      "a stream's coordinates must fit its index type");
@@ -64,7 +64,7 @@ class stream {
         values_.assign(source.values().begin(), source.values().end());
     }
 
-    /// Adds an entry behind all others; sparse streams only.
+    /// Appends an entry; sparse streams only.
     void push_back(std::size_t coordinate, T value) {
         RILL_EXPECTS(!dense_, "a dense stream has all its coordinates");
         RILL_EXPECTS(range_.contains(coordinate), "a coordinate must lie in the stream's range");
@@ -73,7 +73,8 @@ class stream {
         values_.push_back(value);
     }
 
-    /// Makes room for sparse content of up to `count` entries, to be written through the spans; `shrink` ends it.
+    /// Room for sparse content, to be written through the spans: `make_sparse` provides it for up to `count` entries,
+    /// `shrink` keeps the first ones.
     struct sparse_room {
         std::span<Index> indices;
         std::span<T> values;
@@ -90,7 +91,7 @@ class stream {
         values_.resize(count);
     }
 
-    /// Dense over `range`, values uninitialised.
+    /// Makes the stream dense over `range`, with uninitialised values.
     std::span<T> make_dense(segment range) {
         clear(range);
         dense_ = true;

@@ -9,11 +9,11 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// How the frames of a collective on streams are written. All ranks must have the same.
+/// How the frames of a collective on streams are coded; it must be the same on all ranks.
 struct stream_codings {
-    coding contribution{};  ///< once, at the source
-    coding partial{};       ///< of partial sums; lossless
-    coding copy{};          ///< once, by the owner of a folded part, then forwarded verbatim
+    coding contribution{};  ///< of contributions: applied once, at the source
+    coding partial{};       ///< of partial sums: lossless
+    coding copy{};          ///< of finished parts: applied once, by the owner, then forwarded verbatim
     dense_switch when{};
 
     constexpr std::uint64_t fingerprint() const {

@@ -1,4 +1,4 @@
-// The bytes of a frame: the only place that knows them. All numbers are little-endian.
+// The byte layout of frame headers, which is defined only here. All numbers are little-endian.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -21,28 +21,28 @@ static_assert(std::endian::native == std::endian::little,
 
 /// The first four bytes of every frame.
 inline constexpr std::uint32_t magic = 0x6C6C6972U;  // "rill"
-/// Of the layout; a frame of another version is refused.
+/// The version of the layout; a frame of another version is refused.
 inline constexpr std::uint8_t version = 1;
-/// Before the content of every frame.
+/// The size of the header that precedes the content of every frame, in bytes.
 inline constexpr std::size_t header_bytes = 96;
 
-/// What a frame says about itself: the entries of `range` that one rank, or a fold of several, contributes.
+/// The header of a frame, which carries the entries of `range` that one rank, or a fold of several ranks, contributes.
 struct header {
     operation kind = operation::none;
     element_type element = element_type::none;
-    std::uint8_t index_bytes = 0;  ///< width of the stream's index type, 4 or 8; also given when dense
+    std::uint8_t index_bytes = 0;  ///< width of the stream's index type, 4 or 8; also set when dense
     coding codes{};                ///< `indices` is `dense` for dense content
     std::uint32_t epoch = 0;
     std::uint64_t context = 0;
-    std::uint64_t number = 0;  ///< of the operation within its context
-    std::uint32_t call = 0;    ///< hash of the call's signature, plus what `range` does not say of the place
-    std::uint32_t age = 0;     ///< of the oldest contribution, in steps
+    std::uint64_t number = 0;  ///< number of the operation within its context
+    std::uint32_t call = 0;    ///< hash of the call's signature, plus the part or rank that `range` does not tell
+    std::uint32_t age = 0;     ///< age of the oldest contribution, in steps
     std::uint64_t dimension = 0;
     segment range{};
     std::uint64_t count = 0;         ///< entries
     std::uint64_t index_length = 0;  ///< bytes of the coded indices
     double weight = 0;               ///< sum of the weights of the contributions
-    std::uint32_t contributors = 0;  ///< how many there are
+    std::uint32_t contributors = 0;  ///< number of contributions
 
     friend bool operator==(const header&, const header&) = default;
 };
@@ -64,7 +64,7 @@ N get(const std::byte* block, std::size_t at) {
 }
 }  // namespace detail
 
-/// Writes `header_bytes` to `block`. Validates nothing.
+/// Writes `header_bytes` bytes to `block`. Validates nothing.
 inline void encode(const header& h, std::byte* block) {
     using detail::put;
     put(block, 0, magic);
@@ -121,7 +121,7 @@ inline void validate(const header& h) {
 }
 }  // namespace detail
 
-/// Reads and validates a header; `block` has `header_bytes`.
+/// Reads and validates a header of `header_bytes` bytes. Throws `protocol_error`.
 inline header decode(const std::byte* block) {
     using detail::get;
     detail::require(get<std::uint32_t>(block, 0) == magic, "wrong magic number");

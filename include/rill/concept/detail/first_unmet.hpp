@@ -4,8 +4,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The index of the first requirement that is not met; -1 where all are. A ladder of static_asserts on it names that
-/// one and no other.
+/// The index of the first requirement that is not met, or -1. Of a sequence of static_asserts on the index only one
+/// fails: that of this requirement.
 template <class... Bools>
 consteval int first_unmet(Bools... met) {
     int index = 0, found = -1;

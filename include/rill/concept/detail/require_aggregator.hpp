@@ -1,4 +1,4 @@
-// The messages that say what an aggregator lacks.
+// Compile-time errors that name what a type lacks to model `Aggregator`.
 #pragma once
 
 #include <rill/concept/aggregator.hpp>

@@ -1,4 +1,4 @@
-// The messages that say what a codec lacks.
+// Compile-time errors that name what a codec lacks to model `Compressor`.
 #pragma once
 
 #include <rill/concept/compressor.hpp>
@@ -16,7 +16,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class X>
 concept Bindable = requires(const X& policy) { policy.bind(std::size_t{}); };
 
-/// What a front door takes for a compressor, whether or not it is bound, complete, or of the right element type.
+/// Whether X is probably meant as a compressor, even if it is unbound, incomplete, or of another element type.
 template <class X>
 concept MeantAsCompressor =
     Bindable<X> || requires { X::is_lossless; } || requires { X::is_contractive; } || requires(X& x) { x.commit(); };
@@ -62,7 +62,8 @@ consteval bool require_codec_members() {
     return Compressor<C, T>;
 }
 
-/// The ladder for an argument that stands where a codec is expected; `Argument` is a reference as it was passed.
+/// Checks an argument that stands where a codec is expected and names the first problem. `Argument` is the type of the
+/// argument as it was passed: an lvalue reference for an lvalue.
 template <class Argument, class T>
 consteval bool require_compressor() {
     using type = std::remove_reference_t<Argument>;

@@ -1,4 +1,4 @@
-// The messages that say what a topology lacks.
+// Compile-time errors that name what a type lacks to model `Topology`.
 #pragma once
 
 #include <rill/concept/detail/first_unmet.hpp>

@@ -19,9 +19,9 @@ namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 using float_pairs = sparse_view<float, std::uint32_t>;
 
-/// Of keys that rise and then fall, or fall and then rise.
+/// Sorts eight bitonic keys: they rise and then fall, or fall and then rise.
 inline __m512i sort_bitonic(__m512i x) {
-    constexpr __mmask8 all = 0xFF;  // of what is not masked g++ 12 warns: it would be merged with nothing
+    constexpr __mmask8 all = 0xFF;  // masked forms, because g++ 12 warns about the unmasked ones
     __m512i y = _mm512_maskz_shuffle_i64x2(all, x, x, 0x4E);
     x = _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, x, y), 0xF0, x, y);
     y = _mm512_maskz_permutex_epi64(all, x, 0x4E);
@@ -30,13 +30,13 @@ inline __m512i sort_bitonic(__m512i x) {
     return _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, x, y), 0xAA, x, y);
 }
 
-/// Merges the entries of two sparse vectors, as keys: the index above the bits of the value. Of equal indices it is
-/// those bits that decide which comes first: the sum shows it only where both are NaNs, of which compilers too keep
-/// either.
+/// Merges the entries of two sparse vectors as keys: the index in the high bits, the value in the low bits. The value
+/// bits decide the order of equal indices. This affects a sum only where both values are NaN; there compilers, too, may
+/// keep either.
 class key_merge {
   public:
     static constexpr std::size_t lanes = 8;
-    static constexpr __mmask8 all = 0xFF;  // of what is not masked g++ 12 warns: it would be merged with nothing
+    static constexpr __mmask8 all = 0xFF;  // masked forms, because g++ 12 warns about the unmasked ones
 
     key_merge(float_pairs a, float_pairs b)
         : a_(a.indices.data()),
@@ -68,7 +68,7 @@ class key_merge {
         return sort_bitonic(lowest);
     }
 
-    /// Behind what is loaded.
+    /// The first entry that is not loaded yet.
     const std::uint32_t* a() const { return a_; }
     const std::uint32_t* b() const { return b_; }
 
@@ -90,7 +90,7 @@ class key_merge {
     __m512i highest_;
 };
 
-/// A sum as it grows. The last of its entries is always kept back: what comes may be added to it.
+/// A sum under construction. Its last entry is always held back, because the next entry may be added to it.
 class avx512_sum {
   public:
     static constexpr std::ptrdiff_t least = 2 * key_merge::lanes;
@@ -100,8 +100,8 @@ class avx512_sum {
 
     bool has_next() const { return keys_.has(least); }
 
-    /// Merges 16 entries more and writes those before the last one. Compresses to registers: to memory that is slow on
-    /// some processors.
+    /// Merges 16 more entries and writes all but the last one. Compresses to registers, because compressing to memory
+    /// is slow on some processors.
     [[gnu::always_inline]] void step() {
         const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
         const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
@@ -123,7 +123,7 @@ class avx512_sum {
         there_ = 0xFFFF;
     }
 
-    /// How far either input is used up, and the sum complete: below the entry that is kept back.
+    /// How far each input is consumed, and how far the sum is complete (up to the entry that is held back).
     struct progress {
         std::size_t of_a = 0;
         std::size_t of_b = 0;
@@ -143,14 +143,14 @@ class avx512_sum {
 
     key_merge keys_;
     __m512i last_index_ = _mm512_setzero_si512(), last_value_ = _mm512_setzero_si512();
-    __mmask16 there_ = 0xFFFE;  // before the first entry nothing is kept back
+    __mmask16 there_ = 0xFFFE;  // no entry is held back before the first one
     std::uint32_t* indices_;
     float* values_;
     std::size_t count_ = 0;
 };
 
-/// Adds until one of the two has few entries left; the rest of both goes behind. On Zen 4, 16M coordinates, 2.6 to 3.4
-/// times as fast as the portable merge of one stream.
+/// Adds until one input has few entries left; the caller appends the rest of both. On Zen 4, 16M coordinates, 2.6
+/// to 3.4 times as fast as the portable merge of one stream.
 inline avx512_sum::progress add_avx512(float_pairs a, float_pairs b, std::uint32_t* indices, float* values) {
     if (a.count() < 2 * key_merge::lanes || b.count() < 2 * key_merge::lanes) return {};
     avx512_sum sum(a, b, indices, values);

@@ -1,4 +1,4 @@
-// <immintrin.h>, and what surrounds the code that uses it.
+// <immintrin.h>, and the macros that enclose code that uses it.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -8,7 +8,7 @@
 #include <immintrin.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 warns of its own intrinsics, wherever they are inlined: they pass registers that hold nothing in particular.
+// GCC 12 warns about its own intrinsics wherever they are inlined, because they pass uninitialised registers.
 #define RILL_DETAIL_AVX512_BEGIN                                                         \
     _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wuninitialized\"") \
         _Pragma("GCC diagnostic ignored \"-Wmaybe-uninitialized\"")

@@ -16,8 +16,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Coordinates in ascending order, with their magnitudes. The arrays end `block` entries behind `capacity`, so that
-/// appending needs no branch.
+/// Coordinates in ascending order, with their magnitudes. The arrays have room for `block` entries more than
+/// `capacity`, so that appending needs no branch.
 template <Element T, IndexType Index>
 struct candidates {
     Index* indices = nullptr;
@@ -31,7 +31,7 @@ struct candidates {
     }
 };
 
-/// The first coordinates whose magnitude equals a bound; same room behind `capacity`.
+/// The first coordinates whose magnitude equals a bound. The array has room for `block` entries more than `capacity`.
 template <IndexType Index>
 struct tied {
     Index* indices = nullptr;
@@ -41,8 +41,8 @@ struct tied {
     bool wanted() const { return count < capacity; }
 };
 
-/// What selections do with blocks of 64 entries. Where a step writes entries one after the other, as many places as the
-/// block has may be overwritten.
+/// The steps of a selection on blocks of 64 entries. A step that appends entries may overwrite as many places as a
+/// block has.
 class portable_steps {
   public:
     template <Element T>
@@ -60,8 +60,8 @@ class portable_steps {
         }(std::make_index_sequence<block / 8>());
     }
 
-    /// Not zero where any magnitude reaches `bound`; and from that the mask, for which a block is read twice: a mask of
-    /// each block would cost more than it saves where most hold no large entry.
+    /// Nonzero if any magnitude reaches `bound`. The mask is computed from it by reading the block again: most blocks
+    /// hold no large entry, so that a mask of every block would cost more than it saves.
     template <Element T>
     static std::uint64_t glance(const T* x, magnitude_key<T> bound) {
         return any_at_least(x, bound) ? 1U : 0U;
@@ -88,7 +88,7 @@ class portable_steps {
         }
     }
 
-    /// Writes those of 64 keys that are at most `high`, and returns their number.
+    /// Writes the keys, of 64, that are at most `high`; returns their number.
     template <class Key>
     static std::size_t keep_at_most(const Key* keys, Key high, Key* to) {
         std::size_t count = 0;
@@ -100,7 +100,7 @@ class portable_steps {
         return count;
     }
 
-    /// Writes those of 64 indices whose keys reach `bound`, and returns their number.
+    /// Writes the indices, of 64, whose keys reach `bound`; returns their number.
     template <IndexType Index, class Key>
     static std::size_t keep_at_least(const Index* indices, const Key* keys, Key bound, Index* to) {
         std::size_t count = 0;
@@ -123,7 +123,7 @@ class portable_steps {
         for (std::size_t j = 0; j < block; ++j) keys[j] = magnitude(x[j]);
     }
 
-    /// Compilers unroll no loop at -O2.
+    /// Unrolls by hand, because compilers unroll no loop at -O2.
     template <class Step>
     static void unrolled(Step&& step) {
         [&]<std::size_t... I>(std::index_sequence<I...>) { (step(I), ...); }(std::make_index_sequence<at_once>());
@@ -144,7 +144,7 @@ template <Element T, IndexType Index>
 using selection_steps = portable_steps;
 #endif
 
-/// Entries that are looked at before some are kept: few enough that they stay in the first cache.
+/// Entries examined before any is collected: few enough to stay in the first-level cache.
 inline constexpr std::size_t collected_at_once = 16 * block;
 
 template <Element T, IndexType Index>
@@ -169,13 +169,13 @@ void append_hits(std::uint64_t hits, const T* x, std::size_t first, candidates<T
     to.count += static_cast<std::size_t>(std::popcount(hits));
 }
 
-/// Collects those of 64 coordinates whose magnitudes reach `bound`.
+/// Collects the coordinates of one block of 64 whose magnitudes reach `bound`.
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 void collect_reaching(const T* x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& to) {
     if (Steps::any_at_least(x, bound)) append_hits<T, Index, Steps>(Steps::mask_at_least(x, bound), x, first, to);
 }
 
-/// Collects those of 64 coordinates above `bound` and the first ties with it.
+/// Collects the coordinates of one block of 64 that are above `bound`, and the first ties with it.
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 void collect_block(const T* x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& above,
                    tied<Index>& ties) {

@@ -15,7 +15,7 @@
 RILL_DETAIL_AVX512_BEGIN
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// As `portable_steps`, for floats under 32-bit coordinates.
+/// The steps of `portable_steps` by AVX-512, for floats with 32-bit coordinates.
 class avx512_steps {
   public:
     static bool any_at_least(const float* x, std::uint32_t bound) { return mask_at_least(x, bound) != 0; }

@@ -15,8 +15,8 @@
 RILL_DETAIL_AVX512_BEGIN
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// As `elias_fano_join<std::uint32_t>`, 16 entries at a time: these begin at a whole byte, so that the words that hold
-/// their low bits, and the shifts, are the same every time.
+/// Does what `elias_fano_join<std::uint32_t>` does, 16 entries at a time. Sixteen entries begin at a whole byte, so
+/// that the positions and shifts of their low bits are the same every time.
 class elias_fano_join_avx512 {
   public:
     explicit elias_fano_join_avx512(unsigned width)
@@ -32,7 +32,7 @@ class elias_fano_join_avx512 {
             word_ = _mm512_maskz_srli_epi32(every, bits, 5);
         next_ = _mm512_add_epi32(word_, all(1));
         shift_ = _mm512_and_si512(bits, all(fits_halves_ ? 15 : 31));
-        back_ = _mm512_sub_epi32(all(32), shift_);  // by 32: nothing is left
+        back_ = _mm512_sub_epi32(all(32), shift_);  // a shift by 32 leaves zero
         mask_ = all((std::uint32_t{1} << width) - 1);
         bytes_ = std::size_t{2} * width;
         loaded_ = (std::uint64_t{1} << bytes_) - 1;  // width < 32
@@ -54,7 +54,7 @@ class elias_fano_join_avx512 {
         __m512i rest =
             _mm512_sub_epi32(_mm512_add_epi32(steps_avx512(), all(base + first - (first << width_))), steps_);
         const __m512i stride = _mm512_sub_epi32(all(16), stride_);
-        __m512i last = last_;  // copies: what is written could be a member, for all the compiler knows
+        __m512i last = last_;  // local copies: the compiler must assume that writes may alias members
         std::uint32_t descents = descents_;
         std::uint64_t compared = first == 0 ? ~std::uint64_t{1} : ~std::uint64_t{0};  // the first has none before it
         if (count < block) compared &= (std::uint64_t{1} << count) - 1;
@@ -78,7 +78,7 @@ class elias_fano_join_avx512 {
     std::uint32_t last() const { return end_; }
 
   private:
-    /// For the forms of intrinsics that mask: in those that do not, g++ 12 finds something uninitialised.
+    /// Selects all lanes of masked intrinsics; g++ 12 warns about uninitialised values in the unmasked ones.
     static constexpr __mmask16 every = 0xFFFF;
 
     static __m512i all(std::uint32_t value) { return _mm512_set1_epi32(static_cast<int>(value)); }
@@ -86,7 +86,7 @@ class elias_fano_join_avx512 {
     /// a | (b & c).
     static constexpr int high_or_masked = 0xF8;
 
-    /// Of 16 entries of `places`.
+    /// The high bits of 16 entries of `places`.
     __m512i high_bits(const std::uint32_t* places) const {
         const __m512i each = _mm512_loadu_si512(places);
 #if defined(RILL_DETAIL_VBMI2)

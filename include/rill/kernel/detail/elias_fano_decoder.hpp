@@ -1,4 +1,4 @@
-// Reading Elias-Fano's two parts.
+// Decoding the two parts of an Elias-Fano code.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -31,14 +31,14 @@ struct elias_fano_layout {
     std::size_t bytes() const { return low_bytes + upper_bytes; }
 };
 
-/// The inner loops for any machine.
+/// The inner loops that run on any machine.
 struct portable_elias_fano {
     template <class Word>
     using join = elias_fano_join<Word>;
 };
 
 #if defined(RILL_DETAIL_AVX512)
-/// Those for this one.
+/// The fastest inner loops that this build's instruction set allows.
 struct native_elias_fano {
     template <class Word>
     using join = std::conditional_t<sizeof(Word) == 4, elias_fano_join_avx512, elias_fano_join<Word>>;
@@ -61,7 +61,7 @@ class elias_fano_decoder {
           out_(out),
           join_(layout.width) {}
 
-    /// False where an encoder does not write such bytes. Sizes and padding have been checked.
+    /// Decodes; false if no encoder writes such bytes. The caller has checked sizes and padding.
     bool run() {
         for (std::size_t at = 0; at < upper_.size();) {
             at = place_many(at);
@@ -79,9 +79,9 @@ class elias_fano_decoder {
     static constexpr std::size_t at_once = 8 * block;
     static constexpr bool is_direct = sizeof(Index) == sizeof(Word);
 
-    /// From byte `at` of the upper part on, until enough are held; returns how far it has come.
+    /// Places bits from byte `at` of the upper part on until enough are held; returns the byte where it stopped.
     std::size_t place_many(std::size_t at) {
-        const byte_view upper = upper_;  // copies: what is written could be a member, for all the compiler knows
+        const byte_view upper = upper_;  // local copies: the compiler must assume that writes may alias members
         std::size_t held = held_;
         for (; at < upper.size() && held < at_once; at += 8)
             held += join_.place(word_at(upper, at), static_cast<Word>(8 * at), places_ + held);

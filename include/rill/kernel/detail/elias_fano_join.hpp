@@ -25,7 +25,7 @@ Word low_bits(const std::byte* packed, std::size_t i, unsigned width) {
     return static_cast<Word>(word & ((std::uint64_t{1} << width) - 1));
 }
 
-/// For any machine. `Word` holds every coordinate, counted from the first of the universe.
+/// The portable join. `Word` holds every coordinate, counted from the first of the universe.
 template <class Word>
 class elias_fano_join {
   public:
@@ -52,7 +52,7 @@ class elias_fano_join {
     }
 
     bool descends() const { return descends_; }
-    /// The last v.
+    /// The last v(i) that was joined.
     Word last() const { return last_; }
 
   private:

@@ -50,7 +50,7 @@ class byte_code {
     }
 
     unsigned length(std::byte byte) const { return lengths_[std::to_integer<unsigned>(byte)]; }
-    /// Its first bit is the lowest.
+    /// The code of `byte`; its first bit is the lowest.
     std::uint16_t code(std::byte byte) const { return codes_[std::to_integer<unsigned>(byte)]; }
 
   private:
@@ -85,7 +85,7 @@ class byte_code {
             ++of_length[bits];
             taken += std::size_t{1} << (longest - bits);
         }
-        for (; taken > std::size_t{1} << longest; --taken) {  // a longest code moves in beside the next shorter one
+        for (; taken > std::size_t{1} << longest; --taken) {  // a longest code moves next to the next shorter one
             unsigned bits = longest - 1;
             while (of_length[bits] == 0) --bits;
             --of_length[longest];
@@ -112,7 +112,8 @@ class byte_code {
     std::uint16_t codes_[256];
 };
 
-/// Of every 12 bits that may come next, the byte that they begin with and its bits. 8 KiB.
+/// Decoding table: for every value of the next 12 bits, the byte whose code they begin with, and the code's length.
+/// 8 KiB.
 class byte_table {
   public:
     explicit byte_table(const byte_code& code) {
@@ -132,13 +133,13 @@ class byte_table {
     std::uint16_t entries_[size];
 };
 
-/// Writes bits, low ones first, into memory that ends with them.
+/// Writes bits, low ones first, and never beyond the end of its memory.
 class bit_writer {
   public:
     bit_writer() = default;
     explicit bit_writer(byte_span out) : out_(out) {}
 
-    /// No more than 56 bits between two calls of `flush`.
+    /// Appends `bits` bits; at most 56 between two calls of `flush`.
     void put(std::uint64_t code, unsigned bits) {
         word_ |= code << held_;
         held_ += bits;
@@ -160,7 +161,8 @@ class bit_writer {
     unsigned held_ = 0;  // at most 7 after a flush
 };
 
-/// Reads them. What it finds behind its part of the bytes, or zeros behind all, is told by `used`.
+/// Reads bits, low ones first. Beyond its part it reads the bytes that follow, or zeros behind all bytes: `used` tells
+/// whether it did.
 class bit_reader {
   public:
     bit_reader() = default;

@@ -1,4 +1,4 @@
-// What all index codings check alike.
+// Checks that all index codings share.
 #pragma once
 
 #include <rill/core/contract.hpp>
@@ -39,7 +39,8 @@ void expect_encodable([[maybe_unused]] std::span<const Index> indices, [[maybe_u
         "index coding: the indices do not ascend");
 }
 
-/// The count is a stranger's, so that the check of the room is no contract that can be switched off.
+/// `count` comes from a message. Hence this check of the room is always made; it is no contract that can be switched
+/// off.
 template <IndexType Index>
 void expect_decodable(std::size_t count, [[maybe_unused]] segment universe, std::size_t room) {
     RILL_EXPECTS(universe.empty() || universe.end - 1 <= static_cast<Index>(-1),

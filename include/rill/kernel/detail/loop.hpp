@@ -6,11 +6,11 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Trip count of inner loops: a constant, because compilers vectorise no other at -O2.
+/// Trip count of inner loops: a constant, because compilers vectorise no other loops at -O2.
 inline constexpr std::size_t block = 64;
 
-/// Asks for the cache line of `address` ahead of its use: to the second cache, since the first has too few requests
-/// under way at a time to keep the memory busy.
+/// Prefetches the cache line of `address` to the second-level cache: the first allows too few outstanding requests to
+/// keep the memory busy.
 inline void prefetch(const void* address) {
 #if defined(__GNUC__)
     __builtin_prefetch(address, 0, 1);
@@ -19,7 +19,7 @@ inline void prefetch(const void* address) {
 #endif
 }
 
-/// Whether a compiler can make a product and a sum one operation, which rounds once.
+/// Whether a compiler can fuse a product and a sum into one operation, which rounds once.
 #if defined(__x86_64__) && !defined(__FMA__)
 inline constexpr bool fuses_products = false;
 #else

@@ -28,10 +28,11 @@ struct tile {
     T values[merge_tile];
     mark marks[merge_tile];
 
-    /// Nothing is present among the first `extent` coordinates.
+    /// Marks the first `extent` coordinates as absent.
     void clear(std::size_t extent) { std::fill_n(marks, (extent + group - 1) / group * group, mark::absent); }
 
-    /// Folds in those of the entries from `first` on that lie in the tile from `base` on; gives the first behind it.
+    /// Folds in the entries from `first` on that lie in the tile that begins at `base`; returns the first entry behind
+    /// the tile.
     template <IndexType Index, class Fold>
     std::size_t put(sparse_view<T, Index> x, std::size_t first, Index base, Fold& fold) {
         const Index* const indices = x.indices.data();
@@ -52,7 +53,7 @@ struct tile {
         return j;
     }
 
-    /// Moves what is present among the first `extent` coordinates to `out`; nothing is present afterwards.
+    /// Moves the entries present among the first `extent` coordinates to `out`, and marks these as absent.
     template <IndexType Index>
     void drain(Index base, std::size_t extent, sparse_sink<T, Index>& out) {
         Index* indices = out.indices + out.count;
@@ -66,7 +67,7 @@ struct tile {
         out.count = static_cast<std::size_t>(indices - out.indices);
     }
 
-    /// The marks of a group as bits, the first the lowest; they are cleared.
+    /// Returns the marks of a group as bits, the first mark lowest, and clears the marks.
     static std::uint64_t take_marks(mark* first) {
         std::uint64_t result = 0;
         for (std::size_t i = 0; i < group / 8; ++i) {

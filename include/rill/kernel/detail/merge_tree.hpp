@@ -30,7 +30,7 @@ Index lowest_index(std::span<const sparse_view<T, Index>> inputs, const std::siz
     return lowest;
 }
 
-/// Two runs to merge, and where to.
+/// Two runs to merge, and their destination.
 template <class Entry>
 struct run_pair {
     const Entry* a;
@@ -42,7 +42,7 @@ struct run_pair {
     std::size_t count() const { return of_a + of_b; }
 };
 
-/// Sorted entries, and behind them one above all others: merging them asks for no end.
+/// Runs of sorted entries. A sentinel above all others ends each run, so that merging needs no check for the end.
 template <Element T, IndexType Index>
 class plain_runs {
   public:
@@ -62,7 +62,7 @@ class plain_runs {
         to[x.count()].key = widest();
     }
 
-    /// Two at a time: while one waits for a key the other goes on.
+    /// Merges two pairs at a time: while one merge waits for a key, the other proceeds.
     static void merge(run_pair<entry> x, run_pair<entry> y) {
         const std::size_t both = std::min(x.count(), y.count());
         entry *const x_end = x.to + x.count(), *const y_end = y.to + y.count();
@@ -86,7 +86,7 @@ class plain_runs {
     }
 
   private:
-    /// Of equal keys that of `a` comes first. Which is lower is unpredictable: no branch depends on it.
+    /// Moves the lower entry; of equal keys, the one of `a`. Uses no branch, because the comparison is unpredictable.
     [[gnu::always_inline]] static void merge_one(run_pair<entry>& x) {
         const std::size_t take_b = x.b->key < x.a->key;
         *x.to++ = *pick(take_b, x.b, x.a);
@@ -118,7 +118,7 @@ class merge_tree {
         }
     }
 
-    /// Merges the next two stretches behind what is in `out`, and gives how many entries they had.
+    /// Appends the merge of the next two stretches to `out`; returns how many entries they had.
     template <class Fold>
     std::size_t merge_next(sparse_sink<T, Index>& out, Fold& fold) {
         for (part& each : parts_) cut(each);

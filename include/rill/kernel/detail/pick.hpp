@@ -1,4 +1,4 @@
-// One of two without a branch: of a choice that is written as one compilers make a branch.
+// Chooses one of two values without a branch. Compilers turn a conditional expression into a branch.
 #pragma once
 
 #include <rill/core/types.hpp>
@@ -18,7 +18,7 @@ T pick(std::size_t which, T one, T other) {
     return std::bit_cast<T>(static_cast<bits>(y ^ ((x ^ y) & (bits{0} - static_cast<bits>(which)))));
 }
 
-/// The same of addresses.
+/// Address `one` or `other` as `which` is 1 or 0.
 template <class T>
 const T* pick(std::size_t which, const T* one, const T* other) {
     const auto x = reinterpret_cast<std::uintptr_t>(one), y = reinterpret_cast<std::uintptr_t>(other);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <rill/concept/executor.hpp>
-#include <rill/core/light_atomic.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/collect.hpp>
@@ -12,6 +11,7 @@
 #include <rill/kernel/tasks.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -48,7 +48,7 @@ class candidate_pages {
     /// Collects what is above `bound`, whose magnitudes are integers; false when there is no more room.
     template <Executor Exec>
     bool collect(std::span<const T> x, key bound, const Exec& executor) {
-        light_atomic<std::size_t> taken;
+        std::atomic<std::size_t> taken = 0;
         run_tasks(executor, tasks_for(executor, x.size(), block),
                   [&](segment part, std::size_t task) { collect_part(x, part, task, bound, taken); });
         if (taken.load() > most_) return false;
@@ -100,7 +100,7 @@ class candidate_pages {
 
     /// Stops where there is no page left.
     void collect_part(std::span<const T> x, segment part, std::size_t task, key bound,
-                      light_atomic<std::size_t>& taken) {
+                      std::atomic<std::size_t>& taken) {
         tied<Index> no_ties;
         candidates<T, Index> into;
         std::size_t number = most_;

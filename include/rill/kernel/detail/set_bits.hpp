@@ -36,7 +36,7 @@ inline bool has_bits_behind(byte_view bytes, std::size_t bits) {
 
 constexpr std::size_t bytes_for_bits(std::size_t bits) { return bits / 8 + (bits % 8 != 0 ? 1U : 0U); }
 
-/// What `place_bits` may write behind 64 places: whole vectors, so that appending needs no branch.
+/// Places that `place_bits` may write beyond 64: it writes whole vectors, so that appending needs no branch.
 inline constexpr std::size_t place_slack = 16;
 
 /// Of each byte the places of its set bits, the lowest first. As wide as most indices, 8 KiB: numbers that need no
@@ -79,7 +79,7 @@ std::size_t place_bits(std::uint64_t word, Place base, Place* out) {
     return count;
 }
 
-/// The same as fast as this machine can.
+/// Does what `place_bits` does, by the fastest instructions of this build.
 template <class Place>
 std::size_t place_bits_native(std::uint64_t word, Place base, Place* out) {
 #if defined(RILL_DETAIL_AVX512)
@@ -88,7 +88,7 @@ std::size_t place_bits_native(std::uint64_t word, Place base, Place* out) {
     return place_bits(word, base, out);
 }
 
-/// The first `room` of them, where `out` ends behind these.
+/// Writes the first `room` places of set bits, for an `out` that ends there.
 template <class Place>
 void place_some(std::uint64_t word, Place base, Place* out, std::size_t room) {
     if (word == 0) return;

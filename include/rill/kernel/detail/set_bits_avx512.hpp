@@ -43,7 +43,7 @@ inline std::size_t place_bits_avx512(std::uint64_t word, std::uint32_t base, std
 
 #else
 
-/// As `place_bits`, each sum shifted to the left by `up`.
+/// Does what `place_bits` does, with each sum shifted to the left by `up`.
 inline std::size_t place_shifted_avx512(std::uint64_t word, std::uint32_t base, unsigned up, std::uint32_t* out) {
     const __m128i upwards = _mm_cvtsi32_si128(static_cast<int>(up));
     const __m512i stride = _mm512_sll_epi32(_mm512_set1_epi32(16), upwards);

@@ -25,7 +25,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Fills in what a header says about a stream.
+/// Sets the fields of a header that describe a stream.
 template <Element T, IndexType Index>
 void describe(wire::header& head, const stream_view<T, Index>& view) {
     head.element = element_type_of<T>;
@@ -34,7 +34,7 @@ void describe(wire::header& head, const stream_view<T, Index>& view) {
     head.count = view.count();
 }
 
-/// Whether the values precede the indices: always, but where both are raw and the indices wider, so that arrays that
+/// Whether the values precede the indices. They do unless both are raw and the indices are wider, so that arrays that
 /// are read in place are aligned.
 template <Element T, IndexType Index>
 constexpr bool values_first(const coding& codes) {
@@ -64,7 +64,7 @@ std::size_t index_length(index_coding codes, std::span<const Index> indices, seg
     return kernel::encoded_index_bytes(codes, indices, range);
 }
 
-/// The bytes of `count` values.
+/// The size of `count` coded values, in bytes.
 template <Element T>
 std::size_t value_length(const coding& codes, std::size_t count) {
     if (codes.values == value_coding::raw) return count * sizeof(T);
@@ -91,7 +91,8 @@ void require_roundable(const stream_view<T, Index>& view, const coding& codes, c
                 throw invalid_value(coordinate_of(view, *bad) + " is too large for bfloat16");
 }
 
-/// Writes values, raw or rounded; `out` has their length and is aligned. `first` numbers the random bits.
+/// Writes values, raw or rounded. `out` is aligned and has their coded size. Random rounding of value i uses random
+/// number `first` + i of `key`.
 template <Element T, Executor Exec>
 void encode_values(std::span<const T> values, const coding& codes, random_key key, std::uint64_t first, byte_span out,
                    const Exec& executor) {
@@ -108,7 +109,7 @@ void encode_values(std::span<const T> values, const coding& codes, random_key ke
     }
 }
 
-/// The array in some bytes of a frame; a transport delivers frames aligned.
+/// Reads bytes of a frame as an array, which must be aligned; transports deliver frames aligned.
 template <class T>
 std::span<const T> elements_of(byte_view bytes) {
     wire::detail::require(reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(T) == 0, "misaligned");
@@ -124,8 +125,8 @@ void require_ascending(std::span<const Index> indices, segment range) {
     wire::detail::require(ascending, "indices are not ascending");
 }
 
-/// The indices of a frame: its own bytes where all of it is raw, else decoded into `room`: behind coded values raw
-/// indices may lie at any address. Validated.
+/// The validated indices of a frame: a view of its bytes if indices and values are raw, otherwise decoded into `room`.
+/// (Raw indices behind coded values may be misaligned.)
 template <IndexType Index>
 std::span<const Index> decode_indices(const wire::header& head, byte_view bytes, aligned_vector<Index>& room) {
     const auto count = static_cast<std::size_t>(head.count);
@@ -142,7 +143,7 @@ std::span<const Index> decode_indices(const wire::header& head, byte_view bytes,
     return room;
 }
 
-/// The values of a frame: its own bytes where they are raw, else decoded into `room`.
+/// The values of a frame: a view of its bytes if they are raw, otherwise decoded into `room`.
 template <Element T, Executor Exec>
 std::span<const T> decode_values(const wire::header& head, byte_view bytes, aligned_vector<T>& room,
                                  const Exec& executor) {
