@@ -9,8 +9,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// A function of the user's choice with a signature of ours, or none: how networks and machines are described. Copies
-/// share it, so it must answer the same question alike every time; it must be callable as a constant.
+/// Holds a callable of the user's choice with a fixed signature, or none; describes networks and machines. Copies share
+/// the callable, so equal arguments must always give equal results, and it must be callable as const.
 template <class Signature>
 class any_model;
 
@@ -27,10 +27,10 @@ class any_model<Result(Arguments...)> {
           }) {}
 
     explicit operator bool() const { return function_ != nullptr; }
-    /// There must be one.
+    /// Calls the stored callable, which must exist.
     Result operator()(Arguments... of) const { return call_(function_.get(), of...); }
 
-    /// Whether they are copies of each other.
+    /// True when both share one callable, that is, one is a copy of the other, or when both are empty.
     friend bool operator==(const any_model&, const any_model&) = default;
 
   private:

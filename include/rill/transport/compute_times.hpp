@@ -15,9 +15,9 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Says how long a rank computes: `model(rank, number, work)` for its `number`-th computation, from 0, of `work` units,
-/// which are data points unless the program means something else. Any function of that shape is one; the same arguments
-/// must give the same time, so that a run can be repeated.
+/// Says how long a rank computes: `model(rank, number, work)` is the time of its `number`-th computation (from 0) of
+/// `work` units. A unit is a data point unless the program means something else. Any callable with this signature
+/// models it; equal arguments must give equal times, so that a run can be repeated.
 template <class M>
 concept ComputeModel = requires(const M& model, rank_t rank, std::uint64_t number, double work) {
     { model(rank, number, work) } -> std::convertible_to<duration>;
@@ -28,14 +28,14 @@ using compute_model = any_model<duration(rank_t rank, std::uint64_t number, doub
 
 namespace detail {
 
-/// `seconds`, which is not negative, as a duration; stops at the end of the range.
+/// Converts `seconds` (not negative) to a duration; saturates at the largest one.
 inline duration duration_of(double seconds) {
     constexpr double most = 9.2e9;
     RILL_EXPECTS(seconds >= 0, "a computation cannot take less than no time");
     return seconds >= most ? nanoseconds(INT64_MAX) : duration(std::llround(seconds * 1e9));
 }
 
-/// Uniform in (0, 1], of a rank's computation.
+/// Draws the number of a rank's computation, uniform in (0, 1].
 inline double uniform_of(std::uint64_t seed, rank_t rank, std::uint64_t number) {
     const std::uint64_t bits = mix64(seed, static_cast<unsigned>(rank), number);
     return static_cast<double>((bits >> 11U) + 1) * 0x1p-53;
@@ -43,14 +43,14 @@ inline double uniform_of(std::uint64_t seed, rank_t rank, std::uint64_t number) 
 
 }  // namespace detail
 
-/// The same time for each unit of work.
+/// Every unit of work takes the same time. Models `ComputeModel`.
 struct constant_compute {
     duration unit{};
 
     duration operator()(rank_t, std::uint64_t, double work) const { return detail::duration_of(unit.seconds() * work); }
 };
 
-/// A time for each unit of work that is drawn for the whole computation, uniform between two bounds.
+/// Draws the time of a unit of work once per computation, uniform between two bounds. Models `ComputeModel`.
 struct uniform_compute {
     duration least{};
     duration most{};
@@ -62,8 +62,9 @@ struct uniform_compute {
     }
 };
 
-/// A fixed time for each unit and an exponential one whose mean grows with the work: of n units
-/// shift · n + Exp(mean tail · n), the stragglers of CodedReduce, where a = shift and 1/μ = tail.
+/// A fixed time per unit plus an exponential time whose mean grows with the work: n units take
+/// shift · n + Exp(mean tail · n). These are the stragglers of CodedReduce, with a = shift and 1/μ = tail.
+/// Models `ComputeModel`.
 struct shifted_exponential {
     duration shift{};
     duration tail{};
@@ -75,8 +76,8 @@ struct shifted_exponential {
     }
 };
 
-/// Another model's times, of which there must be one, each rank's multiplied by its factor; ranks beyond the list have
-/// factor 1.
+/// Multiplies the times of another model by a factor per rank; ranks beyond the list have factor 1. `times` must hold a
+/// model. Models `ComputeModel`.
 struct slowed_ranks {
     compute_model times;
     std::vector<double> factors;
@@ -88,11 +89,12 @@ struct slowed_ranks {
     }
 };
 
-/// Measured times: a row for each rank, one after the other, from the first again after the last; the work is not
-/// looked at. Ranks beyond the rows begin with the first row again. `read_compute_trace` reads one from a file.
+/// Replays measured times: computation `number` of a rank takes entry `number` of the rank's row, modulo the length of
+/// the row; the work is ignored. Rank r uses row r modulo the number of rows. `read_compute_trace` reads a trace from a
+/// file. Models `ComputeModel`.
 class compute_trace {
   public:
-    /// At least one row, and in each at least one time, none negative.
+    /// Needs at least one row, at least one time in each row, and no negative time.
     explicit compute_trace(std::vector<std::vector<duration>> rows) : rows_(std::move(rows)) {
         RILL_EXPECTS(!rows_.empty(), "compute_trace: needs the times of a rank");
         for (const auto& row : rows_) {
@@ -113,9 +115,9 @@ class compute_trace {
     std::vector<std::vector<duration>> rows_;
 };
 
-/// Says that this rank computes `work` units now, anywhere in a program: on a transport that has a model of computing
-/// (`simulated`, `delayed`, and what is around them) it takes the time that the model says; on others it takes none,
-/// because there the program itself does.
+/// Tells the transport that this rank now computes `work` units. A transport with a model of computing (`simulated`,
+/// `delayed`, and wrappers around them) lets the time of the model pass. On all others the call does nothing, because
+/// there the program's own computation takes the time.
 template <class Net>
 void compute(Net& net, double work) {
     if constexpr (requires { net.compute(work); }) net.compute(work);

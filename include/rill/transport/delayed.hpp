@@ -36,21 +36,21 @@ namespace rill { inline namespace RILL_ABI {
 /// does, and never `SharedMemoryTransport`: what ranks read in each other's memory is no message, and would take no
 /// time.
 ///
-/// A message becomes receivable `bytes / bandwidth + latency` after it was posted. A rank has one link, which its
-/// messages occupy one after the other: what is sent at the same time shares the bandwidth. Messages to oneself and the
-/// control channel take no time. All ranks must be delayed, and their clocks must be one.
+/// A message becomes receivable `bytes / bandwidth + latency` after its post. A rank sends over one link, which its
+/// messages occupy one after the other, so concurrent sends share the bandwidth. Messages to oneself and the control
+/// channel take no time. All ranks must use `delayed` and share one clock.
 ///
-/// Borrowed messages are still read where they lie. Eight bytes travel behind each message and are not counted; a
-/// buffer that is handed over is copied unless it has that much capacity to spare. A message that a receiver has waited
-/// for counts as taken, even if its deadline passes first. Two activities must not wait at once for messages of one
-/// channel from the same rank. Must outlive its messages and sendings.
+/// Borrowed messages are still read in the sender's memory. Eight extra bytes travel behind each message and are not
+/// counted; a buffer that is handed over is copied unless it has eight bytes of spare capacity. A message counts as
+/// taken once a receiver has waited for it, even if the receiver's deadline passes first. Two activities must not wait
+/// at once for messages of one channel from the same rank. A `delayed` must outlive its messages and sendings.
 template <Transport Net>
 class delayed : public detail::delayed_concurrency<Net> {
   public:
     class message;
     class sending;
 
-    /// Without a model, computing takes no time.
+    /// Without `computing`, `compute(work)` takes no time.
     explicit delayed(Net& inner, const delays& chosen = {}, compute_model computing = {})
         : inner_(&inner), link_(chosen), computing_(std::move(computing)) {
         detail::require_option(chosen.latency.ns >= 0, "delays: latency (ns)", chosen.latency.ns, "at least 0",
@@ -67,9 +67,9 @@ class delayed : public detail::delayed_concurrency<Net> {
     time_point now() const { return std::as_const(*inner_).now(); }
     traffic counted() const { return counted_.now(); }
     void sleep_until(time_point instant) { inner_->sleep_until(instant); }
-    /// Takes as long as computing would, and no core: more ranks than cores can compute at once.
+    /// Sleeps for `length` in place of computing. It uses no core, so more ranks than cores can compute at once.
     void compute(duration length) { sleep_until(now() + length); }
-    /// The same, as long as the model says.
+    /// Sleeps for the time that the model of computing gives for `work` units.
     void compute(double work) {
         RILL_EXPECTS(work >= 0, "delayed: nobody computes less than nothing");
         if (computing_) compute(computing_(rank(), computations_.fetch_add(1, std::memory_order_relaxed), work));
@@ -98,7 +98,7 @@ class delayed : public detail::delayed_concurrency<Net> {
         return await({&peer, 1}, on, until, [&](time_point at) { return inbox_.take({&peer, 1}, on, at); });
     }
     std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
-        if (peers.size() > 1) collect(peers, on);  // the earliest is not always the first that was posted
+        if (peers.size() > 1) collect(peers, on);  // the message due first need not have been posted first
         return await(peers, on, until, [&](time_point at) { return inbox_.take(peers, on, at); });
     }
     std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
@@ -111,7 +111,7 @@ class delayed : public detail::delayed_concurrency<Net> {
         return received.has_value();
     }
 
-    /// Into no place of the caller's: with the stamp behind it the message is longer.
+    /// Passes on no targets: with its stamp the message is longer than they are.
     void expect(rank_t peer, channel on, std::span<const byte_span>)
         requires ExpectingTransport<Net>
     {
@@ -167,7 +167,7 @@ class delayed : public detail::delayed_concurrency<Net> {
         return peer == rank() ? detail::delayed_link::slot{posted, posted, posted} : link_.reserve(posted, bytes);
     }
 
-    /// Takes a message from the transport below, due or not; false when none came until then.
+    /// Takes a message from the inner transport, due or not; false when none came before `until`.
     bool take_one(std::span<const rank_t> peers, channel on, deadline until) {
         auto received = inner_->receive(peers, on, until);
         if (!received) return false;
@@ -191,7 +191,7 @@ class delayed : public detail::delayed_concurrency<Net> {
                     return message(std::move(*due));
                 }
                 const deadline next = inbox_.next_due(peers, on);
-                // From one rank nothing can come before what is under way already.
+                // Messages of one rank become due in order: none can overtake one that is already held.
                 const bool in_order = peers.size() == 1 && !next.is_never();
                 const bool came = take_one(in_order ? peers.first(0) : peers, on, std::min(next, until));
                 if (!came && until < next) return std::nullopt;
@@ -208,7 +208,7 @@ class delayed : public detail::delayed_concurrency<Net> {
             throw;
         }
     }
-    /// What this rank holds of a context that has ended goes back: others wait until it has been released.
+    /// Releases the held messages of a context that has ended, because their senders wait for the release.
     void drop_if_ended(std::uint64_t context) {
         if (inner_->aborted(context)) inbox_.drop(context);
     }
@@ -254,13 +254,13 @@ class delayed<Net>::sending {
         std::swap(inner_, moved.inner_);
         return *this;
     }
-    // Somebody may still read the stamp of a send that is given up: it is not used again.
+    // No destructor gives the stamp back: the receiver of an abandoned send may still read it.
 
     bool done() { return concluded(inner_.done()); }
     bool wait(deadline until) { return concluded(inner_.wait(until)); }
     void settle() noexcept {
         if (stamp_ == nullptr) return;
-        // The ranks may all be settling, each while it holds what another waits for.
+        // All ranks may be settling at once, each holding a message whose release another one waits for.
         net_->drop_if_ended(context_);
         inner_.settle();
         concluded(true);

@@ -11,7 +11,7 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// As `parse_fault_plan` reads it: `lose 0.25 on 0>1 at 3us after 8`.
+/// Prints a fault in the form that `parse_fault_plan` reads, for example `lose 0.25 on 0>1 at 3us after 8`.
 inline std::string to_string(const fault& f) {
     const detail::fault_word& word = detail::word_of(f.kind);
     std::string text(word.name);
@@ -26,26 +26,27 @@ inline std::string to_string(const fault& f) {
     return text;
 }
 
-/// A plan in one line, of which `parse_fault_plan` makes an equal one: what a failing run prints, to be run again.
+/// Prints a plan in one line, from which `parse_fault_plan` makes an equal plan: a failing run prints it, so that it
+/// can be repeated.
 inline std::string to_string(const fault_plan& plan) {
     std::string text = "seed " + std::to_string(plan.seed);
     for (const fault& f : plan.faults) text += "; " + to_string(f);
     return text;
 }
 
-/// Reads a plan: its faults, and `seed` with a number, in any order, with `;` or an end of line between them:
+/// Reads a plan: faults and at most one `seed` with a number, separated by `;` or ends of lines:
 ///
-///     lose 0.25                    each message, with this probability; `on 0>1`: those from rank 0 to rank 1 alone
-///     duplicate 0.1 on *>3         * is any rank, <> is both ways
+///     lose 0.25                    each message with this probability; `on 0>1` restricts it to rank 0 to rank 1
+///     duplicate 0.1 on *>3         `*` is any rank, `<>` is both ways
 ///     delay up to 1ms              whole numbers of ns, us, ms or s
 ///     reorder 0.5 up to 1ms
-///     cut on 0<>1 at 3us           from that time on
-///     heal on 0<>1 after 8         after so many messages
+///     cut on 0<>1 at 3us           begins 3 us after the start of the run
+///     heal on 0<>1 after 8         begins after 8 messages
 ///     kill rank 2 after 3
-///     restart rank 2 at 5ms        after its end
+///     restart rank 2 at 5ms        5 ms after its end
 ///     slow 2.5 rank 1
 ///
-/// Throws `std::runtime_error`, which names line and column and what was expected there.
+/// Throws `std::runtime_error` that names the line, the column and what was expected there.
 inline fault_plan parse_fault_plan(std::string_view text) {
     fault_plan plan;
     detail::fault_reader reader(text);

@@ -15,8 +15,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// A plan of faults as it comes about among the `faulty` transports of one process, which share it; made before the
-/// ranks begin. Safe to use from all of them at once. Memory: two numbers for each pair of ranks.
+/// The progress of a fault plan in one run, shared by the `faulty` transports of one process; make it before the ranks
+/// begin. All ranks may use it at once. Memory: three numbers for each pair of ranks.
 class fault_scene {
   public:
     fault_scene(int ranks, fault_plan plan)
@@ -28,7 +28,7 @@ class fault_scene {
     int size() const { return size_; }
     const fault_plan& plan() const { return judge_.plan(); }
     bool is_alive(rank_t rank) const { return !at(rank).is_dead.load(std::memory_order_acquire); }
-    /// How often a rank has begun anew.
+    /// How often a rank has been restarted.
     int restarts(rank_t rank) const { return static_cast<int>(life(rank)); }
     /// How many messages of a link have been lost.
     std::uint64_t lost(rank_t source, rank_t receiver) const {
@@ -37,12 +37,12 @@ class fault_scene {
 
     /// Whether the plan ends a rank's present life.
     bool is_mortal(rank_t rank) const { return judge_.end_of(rank, life(rank)) != nullptr; }
-    /// When its present life ends by time alone; `deadline::never` when it does not.
+    /// When a rank's present life ends by time alone; `deadline::never` when it does not.
     deadline end_of(rank_t rank, time_point start) const {
         const fault* const end = judge_.end_of(rank, life(rank));
         return end == nullptr || end->skipped != 0 ? deadline::never : deadline(start + end->begins);
     }
-    /// Ends a rank's life in place of its next message where the plan says so. True when it is dead.
+    /// Counts a rank's next post and kills the rank before it where the plan says so. True when the rank is dead.
     bool is_dead_before_post(rank_t rank, duration now) {
         const std::uint64_t number = at(rank).posted.fetch_add(1, std::memory_order_relaxed) + 1;
         const fault* const end = judge_.end_of(rank, life(rank));
@@ -51,7 +51,7 @@ class fault_scene {
     }
     void kill(rank_t rank) { at(rank).is_dead.store(true, std::memory_order_release); }
 
-    /// How long after its end a killed rank begins anew, if it does.
+    /// The restart that follows a rank's present life, whose `begins` is the time after its end; null where none does.
     const fault* restart_of(rank_t rank) const { return judge_.restart_after(rank, life(rank)); }
     void revive(rank_t rank) {
         rank_state& own = at(rank);
@@ -64,7 +64,7 @@ class fault_scene {
         return judge_.slowness(rank, now, at(rank).posted.load(std::memory_order_relaxed));
     }
 
-    /// What happens to the next message of a link.
+    /// Counts the next message of a link and says what happens to it.
     detail::fault_judge::verdict judge(rank_t source, rank_t receiver, duration now) {
         link_state& link = between(source, receiver);
         const std::uint64_t number = link.posted.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -75,7 +75,7 @@ class fault_scene {
     }
 
     bool reorders() const { return judge_.reorders(); }
-    /// How long the next message that a rank takes from another is to be overtaken at most.
+    /// How long at most the next message that `receiver` takes from `source` waits to be overtaken; 0: not at all.
     duration holds(rank_t source, rank_t receiver, duration now) const {
         const std::uint64_t taken = between(source, receiver).taken.load(std::memory_order_relaxed);
         return judge_.of_message(source, receiver, taken + 1, now).held;

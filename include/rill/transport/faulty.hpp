@@ -30,18 +30,18 @@ namespace rill { inline namespace RILL_ABI {
 /// `SharedMemoryTransport`, since a plan strikes messages and memory has none, nor `ExpectingTransport`, since a
 /// message that is lost or comes twice would come to the wrong place.
 ///
-/// Times of the plan count from `start`. A message that is late keeps its sender, who waits with it. One that is to be
-/// overtaken is passed over by a receive from any of several ranks until another has come. `slow` is of `compute`,
-/// where the inner transport has it. A killed rank gets `rank_killed` from its next call, or in the middle of a wait;
-/// `run_faulty` catches that, and begins the rank anew where the plan says so. What had been sent to it and not taken
-/// it then still finds.
+/// Times of the plan count from `start`. A delayed message blocks its sender for the delay. A receive from several
+/// ranks passes over a message that is to be overtaken until another has come. `slow` affects `compute`, where the
+/// inner transport has it. A killed rank gets `rank_killed` from its next call or during a wait; `run_faulty` catches
+/// it and restarts the rank where the plan says so. A restarted rank still finds the messages that were sent to it and
+/// not taken before its end.
 template <Transport Net>
 class faulty : public detail::faulty_concurrency<Net> {
   public:
     using message = typename Net::message;
     class sending;
 
-    /// `scene` is the same for all ranks.
+    /// All ranks must pass the same `scene`.
     faulty(Net& inner, fault_scene& scene, time_point start) : inner_(&inner), scene_(&scene), start_(start) {
         RILL_EXPECTS(scene.size() == inner.size(), "faulty: the scene is for another number of ranks");
     }
@@ -61,7 +61,7 @@ class faulty : public detail::faulty_concurrency<Net> {
     void sleep_until(time_point instant) {
         alive_through(instant, [&](deadline at) { return inner_->sleep_until(at.at), false; });
     }
-    /// As long as the inner transport takes, times the factor of a slow rank.
+    /// Computes on the inner transport, with the work multiplied by the factor of a slow rank.
     void compute(double work)
         requires requires(Net& net) { net.compute(work); }
     {
@@ -108,7 +108,7 @@ class faulty : public detail::faulty_concurrency<Net> {
         live();
         inner_->announce(context, call);
     }
-    /// A dead rank answers nothing, whatever it had entered.
+    /// An inquiry about a dead rank gets no answer and waits until the deadline.
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         return alive_through(until, [&](deadline at) -> std::optional<call_signature> {
             auto entered = inner_->inquire(peer, context, number, at);
@@ -116,7 +116,7 @@ class faulty : public detail::faulty_concurrency<Net> {
             return entered;
         });
     }
-    /// Nobody hears a dead rank.
+    /// A dead rank's abort is not passed on.
     abort_notice abort(const abort_notice& notice) { return scene_->is_alive(rank()) ? inner_->abort(notice) : notice; }
     std::optional<abort_notice> aborted(std::uint64_t context) { return inner_->aborted(context); }
     std::uint64_t next_context(std::uint64_t key) {
@@ -152,7 +152,7 @@ class faulty : public detail::faulty_concurrency<Net> {
         if (!scene_->is_alive(rank())) throw rank_killed{rank()};
     }
 
-    /// Waits by turns, for the end of this rank may come in the middle, by the clock or from another of its activities.
+    /// Waits in slices of 2 ms, because this rank's end may come during the wait, by time or by another activity.
     template <class Wait>
     auto alive_through(deadline until, Wait&& wait) -> decltype(wait(until)) {
         live();
@@ -165,7 +165,7 @@ class faulty : public detail::faulty_concurrency<Net> {
         }
     }
 
-    /// Until then, or until the context ends: on a channel that nobody uses.
+    /// Waits until the deadline or until the context ends, by a receive on a channel that nobody uses.
     void wait_in_vain(std::uint64_t context, deadline until) const {
         constexpr std::uint32_t of_nobody = 0xFFFF'FFFE;
         inner_->receive(rank(), {.context = context, .tag = of_nobody}, until);
@@ -181,7 +181,8 @@ class faulty : public detail::faulty_concurrency<Net> {
         return fate;
     }
 
-    /// A message that comes before those that are to be overtaken, if one does in time. One rank at least overtakes.
+    /// Receives from the peers whose next message is not to be overtaken, for as long as the others may be held back.
+    /// Where all are to be overtaken, the last peer is received from.
     std::optional<message> receive_overtaking(std::span<const rank_t> peers, channel on, deadline until) {
         std::vector<rank_t> faster;
         duration longest{};
@@ -212,7 +213,7 @@ class faulty : public detail::faulty_concurrency<Net> {
     time_point start_;
 };
 
-/// A borrowed send under way. One that was lost is never done.
+/// A borrowed send in progress. If its message was lost, it is never done.
 template <Transport Net>
 class faulty<Net>::sending {
   public:

@@ -29,12 +29,12 @@
 
 namespace rill { inline namespace RILL_ABI { namespace in_process {
 
-/// One rank among threads of this process. Models `ConcurrentTransport`, so that any thread of the rank may call it,
-/// and `SharedMemoryTransport`.
+/// One rank among threads of this process. Models `ConcurrentTransport` (any thread of the rank may call it) and
+/// `SharedMemoryTransport`.
 ///
-/// A borrowed message is read where it lies, in the sender's memory; a buffer that is handed over is moved. A post and
-/// a receive allocate nothing once as many messages have been under way as ever will be. No message or sending may
-/// outlive the `run` that it comes from. A context that a rank has closed is not used by it again.
+/// A receiver reads a borrowed message in the sender's memory; a buffer that is handed over is moved. Posts and
+/// receives allocate only while more messages are under way than ever before. No message or sending may outlive its
+/// `run`. A rank must not use a context again that it has closed.
 class endpoint {
   public:
     using message = in_process::message;
@@ -96,7 +96,7 @@ class endpoint {
 
     window share(std::uint64_t context) { return {*world_, rank_, context}; }
 
-    /// Tells the activities of a rank apart: the same in all calls of one.
+    /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return &detail::stop_requested; }
 
     template <class Body>
@@ -129,10 +129,10 @@ inline detail::meeting_place::meeting_place(endpoint& net)
 static_assert(ConcurrentTransport<endpoint>);
 static_assert(SharedMemoryTransport<endpoint>);
 
-/// Calls `body(endpoint&)` on a thread per rank and returns when all have ended.
+/// Calls `body(endpoint&)` on one thread per rank and returns when all have ended.
 ///
-/// An exception that leaves a body aborts every context, with that rank as the culprit and what it says as the reason,
-/// so that the waits of all other ranks throw; `run` then rethrows the culprit's own exception.
+/// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
+/// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception.
 template <class Body>
 void run(int ranks, Body&& body, const options& chosen = {}) {
     RILL_EXPECTS(ranks >= 1, "in_process::run: needs at least one rank");

@@ -34,32 +34,32 @@ namespace rill { inline namespace RILL_ABI { namespace mpi {
 /// Calls `body(endpoint&)` as this process's rank of the communicator and returns when the bodies of all ranks have
 /// ended. Collective; MPI must be running.
 ///
-/// An exception that leaves a body aborts every context, with its rank as the culprit and what it says as the reason,
-/// so that the waits of all other ranks throw. `run` then throws on every rank: what the rank's own body has thrown, or
-/// the error of the abort; it does not wait for ever for a rank that goes on without looking: see
+/// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
+/// reason. The waits of all other ranks then throw, and `run` throws on every rank: the exception of the rank's own
+/// body, or else the error of the abort. For ranks that do not notice the abort, `run` waits at most
 /// `options::failure_timeout`.
 template <class Body>
 void run(MPI_Comm processes, Body&& body, const options& chosen = {});
 
 /// One rank among the processes of an MPI communicator. Models `ConcurrentTransport`.
 ///
-/// It talks on duplicates of the communicator, which later endpoints on the same one use again; the user's messages and
-/// its own never meet. Making one is collective, and all ranks make and destroy their endpoints in the same order;
-/// destroying one waits for nobody. What this rank has handed over above `eager_bytes` and nobody has asked for is
-/// lost then: `run` waits until all ranks have ended.
+/// It communicates on duplicates of the communicator, so that its messages never mix with the user's; later endpoints
+/// on the same communicator reuse the duplicates. Construction is collective, and all ranks must construct and destroy
+/// their endpoints in the same order. Destruction waits for nobody: handed-over messages larger than `eager_bytes` that
+/// no receiver has asked for are then lost. (`run` waits until all ranks have ended.)
 ///
-/// With MPI_THREAD_MULTIPLE any thread of the rank may call it, and activities are threads. Below, one thread calls it,
-/// and activities are fibers that go on whenever that thread waits or polls; `activities_run_alone` tells. All progress
-/// is made by those who wait.
+/// With MPI_THREAD_MULTIPLE any thread of the rank may call it, and activities are threads. With lower thread levels
+/// only one thread may call it, and activities are fibers that run whenever that thread waits or polls;
+/// `activities_run_alone` says which is the case. Progress is made only by calls that wait or poll.
 ///
-/// Errors of the library are thrown as `library_error`, also by every wait on an endpoint that has outlived
-/// MPI_Finalize or its communicator. A message of up to `eager_bytes` costs one MPI send; a larger one two more of 32
-/// bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: for each peer about 100 bytes, what has
-/// arrived, and up to 256 MiB of earlier messages for the next ones; between endpoints, until the communicator ends, a
-/// few times `eager_bytes`. What endpoints have handed out may outlive them, and the communicator.
+/// Errors of the MPI library are thrown as `library_error`, also by every wait on an endpoint that has outlived
+/// MPI_Finalize or its communicator. A message of up to `eager_bytes` costs one MPI send; a larger one costs two more
+/// of 32 bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: about 100 bytes per peer, the messages
+/// that have arrived, and up to 256 MiB of buffers kept for later messages; between endpoints, until the communicator
+/// ends, a few times `eager_bytes`. Messages and sendings may outlive their endpoint and the communicator.
 ///
-/// Under SimGrid's SMPI, processes are to be simulated as threads (`--cfg=contexts/factory:thread`): its other contexts
-/// share among all ranks the state of the exceptions that they handle.
+/// Under SimGrid's SMPI, simulate processes as threads (`--cfg=contexts/factory:thread`): with its other contexts, all
+/// ranks share the state of the exceptions that they handle.
 class endpoint {
   public:
     using message = mpi::message;
@@ -88,7 +88,7 @@ class endpoint {
     time_point now() const { return engine_->now(); }
     traffic counted() const { return engine_->counted(); }
     mpi::thread_level thread_level() const { return engine_->level(); }
-    /// Whether activities go on while this rank computes.
+    /// Whether activities run while this rank computes (they are threads) or only while it waits (they are fibers).
     bool activities_run_alone() const { return engine_->is_concurrent(); }
 
     void sleep_until(time_point instant) {
@@ -117,7 +117,8 @@ class endpoint {
         check(peers);
         return wrap(engine_->receive_latest(peers, on, until));
     }
-    /// A large message arrives in the targets without a copy, unless one of its pieces straddles two of them.
+    /// Receives a large message straight into the targets, without a copy, unless one of its pieces straddles two
+    /// targets.
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         check(peer);
         detail::node* const found = engine_->receive_into(peer, on, targets, until);
@@ -128,8 +129,8 @@ class endpoint {
         return true;
     }
 
-    /// What is expected is asked for when it is announced, not when somebody waits for it. A large message arrives in
-    /// the targets without a copy under the condition of `receive_into`.
+    /// Asks for an expected large message as soon as it is announced, before anybody waits for it. It arrives in the
+    /// targets without a copy unless one of its pieces straddles two of them.
     void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
         check(peer);
         engine_->expect(peer, on, targets);
@@ -147,7 +148,7 @@ class endpoint {
     std::uint64_t next_context(std::uint64_t key) { return engine_->next_context(key); }
     void close(std::uint64_t context) { engine_->close_context(context); }
 
-    /// Throws std::logic_error where activities would be fibers and the system has no contexts for them.
+    /// Throws std::logic_error where activities would be fibers and the system does not support them.
     template <class Body>
     activity spawn(Body body) {
         return {*engine_, body};
@@ -192,7 +193,7 @@ void run(MPI_Comm processes, Body&& body, const options& chosen) {
             },
             &own);
 }
-/// The same for all processes.
+/// Runs `body` on all processes: on MPI_COMM_WORLD.
 template <class Body>
 void run(Body&& body, const options& chosen = {}) {
     run(MPI_COMM_WORLD, std::forward<Body>(body), chosen);

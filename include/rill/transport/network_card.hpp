@@ -8,8 +8,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// What a rank's network card can do at once, in bytes per second; 0: without limit, any number of messages at a time.
-/// Messages pass a limited side one after the other, whole: first come, first served.
+/// The limits of a rank's network card, in bytes per second for each direction. 0 means no limit: any number of
+/// messages pass at a time. A limited direction passes whole messages one after the other, first come, first served.
 struct network_card {
     std::uint64_t send = 0;
     std::uint64_t receive = 0;
@@ -18,13 +18,13 @@ struct network_card {
     static constexpr network_card full_duplex(std::uint64_t bandwidth) {
         return {.send = bandwidth, .receive = bandwidth};
     }
-    /// Takes from one sender at a time, and sends to any number: the master's card in CodedReduce (section 2).
+    /// Receives one message at a time and sends any number: the master's card in CodedReduce (section 2).
     static constexpr network_card single_receive(std::uint64_t bandwidth) { return {.send = 0, .receive = bandwidth}; }
 
     friend constexpr bool operator==(const network_card&, const network_card&) = default;
 };
 
-/// Says what card a rank has. Any function of that shape is one.
+/// Says what card a rank has: `model(rank)`. Any callable with this signature models it.
 template <class M>
 concept CardModel = requires(const M& model, rank_t rank) {
     { model(rank) } -> std::convertible_to<network_card>;

@@ -20,14 +20,14 @@ namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 
-/// Why `error` says that a number could not be read, or why `seconds` is no time; null for a time.
+/// Says why reading a number failed with `error`, or why `seconds` is not a valid time; null for a valid time.
 inline const char* refusal_of_time(std::errc error, double seconds) {
     if (error == std::errc::result_out_of_range) return "is beyond the numbers that can be read";
     if (error != std::errc{}) return "is no number";
     return std::isfinite(seconds) && seconds >= 0 ? nullptr : "is no time, which is finite and not negative";
 }
 
-/// Reads the times of one line that has no comment; `refuse(word, why)` throws.
+/// Reads the times in one line, whose comment has been removed; `refuse(word, why)` must throw.
 template <class Refuse>
 std::vector<duration> times_of(std::string_view line, Refuse&& refuse) {
     constexpr std::string_view between = " ,\t\r";
@@ -48,8 +48,9 @@ std::vector<duration> times_of(std::string_view line, Refuse&& refuse) {
 
 }  // namespace detail
 
-/// Reads the times that ranks took to compute: a line for each rank, seconds in decimal (`0.5`, `1e-3`) separated by
-/// commas or blanks, `#` before a comment. Throws `std::runtime_error`, which names file and line, for anything else.
+/// Reads measured computing times from a file: one line per rank, decimal seconds (`0.5`, `1e-3`) separated by commas
+/// or blanks; `#` begins a comment, and lines without times are skipped. Throws `std::runtime_error` that names the
+/// file (and the line, for a word that is no time) for anything else.
 inline compute_trace read_compute_trace(const std::string& path) {
     const auto fail = [&](const std::string& why) {
         throw std::runtime_error(std::string("rill: ") + path + ": " + why);

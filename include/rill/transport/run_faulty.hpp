@@ -9,8 +9,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Calls `body(faulty&)` on a rank of `inner`; when the plan ends its life, waits until the plan begins the next one
-/// and calls it again, or returns. Example:
+/// Calls `body(faulty&)` as this rank of `inner`. When the plan kills the rank, waits until the plan restarts it and
+/// calls `body` again; returns if the plan does not restart it. Example:
 ///
 ///     fault_scene scene(ranks, parse_fault_plan("kill rank 2 after 3"));
 ///     in_process::run(ranks, [&](auto& inner) { run_faulty(inner, scene, body); });

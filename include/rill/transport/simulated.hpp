@@ -27,14 +27,14 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// One rank in a simulated network. Models `ConcurrentTransport`; an activity is a fiber, all run on one thread.
+/// One rank in a simulated network. Models `ConcurrentTransport`; activities are fibers, all on one thread.
 ///
-/// The clock is virtual: what the program computes takes no time but that of `compute`, messages take what the network
-/// says, looking in vain takes `network::poll`. Messages to oneself, the release of a borrowed message, room in a
-/// mailbox and the control channel (abort, announce, inquire) take effect at once. A borrowed message is read where it
-/// lies, in the sender's memory; a buffer that is handed over is moved. Posts and receives allocate nothing once as
-/// many messages have been under way as ever will be. No message or sending may outlive the `run` that it comes from. A
-/// context that a rank has closed is not used by it again.
+/// The clock is virtual: the program's own computation takes no time except by `compute`, messages take the time that
+/// the network says, and a poll that finds nothing takes `network::poll`. Messages to oneself, the release of a
+/// borrowed message, room in a mailbox and the control channel (abort, announce, inquire) take effect at once. A
+/// receiver reads a borrowed message in the sender's memory; a buffer that is handed over is moved. Posts and receives
+/// allocate only while more messages are under way than ever before. No message or sending may outlive its `run`. A
+/// rank must not use a context again that it has closed.
 class endpoint {
   public:
     using message = simulated::message;
@@ -53,7 +53,7 @@ class endpoint {
     time_point now() const { return world_->now(); }
     traffic counted() const { return world_->counted(rank_); }
     void sleep_until(time_point instant) { world_->sleep_until(instant); }
-    /// Takes as long as `network::computing` says.
+    /// Lets the time pass that `network::computing` gives for `work` units.
     void compute(double work) { world_->compute(rank_, work); }
     /// How often this rank has been killed and begun anew.
     int restarts() const { return world_->restarts(rank_); }
@@ -94,7 +94,7 @@ class endpoint {
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
 
-    /// Tells the activities of a rank apart: the same in all calls of one.
+    /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return &world_->current(); }
 
     template <class Body>
@@ -128,14 +128,15 @@ inline event::event(endpoint& net) : world_(net.world_) {}
 static_assert(ConcurrentTransport<endpoint>);
 
 /// Calls `body(endpoint&)` as each of `ranks` ranks, in virtual time and on the calling thread, and returns when all
-/// have ended. The same bodies with the same network go the same way, bit for bit.
+/// have ended. Deterministic: equal bodies with an equal network make equal runs, bit for bit.
 ///
-/// A rank that `network::faults` kills ends by `rank_killed`, thrown from its waits and calls; nobody is told. What it
-/// has lent and nobody has taken is withdrawn, what was on its way to it is lost; once restarted, it calls `body` anew.
+/// A rank that `network::faults` kills ends by `rank_killed`, thrown from its waits and calls; the other ranks are not
+/// told. Its borrowed messages that nobody has taken are withdrawn, and messages on their way to it are lost. When it
+/// is restarted, `body` is called again.
 ///
-/// An exception that leaves a body aborts every context, with that rank as the culprit and what it says as the reason,
-/// so that the waits of all other ranks throw; `run` then rethrows the culprit's own exception. When all wait and
-/// nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
+/// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
+/// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception. When all ranks wait
+/// and nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
 template <class Body>
 report run(int ranks, const network& links, Body&& body) {
     RILL_EXPECTS(ranks >= 1, "simulated::run: needs at least one rank");
@@ -152,7 +153,7 @@ report run(int ranks, const network& links, Body&& body) {
             (*of.body)(net);
             of.shared.depart(self.rank);
         } catch (const rank_killed&) {
-            // Nobody is told.
+            // The other ranks are not told.
         } catch (...) {
             of.shared.fail(self.rank);
         }

@@ -34,8 +34,8 @@ namespace rill { inline namespace RILL_ABI {
 /// written. `outward` gives such a notice in ranks of the parent; for an error that leaves the body of a run, the run
 /// does. What is counted is the subgroup's own traffic. An abort of every context is one of the whole parent.
 ///
-/// Throws `contract_violation` when a member is out of range or named twice, or when this rank is not a member. It must
-/// outlive its messages and sendings. Memory: two numbers per member.
+/// Memory: two numbers per member. A subgroup must outlive its messages and sendings. The constructor throws
+/// `contract_violation` when a member is out of range or named twice, or when this rank is not a member.
 template <Transport Net>
 class subgroup : public detail::subgroup_concurrency<Net> {
   public:
@@ -140,7 +140,7 @@ class subgroup : public detail::subgroup_concurrency<Net> {
     std::uint64_t next_context(std::uint64_t key) { return parent_->next_context(mix64(base_, key)); }
     void close(std::uint64_t context) { parent_->close(inside(context)); }
 
-    /// The same notice as the parent's ranks know it: in their ranks and contexts.
+    /// Translates a notice of the subgroup to ranks and contexts of the parent.
     abort_notice outward(abort_notice notice) const {
         notice.context = inside(notice.context);
         notice.culprit = members_.outer_or_none(notice.culprit);
@@ -181,7 +181,7 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         notice.other = members_.inner_or_none(notice.other);
         return notice;
     }
-    /// Runs a call of the parent on `context`; its errors come out in ranks of the subgroup.
+    /// Runs a call of the parent on `context` and rethrows its errors in ranks of the subgroup.
     template <class Call>
     decltype(auto) guarded(std::uint64_t context, Call&& call) const {
         try {

@@ -14,21 +14,21 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// How long, and how often, ranks did what bears one name.
+/// The total time and the number of the events with one name.
 struct named_time {
-    std::string_view name;  ///< of the trace's events: lives as long as they do
-    duration time{};        ///< without what was recorded inside under other entries
+    std::string_view name;  ///< of the trace's events; valid as long as they are
+    duration time{};        ///< without the events recorded inside these
     std::size_t count = 0;
 };
 
 namespace detail {
 
-/// The time of each event of one log without the events inside it, in the order of `events`.
+/// The time of each event without the events inside it, for one log, in the order of `events`.
 inline std::vector<duration> own_times(std::span<const trace_event> events) {
     std::vector<std::size_t> order(events.size()), open;
     std::vector<duration> own(events.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    // What lies inside another one ends, and is recorded, before it.
+    // An inner event ends, and is recorded, before the one around it.
     const auto place = [&](std::size_t i) {
         return std::tuple(reinterpret_cast<std::uintptr_t>(events[i].activity), events[i].begin.ns, -events[i].end.ns,
                           order.size() - i);
@@ -49,8 +49,8 @@ inline std::vector<duration> own_times(std::span<const trace_event> events) {
 
 }  // namespace detail
 
-/// Where the time of all ranks went: a row per name, the longest first. What activities of a rank do at once is counted
-/// for each of them. Cost: a sort of each log.
+/// Sums up the time of all ranks by the names of events, longest first. Concurrent activities of a rank each count in
+/// full. Cost: a sort of each log.
 inline std::vector<named_time> time_by_name(std::span<const trace_log> logs) {
     std::vector<named_time> rows;
     for (const trace_log& log : logs) {

@@ -25,11 +25,12 @@ struct trace_event {
     rank_t peer = no_rank;
     channel on{};
     std::uint64_t bytes = 0;
-    const void* activity = nullptr;  ///< which one of its rank, where the transport tells
+    const void* activity = nullptr;  ///< identifies the activity within its rank, where the transport says so
 };
 
-/// What one rank did, in the order in which it ended. Its memory is allocated and touched beforehand; what does not fit
-/// is counted and dropped. Several activities may record at once; read it when they have ended.
+/// The events of one rank, in the order in which they ended. All memory is allocated and touched at construction;
+/// events that do not fit are counted and dropped. Several activities may record at once; read the log only when they
+/// have ended.
 class trace_log {
   public:
     /// Memory: 64 bytes for each event.

@@ -45,7 +45,7 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
     Net& inner() const { return *inner_; }
     trace_log& log() const { return *log_; }
 
-    /// Records the time until the result is destroyed. `name` lives as long as the log.
+    /// Records the time until the result is destroyed, under `name`, which must live as long as the log.
     [[nodiscard]] span_guard span(const char* name) const {
         return span_guard(*this, {.begin = now(), .name = name, .activity = this_activity()});
     }
@@ -166,12 +166,12 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
         return span_guard(*this, of_peer(trace_event::what::wait, name, peer, on));
     }
 
-    /// Waits that did not wait are not worth an entry, …
+    /// Records an event that ends now; drops waits that took no time.
     void finish(trace_event entry) const noexcept {
         entry.end = now();
         if (entry.kind != trace_event::what::wait || entry.begin < entry.end) log_->record(entry);
     }
-    /// … nor is what only looked.
+    /// Records a call that got nothing as a wait; drops it if it was only a poll.
     void finish_in_vain(trace_event entry, const char* name, deadline until) const noexcept {
         if (until.is_immediate()) return;
         entry.kind = trace_event::what::wait;
@@ -193,7 +193,7 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
     trace_log* log_;
 };
 
-/// Time that its user has named; recorded when it is destroyed.
+/// A span in progress; recorded when it is destroyed.
 template <Transport Net>
 class traced<Net>::span_guard {
   public:

@@ -38,7 +38,7 @@ inline void append_quoted(std::string& out, const char* text) {
     out += '"';
 }
 
-/// The objects of a trace, one per line.
+/// Appends the JSON objects of a trace, one per line.
 class trace_writer {
   public:
     trace_writer(std::string& out, time_point zero) : out_(out), zero_(zero) {
@@ -62,7 +62,7 @@ class trace_writer {
         append_quoted(out_, e.name);
         if (e.kind != trace_event::what::span) {
             out_ += ",\"args\":{\"peer\":" + std::to_string(e.peer) + ",\"bytes\":" + std::to_string(e.bytes);
-            // As text: a context has 64 bits, a number in JSON 53.
+            // The context is text because it has 64 bits, and a JSON number only 53.
             out_ += ",\"context\":\"" + std::to_string(e.on.context) + "\",\"tag\":" + std::to_string(e.on.tag) + "}";
         }
         out_ += '}';
@@ -70,7 +70,7 @@ class trace_writer {
 
     void arrow(std::size_t id, const arrow_end& from, const arrow_end& to) {
         const std::int64_t sent = from.event->begin.ns;
-        // Inside the receive, so that the viewer finds it, but not before the post.
+        // The arrow ends inside the receive, so that the viewer finds it, but not before the post.
         const std::int64_t got = std::max({sent, to.event->begin.ns, to.event->end.ns - 1});
         open("s", from.source, from.track);
         arrow_body(id, sent);
@@ -94,7 +94,7 @@ class trace_writer {
         time("ts", at - zero_.ns);
         out_ += ",\"name\":\"message\",\"cat\":\"message\",\"id\":" + std::to_string(id);
     }
-    /// The format counts microseconds.
+    /// Writes nanoseconds as microseconds, the unit of the format.
     void time(const char* key, std::int64_t ns) {
         const std::string fraction = std::to_string(1000 + ns % 1000);
         out_ += ",\"";
@@ -109,10 +109,12 @@ class trace_writer {
 
 }  // namespace detail
 
-/// Appends the logs of all ranks as JSON that Perfetto (ui.perfetto.dev) and chrome://tracing show: a process per rank,
-/// a track per activity (and for spans that overlap without nesting), arrows from posts to receives. Times start at 0.
+/// Appends the logs of all ranks as JSON for Perfetto (ui.perfetto.dev) and chrome://tracing: a process per rank, a
+/// track per activity (more where its spans overlap without nesting), and arrows from posts to receives. Times start
+/// at 0.
 ///
-/// Arrows pair the posts and receives of a channel in order; a channel with a `receive_latest` has none, as it skips.
+/// Arrows pair the posts and receives of a channel in order. A channel with a `receive_latest` has no arrows, because
+/// that call skips messages.
 inline void write_trace(std::string& out, std::span<const trace_log> logs) {
     time_point zero{std::numeric_limits<std::int64_t>::max()};
     for (const trace_log& log : logs)
@@ -133,7 +135,8 @@ inline void write_trace(std::string& out, std::span<const trace_log> logs) {
     writer.end();
 }
 
-/// Writes the same to a file; throws `std::runtime_error` when it cannot.
+/// Writes the logs of all ranks to a file as JSON, as the overload for strings does; throws `std::runtime_error` when
+/// writing fails.
 inline void write_trace(std::FILE* file, std::span<const trace_log> logs) {
     std::string text;
     write_trace(text, logs);

@@ -10,9 +10,9 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
+/// The last `calls_remembered` calls that one rank has announced in one context, in any order.
 ///
-/// Memory: grows with the numbers to `calls_remembered` entries.
+/// Memory: grows with the numbers of the calls, up to `calls_remembered` entries.
 class call_history {
   public:
     void announce(const call_signature& call) {
@@ -29,7 +29,7 @@ class call_history {
         return calls_[place];
     }
 
-    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
+    /// The answer to an inquiry that times out: call `number`, or else the newest call if its number is higher.
     std::optional<call_signature> entered_or_later(std::uint64_t number) const {
         if (const auto exactly = entered(number)) return exactly;
         return newest_ && newest_->number > number ? newest_ : std::nullopt;

@@ -13,10 +13,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// What one rank has entered and closed. Its rank guards it.
+/// The calls that one rank has entered and the contexts that it has closed. The rank's mutex guards it.
 ///
-/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
-/// and peers that are behind still learn that this rank had entered their call.
+/// A closed context is remembered for a while, so that late messages are dropped instead of filling the mailbox, and
+/// peers that are behind still learn that this rank had entered their call.
 class call_table {
   public:
     static constexpr std::size_t closed_remembered = 1024;

@@ -14,7 +14,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Writes the pieces into the targets, one after the other, from byte `skipped` of the targets on. There is room.
+/// Writes the pieces into the targets, one after the other, from byte `skipped` of the targets on. The targets must
+/// have room for all pieces.
 inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets, std::size_t skipped = 0) {
     auto target = targets.begin();
     std::size_t written = skipped;
@@ -31,7 +32,8 @@ inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> ta
         }
 }
 
-/// `receive_into` of a message that is here: throws `protocol_error` where the sizes differ.
+/// Copies a message that has arrived into the targets of `receive_into`; throws `protocol_error` where the sizes
+/// differ.
 template <class Message>
 void copy_message(rank_t self, const Message& from, channel on, std::span<const byte_span> targets) {
     std::size_t room = 0;

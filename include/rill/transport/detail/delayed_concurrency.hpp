@@ -10,7 +10,7 @@ class delayed;
 
 namespace detail {
 
-/// What a delayed transport offers only where the inner one does; within a rank nothing is delayed.
+/// Gives a delayed transport events, queues and activities where the inner transport has them. They are not delayed.
 template <class Net>
 struct delayed_concurrency {};
 

@@ -17,7 +17,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// A message of the transport below, and when it is due.
+/// A message of the inner transport, and the instant at which it is due.
 template <class Message>
 struct early_message {
     Message inner;
@@ -30,7 +30,7 @@ struct early_message {
     }
 };
 
-/// Messages that somebody has taken from the transport below before they were due. Any activity may call it.
+/// The messages that were taken from the inner transport and not yet given to a receiver. Any activity may call it.
 template <class Message>
 class delayed_inbox {
   public:
@@ -41,7 +41,7 @@ class delayed_inbox {
         held_.push_back(std::move(early));
     }
 
-    /// When the next one is due, or never.
+    /// When the next message from any of `peers` is due, or never.
     deadline next_due(std::span<const rank_t> peers, channel on) const {
         const std::lock_guard lock(mutex_);
         deadline next = deadline::never;
@@ -50,7 +50,7 @@ class delayed_inbox {
         return next;
     }
 
-    /// The one that was due first, if any is due.
+    /// Takes the message that was due first, if any is due.
     std::optional<held> take(std::span<const rank_t> peers, channel on, time_point now) {
         const std::lock_guard lock(mutex_);
         std::size_t best = held_.size();
@@ -61,7 +61,7 @@ class delayed_inbox {
         return take_at(best);
     }
 
-    /// The one that was due last, if any is due; the others that are due are dropped.
+    /// Takes the message that was due last, if any is due, and drops the others that are due.
     std::optional<held> take_latest(std::span<const rank_t> peers, channel on, time_point now) {
         const std::lock_guard lock(mutex_);
         std::size_t best = held_.size();

@@ -11,14 +11,14 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The one link by which a rank sends: messages occupy it one after the other, in the order in which they ask for it.
+/// The one link over which a rank sends. Messages occupy it one after the other, in the order of `reserve`.
 class delayed_link {
   public:
     explicit delayed_link(const delays& chosen) : chosen_(chosen) {}
 
     const delays& chosen() const { return chosen_; }
 
-    /// The time of a message on the link.
+    /// When a message begins and ends to occupy the link, and when it is due.
     struct slot {
         time_point start{}, end{}, due{};
     };
@@ -34,7 +34,7 @@ class delayed_link {
         return {start, end, end + chosen_.latency};
     }
 
-    /// Of a message that was not sent after all; too late when another has come behind it.
+    /// Frees the slot of a message that was not sent after all, unless another message has reserved the link since.
     void give_back(const slot& unused) {
         std::int64_t free_at = unused.end.ns;
         free_at_.compare_exchange_strong(free_at, unused.start.ns, std::memory_order_relaxed);

@@ -17,19 +17,19 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// How long a message is under way is written behind it: the instant at which it is due.
+/// The size of a stamp: the instant at which a message is due, which travels behind its bytes.
 inline constexpr std::size_t stamp_bytes = sizeof(time_point::ns);
 
-/// What a borrowed message carries behind the caller's bytes. Its address is fixed until it is given back.
+/// The stamp of a borrowed message. Its address is fixed until it is given back.
 struct stamp {
     std::byte due[stamp_bytes];
-    buffer joined{};  ///< the last of the caller's pieces and `due`, where a message has no room for one piece more
+    buffer joined{};  ///< the caller's last piece and `due`, where a message has no room for one more piece
 };
 
 /// The stamps of messages under way. Allocates only while more are in use than ever before.
 class stamp_pool {
   public:
-    /// `pieces` without the empty ones, and the stamp behind them.
+    /// Returns a stamp, and the non-empty `pieces` followed by that stamp.
     std::pair<stamp*, byte_pieces> put_behind(const byte_pieces& pieces, time_point due) {
         stamp* const taken = take();
         std::memcpy(taken->due, &due.ns, stamp_bytes);
@@ -72,13 +72,14 @@ class stamp_pool {
     std::vector<stamp*> unused_;
 };
 
-/// A message taken apart.
+/// A received message: when it is due, and the caller's bytes without the stamp.
 struct unstamped {
     time_point due{};
     byte_pieces pieces{};
 };
 
-/// A transport below may have joined or split the pieces: the stamp is the last bytes, wherever they lie.
+/// Separates the stamp from a message. The stamp is the last `stamp_bytes` bytes, in whatever pieces they lie: the
+/// inner transport may have joined or split pieces.
 inline unstamped take_stamp(const byte_pieces& received, rank_t source, rank_t self) {
     const std::size_t size = received.size_bytes();
     if (size < stamp_bytes)

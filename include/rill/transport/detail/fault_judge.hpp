@@ -15,7 +15,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Why a fault means nothing among so many ranks, or null.
+/// Says why a fault is invalid among `ranks` ranks; null for a valid one.
 inline const char* trouble_with(const fault& f, int ranks) {
     const auto exists = [&](rank_t rank) { return 0 <= rank && rank < ranks; };
     const auto may_be = [&](rank_t rank) { return rank == any_rank || exists(rank); };
@@ -38,7 +38,7 @@ inline const char* trouble_with(const fault& f, int ranks) {
     }
 }
 
-/// What a plan says of a message, or of a rank, at a time. It has no memory: the same question has the same answer.
+/// Says what a plan does to a message, or to a rank, at a time. It is stateless: equal arguments give equal results.
 class fault_judge {
   public:
     fault_judge(fault_plan plan, int ranks) : plan_(std::move(plan)) {
@@ -52,7 +52,7 @@ class fault_judge {
 
     const fault_plan& plan() const { return plan_; }
     bool is_idle() const { return plan_.empty(); }
-    /// Otherwise `of_message` has nothing to say.
+    /// Whether the plan has faults of messages; if not, `of_message` need not be called.
     bool concerns_messages() const { return concerns_messages_; }
     bool reorders() const { return reorders_; }
 
@@ -60,10 +60,10 @@ class fault_judge {
         bool lost = false;
         bool twice = false;
         duration late{};
-        duration held{};  ///< to be overtaken, at most so long
+        duration held{};  ///< how long at most it waits to be overtaken
     };
 
-    /// Of the `number`-th message of a link, from 1.
+    /// Judges the `number`-th message of a link, counted from 1.
     verdict of_message(rank_t source, rank_t receiver, std::uint64_t number, duration now) const {
         verdict all;
         bool is_cut = false;
@@ -89,14 +89,14 @@ class fault_judge {
         return all;
     }
 
-    /// The kill that ends a rank's life, its first being 0.
+    /// The kill that ends life number `life` of a rank, counted from 0; null where there is none.
     const fault* end_of(rank_t rank, std::uint64_t life) const { return of_life(fault::what::kill, rank, life); }
-    /// What begins the life after that.
+    /// The restart that follows life number `life` of a rank; null where there is none.
     const fault* restart_after(rank_t rank, std::uint64_t life) const {
         return of_life(fault::what::restart, rank, life);
     }
 
-    /// Of a rank that has posted so many messages.
+    /// The factor of computing times of a rank that has posted `posted` messages.
     double slowness(rank_t rank, duration now, std::uint64_t posted) const {
         double factor = 1;
         for (const fault& f : plan_.faults)
@@ -112,7 +112,7 @@ class fault_judge {
         return nullptr;
     }
 
-    /// In [0, 1).
+    /// A number in [0, 1) for fault `i` and a message of a link.
     double draw(std::size_t i, rank_t source, rank_t receiver, std::uint64_t number) const {
         const std::uint64_t bits =
             mix64(plan_.seed, i, static_cast<unsigned>(source), static_cast<unsigned>(receiver), number);

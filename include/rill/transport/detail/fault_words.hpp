@@ -18,7 +18,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// How a kind of fault is called in text, and what is always said of it.
+/// The name of a kind of fault in text, and the values that always follow it.
 struct fault_word {
     fault::what kind;
     std::string_view name;
@@ -40,30 +40,30 @@ struct time_unit {
 };
 inline constexpr time_unit time_units[] = {{"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1'000}, {"ns", 1}};
 
-/// The shortest decimal that reads as the same number.
+/// Prints the shortest decimal that reads back as the same number.
 inline std::string shortest(double value) {
     char text[32];
     return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 inline std::string spelled(rank_t rank) { return rank == any_rank ? "*" : std::to_string(rank); }
-/// In the largest unit of which it is a whole number.
+/// Prints a time in the largest unit of which it is a whole number.
 inline std::string spelled(duration time) {
     for (const time_unit& unit : time_units)
         if (time.ns % unit.ns == 0) return std::to_string(time.ns / unit.ns) + std::string(unit.name);
     return {};
 }
 
-/// Reads faults one after the other, and says where it could not.
+/// Reads faults one after the other; its errors name line and column.
 class fault_reader {
   public:
     explicit fault_reader(std::string_view text) : text_(text) {}
 
-    /// Whether something is left, besides separators.
+    /// Skips blanks and separators; true when text is left.
     bool begins_another() {
         while (at_ < text_.size() && (is_blank() || is_separator())) ++at_;
         return at_ < text_.size();
     }
-    /// What was read must end here.
+    /// Requires a separator or the end of the text here.
     void end() {
         skip_blanks();
         if (at_ < text_.size() && !is_separator())
@@ -124,7 +124,7 @@ class fault_reader {
         return at_ == text_.size() || is_separator();
     }
 
-    /// One bit for each kind of clause; none where there is no clause.
+    /// Reads one clause into `f` and returns the bit of its kind; 0 where there is no clause.
     unsigned read_clause(fault& f) {
         const std::size_t begin = (skip_blanks(), at_);
         if (takes("on")) {

@@ -14,7 +14,8 @@ class faulty;
 
 namespace detail {
 
-/// What a faulty transport offers only where the inner one does; who waits within a rank dies with it.
+/// Gives a faulty transport events, queues and activities where the inner transport has them. Their waits throw when
+/// their rank is killed.
 template <class Net>
 struct faulty_concurrency {};
 

@@ -12,11 +12,11 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// A function with a stack of its own, behind a guard page. It must have returned before its fiber is destroyed:
-/// nothing unwinds a suspended one.
+/// A function with its own stack, behind a guard page. The function must return before its fiber is destroyed: nothing
+/// unwinds a suspended fiber.
 ///
-/// On Boost.Context's switch alone, below `boost::context::fiber`: that one unwinds by an exception which no
-/// `catch (...)` may swallow, and its wrappers would be instrumented.
+/// It uses only Boost.Context's switch, not `boost::context::fiber`: that class unwinds by an exception which no
+/// `catch (...)` may swallow, and sanitizers would instrument its wrappers.
 class fiber {
   public:
     fiber(std::size_t stack_bytes, void (*body)(void*), void* argument)
@@ -43,7 +43,7 @@ class fiber {
         exceptions_ = exception_state::exchange(exceptions_);
     }
 
-    /// Called by its own body: back to who resumed it.
+    /// Called by the fiber's own body; returns control to the caller of `resume`.
     RILL_DETAIL_SWITCHES void suspend() {
         own_.leave_for(host_bottom_, host_size_);
         race_.leave();

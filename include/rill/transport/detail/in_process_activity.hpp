@@ -12,8 +12,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace in_process {
 
-/// A thread of one rank. `join()` waits for its end and rethrows what it threw. The destructor joins and forgets what
-/// it threw; when it runs because an exception unwinds, the activity's waits throw `peer_failure`, so that it ends.
+/// A thread of one rank. `join()` waits for its end and rethrows its exception. The destructor joins and discards the
+/// exception; if it runs during unwinding, the activity's waits throw `peer_failure`, so that it ends.
 class activity {
   public:
     activity(activity&&) = default;

@@ -17,22 +17,23 @@ inline time_point steady_now() {
     return {duration_cast<std::chrono::nanoseconds>(steady_clock::now().time_since_epoch()).count()};
 }
 
-/// How long a wait tries before it sleeps.
+/// How often a wait polls before it sleeps.
 struct polling {
     int spins = 0;
     int yields = 0;
 };
 
-/// Where the threads of one rank wait: they read `strokes()`, look whether what they want is there, and if it is not,
-/// wait for the next stroke. Ringing costs one atomic addition while nobody sleeps.
+/// The threads of one rank wait at it: they read `strokes()`, test their condition, and if it is false, wait for the
+/// next stroke. Ringing costs one atomic addition while nobody sleeps.
 ///
-/// Sleeps on a condition variable: the timed waits of libstdc++ 12's semaphores and atomics can lose a wake-up.
+/// It sleeps on a condition variable because the timed waits of libstdc++ 12's semaphores and atomics can lose a
+/// wake-up.
 class bell {
   public:
     std::uint32_t strokes() const noexcept { return strokes_.load(std::memory_order_acquire); }
 
     void ring() noexcept {
-        // Both sides sequentially consistent: either this load sees the sleeper, or the sleeper sees the stroke.
+        // Both sides are sequentially consistent: either this load sees the sleeper, or the sleeper sees the stroke.
         strokes_.fetch_add(1, std::memory_order_seq_cst);
         if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
         { const std::lock_guard lock(mutex_); }  // a thread about to sleep has either seen the stroke or sleeps now

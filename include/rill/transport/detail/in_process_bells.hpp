@@ -10,17 +10,18 @@
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
-/// The bells of one rank. Activities that wait for different things wait at different bells, so that what one of them
-/// has been waiting for does not wake the others: with a few of them asleep that would cost more than the message.
+/// The bells of one rank. Activities that wait for different events wait at different bells, so that an event wakes
+/// only those who wait for it: to wake a few others would cost more than the message.
 ///
-/// They stay as long as the rank: whoever rings may do so when those who waited have gone.
+/// Bells live as long as the rank, because a bell may be rung after its waiters have gone.
 class bells {
   public:
-    /// For messages of a channel and the release of what was lent on it. Neighbouring tags have different ones.
+    /// For messages of a channel and the release of borrowed messages on it. Neighbouring tags have different bells.
     bell& of(channel on) { return all_[1 + (on.context + on.tag) % channels]; }
     /// For everything else.
     bell& common() { return all_[0]; }
-    /// For an event or a queue: another one for each, as far as they go.
+    /// For an event or a queue; assigned in turn, so that several share a bell only when there are more than
+    /// `meetings`.
     bell& of_meeting() {
         return all_[1 + channels + meetings_made_.fetch_add(1, std::memory_order_relaxed) % meetings];
     }

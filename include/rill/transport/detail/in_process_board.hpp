@@ -18,17 +18,18 @@
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
-/// What one rank exposes in one operation, and where it stands in it. All is told by numbers of operations, which rise;
-/// only its rank writes to it, but for the claims.
+/// What one rank exposes in one operation, and its progress in that operation. Its words hold numbers of operations,
+/// which only rise. Only its rank writes to it, except to `claims`.
 struct alignas(128) place {
-    /// Of the operation that is exposed: then `what` stays until all have left.
+    /// The number of the exposed operation; `what` stays unchanged until all ranks have left that operation.
     std::uint64_t exposed() const { return word.load(std::memory_order_seq_cst) / steps; }
-    /// Also tells that one before it has been left, if it is not so long ago that there is no telling.
+    /// Packs `number` and its distance to `left_before`, the last operation left, into one word; a distance of `steps`
+    /// or more is stored as 0.
     void expose(std::uint64_t number, std::uint64_t left_before) {
         const std::uint64_t ago = number - left_before;
         word.store(number * steps + (ago < steps ? ago : 0), std::memory_order_seq_cst);
     }
-    /// The one before it; 0 where there is no telling.
+    /// The last operation that the rank had left when it exposed this one; 0 where the distance did not fit.
     std::uint64_t left_before() const {
         const std::uint64_t seen = word.load(std::memory_order_relaxed), ago = seen % steps;
         return ago == 0 ? 0 : seen / steps - ago;
@@ -36,7 +37,7 @@ struct alignas(128) place {
 
     static constexpr std::uint64_t steps = 256;
     std::atomic<std::uint64_t> word{0};
-    exposure what{};  ///< what small operations need of it lies in one cache line with the above
+    exposure what{};  ///< the part that small operations need shares a cache line with `word`
     std::atomic<std::uint64_t> inside{0};
     std::atomic<std::uint64_t> withdrawn{0};
     alignas(128) std::atomic<std::uint64_t> claims{0};
@@ -52,18 +53,18 @@ class board {
 
     int size() const { return static_cast<int>(ranks_.size()); }
     place& at(rank_t rank, std::uint64_t number) { return of(rank).exposed[index_of(number)]; }
-    /// The operation of that place which the rank has left last.
+    /// The last operation that the rank has left, among those that use the place of `number`.
     std::atomic<std::uint64_t>& left(rank_t rank, std::uint64_t number) { return of(rank).left[index_of(number)]; }
 
-    /// Memory for copies that are exposed: as long as the board.
+    /// Allocates memory for exposed copies, which lives as long as the board.
     std::byte* new_slot() {
         const std::lock_guard lock(mutex_);
         slots_.emplace_back(slot_bytes);
         return slots_.back().data();
     }
 
-    /// The call that a rank has exposed under that number, or else under the highest one beyond it. For ranks that have
-    /// not left that call: of none that it could be is the place taken again.
+    /// The call that a rank has exposed under `number`. Only for callers that have not left that call: until then the
+    /// place is not reused. `entered_later` gives the exposed call with the highest number beyond `number`.
     std::optional<call_signature> entered(rank_t rank, std::uint64_t number) {
         place& due = at(rank, number);
         if (due.exposed() != number) return std::nullopt;
@@ -91,7 +92,7 @@ class board {
     std::vector<aligned_vector<std::byte>> slots_;
 };
 
-/// The boards of all contexts, each for as long as a rank has a handle to it.
+/// The boards of all contexts; a board lives as long as some rank has a handle to it.
 class boards {
   public:
     std::shared_ptr<board> of(std::uint64_t context, int ranks) {
@@ -101,7 +102,7 @@ class boards {
         if (found == nullptr) all_[context] = found = std::make_shared<board>(ranks);
         return found;
     }
-    /// Null where there is none.
+    /// The board of a context, or null.
     std::shared_ptr<board> find(std::uint64_t context) {
         const std::lock_guard lock(mutex_);
         const auto found = all_.find(context);

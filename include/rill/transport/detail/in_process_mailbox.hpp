@@ -15,15 +15,15 @@
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
-/// A message between its post and its release. A borrowed one has two owners, the sender's `sending` and the receiver;
-/// whoever lets go last returns it to the receiver's mailbox.
+/// A message between its post and its release. A borrowed message has two owners, the sender's `sending` and the
+/// receiver; the last of them returns the node to the receiver's mailbox.
 struct node {
-    // The marks of a borrowed message. They are only ever added, so that each side learns from one atomic operation
-    // what the other has done before.
-    static constexpr unsigned taken = 1;      ///< by a receiver, who now reads
-    static constexpr unsigned released = 2;   ///< by the receiver: the sender may reuse its bytes
-    static constexpr unsigned abandoned = 4;  ///< by the sender, while the receiver reads
-    static constexpr unsigned awaited = 8;    ///< the sender wants to be woken by the release
+    // The marks of a borrowed message. Marks are only added, so that one atomic operation tells each side what the
+    // other has done before.
+    static constexpr unsigned taken = 1;      ///< a receiver has taken it and reads
+    static constexpr unsigned released = 2;   ///< the receiver has released it: the sender may reuse its bytes
+    static constexpr unsigned abandoned = 4;  ///< the sender has abandoned it while the receiver reads
+    static constexpr unsigned awaited = 8;    ///< the sender asks to be woken by the release
 
     rank_t source = no_rank;
     rank_t receiver = no_rank;
@@ -46,7 +46,7 @@ class mailbox {
     /// Bytes handed over and not yet taken.
     std::size_t held_bytes() const { return held_bytes_; }
 
-    /// Amortised: allocates only while more nodes are in use than ever before.
+    /// Appends a borrowed message. Allocates only while more nodes are in use than ever before.
     node& borrow(rank_t source, rank_t receiver, channel on, byte_pieces pieces) {
         node& added = append(source, receiver, on);
         added.pieces = pieces;
@@ -62,7 +62,7 @@ class mailbox {
         return added;
     }
 
-    /// The earliest arrival, or null.
+    /// Takes the earliest arrival from any of `peers`; null where there is none.
     node* take(std::span<const rank_t> peers, channel on) {
         node* best = nullptr;
         for (const rank_t peer : peers)
@@ -73,7 +73,7 @@ class mailbox {
         return best;
     }
 
-    /// The latest arrival, or null; `drop(node&)` gets the others.
+    /// Takes the latest arrival from any of `peers` and passes the others to `drop(node&)`; null where there is none.
     template <class Drop>
     node* take_latest(std::span<const rank_t> peers, channel on, Drop&& drop) {
         node* best = nullptr;
@@ -95,15 +95,15 @@ class mailbox {
             }
     }
 
-    /// Takes back a borrowed message that nobody has taken; false when somebody has.
+    /// Removes a borrowed message that nobody has taken; false when a receiver has taken it.
     bool withdraw(node& posted) {
         if ((posted.marks.load(std::memory_order_relaxed) & node::taken) != 0) return false;
         unlink(posted);
         return true;
     }
 
-    /// Any thread, without the mutex: nodes are pushed one by one and popped all at once, so that no node can return
-    /// to the top unseen (ABA).
+    /// Returns a node for reuse; any thread may call it without the mutex. Nodes are pushed one by one and popped all
+    /// at once, which excludes the ABA problem.
     void retire(node& unused) noexcept {
         unused.next = retired_.load(std::memory_order_relaxed);
         while (!retired_.compare_exchange_weak(unused.next, &unused, std::memory_order_release,

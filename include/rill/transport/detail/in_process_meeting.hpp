@@ -15,7 +15,7 @@ class endpoint;
 
 namespace detail {
 
-/// Where threads of one rank wait for each other: one of its bells.
+/// Lets threads of one rank wait for each other, at one of the rank's bells.
 class meeting_place {
   public:
     meeting_place(endpoint& net);  // NOLINT(google-explicit-constructor): an endpoint says where

@@ -12,8 +12,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace in_process {
 
-/// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over; destroying it lets
-/// the sender go on.
+/// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over. Its destructor
+/// releases them, so that the sender can go on.
 class message {
   public:
     rank_t source() const { return node_->source; }
@@ -31,14 +31,14 @@ class message {
     std::unique_ptr<detail::node, releaser> node_;
 };
 
-/// A borrowed send under way: done when the receiver has destroyed its message.
+/// A borrowed send in progress; it is done when the receiver has destroyed its message.
 class sending {
   public:
     sending() = default;
 
     bool done() noexcept { return node_ == nullptr || retired_if(node_->marks.load(std::memory_order_acquire)); }
 
-    /// True when done, false when `until` has passed; throws what ended the context.
+    /// True when done, false when `until` has passed; throws the failure that ended the context.
     bool wait(deadline until) {
         return done() || world().wait(node_->source, node_->on, until, [this] { return released(); });
     }
@@ -52,7 +52,7 @@ class sending {
 
   private:
     friend class endpoint;
-    /// Withdraws what nobody has taken; what is being read its reader retires.
+    /// Withdraws a message that nobody has taken; a message that is being read is retired by its reader.
     struct abandoner {
         detail::world* of;
         void operator()(detail::node* posted) const noexcept {
@@ -76,7 +76,7 @@ class sending {
         retire();
         return true;
     }
-    /// Asks to be woken by the release, or finds that it has happened.
+    /// Asks to be woken by the release; true when it has already happened.
     bool released() noexcept {
         return retired_if(node_->marks.fetch_or(detail::node::awaited, std::memory_order_acq_rel));
     }

@@ -15,11 +15,12 @@
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
-/// What has ended which context. Any thread may tell and ask; to ask costs one load while nothing has ended.
+/// The notices that ended contexts. Any thread may add and look up notices; a look-up costs one load while there is
+/// none.
 class notice_board {
   public:
-    /// The first notice of a context wins, and a notice of all contexts is one of each: gives the one that won, and
-    /// whether that is this one.
+    /// Adds a notice unless its context has one; a notice of all contexts counts for each context. Returns the notice
+    /// that holds, and whether it is this one.
     std::pair<abort_notice, bool> add(const abort_notice& notice) {
         const std::lock_guard lock(mutex_);
         if (const abort_notice* first = find({notice.context, notice.first_tag})) return {*first, false};
@@ -35,7 +36,8 @@ class notice_board {
         return first == nullptr ? std::nullopt : std::optional(*first);
     }
 
-    /// What has ended a context, in ranks of this world, where an error in ranks of a subgroup tells of it.
+    /// Finds the notice of the failure that `told` reports in ranks of a subgroup, so that ranks of this world are
+    /// known.
     std::optional<abort_notice> origin_of(const abort_notice& told) {
         const std::lock_guard lock(mutex_);
         for (const auto& [context, all] : notices_)

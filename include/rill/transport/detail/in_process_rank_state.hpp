@@ -16,7 +16,7 @@ namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
 using rill::detail::call_table;
 
-/// What others reach of one rank.
+/// The state of one rank that other ranks access.
 struct alignas(64) rank_state {
     explicit rank_state(int ranks) : box(ranks) {}
 
@@ -30,7 +30,7 @@ struct alignas(64) rank_state {
         bytes_received{0}, accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
 };
 
-/// Keeps a sender on the list of those to wake when there is room.
+/// Keeps a sender on the list of those to wake when the mailbox has room.
 class room_request {
   public:
     room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {

@@ -15,12 +15,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
-/// The threads of the ranks and what they throw.
+/// The threads of the ranks, and the exceptions that end them.
 class rank_threads {
   public:
     explicit rank_threads(world& shared) : world_(shared), thrown_(static_cast<std::size_t>(shared.size())) {}
 
-    /// Returns when all have ended; rethrows the exception of the culprit, or else of the first rank that threw.
+    /// Runs all ranks until they have ended; rethrows the exception of the culprit, or else of the first rank that
+    /// threw.
     void run(void (*body)(void*, world&, rank_t), void* context) {
         std::vector<std::thread> threads;
         std::exception_ptr not_started;

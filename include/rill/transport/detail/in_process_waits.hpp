@@ -20,7 +20,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
-/// Set while this thread runs an activity: whether its waits shall end.
+/// Set while this thread runs an activity; the flag says whether the activity's waits must throw.
 inline thread_local const std::atomic<bool>* stop_requested = nullptr;
 
 /// How ranks wait for each other, and the notices that end their waits.
@@ -35,14 +35,14 @@ class waits {
     rank_state& at(rank_t rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
     void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
 
-    /// Waits for what is told by the bell of a channel until `ready()`; false when `until` has passed. Throws when the
-    /// context has ended.
+    /// Waits at the bell of a channel until `ready()`; false when `until` has passed. Throws when the context has
+    /// ended.
     template <class Ready>
     bool wait(rank_t rank, channel on, deadline until, Ready&& ready) {
         return wait_at(at(rank).bells.of(on), rank, on, until, ready);
     }
 
-    /// The same, whatever has ended.
+    /// Waits at the bell of a channel until `ready()`, even when the context has ended.
     template <class Ready>
     void wait_regardless(rank_t rank, channel on, Ready&& ready) {
         for (bell& own = at(rank).bells.of(on);;) {
@@ -52,13 +52,15 @@ class waits {
         }
     }
 
-    /// Waits for what is told by the common bell.
+    /// Waits at the rank's common bell until `ready()`; false when `until` has passed. Throws when the context has
+    /// ended.
     template <class Ready>
     bool wait_commonly(rank_t rank, channel on, deadline until, Ready&& ready) {
         return wait_at(at(rank).bells.common(), rank, on, until, ready);
     }
 
-    /// Waits for another activity of the same rank; so long it leaves its core to that one.
+    /// Waits at `where` for another activity of the same rank. Meanwhile this thread does not count as one that needs a
+    /// core.
     template <class Ready>
     bool meet(bell& where, rank_t rank, deadline until, Ready&& ready) {
         struct away {
@@ -70,8 +72,8 @@ class waits {
         return wait_at(where, rank, {every_context}, until, ready);
     }
 
-    /// Waits for what others store and then tell by `tell_all`: looks at it, and sleeps only in the end. Then it also
-    /// ends when `rarely()`, which is told in the same way. False when `until` has passed.
+    /// Waits for a condition that others make true before they call `tell_all`: polls `ready()` first, and sleeps only
+    /// in the end. Once it sleeps, `rarely()` ends it too. False when `until` has passed.
     template <class Ready, class Rarely>
     bool watch(rank_t rank, channel on, deadline until, Ready&& ready, Rarely&& rarely) {
         throw_if_ended(rank, on);
@@ -87,14 +89,14 @@ class waits {
         return wait_at(at(rank).bells.common(), rank, on, until, either, {});
     }
 
-    /// The same for what nobody tells.
+    /// Polls until `ready()` and never sleeps; for conditions that become true without a ring of a bell.
     template <class Ready>
     bool watch_awake(rank_t rank, channel on, deadline until, Ready&& ready) {
         for (;;)
             if (const auto seen = look_once(rank, on, until, ready)) return *seen;
     }
 
-    /// The same, whatever has ended.
+    /// Waits for a condition that others make true before they call `tell_all`, even when the context has ended.
     template <class Ready>
     void watch_regardless(rank_t rank, Ready&& ready) {
         const inquirer counted(*this);
@@ -105,14 +107,14 @@ class waits {
         }
     }
 
-    /// Wakes those who watch. Whoever sleeps has counted itself before its last look, sequentially consistent, as what
-    /// is told must be stored.
+    /// Wakes those who watch. No wake-up is lost: a watcher counts itself before its last look, and that count and the
+    /// condition's store are both sequentially consistent.
     void tell_all() noexcept {
         if (inquirers_.load(std::memory_order_seq_cst) == 0) return;
         for (const auto& each : ranks_) each->bells.common().ring();
     }
 
-    /// Counts itself among those who are to be told what any rank does.
+    /// Counts its owner among those whom `tell_all` must wake.
     struct inquirer {
         explicit inquirer(waits& of) : count(of.inquirers_) { count.fetch_add(1, std::memory_order_seq_cst); }
         inquirer(const inquirer&) = delete;
@@ -131,9 +133,9 @@ class waits {
     std::optional<abort_notice> aborted(std::uint64_t context) { return notices_.of({context, last_tag}); }
 
   private:
-    static constexpr int looks_per_spin = 100;  ///< at a word instead of a bell
+    static constexpr int looks_per_spin = 100;  ///< `watch` looks this often per spin of a wait at a bell
 
-    /// Looks, and gives the core away; empty when it has neither come nor run out of time.
+    /// Tests `ready()` once, and else gives the core away. True when ready, false when `until` has passed, else empty.
     template <class Ready>
     std::optional<bool> look_once(rank_t rank, channel on, deadline until, Ready&& ready) {
         throw_if_ended(rank, on);
@@ -179,7 +181,7 @@ class waits {
     std::atomic<int> threads_;
     int cores_;
     notice_board notices_;
-    alignas(64) std::atomic<int> inquirers_{0};  ///< looked at by whoever tells something
+    alignas(64) std::atomic<int> inquirers_{0};  ///< read by every `tell_all`
 };
 
 }}}  // namespace rill::RILL_ABI::in_process::detail

@@ -22,13 +22,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace in_process {
 
-/// How the ranks of a run wait, and how much may lie undelivered. Results do not depend on it.
+/// How the ranks of a run wait, and how many bytes may lie undelivered. Results do not depend on these options.
 struct options {
-    /// Bound of the bytes handed over to one rank and not yet taken by it. Borrowed bytes are not copied, hence free.
+    /// Bound of the bytes handed over to one rank and not yet taken by it. Borrowed bytes do not count.
     std::size_t mailbox_bytes = std::size_t{64} << 20;
-    /// A wait first polls this often (about 40 ns each) if there are at least as many cores as threads, …
+    /// A wait first polls this often (about 40 ns each) if there are at least as many cores as threads.
     int spins = 16;
-    /// … then gives its core away this often, then sleeps.
+    /// After the spins, a wait gives its core away this often, then sleeps.
     int yields = 200;
 
     friend bool operator==(const options&, const options&) = default;
@@ -44,7 +44,7 @@ class world : public waits {
 
     detail::boards& boards() { return boards_; }
 
-    /// Null when the receiver has closed the context.
+    /// Posts a borrowed message; null when the receiver has closed the context.
     node* post(rank_t from, rank_t to, channel on, const byte_pieces& pieces) {
         rank_state& target = at(to);
         node* posted = nullptr;
@@ -80,7 +80,7 @@ class world : public waits {
         });
     }
 
-    /// By the receiver, who will not read the message again.
+    /// Called by the receiver when it will not read the message again.
     void release(node& read) noexcept {
         if (!read.borrowed) {
             buffer().swap(read.owned);
@@ -96,7 +96,7 @@ class world : public waits {
             at(source).bells.of(on).ring();
     }
 
-    /// By the sender; true when nobody will read the message any more.
+    /// Called by the sender to withdraw a message; true when nobody will read it any more.
     bool withdraw(node& posted) noexcept {
         rank_state& target = at(posted.receiver);
         const std::lock_guard lock(target.mutex);
@@ -108,11 +108,11 @@ class world : public waits {
             const std::lock_guard lock(at(self).mutex);
             at(self).calls.announce(context, call);
         }
-        // Whoever looked before the lock has counted itself before that.
+        // No wake-up is lost: an inquirer that looked before this lock had counted itself before.
         tell_all();
     }
 
-    /// The call that a rank has announced or exposed under that number.
+    /// The call that a rank has announced or exposed under `number`.
     std::optional<call_signature> announced(rank_t rank, std::uint64_t context, std::uint64_t number) {
         {
             const std::lock_guard lock(at(rank).mutex);
@@ -156,7 +156,7 @@ class world : public waits {
         return at(self).calls.next_context(key);
     }
 
-    /// What has passed without messages, as much in either direction.
+    /// Counts traffic without messages, the same amount in each direction.
     void count(rank_t rank, std::uint64_t messages, std::uint64_t bytes) {
         at(rank).accesses.fetch_add(messages, std::memory_order_relaxed);
         at(rank).bytes_accessed.fetch_add(bytes, std::memory_order_relaxed);
@@ -170,7 +170,7 @@ class world : public waits {
     }
 
   private:
-    /// The latest call that a rank has announced or exposed, from that number on.
+    /// The latest call that a rank has announced or exposed, from `number` on.
     std::optional<call_signature> announced_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
         const auto exposed = exposed_later(rank, context, number);
         const std::lock_guard lock(at(rank).mutex);
@@ -223,7 +223,7 @@ class world : public waits {
     }
 
     std::size_t mailbox_bytes_;
-    alignas(64) detail::boards boards_;  ///< apart from what all who wait and tell look at
+    alignas(64) detail::boards boards_;  ///< not on the cache line of what waits and `tell_all` read
 };
 
 }  // namespace detail

@@ -1,4 +1,5 @@
-// By what activities of one rank meet, for transports whose activities are threads or share one.
+// Events and queues between activities of one rank, for transports whose activities are threads or fibers of one
+// thread.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -15,7 +16,7 @@
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// A flag that activities of one rank wait for. Its waits belong to no context: only an abort of all contexts ends
-/// them. `Place` is made from the endpoint: `wait(until, ready)` there looks again after each `ring()`.
+/// them. `Place` is constructed from the endpoint; its `wait(until, ready)` tests `ready` again after each `ring()`.
 template <class Place>
 class meeting_flag {
   public:
@@ -68,7 +69,7 @@ class meeting_queue {
         });
         return value;
     }
-    /// Ends the waits of those who pop, now and later, once the values are taken.
+    /// Ends all present and future waits in `pop` once the values have been taken.
     void close() {
         {
             const std::lock_guard lock(mutex_);
@@ -81,7 +82,7 @@ class meeting_queue {
     Place place_;
     std::mutex mutex_;
     std::vector<T> values_;
-    std::size_t taken_ = 0;  ///< leading values that are gone
+    std::size_t taken_ = 0;  ///< leading values that have been taken
     bool closed_ = false;
 };
 

@@ -13,9 +13,9 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi {
 
-/// A thread of one rank where MPI allows several, else a fiber, which goes on whenever the rank waits or polls.
-/// `join()` waits for its end and rethrows what it threw. The destructor joins and forgets what it threw; when it runs
-/// because an exception unwinds, the activity's waits throw `peer_failure`, so that it ends.
+/// A thread of one rank where MPI allows several, else a fiber, which runs whenever the rank waits or polls. `join()`
+/// waits for its end and rethrows its exception. The destructor joins and discards the exception; if it runs during
+/// unwinding, the activity's waits throw `peer_failure`, so that it ends.
 class activity {
   public:
     activity(activity&& other) noexcept { swap(other); }
@@ -66,7 +66,7 @@ class activity {
         });
     }
 
-    /// The body moves to the fiber's own stack before this returns.
+    /// Moves the body to the fiber's own stack before it returns.
     template <class Body>
     void start_fiber(detail::engine& engine, Body& body) {
         const auto run = [](void* given) {

@@ -19,7 +19,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// What one rank knows of the control channel: notices, calls, who has asked for which.
+/// One rank's knowledge from the control channel: notices, calls, and open questions.
 struct control {
     struct question {
         rank_t peer;
@@ -65,7 +65,8 @@ struct control {
         return find_notice({notice.context, notice.first_tag});
     }
 
-    /// What has ended a context, in ranks of this endpoint, where an error in ranks of a subgroup tells of it.
+    /// Finds the notice of the failure that `told` reports in ranks of a subgroup, so that this endpoint's ranks are
+    /// known.
     std::optional<abort_notice> origin_of(const abort_notice& told) const {
         for (const auto& [context, all] : notices)
             for (const abort_notice& notice : all)
@@ -73,13 +74,13 @@ struct control {
         return std::nullopt;
     }
 
-    /// The first notice of a context stays.
+    /// Stores a notice unless its context already has one.
     void learn(const abort_notice& notice) {
         if (first_before(notice) == nullptr) notices[notice.context].push_back(notice);
         std::erase_if(reports, [&](const report& r) { return first_before(r.notice) != nullptr; });
     }
-    /// Of those for one context, of which there is one, that of the lowest culprit: who knows the same ones chooses the
-    /// same.
+    /// The report for a context with the lowest culprit, so that ranks with equal reports choose the same one. There
+    /// must be a report for the context.
     const abort_notice& foremost_report(std::uint64_t context) const {
         const report* foremost = nullptr;
         for (const report& r : reports)
@@ -94,7 +95,7 @@ struct control {
         answer& known = found == answers.end() ? answers.emplace_back(answer{peer, context, {}}) : *found;
         known.calls.announce(call);
     }
-    /// What `peer` is known to have entered; null: nothing.
+    /// The calls that `peer` is known to have entered in a context, or null.
     const rill::detail::call_history* told(rank_t peer, std::uint64_t context) const {
         for (const answer& known : answers)
             if (known.peer == peer && known.context == context) return &known.calls;

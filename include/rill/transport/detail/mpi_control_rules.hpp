@@ -1,4 +1,4 @@
-// What the notes of the control channel make happen.
+// How a post office handles the notes of the control channel.
 #pragma once
 
 #include <rill/core/call.hpp>
@@ -36,12 +36,12 @@ inline void post_office::handle_control(rank_t source, const envelope& head, con
     }
 }
 
-/// What only one rank says, or is told.
+/// Whether `source` may send this rank a note of this kind: only rank 0 receives `leave`, and only it sends `all_left`.
 inline bool post_office::may_say(rank_t source, note kind) const {
     return kind == note::leave ? rank() == 0 : kind != note::all_left || source == 0;
 }
 
-/// Rank 0 answers who comes too late.
+/// Stores a report of an abort. If the context has already ended, rank 0 answers with the notice that ended it.
 inline void post_office::hear(rank_t source, const abort_notice& report) {
     const abort_notice* const first = control_.first_before(report);
     if (first == nullptr)
@@ -50,8 +50,8 @@ inline void post_office::hear(rank_t source, const abort_notice& report) {
         tell(source, {.kind = note::verdict}, packed_notice(*first).view());
 }
 
-/// On rank 0, when it has seen all notes that have come: where it was deaf for long, others have decided meanwhile, and
-/// their verdict is among them. True when there was something to judge.
+/// Decides on rank 0 which reports were the first; true when there were any. Called only when no note is left to read:
+/// if rank 0 has not read notes for long, another rank may have decided, and its verdict must be read first.
 inline bool post_office::judge() {
     if (rank() != 0 || control_.reports.empty()) return false;
     while (!control_.reports.empty()) decide(control_.reports.front().notice.context);

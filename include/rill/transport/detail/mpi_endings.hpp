@@ -13,18 +13,19 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// How operations and runs end, well or not, on all ranks alike.
+/// Ends operations and runs, after success or failure, with the same outcome on all ranks.
 class endings : public waiting {
   public:
-    /// Rank 0 says which notice was the first. Where it is deaf, all others are asked to listen after half of the
-    /// timeout, and after all of it this rank decides: for the lowest culprit of whom it has heard. Among ranks that
-    /// listen no two decide otherwise: who failed later hears of the decision before its own timeout ends.
+    /// Aborts a context. Rank 0 says which notice was the first. If it does not answer, this rank reports to all others
+    /// after half of the timeout, and at its end decides itself, for the lowest culprit that it knows. No two ranks
+    /// that read their notes decide differently: a rank that failed later learns of the decision before its own timeout
+    /// ends.
     abort_notice abort(const abort_notice& given) {
         const abort_notice notice = travelling(given);
         guard lock(mutex_);
         try {
             if (alive_) agree_on(lock, notice);
-        } catch (const error&) {  // MPI has failed: the others may hear why, or not
+        } catch (const error&) {  // MPI has failed: the other ranks may not learn why
         }
         const abort_notice* const first = office_.knowledge().first_before(notice);
         return first != nullptr ? *first : notice;
@@ -43,15 +44,15 @@ class endings : public waiting {
         return office_.knowledge().origin_of(told);
     }
 
-    /// Says that this rank has ended.
+    /// Tells rank 0 that this rank has ended.
     void leave(bool failed) {
         const guard lock(mutex_);
         require_alive();
         if (!failed) office_.depart();
         office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
     }
-    /// Returns when all ranks have left: what has ended the run of one that failed. When the run has failed and some
-    /// rank does not leave: after a while.
+    /// Waits until all ranks have left; returns the notice that ended the run, if a rank has failed. After a failure,
+    /// it waits only for a limited time.
     std::optional<abort_notice> await_all_left() {
         guard lock(mutex_);
         const control& known = office_.knowledge();
@@ -67,8 +68,8 @@ class endings : public waiting {
     using waiting::waiting;
     ~endings() = default;
 
-    /// Waits until `done()`: MPI has given back memory that is the user's, which `peer` writes to or reads. If that
-    /// takes too long, ends the job: the memory can be neither given back nor kept.
+    /// Waits until `done()`: MPI no longer uses the user's memory for a message to or from `peer`. If that takes too
+    /// long, ends the job: the memory can be neither given back nor kept.
     template <class Done>
     void settle(guard& lock, rank_t peer, std::uint64_t context, Done&& done) noexcept {
         if (outlast(lock, wall_clock() + chosen().failure_timeout, done)) return;

@@ -20,23 +20,23 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// All that endpoints of one rank do on one pair of communicators, one endpoint after the other. It lives as long as
-/// those, and as anything that its endpoints have handed out.
+/// Does the work of the endpoints of one rank on one pair of communicators, one endpoint after the other. It lives as
+/// long as the communicators, and as the messages, sendings and activities of its endpoints.
 class engine : public endings, public std::enable_shared_from_this<engine> {
   public:
     explicit engine(MPI_Comm of) : endings(of) {}
 
     thread_level level() const { return level_; }
     bool is_in_use() const { return in_use_; }
-    /// Of a dense collective; the same on all ranks.
+    /// The chunk size of a dense collective; the same on all ranks.
     std::size_t chunk_bytes() const {
-        constexpr std::size_t frame_head = 512;  // with room for more than it takes
+        constexpr std::size_t frame_head = 512;  // more than a head takes
         if (chosen().chunk_bytes != 0) return chosen().chunk_bytes;
         if (through().shares_memory()) return static_cast<std::size_t>(-1);
         return chosen().eager_bytes - frame_head;
     }
 
-    /// Collective: all ranks do it as often as this one.
+    /// Collective: all ranks call it equally often.
     void open(const options& chosen) {
         level_ = granted_level();
         mutex_.enable(level_ == thread_level::multiple);
@@ -49,7 +49,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
         if (alive_) office_.close();
         in_use_ = false;
     }
-    /// MPI ends, or the communicator does: what still waits, and later calls, throw. True the first time.
+    /// Called when MPI or the communicator ends: present waits and later calls throw. True the first time.
     bool end() noexcept {
         const guard lock(mutex_);
         if (alive_) office_.abandon();
@@ -81,13 +81,13 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
     bool await(std::uint64_t id, channel on, deadline until) {
         return wait(on, until, [&] { return office_.is_done(id); });
     }
-    /// Withdraws what nobody has asked for, and waits for what moves.
+    /// Withdraws a message that nobody has asked for; waits for one that is being sent.
     void settle_sent(std::uint64_t id, std::uint64_t context) noexcept {
         if (withdraw(id)) return;
         guard lock(mutex_);
         settle(lock, office_.receiver_of(id), context, [&] { return office_.is_done(id); });
     }
-    /// True when it is no longer under way.
+    /// Withdraws a message; false when it is being sent.
     bool withdraw(std::uint64_t id) noexcept {
         const guard lock(mutex_);
         try {
@@ -107,7 +107,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
         wait(on, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
         return found;
     }
-    /// The message, which may have been written to the targets (`node::straight`); null when `until` has passed.
+    /// The message, which may already lie in the targets (`node::straight`); null when `until` has passed.
     node* receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until);
 
     void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
@@ -124,7 +124,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
                 redirect(lock, *placed);
                 office_.dispose(*placed);
             }
-        } catch (...) {  // MPI has failed: nothing comes any more
+        } catch (...) {  // MPI has failed: nothing arrives any more
         }
     }
 
@@ -164,7 +164,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
     bool in_use_ = false;
 };
 
-/// Only while the message moves, a passed deadline or an abort waits for it: it is being written to the targets.
+/// After a deadline or an abort, returns at once unless the message is being written to the targets.
 inline node* engine::receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
     std::size_t room = 0;
     for (const byte_span target : targets) room += target.size();

@@ -1,5 +1,5 @@
-// What travels on the communicator of notes: a fixed head, then up to `eager_bytes`. All ranks run the same build on
-// machines of one kind, which group creation checks; nothing is converted.
+// The notes that travel on the communicator of notes: a fixed head, then up to `eager_bytes`. Nothing is converted,
+// since all ranks run the same build on machines of one kind, which group creation checks.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -19,19 +19,19 @@ namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 enum class note : std::uint8_t {
     lent,             ///< a borrowed message, all of it
     handed,           ///< a handed-over message, all of it
-    announce_lent,    ///< a message that waits at its sender: the sizes of its pieces, and the small ones
-    announce_handed,  ///< the same of a handed-over one
-    ask,              ///< for message `id`, to be sent with MPI tag `tag` in `context` parts
+    announce_lent,    ///< a borrowed message that waits at its sender: sizes of its pieces, content of the small ones
+    announce_handed,  ///< a handed-over message that waits at its sender: sizes, content of the small pieces
+    ask,              ///< asks for message `id`, to be sent with MPI tag `tag` in `context` parts
     withdraw,         ///< message `id` will not be sent
     drop,             ///< message `id` will not be asked for
     credit,           ///< `id` handed-over bytes have been taken
     want,             ///< the sender waits for credit
-    report,           ///< to rank 0: an abort, which may be the first
+    report,           ///< an abort, which may be the first: to rank 0, or to all if rank 0 does not answer
     verdict,          ///< the notice that ended a context
-    question,         ///< has `context` entered call `id`? Answered when it has
-    answer,           ///< what was entered
+    question,         ///< asks whether the receiver has entered call `id` of `context`; answered once it has
+    answer,           ///< the call that was entered
     leave,            ///< to rank 0: this rank has ended; it has failed if `id` is not 0
-    all_left          ///< all have; one has failed if `id` is not 0
+    all_left          ///< from rank 0: all ranks have ended; one has failed if `id` is not 0
 };
 
 struct envelope {
@@ -48,12 +48,12 @@ static_assert(sizeof(envelope) == 32);
 
 /// The smallest `eager_bytes`: notices and calls must fit.
 inline constexpr std::size_t least_eager_bytes = 1024;
-/// Large pieces are cut: MPI counts in int.
+/// Large pieces are cut into parts of at most this size, because MPI counts in int.
 inline constexpr std::size_t most_part_bytes = std::size_t{1} << 30;
-/// More than any address space has, and little enough for sums not to overflow.
+/// More than any address space has, and small enough that sums do not overflow.
 inline constexpr std::uint64_t most_piece_bytes = std::uint64_t{1} << 48;
 inline constexpr std::uint64_t most_parts = byte_pieces::most * (most_piece_bytes / most_part_bytes);
-/// Every MPI has tags up to 32767.
+/// Below 32767, up to which every MPI has tags.
 inline constexpr std::uint32_t most_data_tag = 32'000;
 
 /// An abort notice as bytes.
@@ -109,8 +109,8 @@ struct packed_notice {
 };
 static_assert(sizeof(packed_notice::bytes) <= least_eager_bytes && sizeof(call_signature) <= least_eager_bytes);
 
-/// What an announcement carries: the sizes of the message's pieces, then the content of the small ones. The others are
-/// the message's large pieces.
+/// The content of an announcement: the sizes of all pieces, then the content of the small ones. The large pieces follow
+/// when the receiver asks for the message.
 struct announcement {
     static constexpr std::size_t table = byte_pieces::most * sizeof(std::uint64_t);
 
@@ -152,7 +152,7 @@ struct announcement {
     }
 };
 
-/// Whether a note holds what its kind says. `small`: pieces up to this size travel with an announcement.
+/// Whether a note has the content that its kind requires. Pieces of up to `small` bytes travel with an announcement.
 inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t small) {
     const byte_view content(payload, head.size);
     switch (head.kind) {
@@ -170,7 +170,7 @@ inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t
     }
 }
 
-/// The reason as every rank will know it: cut to what travels.
+/// Cuts the reason of a notice to the length that travels, so that all ranks know the same text.
 inline abort_notice travelling(abort_notice notice) {
     if (notice.reason.size() > packed_notice::most_text) notice.reason.resize(packed_notice::most_text);
     return notice;

@@ -23,7 +23,7 @@ constexpr const char* name(thread_level level) {
 
 namespace detail {
 
-/// By comparison: the standard orders the constants and fixes none of them.
+/// Compares, because the MPI standard orders the constants but does not fix their values.
 inline thread_level level_of(int provided) {
     if (provided >= MPI_THREAD_MULTIPLE) return thread_level::multiple;
     if (provided >= MPI_THREAD_SERIALIZED) return thread_level::serialized;
@@ -46,11 +46,12 @@ inline thread_level granted_level() {
 
 }  // namespace detail
 
-/// Initialises MPI, unless somebody has, and finalises it when it is destroyed, if it has initialised it and nobody
-/// has finalised it meanwhile. Collective over all processes, as MPI_Init is.
+/// Initialises MPI unless it is initialised, and in that case finalises it on destruction unless it has been finalised.
+/// Collective over all processes, as MPI_Init is.
 ///
-/// It takes the thread level that it gets; `provided()` says which. `multiple` lets activities run alone, as threads,
-/// and makes every small message dearer. Throws `library_error` when MPI has been finalised: it cannot start again.
+/// It accepts a thread level other than the wanted one; `provided()` says which. With `multiple`, activities are
+/// threads and run while the rank computes, but every small message costs more. Throws `library_error` when MPI has
+/// been finalised: it cannot start again.
 class environment {
   public:
     explicit environment(thread_level wanted = thread_level::funneled) {
@@ -69,7 +70,7 @@ class environment {
     }
 
     thread_level provided() const { return provided_; }
-    /// Whether MPI was not running before, so that the destructor finalises it.
+    /// Whether this object has initialised MPI, so that its destructor finalises it.
     bool owns() const { return owns_; }
 
   private:

@@ -13,7 +13,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// A message that this rank will receive, and where it may be put.
+/// A message that this rank will receive, and the memory where it may be put.
 struct expectation {
     rank_t peer = no_rank;
     channel on{};
@@ -33,7 +33,7 @@ struct expectation {
     }
 };
 
-/// Those whose messages have not been heard of, in order.
+/// The expectations whose messages have neither arrived nor been announced, in order.
 class expectations {
   public:
     void add(const expectation& next) { waiting_.push_back(next); }

@@ -1,4 +1,4 @@
-// Fibers on POSIX's contexts: they cost two system calls a switch, and need no library besides the one below.
+// Fibers on POSIX contexts: a switch costs two system calls, and no further library is needed.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -22,7 +22,7 @@ namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 #if RILL_DETAIL_MPI_FIBERS
 
-/// Whole pages, the lowest of which no one may touch.
+/// A stack of whole pages, the lowest of which is a guard page.
 class fiber_stack {
   public:
     explicit fiber_stack(std::size_t bytes) {
@@ -47,8 +47,8 @@ class fiber_stack {
     std::size_t size_ = 0;
 };
 
-/// A function with a stack of its own. It must have returned before its fiber is destroyed: nothing unwinds a suspended
-/// one.
+/// A function with its own stack. The function must return before its fiber is destroyed: nothing unwinds a suspended
+/// fiber.
 class fiber {
   public:
     fiber(std::size_t stack_bytes, void (*body)(void*), void* argument)
@@ -75,7 +75,7 @@ class fiber {
         exceptions_ = rill::detail::exception_state::exchange(exceptions_);
     }
 
-    /// Called by its own body: back to who resumed it.
+    /// Called by the fiber's own body; returns control to the caller of `resume`.
     RILL_DETAIL_SWITCHES void suspend() {
         own_.leave_for(host_bottom_, host_size_);
         race_.leave();
@@ -84,7 +84,7 @@ class fiber {
     }
 
   private:
-    /// makecontext passes int: the address in two halves.
+    /// Takes the fiber's address in two halves, because makecontext passes int.
     RILL_DETAIL_SWITCHES static void start(unsigned high, unsigned low) noexcept {
         // NOLINTNEXTLINE(performance-no-int-to-ptr): there is no other way
         fiber& own = *reinterpret_cast<fiber*>((std::uintptr_t{high} << 32) | low);

@@ -1,4 +1,4 @@
-// Activities below MPI_THREAD_MULTIPLE: fibers of the rank's one thread.
+// Activities where MPI grants less than MPI_THREAD_MULTIPLE: fibers of the rank's one thread.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -14,14 +14,14 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// An activity's state: that of a thread or of a fiber.
+/// The state of an activity, which is a thread or a fiber.
 struct activity_state {
-    std::atomic<bool> stop{false};  ///< its waits shall throw
+    std::atomic<bool> stop{false};  ///< its waits must throw
     std::exception_ptr thrown{};
 };
 
-/// The activities that take turns on one thread. Whoever waits gives the turn on: a fiber to who resumed it, the thread
-/// itself to all fibers, one after the other.
+/// The activities that take turns on one thread. A fiber that waits gives control back to whoever resumed it; the
+/// thread itself, when it waits, resumes all fibers one after the other.
 class fiber_team {
   public:
     /// A fiber that runs one job after the other, so that its stack is used again.
@@ -77,16 +77,16 @@ class fiber_team {
         return started;
     }
 
-    /// Called inside: back to who resumed.
+    /// Called inside a fiber; returns control to whoever resumed it.
     void pass() { current_->strand.suspend(); }
 
-    /// Called outside: each in turn.
+    /// Called outside fibers; resumes each fiber in turn.
     void take_turns() {
         for (std::size_t i = 0; i < busy_.size(); ++i)  // NOLINT(modernize-loop-convert): one may start another
             if (!busy_[i]->finished) resume(*busy_[i]);
     }
 
-    /// Of one that has finished.
+    /// Makes a finished fiber free for the next activity.
     void dismiss(member& done) noexcept {
         const auto found =
             std::find_if(busy_.begin(), busy_.end(), [&](const auto& each) { return each.get() == &done; });

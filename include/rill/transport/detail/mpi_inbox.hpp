@@ -15,13 +15,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// A message between its arrival, or that of its announcement, and its release by the receiver.
+/// A message from its arrival, or the arrival of its announcement, until its release by the receiver.
 struct node {
     enum class state : std::uint8_t { complete, announced, asked };
     static constexpr std::size_t inside = 448;
 
-    alignas(storage::alignment) std::byte small[inside];  ///< what came with the note, where it fits
-    storage note{};                                       ///< … and where it does not
+    alignas(storage::alignment) std::byte small[inside];  ///< the payload of the note, where it fits
+    storage note{};                                       ///< the payload of a note that does not fit in `small`
     storage body{};                                       ///< the large pieces
     rank_t source = no_rank;
     channel on{};
@@ -30,13 +30,13 @@ struct node {
     state is = state::complete;
     bool handed = false;
     bool withdrawn = false;
-    bool claimed = false;   ///< in no list: one receiver waits for it
-    bool straight = false;  ///< it arrives where that receiver wants it
-    bool expected = false;  ///< it may come before anybody waits for it
-    bool placed = false;    ///< it comes to memory of those who expect it
-    bool doomed = false;    ///< nobody will take it: recycled when it has arrived
-    bool leaves = false;    ///< it is being taken out of the memory to which it comes
-    bool latest = false;    ///< chosen by who wants the latest: what is announced later does not displace it
+    bool claimed = false;   ///< it is in no list, because one receiver waits for it
+    bool straight = false;  ///< it arrives in the targets of that receiver
+    bool expected = false;  ///< it was expected, and is asked for before anybody waits for it
+    bool placed = false;    ///< it arrives in the targets given with the expectation
+    bool doomed = false;    ///< nobody will take it: it is recycled when it has arrived
+    bool leaves = false;    ///< it is being moved out of the user's memory: see `redirection`
+    bool latest = false;    ///< chosen by `take_latest`: later announcements do not displace it
     std::uint8_t count = 0;
     byte_pieces pieces{};
     std::size_t sizes[byte_pieces::most]{};
@@ -47,7 +47,7 @@ struct node {
     node* next = nullptr;
     node* previous = nullptr;
 
-    /// Its sender had withdrawn it when it was asked for.
+    /// Whether its sender had withdrawn it before it was asked for.
     bool is_gone() const { return withdrawn && is == state::complete; }
     const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
 };
@@ -57,7 +57,7 @@ class inbox {
   public:
     explicit inbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
 
-    /// Amortised: allocates only while more nodes are in use than ever before.
+    /// Appends a message. Allocates only while more nodes are in use than ever before.
     node& append(rank_t source, channel on) {
         node& added = unused();
         added.source = source;
@@ -71,7 +71,7 @@ class inbox {
         return added;
     }
 
-    /// Back to where it was: before everything of its channel.
+    /// Puts a claimed message back to its place, before all others of its channel.
     void put_back(node& first) {
         list& from = of(first.source);
         first.previous = nullptr;

@@ -1,8 +1,8 @@
-// The MPI library below: its header without the C++ bindings, its errors as exceptions, what it lacks.
+// The MPI library: its header without the C++ bindings, its errors as exceptions, and the features that it lacks.
 #pragma once
 
 #ifndef OMPI_SKIP_MPICXX
-#define OMPI_SKIP_MPICXX 1  // they cost a second of compile time, and nothing here uses them
+#define OMPI_SKIP_MPICXX 1  // the C++ bindings cost a second of compile time, and nothing here uses them
 #endif
 #ifndef MPICH_SKIP_MPICXX
 #define MPICH_SKIP_MPICXX 1
@@ -29,8 +29,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi {
 
-/// The MPI library refused a call (`what()` has its own text), or was finalised under a living endpoint. The culprit is
-/// the rank that reports it, as its endpoint numbers it; none before there is an endpoint.
+/// Thrown when an MPI call has failed (`what()` has MPI's text), or when MPI was finalised before an endpoint ended.
+/// The culprit is the rank that reports it, in ranks of its endpoint; `no_rank` before there is an endpoint.
 class library_error : public error {
   public:
     library_error(rank_t rank, std::string reason)
@@ -42,7 +42,7 @@ class library_error : public error {
 namespace detail {
 
 #if defined(SMPI_H)
-/// Every poll is an event of the simulation, and all processes are simulated in turn.
+/// True under SimGrid's SMPI: every poll is an event of the simulation, and all processes are simulated in turn.
 inline constexpr bool is_simulation = true;
 #else
 inline constexpr bool is_simulation = false;

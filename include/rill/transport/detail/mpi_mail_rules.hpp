@@ -1,4 +1,4 @@
-// What the notes of a post office make happen.
+// How a post office handles the notes about messages.
 #pragma once
 
 #include <rill/core/bytes.hpp>

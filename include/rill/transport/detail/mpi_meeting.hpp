@@ -16,7 +16,7 @@ class endpoint;
 
 namespace detail {
 
-/// Where the activities of one rank wait for each other: all look again and again, and make progress meanwhile.
+/// Lets activities of one rank wait for each other. Waits poll their condition and make progress meanwhile.
 class meeting_place {
   public:
     meeting_place(endpoint& net);  // NOLINT(google-explicit-constructor): an endpoint says where
@@ -25,7 +25,8 @@ class meeting_place {
     bool wait(deadline until, Ready&& ready) {
         return engine_->wait({every_context}, until, std::forward<Ready>(ready));
     }
-    /// Activities that share this thread look now: one that is given work sends its first messages at once.
+    /// Lets fibers of this thread test their conditions now, so that one that gets work sends its first messages at
+    /// once.
     void ring() {
         if (fiber_team& sharing = engine_->fibers(); !sharing.is_inside()) sharing.take_turns();
     }

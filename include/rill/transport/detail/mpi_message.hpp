@@ -14,8 +14,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi {
 
-/// A received message, in memory of the endpoint that is used again after it. A small one is in one piece, a large one
-/// in the pieces that were sent.
+/// A received message, in memory that the endpoint reuses after its release. A small message is one piece; a large one
+/// has the pieces that were sent.
 class message {
   public:
     message(message&& other) noexcept = default;
@@ -40,8 +40,8 @@ class message {
     detail::node* node_;
 };
 
-/// A borrowed send under way. One of up to `eager_bytes` is done when it is posted; a larger one when MPI has sent what
-/// the receiver asked for, or the receiver has dropped it.
+/// A borrowed send in progress. A message of up to `eager_bytes` is done when it is posted; a larger one when the
+/// receiver has asked for it and MPI has sent it, or when the receiver has dropped it.
 class sending {
   public:
     sending() = default;
@@ -58,20 +58,20 @@ class sending {
         if (id_ != 0) engine_->withdraw(id_);
     }
 
-    /// Throws what ended the endpoint's communicator or MPI.
+    /// Throws `library_error` when MPI or the endpoint's communicator has ended.
     bool done() {
         if (id_ != 0 && engine_->is_done(id_)) id_ = 0;
         return id_ == 0;
     }
 
-    /// True when done, false when `until` has passed; throws what ended the context.
+    /// True when done, false when `until` has passed; throws the failure that ended the context.
     bool wait(deadline until) {
         if (id_ != 0 && engine_->await(id_, on_, until)) id_ = 0;
         return id_ == 0;
     }
 
-    /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it: see
-    /// `options::failure_timeout`.
+    /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it, at most for
+    /// `options::failure_timeout`; then it ends the job.
     void settle() noexcept {
         if (id_ != 0) engine_->settle_sent(std::exchange(id_, 0), on_.context);
     }

@@ -17,7 +17,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// Where a note is composed, and stays until MPI is done with it.
+/// The memory where a note is composed, and stays until MPI has sent it.
 struct parcel {
     explicit parcel(std::size_t payload) : bytes(lead + sizeof(envelope) + payload) {}
 
@@ -30,12 +30,12 @@ struct parcel {
     MPI_Request request = MPI_REQUEST_NULL;
 };
 
-/// Notes on their way. They are owned here, not by an endpoint: MPI may need them longer than that lives.
+/// The notes that MPI is sending. No endpoint owns them, because MPI may need them longer than the endpoint lives.
 class parcels {
   public:
     explicit parcels(const port& through) : through_(through) {}
 
-    /// The largest payload from now on. What an earlier endpoint sends may still be on its way.
+    /// Sets the largest payload from now on. Notes of an earlier endpoint may still be on their way.
     void set_capacity(std::size_t payload) {
         if (payload == capacity_) return;
         capacity_ = payload;
@@ -48,7 +48,7 @@ class parcels {
         return *spare.back();
     }
 
-    /// Sends what `compose(head.size)` returned last.
+    /// Sends the note that `compose(head.size)` returned last.
     void send(const envelope& head, rank_t peer) {
         auto& spare = head.size <= small ? small_ : large_;
         parcel& sent = *spare.back();
@@ -61,7 +61,7 @@ class parcels {
 
     bool any_flying() const { return !flying_.empty(); }
 
-    /// True when one has landed.
+    /// Tests all notes; true when MPI has finished sending one.
     bool progress() {
         const std::size_t before = flying_.size();
         for (std::size_t i = 0; i < flying_.size();) {
@@ -76,7 +76,7 @@ class parcels {
         return flying_.size() != before;
     }
 
-    /// MPI ends: what it still holds stays where it is.
+    /// Called when MPI ends: leaks the memory that MPI may still use.
     void abandon() noexcept {
         for (auto& each : flying_) {
             int flag = 0;
@@ -104,7 +104,7 @@ class parcels {
     std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
 };
 
-/// A large message that waits at its sender, or is under way. Known by its id, which no later one has.
+/// A large message that waits at its sender, or is being sent. No later message has its id.
 struct outgoing {
     std::uint64_t id = 0;
     rank_t peer = no_rank;
@@ -133,7 +133,7 @@ class outbox {
         return opened;
     }
 
-    /// Null once it is done, withdrawn or dropped.
+    /// The message with an id; null once it is done, withdrawn or dropped.
     outgoing* find(std::uint64_t id) const {
         const std::size_t index = id & 0xFFFF'FFFFU;
         if (index >= records_.size() || records_[index]->id != id || !records_[index]->is_open) return nullptr;

@@ -11,8 +11,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// Two communicators of our own over the processes of another one: on the first travel notes, on the second the parts
-/// of large messages, each of which has a receive that waits for it. Making one is collective.
+/// Two duplicates of a communicator. Notes travel on the first one. Parts of large messages travel on the second one,
+/// each to a receive that is already posted. Construction is collective.
 class port {
   public:
     explicit port(MPI_Comm of) {
@@ -30,15 +30,15 @@ class port {
 
     rank_t rank() const { return rank_; }
     int size() const { return size_; }
-    /// The ranks with which this one shares memory, and this one.
+    /// The number of ranks that share memory with this one, including itself.
     int neighbours() const { return neighbours_; }
-    /// All ranks with all others.
+    /// Whether all ranks share memory.
     bool shares_memory() const { return neighbours_ == size_; }
 
     /// Throws when an MPI call has failed.
     void require(int code, const char* call) const { check(code, call, rank_); }
 
-    /// Collective; every rank gets the bitwise and of what all have given.
+    /// Collective; replaces `bits` by the bitwise and over all ranks.
     void agree(std::vector<std::uint64_t>& bits) const {
         require(MPI_Allreduce(MPI_IN_PLACE, bits.data(), static_cast<int>(bits.size()), MPI_UINT64_T, MPI_BAND, notes_),
                 "MPI_Allreduce");
@@ -84,7 +84,7 @@ class port {
         std::size_t size = 0;
     };
 
-    /// Receives a note if there is one; from `no_rank` if there is none. The caller lets no other thread in.
+    /// Receives a note; its source is `no_rank` if there is none. The caller must hold off all other threads.
     received_note receive_note(std::byte* into, std::size_t capacity, bool matched) const {
         int found = 0;
         MPI_Status status;

@@ -27,8 +27,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// One rank's messages and notes: what is sent, what has come, what a note makes happen. It never waits, and it lives
-/// as long as its communicators: what an endpoint leaves behind, the next one on the same processes finishes.
+/// Handles one rank's messages and notes, sent and received. It never waits. It lives as long as its communicators, so
+/// that the next endpoint on the same processes finishes the transfers that an endpoint leaves behind.
 class post_office {
   public:
     explicit post_office(MPI_Comm of) : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()) {}
@@ -41,7 +41,8 @@ class post_office {
     control& knowledge() { return control_; }
     traffic& counted() { return counted_; }
 
-    /// For an endpoint, which has the same number on all ranks; older ones' notes are ignored.
+    /// Begins the work for an endpoint. `incarnation` is its number, equal on all ranks; notes with older ones are
+    /// ignored.
     void open(const options& chosen, std::uint32_t incarnation) {
         chosen_ = chosen;
         incarnation_ = incarnation;
@@ -56,7 +57,7 @@ class post_office {
         known_open_ = every_context;
     }
 
-    /// The endpoint ends. Waits for nobody: what is moving goes on, the rest is dropped.
+    /// Ends the work for the endpoint and waits for nobody: transfers in progress continue, the rest is dropped.
     void close() noexcept {
         outbox_.for_each_open([&](outgoing& sent) {
             if (!sent.is_moving) outbox_.close(sent);
@@ -66,53 +67,54 @@ class post_office {
         transfers_.pool().clear();
     }
 
-    /// MPI ends.
+    /// Called when MPI ends.
     void abandon() noexcept {
         parcels_.abandon();
         transfers_.abandon();
     }
 
-    /// Sends; the id is 0 when the message has been copied.
+    /// Posts a borrowed message and returns its id; 0 when the message has been copied.
     std::uint64_t post(rank_t peer, channel on, const byte_pieces& pieces);
-    /// False when there is no room.
+    /// Posts a buffer that is handed over; false when the receiver's mailbox has no room.
     bool post(rank_t peer, channel on, buffer& bytes);
     bool is_done(std::uint64_t id) const { return outbox_.find(id) == nullptr; }
     rank_t receiver_of(std::uint64_t id) const {
         const outgoing* const sent = outbox_.find(id);
         return sent == nullptr ? no_rank : sent->peer;
     }
-    /// False when it is moving.
+    /// Withdraws a message; false when it is being sent.
     bool withdraw(std::uint64_t id);
 
-    /// The earliest message from any of the peers that is here, taken; else null, and those announced are asked for.
+    /// Takes the earliest message from any of the peers that has arrived; else asks for the announced ones: null.
     node* take(std::span<const rank_t> peers, channel on);
-    /// The latest of what is here and what is announced; all older ones are dropped. What has once been asked for is
-    /// not given up for what is announced meanwhile: who looks again and again gets one in the end.
+    /// Takes the latest message that has arrived or been announced, and drops all older ones; null while it has not
+    /// arrived. A message that has been asked for is not dropped for later ones, so that repeated polls succeed.
     node* take_latest(std::span<const rank_t> peers, channel on);
-    /// The first message from `peer`, taken for `receive_into`; it may still have to arrive, straight in `targets` if
-    /// it can: `node::straight` says so.
+    /// Takes the first message from `peer` for `receive_into`. It may still have to arrive; `node::straight` says
+    /// whether it arrives straight in `targets`.
     node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room);
-    /// Gives back what was claimed, wherever it has got to; what arrives straight has been redirected.
+    /// Gives back a claimed message in any state. One that arrives straight must have been redirected before.
     void unclaim(node& n);
-    /// Of a message that has been claimed, when it is here.
+    /// Completes the receive of a claimed message that has arrived.
     void accept(node& n) {
         repay(n);
         count_received(n);
     }
     redirection redirect(node& n) { return {transfers_, n}; }
 
-    /// The next message of the channel that is not expected is asked for as soon as it is announced.
+    /// Asks for the next message of the channel that is not yet expected, as soon as it is announced.
     void expect(const expectation& next);
-    /// Nothing of the channel is expected any more, but for what has begun to come.
+    /// Removes all expectations of the channel, except of messages that have been asked for.
     void forget(channel on) {
         expectations_.remove([=](const expectation& e) { return e.on == on; });
     }
-    /// One that comes, or has come, to memory of those who expected it, taken out of its list; null: there is none.
+    /// Takes a message of the channel that arrives, or has arrived, in the targets of its expectation out of its list;
+    /// null where there is none.
     node* take_placed(channel on);
-    /// Of what is in no list: nobody will take it.
+    /// Releases a message that is in no list and that nobody will take, now or when it has arrived.
     void dispose(node& n) noexcept;
 
-    /// By the receiver, who will not read the message again.
+    /// Called by the receiver when it will not read the message again.
     void release(node& n) noexcept {
         landings_.put(std::move(n.note));
         transfers_.pool().put(std::move(n.body));
@@ -140,7 +142,7 @@ class post_office {
             if (peer != rank()) tell(peer, head, payload);
     }
 
-    /// Takes one step; false when nothing has happened.
+    /// Advances all transfers and handles at most one note; false when nothing has happened.
     bool progress() {
         bool moved = parcels_.any_flying() && parcels_.progress();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
@@ -154,23 +156,23 @@ class post_office {
         return true;
     }
 
-    /// Nothing but a note can make anything happen.
+    /// Whether only the arrival of a note can change anything.
     bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any(); }
 
-    /// Takes one of the reports of a context, of which there are some, as what has ended it, and tells all.
+    /// Declares one of the reports of a context, of which there must be one, as what ended it, and tells all ranks.
     void decide(std::uint64_t context);
     void answer_questions(std::uint64_t context);
     void depart();
 
   private:
     struct peer_state {
-        std::size_t outstanding = 0;  ///< handed over by this rank, not known to be taken
-        std::size_t owed = 0;         ///< taken by this rank, the peer not told
+        std::size_t outstanding = 0;  ///< bytes handed over by this rank and not known to be taken
+        std::size_t owed = 0;         ///< bytes taken by this rank for which the peer has got no credit yet
         bool want_sent = false;
         bool wanted = false;
     };
 
-    /// An earlier endpoint's notes may still come.
+    /// Large enough for notes of earlier endpoints, which may still arrive.
     std::size_t landing_size() const { return storage::alignment + most_eager_bytes_; }
 
     void count_sent(std::size_t size) {
@@ -206,7 +208,7 @@ class post_office {
 
     options chosen_{};
     std::uint32_t incarnation_ = 0;
-    std::size_t most_eager_bytes_ = 0;  ///< that any endpoint has chosen
+    std::size_t most_eager_bytes_ = 0;  ///< the largest value that any endpoint has chosen
     std::uint64_t known_open_ = every_context;
     port port_;
     parcels parcels_;

@@ -1,4 +1,4 @@
-// What a receiver does with messages of a post office.
+// The receiver's part of a post office.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -84,7 +84,7 @@ inline node* post_office::take_placed(channel on) {
     return found;
 }
 
-/// False when it had been withdrawn, and is gone.
+/// Asks the sender for an announced message; false when it had been withdrawn, and is gone.
 inline bool post_office::ask(node& n, std::span<const byte_span> targets) {
     n.straight = transfers_.place(n, targets);
     if (n.source == rank()) {
@@ -94,13 +94,13 @@ inline bool post_office::ask(node& n, std::span<const byte_span> targets) {
     const std::uint32_t tag = transfers_.expect(n);
     tell(n.source, {.context = n.parts.size(), .id = n.id, .tag = tag, .kind = note::ask});
     if (!n.straight) return true;
-    assemble(n);  // the small pieces are here; the large ones will be
+    assemble(n);  // the small pieces are here; the large ones will arrive in the targets
     for (std::size_t i = 0, at = 0; i < n.count; at += n.sizes[i++])
         if (transfers_.is_small(n.sizes[i])) rill::detail::copy_across(n.pieces[i], targets, at);
     return true;
 }
 
-/// A message that is expected comes before anybody waits for it.
+/// Asks for an expected message before anybody waits for it.
 inline void post_office::fulfil(node& n, const expectation& by) {
     n.expected = true;
     if (n.is != node::state::announced) return;
@@ -108,7 +108,8 @@ inline void post_office::fulfil(node& n, const expectation& by) {
     if (ask(n, fits ? by.places() : std::span<const byte_span>{})) n.placed = std::exchange(n.straight, false);
 }
 
-/// Nothing that comes first is here: asks for what is announced. Only what comes from this rank is here at once.
+/// Asks for the first message of each peer that is only announced. Returns one that is here at once, which only a
+/// message from this rank itself can be; else null.
 inline node* post_office::ask_first(std::span<const rank_t> peers, channel on) {
     node* here = nullptr;
     for (const rank_t peer : peers) {
@@ -127,7 +128,7 @@ inline void post_office::ended(node& n, bool withdrawn) {
     release(n);
 }
 
-/// Says where the pieces of an announced message lie.
+/// Sets `pieces` of an announced message to where they lie.
 inline void post_office::assemble(node& n) {
     const std::byte* content = n.payload() + announcement::table;
     n.pieces = {};
@@ -167,7 +168,7 @@ inline void post_office::dispose(node& n) noexcept {
         release(n);
 }
 
-/// Credit goes back in lumps, or at once where the sender waits for it.
+/// Returns credit for a message to its sender, in lumps, or at once where the sender waits for it.
 inline void post_office::repay(const node& n) {
     if (!n.handed) return;
     peer_state& from = peers_[static_cast<std::size_t>(n.source)];

@@ -12,13 +12,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// Takes a message that arrives straight in a user's memory out of there, into memory of the pool. It never waits: what
-/// is being written takes until its sender has sent it.
+/// Moves a message that arrives straight in the user's memory into memory of the pool. It never waits; a part that is
+/// already being written can be moved only when its sender has sent it.
 class redirection {
   public:
     redirection(transfers& of, node& n) : of_(of), node_(n), before_(n.parts) {
         node_.leaves = true;
-        for (std::size_t i = before_.size(); i-- > 0;)  // the last first: what comes meanwhile is for an earlier one
+        for (std::size_t i = before_.size(); i-- > 0;)  // last first: a part that arrives now matches an earlier one
             if (node_.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&node_.requests[i]);
         node_.parts.clear();
         of_.place_in_pool(node_);
@@ -27,7 +27,7 @@ class redirection {
     redirection& operator=(const redirection&) = delete;
     ~redirection() { node_.leaves = false; }
 
-    /// True when the user's memory is free.
+    /// Tests the parts; true when the user's memory is free.
     bool look() {
         while (next_ < before_.size() && is_out(next_)) ++next_;
         return next_ == before_.size();

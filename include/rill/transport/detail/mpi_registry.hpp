@@ -22,18 +22,18 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// The engines of each communicator, kept with it as an attribute: to duplicate it again for each endpoint would be
-/// slow, and freeing a duplicate is collective, which no destructor may be. They end with the communicator, or with
-/// MPI.
+/// The engines of each communicator, stored in an attribute of it. They are kept because duplicating a communicator for
+/// each endpoint would be slow, and because freeing a duplicate is collective, which a destructor must not be. They end
+/// with the communicator or with MPI.
 class registry {
   public:
-    /// It is never destroyed: an `environment` of static storage duration may end MPI after all other objects.
+    /// The one registry. It is never destroyed, because a static `environment` may end MPI after all other objects.
     static registry& instance() {
         static registry& only = *new registry;
         return only;
     }
 
-    /// An engine that no rank uses. Collective; opened endpoints are made and destroyed in the same order on all ranks.
+    /// Opens an engine that no rank uses. Collective; all ranks make and destroy their endpoints in the same order.
     std::shared_ptr<engine> open(MPI_Comm of, const options& chosen) {
         engines& known = of_communicator(of);
         if (known.empty()) {
@@ -54,7 +54,8 @@ class registry {
 
     registry() = default;
 
-    /// The first engine that is free everywhere. Nobody returns before all have called.
+    /// Collective; the index of the first engine that is free on all ranks, if there is one. No rank returns before all
+    /// have called. Throws `mismatch` where the ranks' builds or options differ.
     static std::optional<std::size_t> agree_on(const engine& speaker, const engines& known, const options& chosen) {
         const std::uint64_t common[] = {mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR), chosen.eager_bytes,
                                         chosen.chunk_bytes};
@@ -87,7 +88,7 @@ class registry {
         return *all_.back();
     }
 
-    /// MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF.
+    /// Sets an attribute of MPI_COMM_SELF, because MPI_Finalize begins by deleting those.
     void watch_finalisation() {
         if (key_ != MPI_KEYVAL_INVALID) return;
         int self_key = MPI_KEYVAL_INVALID;

@@ -11,12 +11,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// One rank's part of a run: what its body throws, told to all.
+/// One rank's part of a run: calls the body and tells all ranks how it ended.
 class rank_run {
   public:
     explicit rank_run(engine& of) : engine_(of) {}
 
-    /// Returns when all ranks have ended; throws what this rank's body has thrown, or else what has ended the run.
+    /// Returns when all ranks have ended; rethrows the exception of this rank's body, or else throws what ended the
+    /// run.
     void run(void (*body)(void*), void* argument) {
         try {
             body(argument);
@@ -39,7 +40,7 @@ class rank_run {
     }
 
   private:
-    /// MPI itself has failed: this rank waits for nothing more, and the others may hear why, or not.
+    /// Used when MPI itself has failed: tries to tell the other ranks, and waits for nothing.
     void tell_if_possible(abort_notice notice) noexcept {
         notice.culprit = engine_.rank();
         try {

@@ -1,4 +1,4 @@
-// What a sender does with messages of a post office.
+// The sender's part of a post office.
 #pragma once
 
 #include <rill/core/bytes.hpp>

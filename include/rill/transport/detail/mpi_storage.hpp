@@ -9,7 +9,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// Uninitialised bytes on cache lines.
+/// Uninitialised bytes, aligned to cache lines.
 class storage {
   public:
     static constexpr std::size_t alignment = 64;
@@ -33,7 +33,7 @@ class storage {
     std::size_t size() const { return size_; }
     explicit operator bool() const { return data_ != nullptr; }
 
-    /// For memory that MPI may still write to when nobody is left to wait for it.
+    /// Gives the memory up without freeing it, because MPI may still write to it.
     void leak() noexcept { data_ = nullptr; }
 
   private:
@@ -41,10 +41,10 @@ class storage {
     std::size_t size_ = 0;
 };
 
-/// Memory of messages, kept for the next ones: a steady state allocates nothing.
+/// Keeps the memory of messages for later ones, so that a steady state allocates nothing.
 class storage_pool {
   public:
-    /// At least `size` bytes, and not much more of them than four times as many.
+    /// Returns at least `size` bytes, and not much more than four times as many.
     storage take(std::size_t size) {
         std::size_t best = spare_.size();
         for (std::size_t i = 0; i < spare_.size(); ++i)

@@ -20,8 +20,9 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// The large messages under way. Nothing of them moves before the receiver has asked, with its receives posted; every
-/// ask is answered in as many parts as were asked for: with the bytes, or empty, when the message has been withdrawn.
+/// The large messages that are being sent or received. A message is sent only after its receiver has posted the
+/// receives and asked for it. Every request is answered by as many parts as it asks for; if the message has been
+/// withdrawn, the parts are empty.
 class transfers {
   public:
     transfers(const port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
@@ -31,8 +32,8 @@ class transfers {
     std::size_t small() const { return small_; }
     bool any() const { return !arriving_.empty() || !leaving_.empty(); }
 
-    /// Cuts the large pieces into parts: straight into `targets` where none straddles two of them, else into memory of
-    /// the pool. True when straight.
+    /// Decides where the parts of the large pieces arrive: straight in `targets` where no piece straddles two of them
+    /// (true), else in memory of the pool (false).
     bool place(node& n, std::span<const byte_span> targets) {
         n.parts.clear();
         const bool straight = !targets.empty() && place_straight(n, targets);
@@ -40,7 +41,7 @@ class transfers {
         return straight;
     }
 
-    /// Posts the receives for the parts; returns the tag with which to ask.
+    /// Posts the receives for the parts; returns the MPI tag for the request.
     std::uint32_t expect(node& n) {
         n.data_tag = unused_tag(n.source);
         n.is = node::state::asked;
@@ -51,7 +52,7 @@ class transfers {
         return n.data_tag;
     }
 
-    /// From this rank to itself: copies. False when the message has been withdrawn.
+    /// Copies a message from this rank to itself; false when it has been withdrawn.
     bool copy(node& n) {
         outgoing* const from = sent_.find(n.id);
         if (from == nullptr) return false;
@@ -63,7 +64,7 @@ class transfers {
         return true;
     }
 
-    /// False when the message has another number of parts.
+    /// Sends the parts of message `id`; false when the request does not fit the message.
     bool answer(rank_t peer, std::uint64_t id, std::uint32_t tag, std::uint64_t parts) {
         outgoing* const found = sent_.find(id);
         if (found == nullptr || found->is_moving) return answer_empty(peer, tag, parts), true;
@@ -78,7 +79,7 @@ class transfers {
         return true;
     }
 
-    /// Calls `arrived(node, withdrawn)` for what has come in; true when something has ended.
+    /// Calls `arrived(node, withdrawn)` for each message that has arrived; true when a transfer has ended.
     template <class Arrived>
     bool progress(Arrived&& arrived) {
         bool any_ended = false;
@@ -107,7 +108,7 @@ class transfers {
 
     storage_pool& pool() { return pool_; }
 
-    /// MPI ends: what it still holds stays where it is.
+    /// Called when MPI ends: leaks the memory that MPI may still use.
     void abandon() noexcept {
         for (node* n : arriving_) {
             for (MPI_Request& each : n->requests)
@@ -172,7 +173,7 @@ class transfers {
         }
     }
 
-    /// Tags separate transfers between two ranks; one may still wait for a sender that has gone.
+    /// A tag for a transfer from `source`, which no other uses: an old one may still wait for a sender that has gone.
     std::uint32_t unused_tag(rank_t source) {
         std::uint32_t& last = tags_[static_cast<std::size_t>(source)];
         const auto in_use = [&](const node* n) { return n->source == source && n->data_tag == last; };
@@ -192,7 +193,7 @@ class transfers {
         requests.clear();
     }
 
-    /// An empty answer says that the message was withdrawn.
+    /// Notes from the first part whether the message was withdrawn: then the part is empty.
     void note_first(node& n, std::size_t part, const MPI_Status& status) const {
         if (part == 0) n.withdrawn = through_.bytes_of(status) == 0;
     }

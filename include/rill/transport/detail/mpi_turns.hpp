@@ -16,7 +16,7 @@ namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 /// Set while this thread runs an activity.
 inline thread_local const activity_state* own_activity = nullptr;
 
-/// A mutex where several threads may come, nothing where they may not.
+/// A mutex if several threads may call the endpoint, otherwise a no-op.
 class optional_mutex {
   public:
     void enable(bool on) { on_ = on; }
@@ -33,19 +33,19 @@ class optional_mutex {
     std::mutex mutex_;
 };
 
-/// What a wait does between two looks: it polls for a while, then gives its core away.
+/// What a wait does between two polls: nothing at first, later it gives its core away or sleeps.
 ///
-/// Not after each look: a library looks first and makes progress then, so that a message is found one look after it has
-/// come, and Open MPI may itself give the core away at the end of a look.
+/// It does not give the core away after each poll. An MPI library looks first and makes progress then, so that a
+/// message is found one poll after its arrival, and Open MPI may itself give the core away at the end of a poll.
 class turns {
   public:
-    /// `neighbours`: the ranks that share this one's cores, and this one.
+    /// `neighbours`: the number of ranks that share the cores, including this one.
     void configure(const options& chosen, int neighbours) {
         spins_ = chosen.spins;
         nap_ = chosen.nap;
         neighbours_ = neighbours;
     }
-    /// Activities that are threads: each rank is thought to run as many as this one.
+    /// Counts activities that are threads. Every neighbour is assumed to run as many as this rank.
     void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
 
     void pass(std::int64_t looks, bool sleeps) const {

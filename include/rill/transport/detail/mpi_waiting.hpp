@@ -23,7 +23,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// One rank's post office and those who wait at it: whoever waits makes progress for all.
+/// One rank's post office and the waits at it. Every wait makes progress for all activities.
 class waiting {
   public:
     rank_t rank() const { return office_.rank(); }
@@ -44,7 +44,7 @@ class waiting {
     template <class Ready>
     bool wait(channel on, deadline until, Ready&& ready, bool sleeps = false) {
         guard lock(mutex_);
-        if (++waits_begun_ % 16 == 0 && alive_) step();  // who never has to wait must not keep the others waiting
+        if (++waits_begun_ % 16 == 0 && alive_) step();  // makes progress for others even if no wait ever has to wait
         for (std::int64_t looks = 0;;) {
             throw_if_ended(on);
             if (ready()) return true;
@@ -55,13 +55,13 @@ class waiting {
         }
     }
 
-    /// Returns when a fiber has finished.
+    /// Waits until a fiber has finished.
     void see_off(const fiber_team::member& leaving) noexcept {
         guard lock(mutex_);
         for (std::int64_t looks = 0; !leaving.finished; ++looks) {
             try {
                 if (alive_ && step()) continue;
-            } catch (...) {  // its own waits throw the same, and end it
+            } catch (...) {  // the fiber's own waits throw the same, which ends it
             }
             if (fibers_.is_inside()) {
                 fibers_.pass();
@@ -78,7 +78,8 @@ class waiting {
     explicit waiting(MPI_Comm of) : office_(of) {}
     ~waiting() = default;
 
-    /// The same, whatever has ended: true, too, when MPI has.
+    /// Waits until `ready()`, even when contexts have ended; false when `until` has passed. True also when MPI has
+    /// ended.
     template <class Ready>
     bool wait_regardless(guard& lock, deadline until, Ready&& ready) {
         for (std::int64_t looks = 0; alive_ && !ready();) {
@@ -89,7 +90,8 @@ class waiting {
         }
         return true;
     }
-    /// The same, whatever other notes bring; true, too, when MPI has failed, and nothing can be waited for.
+    /// Waits until `ready()` and ignores errors that other notes cause; false when `until` has passed. True also when
+    /// MPI has ended or failed, since waiting is then pointless.
     template <class Ready>
     bool outlast(guard& lock, deadline until, Ready&& ready) noexcept {
         for (;;) {
@@ -126,13 +128,14 @@ class waiting {
                  .reason = "rank " + std::to_string(rank()) + " left an activity behind: an exception passed it"});
     }
 
-    /// Who does not want to wait still gives the fibers one turn.
+    /// Whether `until` has passed. An immediate wait still gives the fibers one turn.
     bool has_passed(deadline until, std::int64_t looks) const {
         if (until.is_immediate()) return looks > 0 || !fibers_.any();
         return !until.is_never() && looks % 8 == 0 && wall_clock() >= until.at;
     }
 
-    /// `blocks`: nothing has come since it was last seen that what is waited for is not here.
+    /// Passes the time until the next poll. `blocks`: the wait may block in MPI, since nothing has arrived since
+    /// `ready()` was last false.
     void idle(guard& lock, deadline until, std::int64_t looks, bool sleeps, bool blocks) {
         if (fibers_.is_inside()) return fibers_.pass();
         if (fibers_.any())

@@ -8,7 +8,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// `text` for a message: `?` in place of what cannot be printed, as a NUL at which `what()` would end.
+/// Replaces characters that cannot be printed by `?`; a NUL, for example, would end the text of `what()`.
 inline std::string printable(std::string_view text) {
     std::string shown(text);
     std::replace_if(

@@ -5,8 +5,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Whether both notices tell of one failure, perhaps in the ranks and contexts of different groups. A run uses it to
-/// find the culprit's own rank when an error leaves the scope of a subgroup.
+/// Whether two notices report the same failure, perhaps in ranks and contexts of different groups. A run uses it to
+/// find the culprit's rank in the run when an error leaves the scope of a subgroup.
 inline bool same_failure(const abort_notice& a, const abort_notice& b) {
     return a.operation == b.operation && a.kind == b.kind && a.reason == b.reason;
 }

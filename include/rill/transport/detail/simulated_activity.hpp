@@ -11,8 +11,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// A fiber of one rank. `join()` waits for its end and rethrows what it threw. The destructor joins and forgets what
-/// it threw; when it runs because an exception unwinds, the activity's waits throw `peer_failure`, so that it ends.
+/// A fiber of one rank. `join()` waits for its end and rethrows its exception. The destructor joins and discards the
+/// exception; if it runs during unwinding, the activity's waits throw `peer_failure`, so that it ends.
 class activity {
   public:
     activity(activity&& other) noexcept
@@ -38,7 +38,7 @@ class activity {
   private:
     friend class endpoint;
 
-    /// `body` is moved to the new fiber's own stack before this returns.
+    /// Moves `body` to the new fiber's own stack before it returns.
     template <class Body>
     activity(detail::world& world, rank_t rank, Body& body) : world_(&world) {
         struct start {

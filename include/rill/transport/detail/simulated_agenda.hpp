@@ -9,7 +9,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// Something that happens at an instant. It is part of what it happens to.
+/// Something that happens at an instant; the base class of the objects to which it happens.
 struct appointment {
     enum class what : std::uint8_t { expiry, arrival, fault };
     static constexpr std::size_t nowhere = ~std::size_t{0};
@@ -22,7 +22,7 @@ struct appointment {
     bool pending() const { return place != nowhere; }
 };
 
-/// The future, in the order (time, sequence). Adding, removing and taking cost O(log n).
+/// The future appointments, in the order (time, sequence). Adding, removing and taking cost O(log n).
 class agenda {
   public:
     struct entry {

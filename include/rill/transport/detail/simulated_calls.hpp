@@ -14,10 +14,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// What the ranks have entered and closed.
+/// The calls that the ranks have entered and the contexts that they have closed.
 ///
-/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
-/// and peers that are behind still learn that the rank had entered their call.
+/// A closed context is remembered for a while, so that late messages are dropped instead of filling the mailbox, and
+/// peers that are behind still learn that the rank had entered their call.
 class call_book {
   public:
     static constexpr std::size_t closed_remembered_per_rank = 1024;
@@ -53,7 +53,7 @@ class call_book {
         return found != nullptr && found->closed;
     }
 
-    /// Of a rank that is killed nobody learns any more what it has entered; it begins anew.
+    /// Removes all entries of a rank that is killed: peers no longer learn what it had entered.
     void forget(rank_t rank) {
         entries_.erase_if([&](const rank_key& key) { return key.rank == rank; });
         made_.erase_if([&](const rank_key& key) { return key.rank == rank; });

@@ -21,7 +21,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// Waits, and what ends them before their time. Notices take no time.
+/// Waits, and the notices that end them early. Notices take no virtual time.
 class control {
   public:
     explicit control(const network& chosen)
@@ -34,7 +34,7 @@ class control {
 
     bool passed(deadline until) const { return until.at <= now(); }
 
-    /// What looking in vain costs.
+    /// Lets the time of a poll that finds nothing pass.
     void poll() noexcept {
         wait_record looking{.kind = waits_for::time, .ends_with_context = false};
         scheduler_.wait(idle_, looking, now() + poll_);
@@ -68,7 +68,7 @@ class control {
         wait(idle_, {.kind = waits_for::time}, instant);
     }
 
-    /// Ends the waits of an activity, now and later.
+    /// Ends all present and future waits of an activity.
     void stop(strand& activity) noexcept {
         activity.stopped = true;
         end_wait(activity);
@@ -81,7 +81,8 @@ class control {
         while (activity.running) scheduler_.wait(activity.joining, what, deadline::never);
     }
 
-    /// The first notice of a context wins, and a notice of all contexts is one of each. Nobody hears a killed rank.
+    /// Aborts a context and returns the notice that holds: the first one of a context, where a notice of all contexts
+    /// counts for each. A killed rank's notice is ignored.
     abort_notice abort(const abort_notice& notice) {
         if (scheduler_.is_killed()) return notice;
         if (const abort_notice* first = find_notice({notice.context, notice.first_tag})) return *first;
@@ -98,7 +99,7 @@ class control {
         return first == nullptr ? std::nullopt : std::optional(*first);
     }
 
-    /// Ends everything because the exception being handled has left the body of `rank`.
+    /// Aborts all contexts because the exception being handled has left the body of `rank`.
     void fail(rank_t rank) {
         const rank_t culprit = abort(notice_of_current(rank)).culprit;
         if (thrown_ != nullptr && (culprit_threw_ || culprit != rank)) return;
@@ -106,14 +107,14 @@ class control {
         culprit_threw_ = culprit == rank;
     }
 
-    /// Every activity waits for another, or has done so for too long: all waits throw `deadlock`.
+    /// Called when every activity waits for another, or when the run is overdue: makes all waits throw `deadlock`.
     void nothing_left() {
         const char* const what = scheduler_.is_overdue() ? "no end after " : "deadlock at ";
         abort({.context = every_context,
                .kind = failure::deadlock,
                .reason = what + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())});
         if (scheduler_.ready()) return;
-        // Only waits that nothing ends are left: a message whose reader waits for its own sender.
+        // The waits left are those that no abort ends, as of a sender whose reader itself waits for that sender.
         for (strand& each : scheduler_.strands())
             if (each.waiting != nullptr) scheduler_.call(each, wake::ended);
     }
@@ -124,7 +125,7 @@ class control {
         return outcome == wake::called;
     }
 
-    /// What ended the run, if anything did.
+    /// Rethrows the exception that ended the run, if any.
     void rethrow() const {
         if (thrown_ != nullptr) std::rethrow_exception(thrown_);
         if (const abort_notice* end = find_notice({every_context}); end != nullptr && end->kind == failure::deadlock)
@@ -143,7 +144,7 @@ class control {
         return of_all;
     }
 
-    /// In ranks of this world, also where the error tells of a failure in ranks of a subgroup.
+    /// Makes a notice of the exception being handled, in ranks of this world even if its error has ranks of a subgroup.
     abort_notice notice_of_current(rank_t rank) const {
         abort_notice notice{.context = every_context, .culprit = rank, .reason = {}};
         try {
@@ -165,7 +166,7 @@ class control {
 
     duration poll_;
     std::vector<abort_notice> notices_;
-    wait_list idle_;  ///< those whom only time wakes
+    wait_list idle_;  ///< activities that only time wakes
     std::exception_ptr thrown_{};
     bool culprit_threw_ = false;
 };

@@ -16,7 +16,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// The cards of the ranks and the directed links that have been used, and when messages come through.
+/// The ranks' cards and the directed links in use; computes when messages arrive.
 class link_table {
   public:
     link_table(int ranks, const network& chosen) : network_(chosen), faults_(chosen.faults, ranks) {
@@ -31,10 +31,10 @@ class link_table {
         time_point head{}, tail{};
         bool lost = false;
         bool twice = false;
-        duration held{};  ///< until another has overtaken it, at most so long
+        duration held{};  ///< how long at most it waits to be overtaken
     };
 
-    /// Of a message that is posted now; link and card are occupied from then on.
+    /// Computes the flight of a message that is posted now, and occupies its link and its sender's card.
     flight depart(time_point now, rank_t source, rank_t receiver, std::size_t bytes) {
         used_link& way = link_between(source, receiver);
         const auto fate = faults_.concerns_messages()
@@ -63,12 +63,12 @@ class link_table {
         return {.head = way.last_head, .tail = way.last_tail, .twice = fate.twice, .held = fate.held};
     }
 
-    /// Whether messages wait at the receiver until its card has taken those before.
+    /// Whether messages queue at the receiver's card because its speed is limited.
     bool queues_at(rank_t receiver) const {
         return !cards_.empty() && cards_[static_cast<std::size_t>(receiver)].limits.receive != 0;
     }
 
-    /// When a message, whose first byte is there now, has been taken by the receiver's card.
+    /// When the receiver's card has received a message whose first byte arrives now; occupies the card until then.
     time_point land(time_point now, rank_t receiver, time_point tail, std::size_t bytes) {
         card& takes = cards_[static_cast<std::size_t>(receiver)];
         const time_point start = std::max(now, takes.can_receive_at);

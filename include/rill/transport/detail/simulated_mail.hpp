@@ -63,14 +63,14 @@ class mail : public rooms {
         return &take(*newest);
     }
 
-    /// By the receiver, who will not read the message again.
+    /// Called by the receiver when it will not read the message again.
     void release(parcel& p) noexcept {
         p.at = parcel::stage::done;
         scheduler_.call_all(p.reading);
         if (!p.sender_holds) offices_.give_back(p);
     }
 
-    /// By the sender, who forgets the message: withdraws it if nobody has taken it.
+    /// Called by the sender to give up a message: withdraws it if nobody has taken it.
     void let_go(parcel& p) noexcept {
         p.sender_holds = false;
         if (p.at == parcel::stage::done || p.at == parcel::stage::lost)
@@ -92,7 +92,7 @@ class mail : public rooms {
         scheduler_.wait(p.reading, what, deadline::never);
     }
 
-    // --- when it is time
+    // --- appointments
 
     void arrive(appointment& due) {
         parcel& p = static_cast<parcel&>(due);
@@ -107,9 +107,9 @@ class mail : public rooms {
     }
 
   protected:
-    // --- the way of a message
+    // --- the way of a message through the network
 
-    /// Nobody will get it, and its sender does not learn that.
+    /// Loses a message; its sender is not told.
     void lose(parcel& p) noexcept {
         p.at = parcel::stage::lost;
         if (!p.sender_holds) offices_.give_back(p);
@@ -147,7 +147,7 @@ class mail : public rooms {
         if (flight.twice) repeat(p, arrives);
     }
 
-    /// Sends a copy behind a message.
+    /// Sends a copy of a message, which a fault duplicates.
     void repeat(const parcel& p, time_point arrives) {
         parcel& copy = offices_.accept(p.source, p.receiver, p.on);
         for (const byte_view piece : p.pieces) copy.owned.insert(copy.owned.end(), piece.begin(), piece.end());
@@ -161,8 +161,8 @@ class mail : public rooms {
         scheduler_.future().add(copy, arrives);
     }
 
-    /// Keeps a message until one of another sender has overtaken it; those behind it keep their order. Messages that
-    /// are held at a receiver are of one sender.
+    /// Holds a message back until one of another sender has overtaken it; later messages of its sender stay behind it.
+    /// All messages that are held at a receiver are of one sender.
     void hold_or_overtake(parcel& p) {
         rank_state& receiver = at(p.receiver);
         const parcel* const first = receiver.held.first();
@@ -196,7 +196,7 @@ class mail : public rooms {
         offices_.store(p);
     }
 
-    /// Off the way, or out of the mailbox.
+    /// Removes a message from wherever it is: on its way, held or in the mailbox.
     void remove(parcel& p) noexcept {
         if (p.pending()) scheduler_.future().remove(p);
         if (p.at == parcel::stage::arrived) offices_.remove(p);

@@ -71,7 +71,7 @@ class queue {
         }
         return value;
     }
-    /// Ends the waits of those who pop, now and later, once the values are taken.
+    /// Ends all present and future waits in `pop` once the values have been taken.
     void close() {
         closed_ = true;
         world_->activities().call_all(waiting_);
@@ -81,7 +81,7 @@ class queue {
     detail::world* world_;
     detail::wait_list waiting_;
     std::vector<T> values_;
-    std::size_t taken_ = 0;  ///< leading values that are gone
+    std::size_t taken_ = 0;  ///< leading values that have been taken
     bool closed_ = false;
 };
 

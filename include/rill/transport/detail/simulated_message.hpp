@@ -11,8 +11,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over; destroying it lets
-/// the sender go on.
+/// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over. Its destructor
+/// releases them, so that the sender can go on.
 class message {
   public:
     rank_t source() const { return parcel_->source; }
@@ -30,7 +30,7 @@ class message {
     std::unique_ptr<detail::parcel, releaser> parcel_;
 };
 
-/// A borrowed send under way: done when the receiver has destroyed its message.
+/// A borrowed send in progress; it is done when the receiver has destroyed its message.
 class sending {
   public:
     sending() = default;
@@ -40,7 +40,7 @@ class sending {
         return is_done();
     }
 
-    /// True when done, false when `until` has passed; throws what ended the context.
+    /// True when done, false when `until` has passed; throws the failure that ended the context.
     bool wait(deadline until) { return parcel_ == nullptr || world().wait_until_read(*parcel_, until); }
 
     /// Withdraws the message if nobody has taken it, otherwise waits until it has been read.

@@ -18,7 +18,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// A message from its post until both ends have let go of it.
+/// A message from its post until sender and receiver have released it.
 struct parcel : appointment {
     enum class stage : std::uint8_t { on_the_way, held, arrived, taken, done, lost };
     enum list : std::uint8_t { of_source, of_channel, of_receiver, lists };
@@ -36,10 +36,10 @@ struct parcel : appointment {
     bool handed_over = false;
     bool sender_holds = false;  ///< a `sending` refers to it
     stage at = stage::on_the_way;
-    time_point tail{};    ///< when its last byte is there
-    bool queues = false;  ///< its first byte is awaited; then it waits for the receiver's card
-    duration holds{};     ///< how long it waits at its receiver at most until another overtakes it
-    wait_list reading;    ///< who waits until it has been read
+    time_point tail{};    ///< when its last byte arrives
+    bool queues = false;  ///< its appointment is the arrival of its first byte; then it waits for the receiver's card
+    duration holds{};     ///< how long at most it waits at its receiver to be overtaken
+    wait_list reading;    ///< activities that wait until it has been read
     hook hooks[lists]{};
 };
 
@@ -74,7 +74,7 @@ inline bool contains(std::span<const rank_t> peers, rank_t peer) {
     return false;
 }
 
-/// All messages of all ranks. Memory for those under way, none for pairs of ranks that have none.
+/// All messages of all ranks. It uses memory only for messages under way, none for idle pairs of ranks.
 class post_office {
   public:
     parcel& accept(rank_t source, rank_t receiver, channel on) {
@@ -112,7 +112,7 @@ class post_office {
         const auto* all = by_channel_.find({receiver, no_rank, on});
         return all == nullptr ? nullptr : skip(all->first(), peers);
     }
-    /// The one from any of `peers` that arrived after `p` on its channel, or null.
+    /// The next message from any of `peers` that arrived after `p` on its channel, or null.
     static parcel* next(const parcel& p, std::span<const rank_t> peers) {
         return skip(parcel_list<parcel::of_channel>::after(p), peers);
     }

@@ -14,20 +14,20 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// The planned end of a rank, or its new beginning.
+/// The planned end of a rank, or its restart.
 struct turning_point : appointment {
     turning_point() : appointment(what::fault) {}
     rank_t rank = no_rank;
 };
 
-/// What the world knows of one rank.
+/// The state of one rank.
 struct rank_state {
     wait_list receiving;
-    wait_list posting;  ///< to this rank, which has no room
+    wait_list posting;  ///< activities that wait for room in this rank's mailbox
     wait_list inquiring;
     parcel_list<parcel::of_receiver> mail;  ///< under way or arrived
-    parcel_list<parcel::of_source> held;    ///< of that, what waits to be overtaken, and what came behind it
-    std::size_t handed_over = 0;            ///< bytes of that mail that this rank must store
+    parcel_list<parcel::of_source> held;    ///< messages that wait to be overtaken, and those behind them
+    std::size_t handed_over = 0;            ///< bytes in `mail` that were handed over
     traffic counted{};
     strand* main = nullptr;
     bool is_alive = false;

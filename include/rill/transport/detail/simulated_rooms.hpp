@@ -16,7 +16,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// The ranks, and the room in their mailboxes for what they are handed.
+/// The ranks, and the room in their mailboxes for buffers that are handed over.
 class rooms : public control {
   public:
     rooms(int ranks, const network& chosen)
@@ -38,11 +38,11 @@ class rooms : public control {
         throw_if_ended(on);
         wait_record what{.kind = waits_for::room, .peers = {&peer, 1}, .on = on, .amount = bytes};
         const wake outcome = scheduler_.wait(receiver.posting, what, until);
-        if (outcome != wake::called) offer_room(receiver);  // those behind may need less
+        if (outcome != wake::called) offer_room(receiver);  // those that wait behind may need less
         return concluded(outcome, what);
     }
 
-    /// Keeps it for those who wait, so that nobody overtakes them.
+    /// Gives free room to those who wait for it, in order, so that nobody overtakes them.
     void offer_room(rank_state& receiver) noexcept {
         while (strand* next = receiver.posting.first()) {
             if (!fits(receiver, next->waiting->amount)) return;

@@ -24,20 +24,20 @@ class strand;
 
 enum class waits_for : std::uint8_t { message, room, reading, announcement, event, queue, activity, time };
 
-/// What an activity waits for, and what comes of it. Lives on the stack of who waits.
+/// What an activity waits for, and the outcome. It lives on the stack of the waiting activity.
 struct wait_record {
     waits_for kind{};
     std::span<const rank_t> peers{};
     channel on{.context = every_context};
-    std::uint64_t amount = 0;       ///< bytes for which room is needed; number of the call
-    bool ends_with_context = true;  ///< false: only what it waits for can end it
+    std::uint64_t amount = 0;       ///< the bytes for which room is needed, or the number of the call
+    bool ends_with_context = true;  ///< false: the end of its context does not end the wait
     parcel* delivered = nullptr;
     time_point since{};
 };
 
 enum class wake : std::uint8_t { called, expired, ended };
 
-/// Who waits for the same thing, first come, first served.
+/// The activities that wait for one thing, first come, first served.
 class wait_list {
   public:
     strand* first() const { return first_; }
@@ -51,7 +51,7 @@ class wait_list {
     strand* last_ = nullptr;
 };
 
-/// One activity of a rank: a fiber, run again and again with new jobs.
+/// One activity of a rank: a fiber that is reused for new jobs.
 class strand : public appointment {
   public:
     struct job {
@@ -65,9 +65,9 @@ class strand : public appointment {
     job next{};
     bool running = false;         ///< its job has not ended
     bool stopped = false;         ///< its waits throw
-    bool killed = false;          ///< with its rank: everything that it calls throws
-    wait_list joining;            ///< who waits for its end
-    std::exception_ptr thrown{};  ///< what ended it
+    bool killed = false;          ///< killed with its rank: all its calls throw
+    wait_list joining;            ///< activities that wait for its end
+    std::exception_ptr thrown{};  ///< the exception that ended it
 
     wait_record* waiting = nullptr;
     wait_list* among = nullptr;  ///< where it waits
@@ -111,7 +111,7 @@ inline void wait_list::remove(strand& s) noexcept {
 /// Runs the activities one at a time and moves the clock when none can go on.
 class scheduler {
   public:
-    /// `end`: when a run is overdue that has not ended.
+    /// `end`: the instant at which a run that has not ended is overdue.
     scheduler(std::size_t stack_bytes, time_point end) : stack_bytes_(stack_bytes), end_(end) {}
     scheduler(const scheduler&) = delete;
     scheduler& operator=(const scheduler&) = delete;
@@ -128,7 +128,7 @@ class scheduler {
     bool ready() const { return !ready_.empty(); }
     agenda& future() { return future_; }
     std::uint64_t events() const { return events_; }
-    /// How long the activities of a rank have waited for others, in sum.
+    /// How long the activities of a rank have waited for others, summed up.
     duration waited(rank_t rank) const { return waited_[static_cast<std::size_t>(rank)]; }
     bool is_killed() const { return current_ != nullptr && current_->killed; }
     std::uint64_t trace() const { return trace_; }
@@ -138,7 +138,7 @@ class scheduler {
         trace_ = mix64(trace_, static_cast<std::uint64_t>(now_.ns), static_cast<std::uint64_t>(parts)...);
     }
 
-    /// The strand runs when it is its turn.
+    /// Starts a job in a strand of a rank; it runs in its turn.
     strand& start(rank_t rank, strand::job job) {
         if (const auto ranks = static_cast<std::size_t>(rank) + 1; waited_.size() < ranks) waited_.resize(ranks);
         strand& started = unused();
@@ -150,7 +150,7 @@ class scheduler {
         ready_.push_back(started);
         return started;
     }
-    /// Runs it at once, up to its first `pass` or wait, before the caller goes on.
+    /// Starts a job and runs it at once, up to its first `pass` or wait, before the caller goes on.
     strand& start_now(rank_t rank, strand::job job) {
         strand& started = start(rank, job);
         ready_.remove(started);
@@ -160,7 +160,7 @@ class scheduler {
         return started;
     }
     void reuse(strand& ended) noexcept { idle_.push_back(ended); }
-    /// Somebody begins later, until when the run goes on.
+    /// Keeps the run going until a later start, which is to come.
     void expects_one_more() noexcept { ++live_; }
     void expects_one_less() noexcept { --live_; }
 
@@ -198,9 +198,9 @@ class scheduler {
 
     bool is_overdue() const { return is_overdue_; }
 
-    /// Until every strand has ended. `world.arrive(appointment&)` takes what arrives,
-    /// `world.fail_by_plan(appointment&)` what goes wrong; `world.nothing_left()` must make a strand ready, also when
-    /// it is called once because the run is overdue.
+    /// Runs until every strand has ended. Calls `world.arrive(appointment&)` for arrivals and
+    /// `world.fail_by_plan(appointment&)` for faults. Calls `world.nothing_left()`, which must make a strand ready,
+    /// when nothing can happen any more, and once when the run is overdue.
     template <class World>
     void run(World& world) noexcept {
         while (live_ > 0) {
@@ -233,7 +233,7 @@ class scheduler {
         call_all(next.joining);
     }
 
-    /// What was due stays due: what the ranks do to end takes time too.
+    /// Declares the run overdue. The appointment stays due, because the ranks need time to end.
     template <class World>
     void expire(World& world, const agenda::entry& due) {
         now_ = end_;

@@ -8,8 +8,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// A sparse table whose values move when others are inserted or erased. Open addressing without tombstones: a table
-/// whose entries come and go allocates nothing once it has grown.
+/// A hash table; its values move when others are inserted or erased. Open addressing without tombstones: a table whose
+/// entries come and go allocates nothing once it has grown.
 template <class Key, class Value>
 class table {
   public:
@@ -19,7 +19,7 @@ class table {
         return s.used ? &s.value : nullptr;
     }
 
-    /// The value of `key`, inserted where there is none.
+    /// The value of `key`; inserts one where there is none.
     Value& operator[](const Key& key) {
         if (4 * (count_ + 1) > 3 * slots_.size()) grow();
         slot& s = slots_[place_of(key)];
@@ -45,7 +45,7 @@ class table {
         --count_;
     }
 
-    /// Looks at all entries.
+    /// Erases entries; costs a pass over the whole table.
     template <class Predicate>
     void erase_if(Predicate&& is_meant) {
         std::vector<slot> old(slots_.size());
@@ -60,7 +60,7 @@ class table {
 
     std::size_t size() const { return count_; }
 
-    /// In no particular order.
+    /// Visits all entries, in no particular order.
     template <class Visit>
     void for_each(Visit&& visit) const {
         for (const slot& s : slots_)
@@ -74,7 +74,7 @@ class table {
         bool used = false;
     };
 
-    /// Where `key` is, or where it would go.
+    /// The place of `key`, or the place where it would be inserted.
     std::size_t place_of(const Key& key) const {
         const std::size_t mask = slots_.size() - 1;
         std::size_t i = key.hash() & mask;

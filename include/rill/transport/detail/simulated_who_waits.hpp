@@ -27,7 +27,7 @@ inline std::string channel_text(channel on) {
     return " (context " + std::to_string(on.context) + ", tag " + std::to_string(on.tag) + ")";
 }
 
-/// "rank 0 waits for a message from rank 1 (context 0, tag 7)"
+/// Says what an activity waits for: "rank 0 waits for a message from rank 1 (context 0, tag 7)".
 inline std::string wait_text(rank_t rank, const wait_record& what) {
     const std::string who = "rank " + std::to_string(rank) + " waits for ";
     switch (what.kind) {
@@ -48,7 +48,7 @@ inline std::string wait_text(rank_t rank, const wait_record& what) {
     return who + "an instant that never comes";
 }
 
-/// All that is waited for, one entry for each waiting activity.
+/// Lists the waits of all activities.
 inline std::string who_waits(const std::deque<strand>& strands) {
     constexpr std::size_t shown = 32;
     std::string text;

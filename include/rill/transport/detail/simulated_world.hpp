@@ -24,7 +24,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// What the ranks share: the mail between them, what they have entered, and how they live and die.
+/// The shared state of the ranks: their mail, the calls that they have entered, and their lives.
 class world : public mail {
   public:
     world(int ranks, const network& chosen) : mail(ranks, chosen), computing_(chosen.computing) {}
@@ -89,14 +89,14 @@ class world : public mail {
         }
         for (strand* s = at(self).posting.first(); s != nullptr;) {
             strand* const after = s->after;
-            if (s->waiting->on.context == context) admit(at(self), *s);  // what they post is dropped
+            if (s->waiting->on.context == context) admit(at(self), *s);  // their messages are dropped
             s = after;
         }
     }
 
     // --- the run
 
-    /// `main(self)` is called as each rank, and again when a rank begins anew.
+    /// Calls `main(self)` as each rank, and again when a rank is restarted.
     report run(strand::job main) {
         main_ = main;
         for (rank_t rank = 0; rank < size(); ++rank) begin_life(rank);
@@ -115,7 +115,7 @@ class world : public mail {
                                  .lives = at(rank).lives});
         return all;
     }
-    /// The body of a rank has come to its end, by itself or because the rank was killed.
+    /// Called when the body of a rank has ended, by itself or because the rank was killed.
     void ended(rank_t rank) {
         rank_state& own = at(rank);
         if (own.is_alive) own.ended = now();
@@ -136,16 +136,16 @@ class world : public mail {
         own.computing = own.computing + (now() - start);
     }
 
-    /// The end of a rank that is planned, or its new beginning.
+    /// Carries out the planned end of a rank, or its restart.
     void fail_by_plan(appointment& due) {
         const rank_t rank = static_cast<turning_point&>(due).rank;
         scheduler_.record(4U, static_cast<unsigned>(rank));
         rank_state& own = at(rank);
         if (own.is_alive) {
-            if (own.main->running) end_life(rank);  // otherwise its work was done before
+            if (own.main->running) end_life(rank);  // otherwise its body has returned before
             return;
         }
-        if (own.main->running) {  // it waits for a peer that reads from its memory
+        if (own.main->running) {  // its last life still waits for a peer that reads from its memory
             own.begins_anew = true;
             return;
         }
@@ -180,7 +180,7 @@ class world : public mail {
         scheduler_.future().add(*planned, when);
     }
 
-    /// Where this rank is to end instead of posting its next message.
+    /// Counts this rank's next post and ends the rank before it where the plan says so.
     void die_if_due(rank_t self) {
         throw_if_killed();
         rank_state& own = at(self);

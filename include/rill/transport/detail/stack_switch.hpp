@@ -1,5 +1,5 @@
-// What a switch of fibers must keep, whoever switches: the state of exceptions being handled, and the sanitizers' idea
-// of the stack.
+// State that every switch of fibers must save and restore: the exceptions being handled, and the sanitizers' view of
+// the stack.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -58,7 +58,7 @@ class stack_annotation {
     void leave_for(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(&fake_, bottom, size); }
     void leave_for_ever(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(nullptr, bottom, size); }
     void arrive(const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(fake_, bottom, size); }
-    /// Frames that never returned have left their marks: whoever gets the memory next must not trip over them.
+    /// Removes the marks of frames that never returned, so that the next user of the memory gets no false report.
     static void forget(const void* bottom, std::size_t size) { __asan_unpoison_memory_region(bottom, size); }
 
   private:
@@ -71,8 +71,8 @@ class stack_annotation {
 #endif
 };
 
-/// Tells the thread sanitizer which fiber runs. It keeps a call stack of its own for each: no function that switches
-/// may be instrumented, or it would enter one and leave the other.
+/// Tells the thread sanitizer which fiber runs. The sanitizer records a call stack for each fiber. A function that
+/// switches must not be instrumented, or it would enter one recorded stack and leave another.
 class race_annotation {
   public:
     race_annotation() = default;

@@ -15,7 +15,7 @@ class subgroup;
 
 namespace detail {
 
-/// What a subgroup offers only where its parent does.
+/// Gives a subgroup events, queues and activities where its parent has them.
 template <class Net>
 struct subgroup_concurrency {};
 

@@ -16,7 +16,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Which rank of the parent ("outer") is which of the subgroup ("inner").
+/// Translates between ranks of the parent ("outer") and ranks of the subgroup ("inner").
 class subgroup_members {
   public:
     subgroup_members(std::span<const rank_t> members, rank_t self, int parent_size)
@@ -49,7 +49,7 @@ class subgroup_members {
         return found != by_outer_.end() && outer(*found) == outer_rank ? *found : no_rank;
     }
 
-    /// A list of outer ranks, in memory that the next list reuses, of whichever activity.
+    /// A list of outer ranks, in memory that a later list of any activity reuses.
     class translation {
       public:
         translation(const subgroup_members& of, std::span<const rank_t> inner)

@@ -35,14 +35,14 @@ inline void note_arrow_end(arrow_ends& posts, arrow_ends& receives, rank_t rank,
         receives.push_back({event.peer, rank, event.on, track, &event});
 }
 
-/// Where those from `first` on that belong to the same sender, receiver and channel end.
+/// The end of the entries, from `first` on, that have the sender, receiver and channel of entry `first`.
 inline std::size_t end_of_lane(const arrow_ends& ends, std::size_t first) {
     std::size_t i = first;
     while (i < ends.size() && ends[i].compare(ends[first]) == 0) ++i;
     return i;
 }
 
-/// Pairs posts and receives: those of one sender, receiver and channel in order.
+/// Pairs the posts and receives of each sender, receiver and channel, in order.
 template <class Visit>
 void for_each_arrow(arrow_ends& posts, arrow_ends& receives, Visit&& visit) {
     const auto by_lane = [](const arrow_end& a, const arrow_end& b) { return a.compare(b) < 0; };

@@ -11,7 +11,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The tracks of one activity: an event goes where it nests, on the first one possible.
+/// The tracks of one activity. An event goes on the first track where it nests.
 class activity_tracks {
   public:
     explicit activity_tracks(const void* of) : of_(of) {}
@@ -19,7 +19,7 @@ class activity_tracks {
     const void* of() const { return of_; }
     std::size_t count() const { return open_until_.size(); }
 
-    /// Events come by their begin, of those that begin together the longest first.
+    /// Returns the track of an event. Events must come in the order of their begin, the longer first on a tie.
     std::size_t place(const trace_event& event) {
         std::size_t track = 0;
         for (; track < count(); ++track) {
@@ -34,10 +34,10 @@ class activity_tracks {
 
   private:
     const void* of_;
-    std::vector<std::vector<time_point>> open_until_;  ///< of the events around, per track
+    std::vector<std::vector<time_point>> open_until_;  ///< per track, the ends of the events that are still open
 };
 
-/// A track for each event: those of one activity together, the activities in the order of their first events.
+/// The track of each event. Tracks of one activity are adjacent; activities come in the order of their first events.
 inline std::vector<int> tracks_of(std::span<const trace_event> events) {
     std::vector<std::size_t> order(events.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -14,7 +14,7 @@ class traced;
 
 namespace detail {
 
-/// What a traced transport offers only where the inner one does.
+/// Gives a traced transport events, queues and activities where the inner transport has them.
 template <class Net>
 struct traced_concurrency {};
 

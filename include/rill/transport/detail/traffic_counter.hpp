@@ -9,7 +9,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// Counts what several activities send and receive.
+/// Counts messages and bytes sent and received; several activities may count at once.
 class traffic_counter {
   public:
     void sent(std::size_t bytes) { add(messages_sent_, bytes_sent_, bytes); }
