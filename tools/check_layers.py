@@ -16,9 +16,10 @@ ROWS = [
     ["concept"],
     ["kernel"],
     ["stream"],
-    ["transport", "topology", "compress", "aggregate", "coding", "straggler"],
+    ["transport", "topology", "compress", "aggregate", "gradient_code", "straggler"],
     ["session"],
     ["collective"],
+    ["protocol"],
     ["cost"],
     ["train"],
     ["system"],
@@ -33,14 +34,18 @@ FORBIDDEN = {"iostream", "random", "ranges", "regex", "functional", "execution"}
 THREADING = {"thread", "mutex", "shared_mutex", "condition_variable", "chrono", "future", "semaphore", "latch", "barrier",
              "stop_token"}
 MAY_THREAD = {"transport", "adapt"}
-MAY_USE_THIRD_PARTIES = {"transport", "coding", "train", "system", "adapt", "testing"}
+MAY_USE_THIRD_PARTIES = {"transport", "gradient_code", "train", "system", "adapt", "testing"}
 INTRINSICS = {"emmintrin.h", "immintrin.h", "arm_neon.h"}
 
-# The umbrella reaches every header outside these folders and outside detail/ that brings neither threads nor a third
-# party.
 UMBRELLA = "rill.hpp"
-NOT_IN_UMBRELLA = {"transport", "session", "coding", "cost", "train", "system", "adapt", "testing"}
-BESIDE_UMBRELLA = "rill/concept/gradient_code.hpp"  # and what needs it: with coding/ a third of the umbrella's cost
+# Each folder's umbrella, rill/<folder>.hpp, includes its public headers. These are included by their own names instead:
+# each brings a third party that its siblings do without.
+BY_THEIR_NAMES = {"rill/transport/mpi.hpp", "rill/transport/simulated.hpp"}
+NO_UMBRELLA = {"adapt"}
+# What rill.hpp includes: what every program needs, with neither threads nor a third party.
+IN_UMBRELLA = {"core", "concept", "kernel", "stream", "topology", "compress", "aggregate", "straggler", "collective"}
+# Of a folder that is not there as a whole. CodedReduce needs gradient codes, a third of what all the rest costs.
+ALSO_IN_UMBRELLA = {"rill/protocol/rounds.hpp"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -74,9 +79,13 @@ class Tree:
 
 
 def folder_of(header):
-    """`core` for rill/core/x.hpp, and for rill/core/detail/x.hpp; nothing for the umbrella."""
+    """`core` for rill/core/x.hpp and rill/core/detail/x.hpp; nothing for umbrellas."""
     parts = header.split("/")
     return parts[1] if len(parts) > 2 else None
+
+
+def umbrella_of(folder):
+    return f"rill/{folder}.hpp"
 
 
 def check_include(tree, header, bracket, name):
@@ -118,29 +127,50 @@ def find_cycles(tree):
         yield from visit(header)
 
 
-def check_umbrella(tree):
+def check_folder_umbrella(tree, folder):
+    """It includes the public headers of its folder and nothing else."""
+    umbrella = umbrella_of(folder)
+    wanted = {name for name in tree.includes
+              if folder_of(name) == folder and "/detail/" not in name and name not in BY_THEIR_NAMES}
+    if umbrella not in tree.includes:
+        yield f"{umbrella}: missing, the umbrella of {folder}/"
+        return
+    there = {name for _, _, name in tree.includes[umbrella]}
+    for name in sorted(wanted - there):
+        yield f"{umbrella}: lacks #include <{name}>"
+    for name in sorted(there - wanted):
+        yield f"{umbrella}: must not include <{name}>"
+
+
+def check_umbrella(tree, folders):
+    """rill.hpp includes the umbrellas that it should, and neither threads nor a third party comes with them."""
     umbrella = f"rill/{UMBRELLA}"
     if umbrella not in tree.includes:
+        yield f"{umbrella}: missing"
         return
-    inside = tree.closure(umbrella)
-    for header in tree.includes:
-        reached = tree.closure(header)
-        heavy = sorted(name for name in reached if name in THREADING or is_third_party(name))
-        wanted = folder_of(header) not in NOT_IN_UMBRELLA and not heavy and BESIDE_UMBRELLA not in {header, *reached}
-        if header in inside and header != umbrella and not wanted:
-            yield f"{umbrella}: must not reach <{header}>" + (f", which brings <{heavy[0]}>" if heavy else "")
-        if header not in inside and wanted and "/detail/" not in header:
-            yield f"{umbrella}: lacks #include <{header}>"
+    there = {name for _, _, name in tree.includes[umbrella]}
+    wanted = {umbrella_of(folder) for folder in IN_UMBRELLA & folders} | (ALSO_IN_UMBRELLA & tree.includes.keys())
+    for name in sorted(wanted - there):
+        yield f"{umbrella}: lacks #include <{name}>"
+    for name in sorted(there - wanted):
+        yield f"{umbrella}: must not include <{name}>"
+    for header in sorted(tree.closure(umbrella)):
+        for _, _, name in tree.includes.get(header, []):
+            if name in THREADING or is_third_party(name):
+                yield f"{umbrella}: must not reach <{header}>, which brings <{name}>"
 
 
 def violations(include):
     tree = Tree(include)
     if not tree.includes:
         yield f"{include}: no header below {include}/rill"
+        return
+    folders = {folder_of(header) for header in tree.includes} - {None}
+    umbrellas = {f"rill/{UMBRELLA}"} | {umbrella_of(folder) for folder in folders - NO_UMBRELLA}
     for header, includes in tree.includes.items():
         folder = folder_of(header)
-        if folder is None and header != f"rill/{UMBRELLA}":
-            yield f"{header}:1: only {UMBRELLA} stands outside the folders"
+        if folder is None and header not in umbrellas:
+            yield f"{header}:1: only {UMBRELLA} and the folders' umbrellas stand outside the folders"
         if folder and folder not in MAY_INCLUDE:
             yield f"{header}:1: folder {folder}/ has no place in the layers"
             continue
@@ -149,7 +179,9 @@ def violations(include):
             if trouble:
                 yield f"{header}:{number}: {trouble}"
     yield from find_cycles(tree)
-    yield from check_umbrella(tree)
+    for folder in sorted(folders & MAY_INCLUDE.keys() - NO_UMBRELLA):
+        yield from check_folder_umbrella(tree, folder)
+    yield from check_umbrella(tree, folders)
 
 
 def main(arguments):

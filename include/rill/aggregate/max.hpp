@@ -9,9 +9,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace aggregate {
 
-/// The largest contribution, by `maximum` of IEEE 754-2019: −0 < +0, and where a rank contributes a NaN the result is a
-/// NaN. A largest gradient norm is asked for to find out whether all is well: a rank whose gradient has become NaN must
-/// not be hidden by the others, as `maximumNumber` would hide it. Same bits in any order of ranks.
+/// The largest contribution, by `maximum` of IEEE 754-2019: −0 < +0, and the result is a NaN if a rank contributes a
+/// NaN. The largest gradient norm shows whether all is well, so the other ranks must not hide that one rank's gradient
+/// has become NaN, as they would with `maximumNumber`. Models `Aggregator`. Determinism: same bits in any order of
+/// ranks.
 struct max {
     static constexpr const char* name = "max";
     static constexpr bool is_commutative = true;

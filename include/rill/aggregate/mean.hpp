@@ -8,8 +8,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace aggregate {
 
-/// The sum of the contributions over the sum of their weights; zero where nobody contributed. Floating-point elements
-/// only: an integer mean would lose its remainder silently.
+/// The sum of the contributions divided by the sum of their weights; zero if no rank contributed. Floating-point
+/// elements only: an integer mean would lose its remainder silently. Models `Aggregator`.
 struct mean {
     static constexpr const char* name = "mean";
     static constexpr bool is_commutative = true;

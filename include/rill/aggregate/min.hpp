@@ -9,8 +9,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace aggregate {
 
-/// The smallest contribution, by `minimum` of IEEE 754-2019: −0 < +0, and where a rank contributes a NaN the result is
-/// a NaN, as in `max`. Same bits in any order of ranks.
+/// The smallest contribution, by `minimum` of IEEE 754-2019: −0 < +0, and the result is a NaN if a rank contributes a
+/// NaN, as in `max`. Models `Aggregator`. Determinism: same bits in any order of ranks.
 struct min {
     static constexpr const char* name = "min";
     static constexpr bool is_commutative = true;

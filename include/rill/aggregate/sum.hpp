@@ -6,7 +6,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace aggregate {
 
-/// The sum of the contributions. Of integers, every partial sum must stay within the type.
+/// The sum of the contributions. Every partial sum of integers must be in the range of the type. Models `Aggregator`.
 struct sum {
     static constexpr const char* name = "sum";
     static constexpr bool is_commutative = true;

@@ -12,8 +12,9 @@
 
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
-/// The `count` entries of largest magnitude of each `bucket` consecutive ones, ties by the lower coordinate (SparCML,
-/// section 8: 16 of 512). Every region of the model gets its share. A NaN is an error that names the coordinate.
+/// Keeps the `count` entries of largest magnitude of each `bucket` consecutive ones, so that every region of the model
+/// gets its share. `bind` gives a model of `Compressor`. Determinism: ties go to the lower coordinate. Throws
+/// `invalid_value`, which names the coordinate, for a NaN. Source: SparCML, section 8 (16 of 512).
 struct bucket_top_k {
     std::size_t count = 0;
     std::size_t bucket = 512;  ///< entries

@@ -16,7 +16,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
-/// A sparsifier with the codings of its values and indices, bound to a worker.
+/// A sparsifier with the codings of its values and indices, bound to a worker. Models `Compressor`.
 template <class Sparsifier, class Values, class Indices, class CopyValues, Element T, IndexType Index>
 class codec {
   public:
@@ -68,13 +68,13 @@ class codec {
     stream_codings codings_;
 };
 
-/// What is sent, and how: a sparsifier, the coding of its values and indices at the source, and the coding of values in
-/// the copy phase, applied once by the owner of a folded part. Indices are coded alike in all phases; partial sums
-/// travel with their values as they are.
+/// A sparsifier with the codings of values and indices at the source, and the coding of values in the copy phase (the
+/// rounds in which finished parts are sent on unchanged), applied once by the owner of a part. Indices are coded alike
+/// in all phases; partial sums are sent with raw values.
 ///
-/// `bind` makes a codec of one worker. All ranks bind the same dimension and codings, and for `random_mask` the same
-/// density and seed: each operation compares them. Where a sparsifier looks at its input (`top_k`, `bucket_top_k`,
-/// `threshold`), ranks may bind it to different numbers of entries.
+/// `bind` gives a model of `Compressor` for one worker. All ranks bind the same dimension and codings, and for
+/// `random_mask` the same density and seed: each operation compares them. Where a sparsifier looks at its input
+/// (`top_k`, `bucket_top_k`, `threshold`), ranks may bind it to different numbers of entries.
 template <class Sparsifier, class Values = raw, class Indices = raw_indices, class CopyValues = raw>
 struct encoded {
     Sparsifier sparsifier{};
@@ -84,8 +84,9 @@ struct encoded {
 
     static constexpr const char* name = "encoded";
 
-    /// Ranks may choose different numbers of entries (density, count, magnitude; not where `random_mask` draws them
-    /// alike for all); `dimension`, element and index type, and the codings must be the same on all ranks.
+    /// Binds the policy to a worker. Ranks may send different numbers of entries (density, count, magnitude), except
+    /// with `random_mask`, which chooses the same entries on all ranks. `dimension`, element type, index type and
+    /// codings must be the same on all ranks.
     template <Element T = float, IndexType Index = std::uint32_t>
     codec<Sparsifier, Values, Indices, CopyValues, T, Index> bind(std::size_t dimension) const {
         static_assert(std::floating_point<T> || (Values::is_lossless && CopyValues::is_lossless),

@@ -39,7 +39,7 @@ struct sent_view {
     ~sent_view() = default;
 };
 
-/// A codec that adds to every contribution what earlier ones left out.
+/// A codec that adds to every contribution what earlier ones left out. Models `Compressor`.
 template <class Codec, Element T>
 class error_feedback_codec {
   public:
@@ -63,11 +63,10 @@ class error_feedback_codec {
     decltype(auto) codings() const { return inner_.codings(); }
     std::uint64_t fingerprint() const { return fingerprint_of(inner_); }
 
-    /// What has been left out so far, N elements; between `encode` and `commit`, what is being sent as well.
+    /// What has been left out so far, N elements. Between `encode` and `commit` it includes what is being sent.
     std::span<const T> residual() const { return residual_; }
 
-    /// From here on, inputs count `factor` times, a finite number: what a loop along scaled steps would else spend a
-    /// pass on.
+    /// Multiplies all inputs from now on by `factor`, a finite number. A loop that scales its steps thus saves a pass.
     void scale_inputs(T factor) {
         RILL_EXPECTS(is_finite(factor), "error_feedback: inputs count a finite number of times");
         scale_ = factor;
@@ -106,13 +105,13 @@ class error_feedback_codec {
         inner_.commit();
     }
 
-    /// The contribution is in no result: all of it stays in the residual.
+    /// The contribution is not in the result: all of it stays in the residual.
     void rollback() {
         sent_.is_pending = false;
         inner_.rollback();
     }
 
-    /// Stores `residual()` as a section of `to`, a `train::checkpoint_writer` or alike.
+    /// Stores `residual()` as a section of `to`, a `train::checkpoint_writer` or a type like it.
     template <class Writer>
     void save(Writer& to, const std::string& name) const {
         to.add(name + ".residual", std::span<const T>(residual_));
@@ -145,8 +144,8 @@ class error_feedback_codec {
         return !std::floating_point<T> || kernel::magnitude(value) < kernel::largest_magnitude<T>;
     }
 
-    /// Looks before the residual changes, and no closer than it must: none of the sums can be larger than the largest
-    /// magnitudes together.
+    /// Throws before the residual changes. No sum is larger than the sum of the largest magnitudes, so the coordinates
+    /// are only searched if that is not finite.
     template <Executor Exec>
     void require_finite_sums([[maybe_unused]] std::span<const T> input, [[maybe_unused]] const Exec& executor) const {
         if constexpr (std::floating_point<T>) {
@@ -163,7 +162,7 @@ class error_feedback_codec {
     sent_view<T, index_type> sent_;
     aligned_vector<T> received_;  ///< what the receivers decode of it, where that is fed back
     bool unbiased_rounding_;
-    kernel::magnitude_key<T> most_ = 0;  ///< no magnitude in the residual is larger
+    kernel::magnitude_key<T> most_ = 0;  ///< an upper bound of the magnitudes in the residual
     T scale_{1};
 };
 
@@ -176,7 +175,7 @@ class error_feedback_codec {
 /// A biased rounding (`bf16`) is always fed back. An unbiased one (`qsgd`) averages out by itself; it is fed back by
 /// choice (`unbiased_rounding`), which is sound only where a value's error is smaller than the values of its bucket:
 /// with few bits and large buckets the residual would grow without bound.
-/// Memory: N elements, and one for each entry sent whose rounding is fed back.
+/// `bind` gives a model of `Compressor`. Memory: N elements, and one for each entry sent whose rounding is fed back.
 template <class Policy>
 struct error_feedback {
     Policy compressor{};

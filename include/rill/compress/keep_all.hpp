@@ -11,7 +11,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
-/// Leaves nothing out: for dense contributions with lossy values (QSGD), or with a coding of the copy phase only.
+/// Keeps all entries. It serves dense contributions with lossy values (QSGD), or with a coding of the copy phase only
+/// (the rounds in which finished parts are sent on unchanged). `bind` gives a model of `Compressor`.
 struct keep_all {
     static constexpr const char* name = "keep_all";
     static constexpr bool is_lossless = true;

@@ -18,16 +18,17 @@
 
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
-/// Each entry with probability `density`, the same on all ranks by a shared seed, a new choice for every operation of a
-/// group (`group::resume_at` resumes them): only values travel, as a dense stream of the chosen entries (SAPS-PSGD,
-/// section 3.2). Entries that are not chosen come out as zero.
+/// Keeps each entry with probability `density`. A shared seed makes all ranks choose the same entries, and they choose
+/// anew for every operation of a group (`group::resume_at` resumes the choices). Only values are sent, as a dense
+/// stream of the chosen entries; all other entries of the result are zero. `bind` gives a model of `Compressor`.
+/// Source: SAPS-PSGD, section 3.2.
 struct random_mask {
     double density = 0.01;
     std::uint64_t seed = 0;
 
     static constexpr const char* name = "random_mask";
     static constexpr bool is_lossless = false;
-    static constexpr bool is_unbiased = false;  // what is sent is not scaled up
+    static constexpr bool is_unbiased = false;  // sent values are not scaled by 1 / density
     static constexpr bool is_contractive = true;
 
     template <Element T, IndexType Index>

@@ -12,7 +12,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
-/// The entries that a selector chose of its input. What selectors that choose by looking at the input have in common.
+/// The base of selectors that choose by looking at the input: holds the chosen entries.
 template <Element T, IndexType Index>
 class selection {
   public:

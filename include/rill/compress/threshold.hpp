@@ -15,15 +15,15 @@
 
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
-/// The entries whose magnitude is at least `limit`: as many as there are. One pass. A NaN is an error that names the
-/// coordinate.
+/// Keeps all entries whose magnitude is at least `limit`. `bind` gives a model of `Compressor`. Cost: one pass. Throws
+/// `invalid_value`, which names the coordinate, for a NaN.
 struct threshold {
     double limit = 0;
 
     static constexpr const char* name = "threshold";
     static constexpr bool is_lossless = false;
     static constexpr bool is_unbiased = false;
-    static constexpr bool is_contractive = true;  // what stays behind is bounded by the limit
+    static constexpr bool is_contractive = true;  // the limit bounds what is left out
 
     template <Element T, IndexType Index>
     class selector : public selection<T, Index> {

@@ -13,8 +13,9 @@
 
 namespace rill { inline namespace RILL_ABI { namespace compress {
 
-/// The k entries of largest magnitude, ties by the lower coordinate: k = `count`, or ⌈density · N⌉ where that is 0.
-/// Exact and deterministic; one to three passes over the input. A NaN is an error that names the coordinate.
+/// Keeps the k entries of largest magnitude: k = `count`, or ⌈density · N⌉ if that is 0. `bind` gives a model of
+/// `Compressor`. Cost: one to three passes over the input. Determinism: exact; ties go to the lower coordinate. Throws
+/// `invalid_value`, which names the coordinate, for a NaN.
 struct top_k {
     double density = 0;     ///< in (0, 1]
     std::size_t count = 0;  ///< entries

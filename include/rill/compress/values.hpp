@@ -9,7 +9,7 @@ namespace rill { inline namespace RILL_ABI { namespace compress {
 
 /// Value codings: policies that say how the values of a frame are written. Each gives a `coding()`.
 
-/// Values as they are.
+/// The value coding that writes values as they are. Lossless.
 struct raw {
     static constexpr const char* name = "raw";
     static constexpr bool is_lossless = true;
@@ -19,7 +19,8 @@ struct raw {
     friend constexpr bool operator==(raw, raw) = default;
 };
 
-/// The upper half of a float: 8 bits of exponent, 7 of mantissa, rounded to nearest even. Two bytes a value.
+/// The value coding bfloat16, the upper half of a float: 8 bits of exponent, 7 of mantissa, rounded to nearest even.
+/// Two bytes per value.
 struct bf16 {
     static constexpr const char* name = "bf16";
     static constexpr bool is_lossless = false;
@@ -29,11 +30,11 @@ struct bf16 {
     friend constexpr bool operator==(bf16, bf16) = default;
 };
 
-/// QSGD (Alistarh et al. 2017; SparCML, section 6): buckets of consecutive entries with one full-precision scale each,
-/// and `bits` bits a value by stochastic rounding, unbiased.
+/// The value coding QSGD: buckets of consecutive entries with one full-precision scale each, and `bits` bits per value
+/// by stochastic rounding, which is unbiased. Source: Alistarh et al. 2017; SparCML, section 6.
 struct qsgd {
     int bits = 4;                 ///< 2, 4 or 8
-    std::uint32_t bucket = 1024;  ///< entries
+    std::uint32_t bucket = 1024;  ///< consecutive entries that share a scale
 
     static constexpr const char* name = "qsgd";
     static constexpr bool is_lossless = false;

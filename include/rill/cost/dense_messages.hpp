@@ -12,10 +12,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// What the messages of a schedule weigh. `begin(ranks, parts)` is called once; `bytes(sender, parts, kind)` is a
-/// message of the round at hand. A model whose messages depend on what came before has besides `receive(rank,
-/// transfers, kind)`, what a rank gets in the round, and `end_round()`; until then `bytes` goes by what was before the
-/// round.
+/// The sizes of a schedule's messages. `begin(ranks, parts)` is called once; `bytes(sender, parts, kind)` gives the
+/// size of a message of the current round. A model whose messages depend on earlier ones also has `receive(rank,
+/// transfers, kind)`, which tells it what a rank receives in the round, and `end_round()`. Until `end_round()`, `bytes`
+/// uses the state before the round.
 template <class M>
 concept MessageModel = requires(M& model, int count, rank_t rank, part_range parts, action kind) {
     model.begin(count, count);

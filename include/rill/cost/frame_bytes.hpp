@@ -1,4 +1,4 @@
-// The bytes of frames that do not exist yet, told by the functions that write them.
+// The sizes of frames before they are written, computed by the functions that write them.
 #pragma once
 
 #include <rill/core/bytes.hpp>

@@ -45,7 +45,8 @@ struct links_without_cards {
 /// messages on equal links is met to the nanosecond; where cards queue, or ranks enter late, a rank is not held up
 /// here by a receiver that has not read yet, nor overtaken at a card by a message of a later round.
 ///
-/// Time O(messages), memory O(ranks) besides that of `messages`, and O(messages of a round) where receiving is limited.
+/// Time O(messages), memory O(ranks) in addition to that of `messages`, and O(messages of a round) where receiving is
+/// limited.
 template <class ScheduleOf, class Messages, class Network>
     requires(NetworkModel<Network> || LinkModel<Network>) && MessageModel<std::remove_reference_t<Messages>>
 prediction predict(int ranks, const ScheduleOf& schedule_of, Messages&& messages, const Network& network,
@@ -63,7 +64,7 @@ prediction predict(int ranks, const ScheduleOf& schedule_of, Messages&& messages
         return predict(ranks, schedule_of, messages, detail::links_without_cards<Network>{network}, starts);
 }
 
-/// The same of a topology's `all_reduce`.
+/// Predicts a topology's `all_reduce`.
 template <Topology Shape, class Messages, class Network>
 prediction predict_all_reduce(const Shape& shape, int ranks, Messages&& messages, const Network& network,
                               std::span<const duration> starts = {}) {

@@ -27,7 +27,7 @@ struct prediction {
         for (const auto& each : ranks) sum += each.bytes_sent;
         return sum;
     }
-    /// Sent by the rank that sends most.
+    /// The bytes sent by the rank that sends most.
     std::uint64_t busiest_bytes() const {
         std::uint64_t most = 0;
         for (const auto& each : ranks) most = std::max(most, each.bytes_sent);

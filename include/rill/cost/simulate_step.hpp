@@ -80,7 +80,7 @@ inline sampled_time simulate_step(const step_model& model, const gather_plan& pl
     });
 }
 
-/// Steps of a ring, as `expected_ring_time` has them.
+/// Simulates steps of a ring under the model of `expected_ring_time`.
 inline sampled_time simulate_ring_step(const step_model& model, int workers, sampling how = {}) {
     return detail::mean_of(how, [&](int step) {
         double slowest = 0;

@@ -45,7 +45,7 @@ struct gather_plan {
 /// All workers send to the master, which waits for all.
 inline gather_plan master_worker(int workers) { return {.width = workers, .load = 1.0 / workers}; }
 
-/// The same without the slowest `missing`, whose part of the gradient is lost.
+/// All workers send to the master, which does not wait for the slowest `missing`; their part of the gradient is lost.
 inline gather_plan ignoring_slowest(int workers, int missing) {
     return {.width = workers, .missing = missing, .load = 1.0 / workers};
 }

@@ -131,7 +131,7 @@ class stream_messages {
             });
     }
 
-    /// Whole where each operand is one block, else part by part.
+    /// Folds whole blocks where each operand is one block, otherwise part by part.
     void fold(rank_t rank, std::span<const transfer> from) {
         const part_range parts = from.front().parts;
         bool whole = at(rank, parts.first).last >= parts.last;

@@ -8,7 +8,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
 
-/// A round starts when all ranks are ready.
+/// A round starts when all ranks are ready. Models `Trigger`.
 struct all_ready {
     static constexpr const char* name = "all_ready";
 

@@ -7,11 +7,12 @@
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
 
-/// What comes late goes into the round under way, up to `rounds` rounds late; who is faster than that waits, so that
-/// nothing is ever dropped. 0: everybody waits for everybody. Stale synchronous parallel (Ho et al. 2013) has this.
+/// A late contribution goes into the current round, up to `rounds` rounds late. Ranks that are further ahead wait, so
+/// that nothing is ever dropped. With 0, everybody waits for everybody. Models `Staleness`. Source: stale synchronous
+/// parallel (Ho et al. 2013).
 ///
-/// That is between the root and its children. Deeper in a tree ranks with children may themselves have missed rounds:
-/// what a rank h edges from the root sends reaches its parent at most h (rounds - 1) + 1 rounds late.
+/// The bound holds between the root and its children. Deeper in a tree, ranks with children may themselves have missed
+/// rounds: what a rank h edges from the root sends reaches its parent at most h (rounds - 1) + 1 rounds late.
 struct bounded {
     std::uint32_t rounds = 1;
 

@@ -9,14 +9,15 @@
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
 
-/// A gather takes the first `count` contributions, or all where there are fewer; no more than some rank has children.
-/// What the gathering rank contributes itself comes in addition.
+/// A gather takes the first `count` contributions of children, or all if there are fewer children. `count` may not
+/// exceed the largest number of children of any rank. The gathering rank's own contribution is not counted. Models
+/// `Completion`.
 struct fastest {
     int count = 1;
 
     static constexpr const char* name = "fastest";
 
-    /// A gather of one child or none may be asked for the first.
+    /// A `count` of 1 is always allowed, even if no rank has children.
     void require_options(int most_children, rank_t rank) const {
         const int most = most_children > 1 ? most_children : 1;
         detail::require_option(1 <= count && count <= most, "straggler::fastest: count", count,

@@ -7,7 +7,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
 
-/// Only contributions to the present round count; what comes later is dropped, and nobody waits for it.
+/// Only contributions to the current round count. Late ones are dropped, and no rank waits for them. Models
+/// `Staleness`.
 struct fresh {
     static constexpr const char* name = "fresh";
 

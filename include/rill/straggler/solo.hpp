@@ -7,7 +7,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
 
-/// The first rank that is ready starts the round.
+/// The first rank that is ready starts the round. Models `Trigger`.
 struct solo {
     static constexpr const char* name = "solo";
 

@@ -7,7 +7,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
 
-/// A gather does without `stragglers` contributions, whichever they are.
+/// A gather does not wait for the last `stragglers` contributions, whichever they are. Models `Completion`.
 struct tolerate {
     int stragglers = 0;
 

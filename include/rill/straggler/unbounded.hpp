@@ -7,7 +7,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
 
-/// What comes late goes into the round under way, however late; nobody waits.
+/// A late contribution goes into the current round, however late it is. No rank waits. Models `Staleness`.
 struct unbounded {
     static constexpr const char* name = "unbounded";
 

@@ -10,9 +10,9 @@
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
 
-/// A gather takes what has come by some time after its round began, and no fewer than `at_least`, for which it goes on
-/// to wait. In a tree each level has that time for itself: a rank waits `after` for every edge between it and its
-/// deepest leaf.
+/// A gather takes what has come when its time is up, but continues to wait until it has at least `at_least`
+/// contributions. In a tree each level has its own time: a rank waits `after` for every edge between it and its deepest
+/// leaf. Models `Completion`.
 struct until {
     duration after{};
     int at_least = 0;

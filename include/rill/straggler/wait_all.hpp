@@ -5,7 +5,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
 
-/// A gather waits for every contribution.
+/// A gather waits for every contribution. Models `Completion`.
 struct wait_all {
     static constexpr const char* name = "wait_all";
 

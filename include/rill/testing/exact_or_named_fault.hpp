@@ -57,14 +57,17 @@ class call_judge {
     /// calls of its group fail.
     std::string disagreement_in(std::size_t i) const {
         const call_record* result = nullptr;
+        const call_record* blaming = nullptr;
         for (rank_t r = 0; r < size(); ++r) {
             if (i >= at(r).calls.size() || seen_->has_died(r)) continue;
             const call_record& call = at(r).calls[i];
             const call_record* const failed = first_failure_in(call.group);
             if (call.came == end::exact && failed != nullptr && failed->step < call.step)
                 return told(r, call, "came through after an earlier call of the group had failed: " + failed->said);
-            if (call.came == end::failed && (failed->culprit != call.culprit || failed->other != call.other))
-                return told(r, call, "blames another than " + failed->said);
+            if (call.came == end::failed && blaming != nullptr &&
+                (blaming->culprit != call.culprit || blaming->other != call.other))
+                return told(r, call, "blames another than " + blaming->said);
+            if (call.came == end::failed) blaming = &call;
             if (call.came == end::exact && result != nullptr && result->bits != call.bits)
                 return told(r, call, "gave other bits than elsewhere");
             if (call.came == end::exact) result = &call;
@@ -92,8 +95,9 @@ class call_judge {
 /// - The run ends: no deadlock, no rank that goes on beyond the time of the run, no exception but `rill::error`.
 /// - Each call on each rank is exact, or fails with an error that names a rank which died, as its culprit, or a link
 ///   that has lost or doubled a message, with both its ends. Where nothing died, was lost or doubled, no call fails.
-/// - Results agree on their bits. All failures of one group name the same; after one on any survivor, no call of a
-///   later step in that group succeeds on any.
+/// - Results agree on their bits. All failures of one call name the same; after one on any survivor, no call of a
+///   later step in that group succeeds on any. (Two faults may end two calls: a rank that has completed the first call
+///   learns of the second fault only.)
 /// - A call that is spared succeeds. No rank complains.
 ///
 /// Calls are compared by their position in `rank_record::calls`: all ranks make the same ones in the same order, until

@@ -1,4 +1,4 @@
-// The fold of max, and by its negative that of min.
+// The fold of `max`; `min` applies it to negated values.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -10,11 +10,11 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// IEEE 754-2019 `maximum`: +0 is larger than −0, a NaN larger than everything. Of two NaN it has the bits of both,
-/// so that also the bits of a result depend on no order.
+/// IEEE 754-2019 `maximum`: +0 is larger than −0, a NaN larger than every number. The result of two NaNs is the bitwise
+/// or of both, so that its bits do not depend on the order.
 ///
-/// Without a branch, and of nothing but comparisons that vector units have: among ordered values the two selections
-/// differ only where one is +0 and the other −0.
+/// It has no branch and uses only comparisons that vector units have. For ordered values the two selections differ only
+/// if one is +0 and the other −0.
 template <std::floating_point T>
 constexpr T larger(T a, T b) noexcept {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8);

@@ -12,7 +12,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost::detail {
 
-/// How long there and back of a message of so many bytes took.
+/// The measured time of a round trip of a message of some bytes.
 struct round_trip {
     std::uint64_t bytes = 0;
     duration time{};
@@ -44,7 +44,8 @@ inline std::optional<network_link> exact_link(std::span<const round_trip> trips,
     return found;
 }
 
-/// The same of any latency: as between simulated ranks. `trips` ascend in bytes.
+/// The link, of any latency, that gives all times to the nanosecond, as between simulated ranks. `trips` ascend in
+/// bytes.
 inline std::optional<network_link> exact_link(std::span<const round_trip> trips) {
     const round_trip &small = trips.front(), &large = trips.back();
     if (large.time == small.time) {

@@ -13,7 +13,7 @@ namespace rill { inline namespace RILL_ABI { namespace cost::detail {
 template <class Answer>
 class memo {
   public:
-    /// `compute()` gives what is not remembered.
+    /// Returns the remembered answer, or calls `compute()` for it.
     template <class Compute>
     Answer get(std::uint64_t a, std::uint64_t b, std::uint64_t c, Compute&& compute) {
         slot& s = slots_[mix64(a, b, c) % slots_.size()];

@@ -1,0 +1,12 @@
+/// All straggler policies: completions, stalenesses, triggers.
+#pragma once
+
+#include <rill/straggler/all_ready.hpp>
+#include <rill/straggler/bounded.hpp>
+#include <rill/straggler/fastest.hpp>
+#include <rill/straggler/fresh.hpp>
+#include <rill/straggler/solo.hpp>
+#include <rill/straggler/tolerate.hpp>
+#include <rill/straggler/unbounded.hpp>
+#include <rill/straggler/until.hpp>
+#include <rill/straggler/wait_all.hpp>

@@ -1,0 +1,7 @@
+/// All published systems that rill provides, as compositions of its policies; needs Eigen.
+#pragma once
+
+#include <rill/system/coded_reduce.hpp>
+#include <rill/system/master_worker.hpp>
+#include <rill/system/psgd.hpp>
+#include <rill/system/sparcml.hpp>

@@ -1,0 +1,17 @@
+/// All law suites and protocol tests, for policies and protocols of your own.
+#pragma once
+
+#include <rill/testing/aggregator_laws.hpp>
+#include <rill/testing/compressor_laws.hpp>
+#include <rill/testing/coverage.hpp>
+#include <rill/testing/exact_or_named_fault.hpp>
+#include <rill/testing/executor_laws.hpp>
+#include <rill/testing/fault_kind.hpp>
+#include <rill/testing/gradient_code_laws.hpp>
+#include <rill/testing/law.hpp>
+#include <rill/testing/protocol_case.hpp>
+#include <rill/testing/protocol_record.hpp>
+#include <rill/testing/protocol_test.hpp>
+#include <rill/testing/shrink.hpp>
+#include <rill/testing/straggler_laws.hpp>
+#include <rill/testing/transport_laws.hpp>

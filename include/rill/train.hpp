@@ -1,0 +1,32 @@
+/// Objectives, data, optimizers, strategies and the training loop; needs Eigen and zlib.
+#pragma once
+
+#include <rill/train/accuracy.hpp>
+#include <rill/train/bsp.hpp>
+#include <rill/train/checkpoint.hpp>
+#include <rill/train/clip.hpp>
+#include <rill/train/coded_batch.hpp>
+#include <rill/train/compressed_bsp.hpp>
+#include <rill/train/data_error.hpp>
+#include <rill/train/dataset.hpp>
+#include <rill/train/dense_product.hpp>
+#include <rill/train/file.hpp>
+#include <rill/train/gzip_source.hpp>
+#include <rill/train/idx.hpp>
+#include <rill/train/layer_sizes.hpp>
+#include <rill/train/logistic_regression.hpp>
+#include <rill/train/minibatches.hpp>
+#include <rill/train/optimizer.hpp>
+#include <rill/train/overlapped_bsp.hpp>
+#include <rill/train/paced.hpp>
+#include <rill/train/perceptron.hpp>
+#include <rill/train/sampler.hpp>
+#include <rill/train/schedule.hpp>
+#include <rill/train/select_classes.hpp>
+#include <rill/train/sgd.hpp>
+#include <rill/train/softmax.hpp>
+#include <rill/train/softmax_regression.hpp>
+#include <rill/train/step_record.hpp>
+#include <rill/train/strategy.hpp>
+#include <rill/train/trainer.hpp>
+#include <rill/train/widen.hpp>
