@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Makes single_include/ of include/: rill.hpp in one file, and one per transport, gradient code, coded collective and
-adapter beside it.
+"""Makes single_include/ of include/: rill in one file, and one more for each library that it can be used with.
 
 usage: single_header.py [--check] [INCLUDE_DIR SINGLE_INCLUDE_DIR]      (default: those beside this script's folder)
 
-Paths are those of include/, so a program compiles with either folder. rill/rill.hpp holds all that the umbrella reaches;
-rill/transport/x.hpp, rill/gradient_code/x.hpp, rill/collective/x.hpp and rill/adapt/x.hpp include it and hold the rest. With
---check nothing is written: one line per file that is not what would be written, and exit 1 when there is one.
+FILES lists them. rill/rill.hpp holds what needs the standard library alone, threads among it; the others include it and
+hold the rest. With --check nothing is written: one line per file that is not what would be written, and exit 1 when there
+is one.
 """
 
 import pathlib
@@ -15,8 +14,15 @@ import sys
 
 UMBRELLA = "rill/rill.hpp"
 CONFIG = "rill/core/config.hpp"
-# Folders whose public headers get a file of their own, where the umbrella does not reach them.
-PARTS = ("rill/transport", "rill/coding", "rill/collective", "rill/adapt")
+# The files: for each the headers whose closure it holds, and the files of this list that it includes and so leaves out.
+FILES = {
+    UMBRELLA: ([UMBRELLA, "rill/session.hpp", "rill/protocol.hpp", "rill/gradient_code.hpp", "rill/cost.hpp",
+                "rill/transport.hpp"], []),
+    "rill/transport/simulated.hpp": (["rill/transport/simulated.hpp"], [UMBRELLA]),
+    "rill/transport/mpi.hpp": (["rill/transport/mpi.hpp"], [UMBRELLA]),
+    "rill/train.hpp": (["rill/train.hpp", "rill/system.hpp", "rill/adapt/eigen.hpp"], [UMBRELLA]),
+    "rill/testing.hpp": (["rill/testing.hpp"], [UMBRELLA, "rill/transport/simulated.hpp"]),
+}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 OPENS = re.compile(r"^\s*#\s*if")
@@ -58,8 +64,8 @@ class Tree:
             self.headers[name] = Header(self.include, name)
         return self.headers[name]
 
-    def closure(self, root):
-        """What `root` brings in, itself last: each header behind all that it includes."""
+    def closure(self, *roots):
+        """What `roots` bring in, themselves among it: each header behind all that it includes."""
         ordered, seen = [], set()
 
         def visit(name):
@@ -69,7 +75,8 @@ class Tree:
                     visit(included)
                 ordered.append(name)
 
-        visit(root)
+        for root in roots:
+            visit(root)
         return ordered
 
     def conditional(self, names):
@@ -83,13 +90,6 @@ class Tree:
 
     def version(self):
         return ".".join(number for _, number in VERSION.findall((self.include / CONFIG).read_text()))
-
-    def parts(self):
-        """The headers that get a file of their own beside the umbrella's."""
-        inside = set(self.closure(UMBRELLA))
-        found = (path.relative_to(self.include).as_posix()
-                 for folder in PARTS for path in (self.include / folder).glob("*.hpp"))
-        return sorted(name for name in found if name not in inside)
 
 
 def guard_of(name):
@@ -129,37 +129,38 @@ def refuse(condition, message):
     return f'#if {condition}\n#error "rill: {message}"\n#endif'
 
 
-def one_file(tree, root, before, names, after, shared, above):
-    pieces = [*before, standard_includes(tree, names), *(section(tree, name, shared, above) for name in names), *after]
-    return head(tree, root) + guarded(root, "\n\n".join(piece for piece in pieces if piece)) + "\n"
-
-
-def umbrella_file(tree, shared):
-    before = [refuse("defined(RILL_VERSION_MAJOR)",
-                     "a header of include/ stands before rill.hpp of single_include/; use one of the two folders")]
-    return one_file(tree, UMBRELLA, before, tree.closure(UMBRELLA), ["#define RILL_SINGLE_HEADER"], shared, above=())
-
-
-def part_file(tree, root, names, shared):
+def checks(tree, root, below):
+    """What a file checks before anything else, and how it includes the files `below` it."""
+    if root == UMBRELLA:
+        return [refuse("defined(RILL_VERSION_MAJOR)",
+                       "a header of include/ stands before rill.hpp of single_include/; use one of the two folders")]
     major, minor, patch = tree.version().split(".")
     other = f"RILL_VERSION_MAJOR != {major} || RILL_VERSION_MINOR != {minor} || RILL_VERSION_PATCH != {patch}"
-    before = [f"#include <{UMBRELLA}>",
-              refuse("!defined(RILL_SINGLE_HEADER)", f"{root} of single_include/ needs rill.hpp of that folder"),
-              refuse(other, f"{root} is of version {tree.version()}, rill.hpp of another")]
-    # The file's own guard is that of its root.
-    return one_file(tree, root, before, names, [], shared - {root}, above=tree.closure(UMBRELLA))
+    return ["\n".join(f"#include <{name}>" for name in below),
+            refuse("!defined(RILL_SINGLE_HEADER)", f"{root} of single_include/ needs rill.hpp of that folder"),
+            refuse(other, f"{root} is of version {tree.version()}, rill.hpp of another")]
+
+
+def one_file(tree, root, names, below, shared, above):
+    pieces = [*checks(tree, root, below), standard_includes(tree, names),
+              *(section(tree, name, shared, above) for name in names),
+              "#define RILL_SINGLE_HEADER" * (root == UMBRELLA)]
+    return head(tree, root) + guarded(root, "\n\n".join(piece for piece in pieces if piece)) + "\n"
 
 
 def generate(include):
     """Every file of single_include/: its path there and its text."""
     tree = Tree(include)
-    inside = set(tree.closure(UMBRELLA))
-    parts = {root: [name for name in tree.closure(root) if name not in inside] for root in tree.parts()}
-    places = [name for names in parts.values() for name in names]
-    shared = {name for name in places if places.count(name) > 1}
-    shared |= tree.conditional(inside) | (tree.conditional(places) - inside)
-    files = {UMBRELLA: umbrella_file(tree, shared)}
-    return files | {root: part_file(tree, root, names, shared) for root, names in parts.items()}
+    held, reached = {}, {}
+    for root, (headers, below) in FILES.items():
+        reached[root] = {name for file in below for name in reached[file] | set(held[file])}
+        held[root] = [name for name in tree.closure(*headers) if name not in reached[root]]
+    # A header that stands in several places: in two files, or once more inside an #if.
+    places = [name for names in held.values() for name in names]
+    shared = {name for name in places if places.count(name) > 1} | tree.conditional(places)
+    # The guard of a file is that of its root.
+    return {root: one_file(tree, root, names, FILES[root][1], shared - {root}, reached[root])
+            for root, names in held.items()}
 
 
 def by_section(text):

@@ -26,13 +26,20 @@ TREE = {
     "core/config.hpp": CONFIG,
     "core/types.hpp": "#pragma once\n#include <rill/core/config.hpp>\n#include <vector>\n#include <cstddef>\n"
                       "#if defined(__SSE2__)\n#include <cstdio>\n#endif\nusing ranks = std::vector<std::size_t>;\n",
+    "transport.hpp": "#pragma once\n#include <rill/transport/threads.hpp>\n",
+    "transport/threads.hpp": "#pragma once\n#include <rill/core/types.hpp>\n#include <thread>\nstruct threads {};\n",
     "transport/detail/shared.hpp": "#pragma once\n#include <rill/core/types.hpp>\n#include <string>\n"
                                    "inline std::string shared(ranks) { return {}; }\n",
-    "transport/threads.hpp": "#pragma once\n#include <rill/transport/detail/shared.hpp>\n#include <thread>\n"
-                             "struct threads {};\n",
-    "transport/traced.hpp": "#pragma once\n#include <rill/transport/threads.hpp>\nstruct traced : threads {};\n",
+    "transport/simulated.hpp": "#pragma once\n#include <rill/transport/detail/shared.hpp>\n#include <list>\n"
+                               "struct simulated {};\n",
+    "transport/mpi.hpp": "#pragma once\n#include <rill/transport/detail/shared.hpp>\nstruct mpi {};\n",
     "train/loop.hpp": "#pragma once\n#include <rill/core/types.hpp>\nstruct loop {};\n",
+    "train.hpp": "#pragma once\n#include <rill/train/loop.hpp>\n",
+    "testing.hpp": "#pragma once\n#include <rill/transport/simulated.hpp>\nstruct testing : simulated {};\n",
+    **{f"{name}.hpp": "#pragma once\n#include <rill/core/types.hpp>\n"
+       for name in ("session", "protocol", "gradient_code", "cost", "system", "adapt/eigen")},
 }
+FILES = ["rill/rill.hpp", "rill/testing.hpp", "rill/train.hpp", "rill/transport/mpi.hpp", "rill/transport/simulated.hpp"]
 
 
 class SingleHeader(unittest.TestCase):
@@ -70,7 +77,7 @@ class SingleHeader(unittest.TestCase):
     def test_files(self):
         self.main()
         self.assertEqual(sorted(path.relative_to(self.single).as_posix() for path in self.single.rglob("*.hpp")),
-                         ["rill/rill.hpp", "rill/transport/threads.hpp", "rill/transport/traced.hpp"])
+                         FILES)
         text = (self.single / "rill/rill.hpp").read_text()
         self.assertIn("// rill 0.7.3:", text.splitlines()[0])
         self.assertIn("SPDX-License-Identifier: Apache-2.0", text)
@@ -79,7 +86,7 @@ class SingleHeader(unittest.TestCase):
     def test_standard_includes_come_first_once_unless_conditional(self):
         self.main()
         text = (self.single / "rill/rill.hpp").read_text()
-        self.assertIn("#include <cstddef>\n#include <vector>\n\n// ===== rill/core/config.hpp", text)
+        self.assertIn("#include <cstddef>\n#include <thread>\n#include <vector>\n\n// ===== rill/core/config.hpp", text)
         self.assertIn("#if defined(__SSE2__)\n#include <cstdio>\n#endif", text)
 
     def test_same_bytes_every_time(self):
@@ -87,8 +94,7 @@ class SingleHeader(unittest.TestCase):
 
     def test_compiles_in_any_order_and_twice(self):
         self.main()
-        headers = ["rill/rill.hpp", "rill/transport/threads.hpp", "rill/transport/traced.hpp"]
-        for order in (headers, headers[::-1], headers[1:], headers[2:], headers + headers):
+        for order in (FILES, FILES[::-1], FILES[1:], FILES[3:], FILES[4:], FILES + FILES):
             program = "".join(f"#include <{name}>\n" for name in order) + "ranks all;\n"
             self.assertEqual(self.compile(program, self.single), "")
 
@@ -105,14 +111,14 @@ class SingleHeader(unittest.TestCase):
         self.assertIn("use one of the two folders", self.compile(
             f"#include <rill/train/loop.hpp>\n#include <{self.single}/rill/rill.hpp>\n", self.include))
         self.assertIn("needs rill.hpp of that folder", self.compile(
-            f"#include <{self.single}/rill/transport/threads.hpp>\n", self.include))
+            f"#include <{self.single}/rill/transport/mpi.hpp>\n", self.include))
 
     def test_not_of_two_versions(self):
         self.main()
         path = self.single / "rill/rill.hpp"
         path.write_text(path.read_text().replace("PATCH 3", "PATCH 4"))
         self.assertIn("of version 0.7.3, rill.hpp of another",
-                      self.compile("#include <rill/transport/threads.hpp>\n", self.single))
+                      self.compile("#include <rill/train.hpp>\n", self.single))
 
     def test_fresh(self):
         self.main()
@@ -125,13 +131,21 @@ class SingleHeader(unittest.TestCase):
 
     def test_stale_when_files_come_and_go(self):
         self.main()
-        self.write("transport/mpi.hpp", "#pragma once\n#include <rill/core/types.hpp>\n")
-        (self.include / "rill/transport/traced.hpp").unlink()
-        self.stale("single_include/rill/transport/mpi.hpp: missing",
-                   "single_include/rill/transport/threads.hpp: stale in its head, rill/transport/detail/shared.hpp",
-                   "single_include/rill/transport/traced.hpp: made of no header that is there")
+        self.write("transport/detail/shared.hpp", TREE["transport/detail/shared.hpp"] + "// more\n")
+        (self.single / "rill/train.hpp").unlink()
+        (self.single / "rill/more.hpp").write_text("")
+        self.stale("single_include/rill/more.hpp: made of no header that is there",
+                   "single_include/rill/train.hpp: missing",
+                   "single_include/rill/transport/mpi.hpp: stale in rill/transport/detail/shared.hpp",
+                   "single_include/rill/transport/simulated.hpp: stale in rill/transport/detail/shared.hpp")
         self.main()
         self.assertEqual(self.main("--check"), (0, ""))
+
+    def test_what_a_file_includes_stands_there_only(self):
+        self.main()
+        text = (self.single / "rill/testing.hpp").read_text()
+        self.assertIn("#include <rill/rill.hpp>\n#include <rill/transport/simulated.hpp>", text)
+        self.assertNotIn("struct simulated", text)
 
     def test_header_inside_if_stays_there(self):
         self.write("transport/detail/fiber.hpp", "#pragma once\n#include <rill/core/types.hpp>\n#include <list>\n"

@@ -22,7 +22,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -37,172 +36,11 @@
 #include <utility>
 #include <vector>
 
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
-
-// ===== rill/transport/detail/copy_across.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// Writes the pieces into the targets, one after the other, from byte `skipped` of the targets on. There is room.
-inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets, std::size_t skipped = 0) {
-    auto target = targets.begin();
-    std::size_t written = skipped;
-    for (byte_view piece : pieces)
-        while (!piece.empty()) {
-            while (written >= target->size()) {
-                written -= target->size();
-                ++target;
-            }
-            const std::size_t count = std::min(piece.size(), target->size() - written);
-            std::memcpy(target->data() + written, piece.data(), count);
-            piece = piece.subspan(count);
-            written += count;
-        }
-}
-
-/// `receive_into` of a message that is here: throws `protocol_error` where the sizes differ.
-template <class Message>
-void copy_message(rank_t self, const Message& from, channel on, std::span<const byte_span> targets) {
-    std::size_t room = 0;
-    for (const byte_span target : targets) room += target.size();
-    const byte_pieces pieces = from.pieces();
-    if (room != pieces.size_bytes())
-        throw protocol_error("rank " + std::to_string(self) + " expects " + std::to_string(room) + " bytes from rank " +
-                             std::to_string(from.source()) + " (context " + std::to_string(on.context) + ", tag " +
-                             std::to_string(on.tag) + "), which sent " + std::to_string(pieces.size_bytes()));
-    copy_across(pieces, targets);
-}
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-
-// ===== rill/transport/detail/call_history.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
-///
-/// Memory: grows with the numbers to `calls_remembered` entries.
-class call_history {
-  public:
-    void announce(const call_signature& call) {
-        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
-        if (place >= calls_.size()) calls_.resize(place + 1);
-        calls_[place] = call;
-        if (!newest_ || newest_->number < call.number) newest_ = call;
-    }
-
-    /// Call `number`, if it has been announced.
-    std::optional<call_signature> entered(std::uint64_t number) const {
-        const auto place = static_cast<std::size_t>(number % calls_remembered);
-        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
-        return calls_[place];
-    }
-
-    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
-    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
-        if (const auto exactly = entered(number)) return exactly;
-        return newest_ && newest_->number > number ? newest_ : std::nullopt;
-    }
-
-  private:
-    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
-    std::optional<call_signature> newest_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
-
-// ===== rill/transport/detail/call_table.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// What one rank has entered and closed. Its rank guards it.
-///
-/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
-/// and peers that are behind still learn that this rank had entered their call.
-class call_table {
-  public:
-    static constexpr std::size_t closed_remembered = 1024;
-
-    void announce(std::uint64_t context, const call_signature& call) { contexts_[context].calls.announce(call); }
-
-    std::optional<call_signature> entered(std::uint64_t context, std::uint64_t number) const {
-        const auto found = contexts_.find(context);
-        return found == contexts_.end() ? std::nullopt : found->second.calls.entered(number);
-    }
-    std::optional<call_signature> entered_or_later(std::uint64_t context, std::uint64_t number) const {
-        const auto found = contexts_.find(context);
-        return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
-    }
-
-    void close(std::uint64_t context) {
-        state& closing = contexts_[context];
-        if (closing.closed) return;
-        closing.closed = true;
-        closed_.push_back(context);
-        if (closed_.size() <= closed_remembered) return;
-        contexts_.erase(closed_.front());
-        closed_.pop_front();
-    }
-
-    bool is_closed(std::uint64_t context) const {
-        if (closed_.empty()) return false;
-        const auto found = contexts_.find(context);
-        return found != contexts_.end() && found->second.closed;
-    }
-
-    std::uint64_t next_context(std::uint64_t key) {
-        constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
-        return mix64(family, key, ++made_[key]);
-    }
-
-  private:
-    struct state {
-        rill::detail::call_history calls{};
-        bool closed = false;
-    };
-
-    std::unordered_map<std::uint64_t, state> contexts_;
-    std::unordered_map<std::uint64_t, std::uint64_t> made_;
-    std::deque<std::uint64_t> closed_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_TABLE_HPP
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
-
-// ===== rill/transport/detail/same_failure.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// Whether both notices tell of one failure, perhaps in the ranks and contexts of different groups. A run uses it to
-/// find the culprit's own rank when an error leaves the scope of a subgroup.
-inline bool same_failure(const abort_notice& a, const abort_notice& b) {
-    return a.operation == b.operation && a.kind == b.kind && a.reason == b.reason;
-}
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
-
 // ===== rill/transport/detail/mpi_control.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// What one rank knows of the control channel: notices, calls, who has asked for which.
+/// One rank's knowledge from the control channel: notices, calls, and open questions.
 struct control {
     struct question {
         rank_t peer;
@@ -225,35 +63,45 @@ struct control {
     };
 
     rill::detail::call_table calls{};
-    std::unordered_map<std::uint64_t, abort_notice> notices{};
+    std::unordered_map<std::uint64_t, std::vector<abort_notice>> notices{};  ///< of each context, in order
     std::vector<report> reports{};      ///< aborts, none of which is known to be the first
     std::vector<question> questions{};  ///< of others, not yet answered
     std::vector<answer> answers{};      ///< from each peer and context
     int ranks_left = 0;                 ///< on rank 0
     bool all_left = false;
-    bool any_failed = false;  ///< of those that left
+    bool has_departed = false;  ///< this rank's body has returned
+    bool any_failed = false;    ///< of those that left
 
-    const abort_notice* find_notice(std::uint64_t context) const {
+    /// What has ended the waits on a channel.
+    const abort_notice* find_notice(channel on) const {
         if (notices.empty()) return nullptr;
-        auto found = notices.find(context);
-        if (found == notices.end()) found = notices.find(every_context);
-        return found == notices.end() ? nullptr : &found->second;
+        for (const std::uint64_t context : {on.context, every_context})
+            if (const auto found = notices.find(context); found != notices.end())
+                for (const abort_notice& notice : found->second)
+                    if (notice.ends(on.tag)) return &notice;
+        return nullptr;
+    }
+    /// The notice that ends all that this one would end.
+    const abort_notice* first_before(const abort_notice& notice) const {
+        return find_notice({notice.context, notice.first_tag});
     }
 
-    /// What has ended a context, in ranks of this endpoint, where an error in ranks of a subgroup tells of it.
+    /// Finds the notice of the failure that `told` reports in ranks of a subgroup, so that this endpoint's ranks are
+    /// known.
     std::optional<abort_notice> origin_of(const abort_notice& told) const {
-        for (const auto& [context, notice] : notices)
-            if (rill::detail::same_failure(notice, told)) return notice;
+        for (const auto& [context, all] : notices)
+            for (const abort_notice& notice : all)
+                if (rill::detail::same_failure(notice, told)) return notice;
         return std::nullopt;
     }
 
-    /// The first notice of a context stays.
+    /// Stores a notice unless its context already has one.
     void learn(const abort_notice& notice) {
-        if (find_notice(notice.context) == nullptr) notices.emplace(notice.context, notice);
-        std::erase_if(reports, [&](const report& r) { return find_notice(r.notice.context) != nullptr; });
+        if (first_before(notice) == nullptr) notices[notice.context].push_back(notice);
+        std::erase_if(reports, [&](const report& r) { return first_before(r.notice) != nullptr; });
     }
-    /// Of those for one context, of which there is one, that of the lowest culprit: who knows the same ones chooses the
-    /// same.
+    /// The report for a context with the lowest culprit, so that ranks with equal reports choose the same one. There
+    /// must be a report for the context.
     const abort_notice& foremost_report(std::uint64_t context) const {
         const report* foremost = nullptr;
         for (const report& r : reports)
@@ -268,7 +116,7 @@ struct control {
         answer& known = found == answers.end() ? answers.emplace_back(answer{peer, context, {}}) : *found;
         known.calls.announce(call);
     }
-    /// What `peer` is known to have entered; null: nothing.
+    /// The calls that `peer` is known to have entered in a context, or null.
     const rill::detail::call_history* told(rank_t peer, std::uint64_t context) const {
         for (const answer& known : answers)
             if (known.peer == peer && known.context == context) return &known.calls;
@@ -285,31 +133,31 @@ struct control {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_envelope.hpp
 
-// What travels on the communicator of notes: a fixed head, then up to `eager_bytes`. All ranks run the same build on
-// machines of one kind, which group creation checks; nothing is converted.
+// The notes that travel on the communicator of notes: a fixed head, then up to `eager_bytes`. Nothing is converted,
+// since all ranks run the same build on machines of one kind, which group creation checks.
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 enum class note : std::uint8_t {
     lent,             ///< a borrowed message, all of it
     handed,           ///< a handed-over message, all of it
-    announce_lent,    ///< a message that waits at its sender: the sizes of its pieces, and the small ones
-    announce_handed,  ///< the same of a handed-over one
-    ask,              ///< for message `id`, to be sent with MPI tag `tag` in `context` parts
+    announce_lent,    ///< a borrowed message that waits at its sender: sizes of its pieces, content of the small ones
+    announce_handed,  ///< a handed-over message that waits at its sender: sizes, content of the small pieces
+    ask,              ///< asks for message `id`, to be sent with MPI tag `tag` in `context` parts
     withdraw,         ///< message `id` will not be sent
     drop,             ///< message `id` will not be asked for
     credit,           ///< `id` handed-over bytes have been taken
     want,             ///< the sender waits for credit
-    report,           ///< to rank 0: an abort, which may be the first
+    report,           ///< an abort, which may be the first: to rank 0, or to all if rank 0 does not answer
     verdict,          ///< the notice that ended a context
-    question,         ///< has `context` entered call `id`? Answered when it has
-    answer,           ///< what was entered
+    question,         ///< asks whether the receiver has entered call `id` of `context`; answered once it has
+    answer,           ///< the call that was entered
     leave,            ///< to rank 0: this rank has ended; it has failed if `id` is not 0
-    all_left          ///< all have; one has failed if `id` is not 0
+    all_left          ///< from rank 0: all ranks have ended; one has failed if `id` is not 0
 };
 
 struct envelope {
@@ -326,12 +174,12 @@ static_assert(sizeof(envelope) == 32);
 
 /// The smallest `eager_bytes`: notices and calls must fit.
 inline constexpr std::size_t least_eager_bytes = 1024;
-/// Large pieces are cut: MPI counts in int.
+/// Large pieces are cut into parts of at most this size, because MPI counts in int.
 inline constexpr std::size_t most_part_bytes = std::size_t{1} << 30;
-/// More than any address space has, and little enough for sums not to overflow.
+/// More than any address space has, and small enough that sums do not overflow.
 inline constexpr std::uint64_t most_piece_bytes = std::uint64_t{1} << 48;
 inline constexpr std::uint64_t most_parts = byte_pieces::most * (most_piece_bytes / most_part_bytes);
-/// Every MPI has tags up to 32767.
+/// Below 32767, up to which every MPI has tags.
 inline constexpr std::uint32_t most_data_tag = 32'000;
 
 /// An abort notice as bytes.
@@ -340,7 +188,7 @@ struct packed_notice {
     struct fixed_part {
         std::uint64_t context, operation;
         std::int32_t culprit, other;
-        std::uint32_t length;
+        std::uint32_t length, first_tag;
         failure kind;
     };
     std::byte bytes[sizeof(fixed_part) + most_text];
@@ -352,6 +200,7 @@ struct packed_notice {
                                .culprit = notice.culprit,
                                .other = notice.other,
                                .length = static_cast<std::uint32_t>(std::min(notice.reason.size(), most_text)),
+                               .first_tag = notice.first_tag,
                                .kind = notice.kind};
         std::memcpy(bytes, &fixed, sizeof fixed);
         std::memcpy(bytes + sizeof fixed, notice.reason.data(), fixed.length);
@@ -373,7 +222,8 @@ struct packed_notice {
                 .kind = fixed.kind,
                 .culprit = fixed.culprit,
                 .other = fixed.other,
-                .reason = {reinterpret_cast<const char*>(from.data() + sizeof fixed), fixed.length}};
+                .reason = {reinterpret_cast<const char*>(from.data() + sizeof fixed), fixed.length},
+                .first_tag = fixed.first_tag};
     }
 
   private:
@@ -385,8 +235,8 @@ struct packed_notice {
 };
 static_assert(sizeof(packed_notice::bytes) <= least_eager_bytes && sizeof(call_signature) <= least_eager_bytes);
 
-/// What an announcement carries: the sizes of the message's pieces, then the content of the small ones. The others are
-/// the message's large pieces.
+/// The content of an announcement: the sizes of all pieces, then the content of the small ones. The large pieces follow
+/// when the receiver asks for the message.
 struct announcement {
     static constexpr std::size_t table = byte_pieces::most * sizeof(std::uint64_t);
 
@@ -428,7 +278,7 @@ struct announcement {
     }
 };
 
-/// Whether a note holds what its kind says. `small`: pieces up to this size travel with an announcement.
+/// Whether a note has the content that its kind requires. Pieces of up to `small` bytes travel with an announcement.
 inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t small) {
     const byte_view content(payload, head.size);
     switch (head.kind) {
@@ -446,19 +296,19 @@ inline bool is_whole(const envelope& head, const std::byte* payload, std::size_t
     }
 }
 
-/// The reason as every rank will know it: cut to what travels.
+/// Cuts the reason of a notice to the length that travels, so that all ranks know the same text.
 inline abort_notice travelling(abort_notice notice) {
     if (notice.reason.size() > packed_notice::most_text) notice.reason.resize(packed_notice::most_text);
     return notice;
 }
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_expectations.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// A message that this rank will receive, and where it may be put.
+/// A message that this rank will receive, and the memory where it may be put.
 struct expectation {
     rank_t peer = no_rank;
     channel on{};
@@ -478,7 +328,7 @@ struct expectation {
     }
 };
 
-/// Those whose messages have not been heard of, in order.
+/// The expectations whose messages have neither arrived nor been announced, in order.
 class expectations {
   public:
     void add(const expectation& next) { waiting_.push_back(next); }
@@ -501,14 +351,14 @@ class expectations {
     std::vector<expectation> waiting_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_library.hpp
 
-// The MPI library below: its header without the C++ bindings, its errors as exceptions, what it lacks.
+// The MPI library: its header without the C++ bindings, its errors as exceptions, and the features that it lacks.
 
 #ifndef OMPI_SKIP_MPICXX
-#define OMPI_SKIP_MPICXX 1  // they cost a second of compile time, and nothing here uses them
+#define OMPI_SKIP_MPICXX 1  // the C++ bindings cost a second of compile time, and nothing here uses them
 #endif
 #ifndef MPICH_SKIP_MPICXX
 #define MPICH_SKIP_MPICXX 1
@@ -523,10 +373,10 @@ class expectations {
 #define RILL_DETAIL_MPI_MATCHED_PROBES 1
 #endif
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
-/// The MPI library refused a call (`what()` has its own text), or was finalised under a living endpoint. The culprit is
-/// the rank that reports it, as its endpoint numbers it; none before there is an endpoint.
+/// Thrown when an MPI call has failed (`what()` has MPI's text), or when MPI was finalised before an endpoint ended.
+/// The culprit is the rank that reports it, in ranks of its endpoint; `no_rank` before there is an endpoint.
 class library_error : public error {
   public:
     library_error(rank_t rank, std::string reason)
@@ -538,7 +388,7 @@ class library_error : public error {
 namespace detail {
 
 #if defined(SMPI_H)
-/// Every poll is an event of the simulation, and all processes are simulated in turn.
+/// True under SimGrid's SMPI: every poll is an event of the simulation, and all processes are simulated in turn.
 inline constexpr bool is_simulation = true;
 #else
 inline constexpr bool is_simulation = false;
@@ -574,13 +424,13 @@ inline void check(int code, const char* call, rank_t rank = no_rank) {
 inline time_point wall_clock() { return {static_cast<std::int64_t>(MPI_Wtime() * 1e9)}; }
 
 }  // namespace detail
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi
 
 // ===== rill/transport/detail/mpi_storage.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// Uninitialised bytes on cache lines.
+/// Uninitialised bytes, aligned to cache lines.
 class storage {
   public:
     static constexpr std::size_t alignment = 64;
@@ -604,7 +454,7 @@ class storage {
     std::size_t size() const { return size_; }
     explicit operator bool() const { return data_ != nullptr; }
 
-    /// For memory that MPI may still write to when nobody is left to wait for it.
+    /// Gives the memory up without freeing it, because MPI may still write to it.
     void leak() noexcept { data_ = nullptr; }
 
   private:
@@ -612,10 +462,10 @@ class storage {
     std::size_t size_ = 0;
 };
 
-/// Memory of messages, kept for the next ones: a steady state allocates nothing.
+/// Keeps the memory of messages for later ones, so that a steady state allocates nothing.
 class storage_pool {
   public:
-    /// At least `size` bytes, and not much more of them than four times as many.
+    /// Returns at least `size` bytes, and not much more than four times as many.
     storage take(std::size_t size) {
         std::size_t best = spare_.size();
         for (std::size_t i = 0; i < spare_.size(); ++i)
@@ -657,19 +507,19 @@ class storage_pool {
     std::size_t bytes_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_inbox.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// A message between its arrival, or that of its announcement, and its release by the receiver.
+/// A message from its arrival, or the arrival of its announcement, until its release by the receiver.
 struct node {
     enum class state : std::uint8_t { complete, announced, asked };
     static constexpr std::size_t inside = 448;
 
-    alignas(storage::alignment) std::byte small[inside];  ///< what came with the note, where it fits
-    storage note{};                                       ///< … and where it does not
+    alignas(storage::alignment) std::byte small[inside];  ///< the payload of the note, where it fits
+    storage note{};                                       ///< the payload of a note that does not fit in `small`
     storage body{};                                       ///< the large pieces
     rank_t source = no_rank;
     channel on{};
@@ -678,13 +528,13 @@ struct node {
     state is = state::complete;
     bool handed = false;
     bool withdrawn = false;
-    bool claimed = false;   ///< in no list: one receiver waits for it
-    bool straight = false;  ///< it arrives where that receiver wants it
-    bool expected = false;  ///< it may come before anybody waits for it
-    bool placed = false;    ///< it comes to memory of those who expect it
-    bool doomed = false;    ///< nobody will take it: recycled when it has arrived
-    bool leaves = false;    ///< it is being taken out of the memory to which it comes
-    bool latest = false;    ///< chosen by who wants the latest: what is announced later does not displace it
+    bool claimed = false;   ///< it is in no list, because one receiver waits for it
+    bool straight = false;  ///< it arrives in the targets of that receiver
+    bool expected = false;  ///< it was expected, and is asked for before anybody waits for it
+    bool placed = false;    ///< it arrives in the targets given with the expectation
+    bool doomed = false;    ///< nobody will take it: it is recycled when it has arrived
+    bool leaves = false;    ///< it is being moved out of the user's memory: see `redirection`
+    bool latest = false;    ///< chosen by `take_latest`: later announcements do not displace it
     std::uint8_t count = 0;
     byte_pieces pieces{};
     std::size_t sizes[byte_pieces::most]{};
@@ -695,7 +545,7 @@ struct node {
     node* next = nullptr;
     node* previous = nullptr;
 
-    /// Its sender had withdrawn it when it was asked for.
+    /// Whether its sender had withdrawn it before it was asked for.
     bool is_gone() const { return withdrawn && is == state::complete; }
     const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
 };
@@ -705,7 +555,7 @@ class inbox {
   public:
     explicit inbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
 
-    /// Amortised: allocates only while more nodes are in use than ever before.
+    /// Appends a message. Allocates only while more nodes are in use than ever before.
     node& append(rank_t source, channel on) {
         node& added = unused();
         added.source = source;
@@ -719,7 +569,7 @@ class inbox {
         return added;
     }
 
-    /// Back to where it was: before everything of its channel.
+    /// Puts a claimed message back to its place, before all others of its channel.
     void put_back(node& first) {
         list& from = of(first.source);
         first.previous = nullptr;
@@ -800,54 +650,54 @@ class inbox {
     std::uint64_t arrivals_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_options.hpp
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
-/// How an endpoint uses the library. `eager_bytes` and `chunk_bytes` must be the same on all ranks; where they are not,
-/// making the endpoints throws `mismatch`.
+/// How an endpoint uses the MPI library. `eager_bytes` and `chunk_bytes` must be equal on all ranks; otherwise the
+/// constructors of the endpoints throw `mismatch`.
 struct options {
-    /// Bound of the bytes that one rank has handed over to another and that have not been taken.
+    /// Bound of the bytes that one rank has handed over to another and the other has not taken.
     std::size_t mailbox_bytes = std::size_t{64} << 20;
-    /// Up to this size a message is copied when it is posted and travels at once; a larger one waits at its sender
-    /// until somebody receives it. At least 1024. (What Open MPI sends at once over TCP is 64 KiB with its own head.)
+    /// A message of up to this size is copied at its post and sent at once; a larger one waits at its sender until
+    /// somebody receives it. At least 1024. (Over TCP, Open MPI sends at once up to 64 KiB including its own head.)
     std::size_t eager_bytes = (std::size_t{64} << 10) - 512;
-    /// all_reduce of a dense vector cuts each part of it into chunks of so many bytes, rounded up to elements, so that
-    /// one is on the wire while another is folded: into 1024 at most, and into none where the topology sends several
-    /// parts in one message (halving_doubling). No other collective is cut. 0: where all ranks share memory nothing is
-    /// cut; else a chunk and its head are about as large as `eager_bytes`.
+    /// all_reduce of a dense vector cuts each part of it into chunks of this many bytes, rounded up to elements, so
+    /// that one chunk travels while another is folded. A part is cut into at most 1024 chunks, and not at all where the
+    /// topology sends several parts in one message (halving_doubling). No other collective is cut. 0: not cut where all
+    /// ranks share memory; otherwise a chunk and its head are about as large as `eager_bytes`.
     std::size_t chunk_bytes = 0;
-    /// Receives by MPI_Improbe and MPI_Mrecv; otherwise, and where the library lacks them, by MPI_Iprobe and MPI_Recv.
+    /// True: receives by MPI_Improbe and MPI_Mrecv. False, or where the library lacks them: by MPI_Iprobe and MPI_Recv.
     bool matched_probes = detail::has_matched_probes;
-    /// A wait looks this often if there are at least as many cores as ranks, then gives its core away every few looks;
-    /// the waits of activities that are threads sleep for `nap` instead after as many times again.
+    /// A wait polls this often if there are at least as many cores as ranks, and then gives its core away every few
+    /// polls. In activities that are threads, a wait sleeps for `nap` per poll instead after `spins` more polls.
     int spins = 2000;
     duration nap = microseconds(20);
-    /// A wait whose deadline is farther away than this may block in the library, and then notices the deadline only
-    /// when something arrives. Only where no activity and no transfer is under way.
+    /// A wait whose deadline is farther away than this may block in the MPI library, and then notices the deadline only
+    /// when a message arrives. It blocks only where no activity and no transfer is in progress.
     duration blocks_beyond = detail::is_simulation ? seconds(1) : duration(detail::forever_ns);
-    /// How long `abort` waits for rank 0 to say whose notice was first, before it decides without it and tells all.
-    duration abort_patience = seconds(2);
-    /// How long ranks are waited for that go on as if nothing had failed: by `run`, which then throws without them, and
-    /// by this rank's own memory, of which MPI has begun to send, or to which it receives. That cannot be given back:
-    /// the job ends, with a word on stderr about the rank in question.
-    duration failure_patience = seconds(30);
-    /// Of the stack of an activity that shares its rank's thread.
+    /// How long `abort` waits for rank 0 to say which notice was the first, before this rank decides and tells all.
+    duration abort_timeout = seconds(2);
+    /// How long this rank waits after a failure for ranks that have not noticed it. `run` then throws without them. If
+    /// such a rank holds up a message that MPI has begun to send from, or receive into, the user's memory, the memory
+    /// cannot be given back: the job ends with a line on stderr that names the rank.
+    duration failure_timeout = seconds(30);
+    /// The stack size of an activity that is a fiber.
     std::size_t stack_bytes = std::size_t{256} << 10;
 
     friend bool operator==(const options&, const options&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi
 
 // ===== rill/transport/detail/mpi_port.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// Two communicators of our own over the processes of another one: on the first travel notes, on the second the parts
-/// of large messages, each of which has a receive that waits for it. Making one is collective.
+/// Two duplicates of a communicator. Notes travel on the first one. Parts of large messages travel on the second one,
+/// each to a receive that is already posted. Construction is collective.
 class port {
   public:
     explicit port(MPI_Comm of) {
@@ -865,15 +715,15 @@ class port {
 
     rank_t rank() const { return rank_; }
     int size() const { return size_; }
-    /// The ranks with which this one shares memory, and this one.
+    /// The number of ranks that share memory with this one, including itself.
     int neighbours() const { return neighbours_; }
-    /// All ranks with all others.
+    /// Whether all ranks share memory.
     bool shares_memory() const { return neighbours_ == size_; }
 
     /// Throws when an MPI call has failed.
     void require(int code, const char* call) const { check(code, call, rank_); }
 
-    /// Collective; every rank gets the bitwise and of what all have given.
+    /// Collective; replaces `bits` by the bitwise and over all ranks.
     void agree(std::vector<std::uint64_t>& bits) const {
         require(MPI_Allreduce(MPI_IN_PLACE, bits.data(), static_cast<int>(bits.size()), MPI_UINT64_T, MPI_BAND, notes_),
                 "MPI_Allreduce");
@@ -919,7 +769,7 @@ class port {
         std::size_t size = 0;
     };
 
-    /// Receives a note if there is one; from `no_rank` if there is none. The caller lets no other thread in.
+    /// Receives a note; its source is `no_rank` if there is none. The caller must hold off all other threads.
     received_note receive_note(std::byte* into, std::size_t capacity, bool matched) const {
         int found = 0;
         MPI_Status status;
@@ -986,13 +836,13 @@ class port {
     int neighbours_ = 1;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_outbox.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// Where a note is composed, and stays until MPI is done with it.
+/// The memory where a note is composed, and stays until MPI has sent it.
 struct parcel {
     explicit parcel(std::size_t payload) : bytes(lead + sizeof(envelope) + payload) {}
 
@@ -1005,12 +855,12 @@ struct parcel {
     MPI_Request request = MPI_REQUEST_NULL;
 };
 
-/// Notes on their way. They are owned here, not by an endpoint: MPI may need them longer than that lives.
+/// The notes that MPI is sending. No endpoint owns them, because MPI may need them longer than the endpoint lives.
 class parcels {
   public:
     explicit parcels(const port& through) : through_(through) {}
 
-    /// The largest payload from now on. What an earlier endpoint sends may still be on its way.
+    /// Sets the largest payload from now on. Notes of an earlier endpoint may still be on their way.
     void set_capacity(std::size_t payload) {
         if (payload == capacity_) return;
         capacity_ = payload;
@@ -1023,7 +873,7 @@ class parcels {
         return *spare.back();
     }
 
-    /// Sends what `compose(head.size)` returned last.
+    /// Sends the note that `compose(head.size)` returned last.
     void send(const envelope& head, rank_t peer) {
         auto& spare = head.size <= small ? small_ : large_;
         parcel& sent = *spare.back();
@@ -1036,7 +886,7 @@ class parcels {
 
     bool any_flying() const { return !flying_.empty(); }
 
-    /// True when one has landed.
+    /// Tests all notes; true when MPI has finished sending one.
     bool progress() {
         const std::size_t before = flying_.size();
         for (std::size_t i = 0; i < flying_.size();) {
@@ -1051,7 +901,7 @@ class parcels {
         return flying_.size() != before;
     }
 
-    /// MPI ends: what it still holds stays where it is.
+    /// Called when MPI ends: leaks the memory that MPI may still use.
     void abandon() noexcept {
         for (auto& each : flying_) {
             int flag = 0;
@@ -1079,7 +929,7 @@ class parcels {
     std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
 };
 
-/// A large message that waits at its sender, or is under way. Known by its id, which no later one has.
+/// A large message that waits at its sender, or is being sent. No later message has its id.
 struct outgoing {
     std::uint64_t id = 0;
     rank_t peer = no_rank;
@@ -1108,7 +958,7 @@ class outbox {
         return opened;
     }
 
-    /// Null once it is done, withdrawn or dropped.
+    /// The message with an id; null once it is done, withdrawn or dropped.
     outgoing* find(std::uint64_t id) const {
         const std::size_t index = id & 0xFFFF'FFFFU;
         if (index >= records_.size() || records_[index]->id != id || !records_[index]->is_open) return nullptr;
@@ -1133,14 +983,15 @@ class outbox {
     std::vector<std::size_t> free_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_transfers.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// The large messages under way. Nothing of them moves before the receiver has asked, with its receives posted; every
-/// ask is answered in as many parts as were asked for: with the bytes, or empty, when the message has been withdrawn.
+/// The large messages that are being sent or received. A message is sent only after its receiver has posted the
+/// receives and asked for it. Every request is answered by as many parts as it asks for; if the message has been
+/// withdrawn, the parts are empty.
 class transfers {
   public:
     transfers(const port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
@@ -1150,8 +1001,8 @@ class transfers {
     std::size_t small() const { return small_; }
     bool any() const { return !arriving_.empty() || !leaving_.empty(); }
 
-    /// Cuts the large pieces into parts: straight into `targets` where none straddles two of them, else into memory of
-    /// the pool. True when straight.
+    /// Decides where the parts of the large pieces arrive: straight in `targets` where no piece straddles two of them
+    /// (true), else in memory of the pool (false).
     bool place(node& n, std::span<const byte_span> targets) {
         n.parts.clear();
         const bool straight = !targets.empty() && place_straight(n, targets);
@@ -1159,7 +1010,7 @@ class transfers {
         return straight;
     }
 
-    /// Posts the receives for the parts; returns the tag with which to ask.
+    /// Posts the receives for the parts; returns the MPI tag for the request.
     std::uint32_t expect(node& n) {
         n.data_tag = unused_tag(n.source);
         n.is = node::state::asked;
@@ -1170,7 +1021,7 @@ class transfers {
         return n.data_tag;
     }
 
-    /// From this rank to itself: copies. False when the message has been withdrawn.
+    /// Copies a message from this rank to itself; false when it has been withdrawn.
     bool copy(node& n) {
         outgoing* const from = sent_.find(n.id);
         if (from == nullptr) return false;
@@ -1182,7 +1033,7 @@ class transfers {
         return true;
     }
 
-    /// False when the message has another number of parts.
+    /// Sends the parts of message `id`; false when the request does not fit the message.
     bool answer(rank_t peer, std::uint64_t id, std::uint32_t tag, std::uint64_t parts) {
         outgoing* const found = sent_.find(id);
         if (found == nullptr || found->is_moving) return answer_empty(peer, tag, parts), true;
@@ -1197,7 +1048,7 @@ class transfers {
         return true;
     }
 
-    /// Calls `arrived(node, withdrawn)` for what has come in; true when something has ended.
+    /// Calls `arrived(node, withdrawn)` for each message that has arrived; true when a transfer has ended.
     template <class Arrived>
     bool progress(Arrived&& arrived) {
         bool any_ended = false;
@@ -1226,7 +1077,7 @@ class transfers {
 
     storage_pool& pool() { return pool_; }
 
-    /// MPI ends: what it still holds stays where it is.
+    /// Called when MPI ends: leaks the memory that MPI may still use.
     void abandon() noexcept {
         for (node* n : arriving_) {
             for (MPI_Request& each : n->requests)
@@ -1291,7 +1142,7 @@ class transfers {
         }
     }
 
-    /// Tags separate transfers between two ranks; one may still wait for a sender that has gone.
+    /// A tag for a transfer from `source`, which no other uses: an old one may still wait for a sender that has gone.
     std::uint32_t unused_tag(rank_t source) {
         std::uint32_t& last = tags_[static_cast<std::size_t>(source)];
         const auto in_use = [&](const node* n) { return n->source == source && n->data_tag == last; };
@@ -1311,7 +1162,7 @@ class transfers {
         requests.clear();
     }
 
-    /// An empty answer says that the message was withdrawn.
+    /// Notes from the first part whether the message was withdrawn: then the part is empty.
     void note_first(node& n, std::size_t part, const MPI_Status& status) const {
         if (part == 0) n.withdrawn = through_.bytes_of(status) == 0;
     }
@@ -1339,19 +1190,19 @@ class transfers {
     std::vector<MPI_Request> empties_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_redirection.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// Takes a message that arrives straight in a user's memory out of there, into memory of the pool. It never waits: what
-/// is being written takes until its sender has sent it.
+/// Moves a message that arrives straight in the user's memory into memory of the pool. It never waits; a part that is
+/// already being written can be moved only when its sender has sent it.
 class redirection {
   public:
     redirection(transfers& of, node& n) : of_(of), node_(n), before_(n.parts) {
         node_.leaves = true;
-        for (std::size_t i = before_.size(); i-- > 0;)  // the last first: what comes meanwhile is for an earlier one
+        for (std::size_t i = before_.size(); i-- > 0;)  // last first: a part that arrives now matches an earlier one
             if (node_.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&node_.requests[i]);
         node_.parts.clear();
         of_.place_in_pool(node_);
@@ -1360,7 +1211,7 @@ class redirection {
     redirection& operator=(const redirection&) = delete;
     ~redirection() { node_.leaves = false; }
 
-    /// True when the user's memory is free.
+    /// Tests the parts; true when the user's memory is free.
     bool look() {
         while (next_ < before_.size() && is_out(next_)) ++next_;
         return next_ == before_.size();
@@ -1392,14 +1243,14 @@ class redirection {
     std::size_t next_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_post_office.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// One rank's messages and notes: what is sent, what has come, what a note makes happen. It never waits, and it lives
-/// as long as its communicators: what an endpoint leaves behind, the next one on the same processes finishes.
+/// Handles one rank's messages and notes, sent and received. It never waits. It lives as long as its communicators, so
+/// that the next endpoint on the same processes finishes the transfers that an endpoint leaves behind.
 class post_office {
   public:
     explicit post_office(MPI_Comm of) : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()) {}
@@ -1412,7 +1263,8 @@ class post_office {
     control& knowledge() { return control_; }
     traffic& counted() { return counted_; }
 
-    /// For an endpoint, which has the same number on all ranks; older ones' notes are ignored.
+    /// Begins the work for an endpoint. `incarnation` is its number, equal on all ranks; notes with older ones are
+    /// ignored.
     void open(const options& chosen, std::uint32_t incarnation) {
         chosen_ = chosen;
         incarnation_ = incarnation;
@@ -1427,7 +1279,7 @@ class post_office {
         known_open_ = every_context;
     }
 
-    /// The endpoint ends. Waits for nobody: what is moving goes on, the rest is dropped.
+    /// Ends the work for the endpoint and waits for nobody: transfers in progress continue, the rest is dropped.
     void close() noexcept {
         outbox_.for_each_open([&](outgoing& sent) {
             if (!sent.is_moving) outbox_.close(sent);
@@ -1437,53 +1289,54 @@ class post_office {
         transfers_.pool().clear();
     }
 
-    /// MPI ends.
+    /// Called when MPI ends.
     void abandon() noexcept {
         parcels_.abandon();
         transfers_.abandon();
     }
 
-    /// Sends; the id is 0 when the message has been copied.
+    /// Posts a borrowed message and returns its id; 0 when the message has been copied.
     std::uint64_t post(rank_t peer, channel on, const byte_pieces& pieces);
-    /// False when there is no room.
+    /// Posts a buffer that is handed over; false when the receiver's mailbox has no room.
     bool post(rank_t peer, channel on, buffer& bytes);
     bool is_done(std::uint64_t id) const { return outbox_.find(id) == nullptr; }
     rank_t receiver_of(std::uint64_t id) const {
         const outgoing* const sent = outbox_.find(id);
         return sent == nullptr ? no_rank : sent->peer;
     }
-    /// False when it is moving.
+    /// Withdraws a message; false when it is being sent.
     bool withdraw(std::uint64_t id);
 
-    /// The earliest message from any of the peers that is here, taken; else null, and those announced are asked for.
+    /// Takes the earliest message from any of the peers that has arrived; else asks for the announced ones: null.
     node* take(std::span<const rank_t> peers, channel on);
-    /// The latest of what is here and what is announced; all older ones are dropped. What has once been asked for is
-    /// not given up for what is announced meanwhile: who looks again and again gets one in the end.
+    /// Takes the latest message that has arrived or been announced, and drops all older ones; null while it has not
+    /// arrived. A message that has been asked for is not dropped for later ones, so that repeated polls succeed.
     node* take_latest(std::span<const rank_t> peers, channel on);
-    /// The first message from `peer`, taken for `receive_into`; it may still have to arrive, straight in `targets` if
-    /// it can: `node::straight` says so.
+    /// Takes the first message from `peer` for `receive_into`. It may still have to arrive; `node::straight` says
+    /// whether it arrives straight in `targets`.
     node* claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room);
-    /// Gives back what was claimed, wherever it has got to; what arrives straight has been redirected.
+    /// Gives back a claimed message in any state. One that arrives straight must have been redirected before.
     void unclaim(node& n);
-    /// Of a message that has been claimed, when it is here.
+    /// Completes the receive of a claimed message that has arrived.
     void accept(node& n) {
         repay(n);
         count_received(n);
     }
     redirection redirect(node& n) { return {transfers_, n}; }
 
-    /// The next message of the channel that is not expected is asked for as soon as it is announced.
+    /// Asks for the next message of the channel that is not yet expected, as soon as it is announced.
     void expect(const expectation& next);
-    /// Nothing of the channel is expected any more, but for what has begun to come.
+    /// Removes all expectations of the channel, except of messages that have been asked for.
     void forget(channel on) {
         expectations_.remove([=](const expectation& e) { return e.on == on; });
     }
-    /// One that comes, or has come, to memory of those who expected it, taken out of its list; null: there is none.
+    /// Takes a message of the channel that arrives, or has arrived, in the targets of its expectation out of its list;
+    /// null where there is none.
     node* take_placed(channel on);
-    /// Of what is in no list: nobody will take it.
+    /// Releases a message that is in no list and that nobody will take, now or when it has arrived.
     void dispose(node& n) noexcept;
 
-    /// By the receiver, who will not read the message again.
+    /// Called by the receiver when it will not read the message again.
     void release(node& n) noexcept {
         landings_.put(std::move(n.note));
         transfers_.pool().put(std::move(n.body));
@@ -1511,7 +1364,7 @@ class post_office {
             if (peer != rank()) tell(peer, head, payload);
     }
 
-    /// Takes one step; false when nothing has happened.
+    /// Advances all transfers and handles at most one note; false when nothing has happened.
     bool progress() {
         bool moved = parcels_.any_flying() && parcels_.progress();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
@@ -1525,22 +1378,23 @@ class post_office {
         return true;
     }
 
-    /// Nothing but a note can make anything happen.
+    /// Whether only the arrival of a note can change anything.
     bool only_waits_for_notes() const { return !parcels_.any_flying() && !transfers_.any(); }
 
-    /// Takes one of the reports of a context, of which there are some, as what has ended it, and tells all.
+    /// Declares one of the reports of a context, of which there must be one, as what ended it, and tells all ranks.
     void decide(std::uint64_t context);
     void answer_questions(std::uint64_t context);
+    void depart();
 
   private:
     struct peer_state {
-        std::size_t outstanding = 0;  ///< handed over by this rank, not known to be taken
-        std::size_t owed = 0;         ///< taken by this rank, the peer not told
+        std::size_t outstanding = 0;  ///< bytes handed over by this rank and not known to be taken
+        std::size_t owed = 0;         ///< bytes taken by this rank for which the peer has got no credit yet
         bool want_sent = false;
         bool wanted = false;
     };
 
-    /// An earlier endpoint's notes may still come.
+    /// Large enough for notes of earlier endpoints, which may still arrive.
     std::size_t landing_size() const { return storage::alignment + most_eager_bytes_; }
 
     void count_sent(std::size_t size) {
@@ -1576,7 +1430,7 @@ class post_office {
 
     options chosen_{};
     std::uint32_t incarnation_ = 0;
-    std::size_t most_eager_bytes_ = 0;  ///< that any endpoint has chosen
+    std::size_t most_eager_bytes_ = 0;  ///< the largest value that any endpoint has chosen
     std::uint64_t known_open_ = every_context;
     port port_;
     parcels parcels_;
@@ -1591,13 +1445,13 @@ class post_office {
     traffic counted_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_control_rules.hpp
 
-// What the notes of the control channel make happen.
+// How a post office handles the notes of the control channel.
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 inline void post_office::handle_control(rank_t source, const envelope& head, const std::byte* payload) {
     switch (head.kind) {
@@ -1621,22 +1475,22 @@ inline void post_office::handle_control(rank_t source, const envelope& head, con
     }
 }
 
-/// What only one rank says, or is told.
+/// Whether `source` may send this rank a note of this kind: only rank 0 receives `leave`, and only it sends `all_left`.
 inline bool post_office::may_say(rank_t source, note kind) const {
     return kind == note::leave ? rank() == 0 : kind != note::all_left || source == 0;
 }
 
-/// Rank 0 answers who comes too late.
+/// Stores a report of an abort. If the context has already ended, rank 0 answers with the notice that ended it.
 inline void post_office::hear(rank_t source, const abort_notice& report) {
-    const abort_notice* const first = control_.find_notice(report.context);
+    const abort_notice* const first = control_.first_before(report);
     if (first == nullptr)
         control_.reports.push_back({source, report});
     else if (rank() == 0)
         tell(source, {.kind = note::verdict}, packed_notice(*first).view());
 }
 
-/// On rank 0, when it has seen all notes that have come: where it was deaf for long, others have decided meanwhile, and
-/// their verdict is among them. True when there was something to judge.
+/// Decides on rank 0 which reports were the first; true when there were any. Called only when no note is left to read:
+/// if rank 0 has not read notes for long, another rank may have decided, and its verdict must be read first.
 inline bool post_office::judge() {
     if (rank() != 0 || control_.reports.empty()) return false;
     while (!control_.reports.empty()) decide(control_.reports.front().notice.context);
@@ -1649,11 +1503,13 @@ inline void post_office::decide(std::uint64_t context) {
     tell_others({.kind = note::verdict}, packed_notice(first).view());
 }
 
-/// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile.
+/// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile, or that
+/// neither will ever be.
 inline void post_office::answer_questions(std::uint64_t context) {
     const auto answered = [&](const control::question& asked) {
         if (asked.context != context) return false;
-        const auto entered = control_.calls.entered_or_later(context, asked.number);
+        auto entered = control_.calls.entered_or_later(context, asked.number);
+        if (!entered && control_.has_departed) entered = {.number = asked.number, .kind = operation::departure};
         if (!entered) return false;
         tell(asked.peer, {.context = context, .kind = note::answer},
              {reinterpret_cast<const std::byte*>(&*entered), sizeof(call_signature)});
@@ -1662,11 +1518,18 @@ inline void post_office::answer_questions(std::uint64_t context) {
     std::erase_if(control_.questions, answered);
 }
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+/// The body of this rank has returned: it enters nothing more.
+inline void post_office::depart() {
+    control_.has_departed = true;
+    const std::vector<control::question> asked = control_.questions;
+    for (const control::question& each : asked) answer_questions(each.context);
+}
+
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_environment.hpp
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
 /// How many threads may call the MPI library: MPI's four levels.
 enum class thread_level : std::uint8_t { single, funneled, serialized, multiple };
@@ -1684,7 +1547,7 @@ constexpr const char* name(thread_level level) {
 
 namespace detail {
 
-/// By comparison: the standard orders the constants and fixes none of them.
+/// Compares, because the MPI standard orders the constants but does not fix their values.
 inline thread_level level_of(int provided) {
     if (provided >= MPI_THREAD_MULTIPLE) return thread_level::multiple;
     if (provided >= MPI_THREAD_SERIALIZED) return thread_level::serialized;
@@ -1707,11 +1570,12 @@ inline thread_level granted_level() {
 
 }  // namespace detail
 
-/// Initialises MPI, unless somebody has, and finalises it when it is destroyed, if it has initialised it and nobody
-/// has finalised it meanwhile. Collective over all processes, as MPI_Init is.
+/// Initialises MPI unless it is initialised, and in that case finalises it on destruction unless it has been finalised.
+/// Collective over all processes, as MPI_Init is.
 ///
-/// It takes the thread level that it gets; `provided()` says which. `multiple` lets activities run alone, as threads,
-/// and makes every small message dearer. Throws `library_error` when MPI has been finalised: it cannot start again.
+/// It accepts a thread level other than the wanted one; `provided()` says which. With `multiple`, activities are
+/// threads and run while the rank computes, but every small message costs more. Throws `library_error` when MPI has
+/// been finalised: it cannot start again.
 class environment {
   public:
     explicit environment(thread_level wanted = thread_level::funneled) {
@@ -1730,7 +1594,7 @@ class environment {
     }
 
     thread_level provided() const { return provided_; }
-    /// Whether MPI was not running before, so that the destructor finalises it.
+    /// Whether this object has initialised MPI, so that its destructor finalises it.
     bool owns() const { return owns_; }
 
   private:
@@ -1738,15 +1602,15 @@ class environment {
     bool owns_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi
 
 #ifndef RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
 #define RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
 
 // ===== rill/transport/detail/stack_switch.hpp
 
-// What a switch of fibers must keep, whoever switches: the state of exceptions being handled, and the sanitizers' idea
-// of the stack.
+// State that every switch of fibers must save and restore: the exceptions being handled, and the sanitizers' view of
+// the stack.
 
 #include <cxxabi.h>
 
@@ -1779,7 +1643,7 @@ class environment {
 #define RILL_DETAIL_SWITCHES
 #endif
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The exceptions that a thread is handling and throwing (Itanium C++ ABI 2.2.2). A fiber may be suspended inside a
 /// catch block, so each fiber has its own.
@@ -1800,7 +1664,7 @@ class stack_annotation {
     void leave_for(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(&fake_, bottom, size); }
     void leave_for_ever(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(nullptr, bottom, size); }
     void arrive(const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(fake_, bottom, size); }
-    /// Frames that never returned have left their marks: whoever gets the memory next must not trip over them.
+    /// Removes the marks of frames that never returned, so that the next user of the memory gets no false report.
     static void forget(const void* bottom, std::size_t size) { __asan_unpoison_memory_region(bottom, size); }
 
   private:
@@ -1813,8 +1677,8 @@ class stack_annotation {
 #endif
 };
 
-/// Tells the thread sanitizer which fiber runs. It keeps a call stack of its own for each: no function that switches
-/// may be instrumented, or it would enter one and leave the other.
+/// Tells the thread sanitizer which fiber runs. The sanitizer records a call stack for each fiber. A function that
+/// switches must not be instrumented, or it would enter one recorded stack and leave another.
 class race_annotation {
   public:
     race_annotation() = default;
@@ -1837,13 +1701,13 @@ class race_annotation {
 #endif
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail
 
 #endif  // RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
 
 // ===== rill/transport/detail/mpi_fiber.hpp
 
-// Fibers on POSIX's contexts: they cost two system calls a switch, and need no library besides the one below.
+// Fibers on POSIX contexts: a switch costs two system calls, and no further library is needed.
 
 #if __has_include(<ucontext.h>) && __has_include(<sys/mman.h>)
 #define RILL_DETAIL_MPI_FIBERS 1
@@ -1855,11 +1719,11 @@ class race_annotation {
 #include <stdexcept>
 #endif
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 #if RILL_DETAIL_MPI_FIBERS
 
-/// Whole pages, the lowest of which no one may touch.
+/// A stack of whole pages, the lowest of which is a guard page.
 class fiber_stack {
   public:
     explicit fiber_stack(std::size_t bytes) {
@@ -1884,8 +1748,8 @@ class fiber_stack {
     std::size_t size_ = 0;
 };
 
-/// A function with a stack of its own. It must have returned before its fiber is destroyed: nothing unwinds a suspended
-/// one.
+/// A function with its own stack. The function must return before its fiber is destroyed: nothing unwinds a suspended
+/// fiber.
 class fiber {
   public:
     fiber(std::size_t stack_bytes, void (*body)(void*), void* argument)
@@ -1912,7 +1776,7 @@ class fiber {
         exceptions_ = rill::detail::exception_state::exchange(exceptions_);
     }
 
-    /// Called by its own body: back to who resumed it.
+    /// Called by the fiber's own body; returns control to the caller of `resume`.
     RILL_DETAIL_SWITCHES void suspend() {
         own_.leave_for(host_bottom_, host_size_);
         race_.leave();
@@ -1921,7 +1785,7 @@ class fiber {
     }
 
   private:
-    /// makecontext passes int: the address in two halves.
+    /// Takes the fiber's address in two halves, because makecontext passes int.
     RILL_DETAIL_SWITCHES static void start(unsigned high, unsigned low) noexcept {
         // NOLINTNEXTLINE(performance-no-int-to-ptr): there is no other way
         fiber& own = *reinterpret_cast<fiber*>((std::uintptr_t{high} << 32) | low);
@@ -1959,22 +1823,22 @@ class fiber {
 
 #endif
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_fiber_team.hpp
 
-// Activities below MPI_THREAD_MULTIPLE: fibers of the rank's one thread.
+// Activities where MPI grants less than MPI_THREAD_MULTIPLE: fibers of the rank's one thread.
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// An activity's state: that of a thread or of a fiber.
+/// The state of an activity, which is a thread or a fiber.
 struct activity_state {
-    std::atomic<bool> stop{false};  ///< its waits shall throw
+    std::atomic<bool> stop{false};  ///< its waits must throw
     std::exception_ptr thrown{};
 };
 
-/// The activities that take turns on one thread. Whoever waits gives the turn on: a fiber to who resumed it, the thread
-/// itself to all fibers, one after the other.
+/// The activities that take turns on one thread. A fiber that waits gives control back to whoever resumed it; the
+/// thread itself, when it waits, resumes all fibers one after the other.
 class fiber_team {
   public:
     /// A fiber that runs one job after the other, so that its stack is used again.
@@ -2030,16 +1894,16 @@ class fiber_team {
         return started;
     }
 
-    /// Called inside: back to who resumed.
+    /// Called inside a fiber; returns control to whoever resumed it.
     void pass() { current_->strand.suspend(); }
 
-    /// Called outside: each in turn.
+    /// Called outside fibers; resumes each fiber in turn.
     void take_turns() {
         for (std::size_t i = 0; i < busy_.size(); ++i)  // NOLINT(modernize-loop-convert): one may start another
             if (!busy_[i]->finished) resume(*busy_[i]);
     }
 
-    /// Of one that has finished.
+    /// Makes a finished fiber free for the next activity.
     void dismiss(member& done) noexcept {
         const auto found =
             std::find_if(busy_.begin(), busy_.end(), [&](const auto& each) { return each.get() == &done; });
@@ -2058,13 +1922,13 @@ class fiber_team {
     std::vector<std::unique_ptr<member>> busy_, idle_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_mail_rules.hpp
 
-// What the notes of a post office make happen.
+// How a post office handles the notes about messages.
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 inline void post_office::handle(rank_t source, const envelope& head, const std::byte* payload) {
     if (head.incarnation != incarnation_ && head.kind != note::ask) return;
@@ -2140,13 +2004,13 @@ inline void post_office::keep_payload(node& n, const std::byte* payload, std::si
     std::memcpy(n.note.data() + storage::alignment, payload, size);
 }
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_receiving.hpp
 
-// What a receiver does with messages of a post office.
+// The receiver's part of a post office.
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 inline node* post_office::take(std::span<const rank_t> peers, channel on) {
     node* best = nullptr;
@@ -2217,7 +2081,7 @@ inline node* post_office::take_placed(channel on) {
     return found;
 }
 
-/// False when it had been withdrawn, and is gone.
+/// Asks the sender for an announced message; false when it had been withdrawn, and is gone.
 inline bool post_office::ask(node& n, std::span<const byte_span> targets) {
     n.straight = transfers_.place(n, targets);
     if (n.source == rank()) {
@@ -2227,13 +2091,13 @@ inline bool post_office::ask(node& n, std::span<const byte_span> targets) {
     const std::uint32_t tag = transfers_.expect(n);
     tell(n.source, {.context = n.parts.size(), .id = n.id, .tag = tag, .kind = note::ask});
     if (!n.straight) return true;
-    assemble(n);  // the small pieces are here; the large ones will be
+    assemble(n);  // the small pieces are here; the large ones will arrive in the targets
     for (std::size_t i = 0, at = 0; i < n.count; at += n.sizes[i++])
         if (transfers_.is_small(n.sizes[i])) rill::detail::copy_across(n.pieces[i], targets, at);
     return true;
 }
 
-/// A message that is expected comes before anybody waits for it.
+/// Asks for an expected message before anybody waits for it.
 inline void post_office::fulfil(node& n, const expectation& by) {
     n.expected = true;
     if (n.is != node::state::announced) return;
@@ -2241,7 +2105,8 @@ inline void post_office::fulfil(node& n, const expectation& by) {
     if (ask(n, fits ? by.places() : std::span<const byte_span>{})) n.placed = std::exchange(n.straight, false);
 }
 
-/// Nothing that comes first is here: asks for what is announced. Only what comes from this rank is here at once.
+/// Asks for the first message of each peer that is only announced. Returns one that is here at once, which only a
+/// message from this rank itself can be; else null.
 inline node* post_office::ask_first(std::span<const rank_t> peers, channel on) {
     node* here = nullptr;
     for (const rank_t peer : peers) {
@@ -2260,7 +2125,7 @@ inline void post_office::ended(node& n, bool withdrawn) {
     release(n);
 }
 
-/// Says where the pieces of an announced message lie.
+/// Sets `pieces` of an announced message to where they lie.
 inline void post_office::assemble(node& n) {
     const std::byte* content = n.payload() + announcement::table;
     n.pieces = {};
@@ -2300,7 +2165,7 @@ inline void post_office::dispose(node& n) noexcept {
         release(n);
 }
 
-/// Credit goes back in lumps, or at once where the sender waits for it.
+/// Returns credit for a message to its sender, in lumps, or at once where the sender waits for it.
 inline void post_office::repay(const node& n) {
     if (!n.handed) return;
     peer_state& from = peers_[static_cast<std::size_t>(n.source)];
@@ -2319,13 +2184,13 @@ inline void post_office::pay(rank_t peer) {
     tell(peer, {.id = std::exchange(to.owed, 0), .kind = note::credit});
 }
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_sending.hpp
 
-// What a sender does with messages of a post office.
+// The sender's part of a post office.
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 inline std::uint64_t post_office::post(rank_t peer, channel on, const byte_pieces& pieces) {
     const std::size_t size = pieces.size_bytes();
@@ -2404,16 +2269,16 @@ inline std::uint64_t post_office::announce(note kind, outgoing& sent, channel on
     return head.id;
 }
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_turns.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
 /// Set while this thread runs an activity.
 inline thread_local const activity_state* own_activity = nullptr;
 
-/// A mutex where several threads may come, nothing where they may not.
+/// A mutex if several threads may call the endpoint, otherwise a no-op.
 class optional_mutex {
   public:
     void enable(bool on) { on_ = on; }
@@ -2430,19 +2295,19 @@ class optional_mutex {
     std::mutex mutex_;
 };
 
-/// What a wait does between two looks: it polls for a while, then gives its core away.
+/// What a wait does between two polls: nothing at first, later it gives its core away or sleeps.
 ///
-/// Not after each look: a library looks first and makes progress then, so that a message is found one look after it has
-/// come, and Open MPI may itself give the core away at the end of a look.
+/// It does not give the core away after each poll. An MPI library looks first and makes progress then, so that a
+/// message is found one poll after its arrival, and Open MPI may itself give the core away at the end of a poll.
 class turns {
   public:
-    /// `neighbours`: the ranks that share this one's cores, and this one.
+    /// `neighbours`: the number of ranks that share the cores, including this one.
     void configure(const options& chosen, int neighbours) {
         spins_ = chosen.spins;
         nap_ = chosen.nap;
         neighbours_ = neighbours;
     }
-    /// Activities that are threads: each rank is thought to run as many as this one.
+    /// Counts activities that are threads. Every neighbour is assumed to run as many as this rank.
     void threads_changed(int by) { threads_.fetch_add(by, std::memory_order_relaxed); }
 
     void pass(std::int64_t looks, bool sleeps) const {
@@ -2467,13 +2332,13 @@ class turns {
     int cores_ = static_cast<int>(std::thread::hardware_concurrency());
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_waiting.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// One rank's post office and those who wait at it: whoever waits makes progress for all.
+/// One rank's post office and the waits at it. Every wait makes progress for all activities.
 class waiting {
   public:
     rank_t rank() const { return office_.rank(); }
@@ -2482,7 +2347,7 @@ class waiting {
     const options& chosen() const { return office_.chosen(); }
     bool is_concurrent() const { return mutex_.is_enabled(); }
     fiber_team& fibers() { return fibers_; }
-    turns& patience() { return turns_; }
+    turns& taking_turns() { return turns_; }
 
     time_point now() const {
         require_alive();
@@ -2492,11 +2357,11 @@ class waiting {
     /// Calls `ready()`, which may take what it waits for, until it is true; false when `until` has passed. Throws when
     /// the context has ended.
     template <class Ready>
-    bool wait(std::uint64_t context, deadline until, Ready&& ready, bool sleeps = false) {
+    bool wait(channel on, deadline until, Ready&& ready, bool sleeps = false) {
         guard lock(mutex_);
-        if (++waits_begun_ % 16 == 0 && alive_) step();  // who never has to wait must not keep the others waiting
+        if (++waits_begun_ % 16 == 0 && alive_) step();  // makes progress for others even if no wait ever has to wait
         for (std::int64_t looks = 0;;) {
-            throw_if_ended(context);
+            throw_if_ended(on);
             if (ready()) return true;
             const bool moved = step();
             if (moved && looks++ % 64 != 63) continue;
@@ -2505,13 +2370,13 @@ class waiting {
         }
     }
 
-    /// Returns when a fiber has finished.
+    /// Waits until a fiber has finished.
     void see_off(const fiber_team::member& leaving) noexcept {
         guard lock(mutex_);
         for (std::int64_t looks = 0; !leaving.finished; ++looks) {
             try {
                 if (alive_ && step()) continue;
-            } catch (...) {  // its own waits throw the same, and end it
+            } catch (...) {  // the fiber's own waits throw the same, which ends it
             }
             if (fibers_.is_inside()) {
                 fibers_.pass();
@@ -2528,7 +2393,8 @@ class waiting {
     explicit waiting(MPI_Comm of) : office_(of) {}
     ~waiting() = default;
 
-    /// The same, whatever has ended: true, too, when MPI has.
+    /// Waits until `ready()`, even when contexts have ended; false when `until` has passed. True also when MPI has
+    /// ended.
     template <class Ready>
     bool wait_regardless(guard& lock, deadline until, Ready&& ready) {
         for (std::int64_t looks = 0; alive_ && !ready();) {
@@ -2539,7 +2405,8 @@ class waiting {
         }
         return true;
     }
-    /// The same, whatever other notes bring; true, too, when MPI has failed, and nothing can be waited for.
+    /// Waits until `ready()` and ignores errors that other notes cause; false when `until` has passed. True also when
+    /// MPI has ended or failed, since waiting is then pointless.
     template <class Ready>
     bool outlast(guard& lock, deadline until, Ready&& ready) noexcept {
         for (;;) {
@@ -2566,23 +2433,24 @@ class waiting {
     bool alive_ = true;
 
   private:
-    void throw_if_ended(std::uint64_t context) {
+    void throw_if_ended(channel on) {
         require_alive();
-        if (const abort_notice* const notice = office_.knowledge().find_notice(context)) throw_error(*notice);
+        if (const abort_notice* const notice = office_.knowledge().find_notice(on)) throw_error(*notice);
         if (fibers_.must_stop() || (own_activity != nullptr && own_activity->stop.load(std::memory_order_acquire)))
             throw_error(
-                {.context = context,
+                {.context = on.context,
                  .culprit = rank(),
                  .reason = "rank " + std::to_string(rank()) + " left an activity behind: an exception passed it"});
     }
 
-    /// Who does not want to wait still gives the fibers one turn.
+    /// Whether `until` has passed. An immediate wait still gives the fibers one turn.
     bool has_passed(deadline until, std::int64_t looks) const {
         if (until.is_immediate()) return looks > 0 || !fibers_.any();
         return !until.is_never() && looks % 8 == 0 && wall_clock() >= until.at;
     }
 
-    /// `blocks`: nothing has come since it was last seen that what is waited for is not here.
+    /// Passes the time until the next poll. `blocks`: the wait may block in MPI, since nothing has arrived since
+    /// `ready()` was last false.
     void idle(guard& lock, deadline until, std::int64_t looks, bool sleeps, bool blocks) {
         if (fibers_.is_inside()) return fibers_.pass();
         if (fibers_.any())
@@ -2603,30 +2471,35 @@ class waiting {
     unsigned waits_begun_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_endings.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// How operations and runs end, well or not, on all ranks alike.
+/// Ends operations and runs, after success or failure, with the same outcome on all ranks.
 class endings : public waiting {
   public:
-    /// Rank 0 says which notice was the first. Where it is deaf, all others are asked to listen after half of the
-    /// patience, and after all of it this rank decides: for the lowest culprit of whom it has heard. Among ranks that
-    /// listen no two decide otherwise: who failed later hears of the decision before its own patience ends.
+    /// Aborts a context. Rank 0 says which notice was the first. If it does not answer, this rank reports to all others
+    /// after half of the timeout, and at its end decides itself, for the lowest culprit that it knows. No two ranks
+    /// that read their notes decide differently: a rank that failed later learns of the decision before its own timeout
+    /// ends.
     abort_notice abort(const abort_notice& given) {
         const abort_notice notice = travelling(given);
         guard lock(mutex_);
         try {
             if (alive_) agree_on(lock, notice);
-        } catch (const error&) {  // MPI has failed: the others may hear why, or not
+        } catch (const error&) {  // MPI has failed: the other ranks may not learn why
         }
-        const abort_notice* const first = find_notice(notice.context);
+        const abort_notice* const first = office_.knowledge().first_before(notice);
         return first != nullptr ? *first : notice;
     }
+    /// Looks at all notes that have come first: who begins an operation hears of a failure of before, and rank 0 tells
+    /// the others, instead of taking part by what the failed rank had already sent.
     std::optional<abort_notice> aborted(std::uint64_t context) {
         const guard lock(mutex_);
+        while (alive_ && step()) {
+        }
         const abort_notice* const first = find_notice(context);
         return first == nullptr ? std::nullopt : std::optional(*first);
     }
@@ -2635,21 +2508,22 @@ class endings : public waiting {
         return office_.knowledge().origin_of(told);
     }
 
-    /// Says that this rank has ended.
+    /// Tells rank 0 that this rank has ended.
     void leave(bool failed) {
         const guard lock(mutex_);
         require_alive();
+        if (!failed) office_.depart();
         office_.tell(0, {.id = failed ? 1U : 0U, .kind = note::leave});
     }
-    /// Returns when all ranks have left: what has ended the run of one that failed. When the run has failed and some
-    /// rank does not leave: after a while.
+    /// Waits until all ranks have left; returns the notice that ended the run, if a rank has failed. After a failure,
+    /// it waits only for a limited time.
     std::optional<abort_notice> await_all_left() {
         guard lock(mutex_);
         const control& known = office_.knowledge();
         const auto failed = [&] { return find_notice(every_context) != nullptr; };
         const auto all_left = [&] { return known.all_left && (!known.any_failed || failed()); };
         wait_regardless(lock, deadline::never, [&] { return failed() || all_left(); });
-        wait_regardless(lock, wall_clock() + chosen().failure_patience, all_left);
+        wait_regardless(lock, wall_clock() + chosen().failure_timeout, all_left);
         if (!failed() || (known.all_left && !known.any_failed)) return std::nullopt;
         return *find_notice(every_context);
     }
@@ -2658,27 +2532,29 @@ class endings : public waiting {
     using waiting::waiting;
     ~endings() = default;
 
-    /// Waits until `done()`: MPI has given back memory that is the user's, which `peer` writes to or reads. If that
-    /// takes too long, ends the job: the memory can be neither given back nor kept.
+    /// Waits until `done()`: MPI no longer uses the user's memory for a message to or from `peer`. If that takes too
+    /// long, ends the job: the memory can be neither given back nor kept.
     template <class Done>
     void settle(guard& lock, rank_t peer, std::uint64_t context, Done&& done) noexcept {
-        if (outlast(lock, wall_clock() + chosen().failure_patience, done)) return;
+        if (outlast(lock, wall_clock() + chosen().failure_timeout, done)) return;
         const abort_notice* const failed = find_notice(context);
         std::fprintf(stderr,
                      "rill: rank %d ends the job: MPI moves a message between its memory and rank %d, which does not "
                      "go on with it for %g s%s%s\n",
-                     rank(), peer, chosen().failure_patience.seconds(), failed == nullptr ? "" : " after ",
+                     rank(), peer, chosen().failure_timeout.seconds(), failed == nullptr ? "" : " after ",
                      failed == nullptr ? "" : failed->reason.c_str());
         through().end_job();
     }
 
   private:
-    const abort_notice* find_notice(std::uint64_t context) { return office_.knowledge().find_notice(context); }
+    const abort_notice* find_notice(std::uint64_t context) {
+        return office_.knowledge().find_notice({context, last_tag});
+    }
 
     void agree_on(guard& lock, const abort_notice& notice) {
         const packed_notice report(notice);
-        const auto is_known = [&] { return find_notice(notice.context) != nullptr; };
-        const duration half{chosen().abort_patience.ns / 2};
+        const auto is_known = [&] { return office_.knowledge().first_before(notice) != nullptr; };
+        const duration half{chosen().abort_timeout.ns / 2};
         if (is_known()) return;
         office_.tell(0, {.kind = note::report}, report.view());
         if (outlast(lock, wall_clock() + half, is_known)) return;
@@ -2688,29 +2564,29 @@ class endings : public waiting {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_engine.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// All that endpoints of one rank do on one pair of communicators, one endpoint after the other. It lives as long as
-/// those, and as anything that its endpoints have handed out.
+/// Does the work of the endpoints of one rank on one pair of communicators, one endpoint after the other. It lives as
+/// long as the communicators, and as the messages, sendings and activities of its endpoints.
 class engine : public endings, public std::enable_shared_from_this<engine> {
   public:
     explicit engine(MPI_Comm of) : endings(of) {}
 
     thread_level level() const { return level_; }
     bool is_in_use() const { return in_use_; }
-    /// Of a dense collective; the same on all ranks.
+    /// The chunk size of a dense collective; the same on all ranks.
     std::size_t chunk_bytes() const {
-        constexpr std::size_t frame_head = 512;  // with room for more than it takes
+        constexpr std::size_t frame_head = 512;  // more than a head takes
         if (chosen().chunk_bytes != 0) return chosen().chunk_bytes;
         if (through().shares_memory()) return static_cast<std::size_t>(-1);
         return chosen().eager_bytes - frame_head;
     }
 
-    /// Collective: all ranks do it as often as this one.
+    /// Collective: all ranks call it equally often.
     void open(const options& chosen) {
         level_ = granted_level();
         mutex_.enable(level_ == thread_level::multiple);
@@ -2723,7 +2599,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
         if (alive_) office_.close();
         in_use_ = false;
     }
-    /// MPI ends, or the communicator does: what still waits, and later calls, throw. True the first time.
+    /// Called when MPI or the communicator ends: present waits and later calls throw. True the first time.
     bool end() noexcept {
         const guard lock(mutex_);
         if (alive_) office_.abandon();
@@ -2743,7 +2619,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
             require_alive();
             if (office_.post(peer, on, bytes)) return true;
         }
-        return wait(on.context, until, [&] { return office_.post(peer, on, bytes); });
+        return wait(on, until, [&] { return office_.post(peer, on, bytes); });
     }
     bool is_done(std::uint64_t id) {
         const guard lock(mutex_);
@@ -2752,16 +2628,16 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
         step();
         return office_.is_done(id);
     }
-    bool await(std::uint64_t id, std::uint64_t context, deadline until) {
-        return wait(context, until, [&] { return office_.is_done(id); });
+    bool await(std::uint64_t id, channel on, deadline until) {
+        return wait(on, until, [&] { return office_.is_done(id); });
     }
-    /// Withdraws what nobody has asked for, and waits for what moves.
+    /// Withdraws a message that nobody has asked for; waits for one that is being sent.
     void settle_sent(std::uint64_t id, std::uint64_t context) noexcept {
         if (withdraw(id)) return;
         guard lock(mutex_);
         settle(lock, office_.receiver_of(id), context, [&] { return office_.is_done(id); });
     }
-    /// True when it is no longer under way.
+    /// Withdraws a message; false when it is being sent.
     bool withdraw(std::uint64_t id) noexcept {
         const guard lock(mutex_);
         try {
@@ -2773,15 +2649,15 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
 
     node* receive(std::span<const rank_t> peers, channel on, deadline until) {
         node* found = nullptr;
-        wait(on.context, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
+        wait(on, until, [&] { return (found = office_.take(peers, on)) != nullptr; });
         return found;
     }
     node* receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
         node* found = nullptr;
-        wait(on.context, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
+        wait(on, until, [&] { return (found = office_.take_latest(peers, on)) != nullptr; });
         return found;
     }
-    /// The message, which may have been written to the targets (`node::straight`); null when `until` has passed.
+    /// The message, which may already lie in the targets (`node::straight`); null when `until` has passed.
     node* receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until);
 
     void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
@@ -2798,7 +2674,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
                 redirect(lock, *placed);
                 office_.dispose(*placed);
             }
-        } catch (...) {  // MPI has failed: nothing comes any more
+        } catch (...) {  // MPI has failed: nothing arrives any more
         }
     }
 
@@ -2838,7 +2714,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
     bool in_use_ = false;
 };
 
-/// Only while the message moves, a passed deadline or an abort waits for it: it is being written to the targets.
+/// After a deadline or an abort, returns at once unless the message is being written to the targets.
 inline node* engine::receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
     std::size_t room = 0;
     for (const byte_span target : targets) room += target.size();
@@ -2855,7 +2731,7 @@ inline node* engine::receive_into(rank_t peer, channel on, std::span<const byte_
         if (alive_) office_.unclaim(*claimed);
     };
     try {
-        if (!wait(on.context, until, arrives)) return give_back(), nullptr;
+        if (!wait(on, until, arrives)) return give_back(), nullptr;
     } catch (...) {
         give_back();
         throw;
@@ -2879,22 +2755,22 @@ inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t 
             office_.tell(peer, {.context = context, .id = number, .kind = note::question});
         return answer.has_value();
     };
-    if (wait(context, until, look)) return answer;
+    if (wait({context, tag_of(number)}, until, look)) return answer;
     const guard lock(mutex_);
     if (peer == rank()) return known.calls.entered_or_later(context, number);
     const rill::detail::call_history* const told = known.told(peer, context);
     return told != nullptr ? told->entered_or_later(number) : std::nullopt;
 }
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_activity.hpp
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
-/// A thread of one rank where MPI allows several, else a fiber, which goes on whenever the rank waits or polls.
-/// `join()` waits for its end and rethrows what it threw. The destructor joins and forgets what it threw; when it runs
-/// because an exception unwinds, the activity's waits throw `peer_failure`, so that it ends.
+/// A thread of one rank where MPI allows several, else a fiber, which runs whenever the rank waits or polls. `join()`
+/// waits for its end and rethrows its exception. The destructor joins and discards the exception; if it runs during
+/// unwinding, the activity's waits throw `peer_failure`, so that it ends.
 class activity {
   public:
     activity(activity&& other) noexcept { swap(other); }
@@ -2934,18 +2810,18 @@ class activity {
     void start_thread(detail::engine& engine, Body& body) {
         own_ = std::make_unique<thread_state>();
         own_->thread = std::thread([&engine, state = &own_->state, body = std::move(body)]() mutable {
-            engine.patience().threads_changed(1);
+            engine.taking_turns().threads_changed(1);
             detail::own_activity = state;
             try {
                 body();
             } catch (...) {
                 state->thrown = std::current_exception();
             }
-            engine.patience().threads_changed(-1);
+            engine.taking_turns().threads_changed(-1);
         });
     }
 
-    /// The body moves to the fiber's own stack before this returns.
+    /// Moves the body to the fiber's own stack before it returns.
     template <class Body>
     void start_fiber(detail::engine& engine, Body& body) {
         const auto run = [](void* given) {
@@ -2982,110 +2858,27 @@ class activity {
     int unwinding_ = std::uncaught_exceptions();
 };
 
-}  // namespace rill::inline RILL_ABI::mpi
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_MEETING_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_MEETING_HPP
-
-// ===== rill/transport/detail/meeting.hpp
-
-// By what activities of one rank meet, for transports whose activities are threads or share one.
-
-namespace rill::inline RILL_ABI::detail {
-
-/// A flag that activities of one rank wait for. Its waits belong to no context: only an abort of all contexts ends
-/// them. `Place` is made from the endpoint: `wait(until, ready)` there looks again after each `ring()`.
-template <class Place>
-class meeting_flag {
-  public:
-    explicit meeting_flag(Place place) : place_(place) {}
-    meeting_flag(const meeting_flag&) = delete;
-    meeting_flag& operator=(const meeting_flag&) = delete;
-
-    void set() {
-        set_.store(true, std::memory_order_release);
-        place_.ring();
-    }
-    void reset() { set_.store(false, std::memory_order_relaxed); }
-    /// False when `until` has passed.
-    bool wait(deadline until) {
-        return place_.wait(until, [this] { return set_.load(std::memory_order_acquire); });
-    }
-
-  private:
-    Place place_;
-    std::atomic<bool> set_{false};
-};
-
-/// Passes values between activities of one rank, first in, first out; unbounded. Its waits belong to no context.
-template <class T, class Place>
-class meeting_queue {
-  public:
-    explicit meeting_queue(Place place) : place_(place) {}
-    meeting_queue(const meeting_queue&) = delete;
-    meeting_queue& operator=(const meeting_queue&) = delete;
-
-    void push(T value) {
-        {
-            const std::lock_guard lock(mutex_);
-            RILL_EXPECTS(!closed_, "queue: push to a closed queue");
-            values_.push_back(std::move(value));
-        }
-        place_.ring();
-    }
-    /// Empty when `until` has passed, or when the queue is closed and all its values have been taken.
-    std::optional<T> pop(deadline until) {
-        std::optional<T> value;
-        place_.wait(until, [&] {
-            const std::lock_guard lock(mutex_);
-            if (taken_ == values_.size()) return closed_;
-            value.emplace(std::move(values_[taken_++]));
-            if (2 * taken_ < values_.size()) return true;
-            values_.erase(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(taken_));
-            taken_ = 0;
-            return true;
-        });
-        return value;
-    }
-    /// Ends the waits of those who pop, now and later, once the values are taken.
-    void close() {
-        {
-            const std::lock_guard lock(mutex_);
-            closed_ = true;
-        }
-        place_.ring();
-    }
-
-  private:
-    Place place_;
-    std::mutex mutex_;
-    std::vector<T> values_;
-    std::size_t taken_ = 0;  ///< leading values that are gone
-    bool closed_ = false;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_MEETING_HPP
+}}}  // namespace rill::RILL_ABI::mpi
 
 // ===== rill/transport/detail/mpi_meeting.hpp
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
 class endpoint;
 
 namespace detail {
 
-/// Where the activities of one rank wait for each other: all look again and again, and make progress meanwhile.
+/// Lets activities of one rank wait for each other. Waits poll their condition and make progress meanwhile.
 class meeting_place {
   public:
     meeting_place(endpoint& net);  // NOLINT(google-explicit-constructor): an endpoint says where
 
     template <class Ready>
     bool wait(deadline until, Ready&& ready) {
-        return engine_->wait(every_context, until, std::forward<Ready>(ready));
+        return engine_->wait({every_context}, until, std::forward<Ready>(ready));
     }
-    /// Activities that share this thread look now: one that is given work sends its first messages at once.
+    /// Lets fibers of this thread test their conditions now, so that one that gets work sends its first messages at
+    /// once.
     void ring() {
         if (fiber_team& sharing = engine_->fibers(); !sharing.is_inside()) sharing.take_turns();
     }
@@ -3102,14 +2895,14 @@ using event = rill::detail::meeting_flag<detail::meeting_place>;
 template <class T>
 using queue = rill::detail::meeting_queue<T, detail::meeting_place>;
 
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi
 
 // ===== rill/transport/detail/mpi_message.hpp
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
-/// A received message, in memory of the endpoint that is used again after it. A small one is in one piece, a large one
-/// in the pieces that were sent.
+/// A received message, in memory that the endpoint reuses after its release. A small message is one piece; a large one
+/// has the pieces that were sent.
 class message {
   public:
     message(message&& other) noexcept = default;
@@ -3134,70 +2927,70 @@ class message {
     detail::node* node_;
 };
 
-/// A borrowed send under way. One of up to `eager_bytes` is done when it is posted; a larger one when MPI has sent what
-/// the receiver asked for, or the receiver has dropped it.
+/// A borrowed send in progress. A message of up to `eager_bytes` is done when it is posted; a larger one when the
+/// receiver has asked for it and MPI has sent it, or when the receiver has dropped it.
 class sending {
   public:
     sending() = default;
     sending(sending&& other) noexcept
-        : engine_(std::move(other.engine_)), id_(std::exchange(other.id_, 0)), context_(other.context_) {}
+        : engine_(std::move(other.engine_)), id_(std::exchange(other.id_, 0)), on_(other.on_) {}
     sending& operator=(sending&& other) noexcept {
         sending moved(std::move(other));
         std::swap(engine_, moved.engine_);
         std::swap(id_, moved.id_);
-        std::swap(context_, moved.context_);
+        std::swap(on_, moved.on_);
         return *this;
     }
     ~sending() {
         if (id_ != 0) engine_->withdraw(id_);
     }
 
-    /// Throws what ended the endpoint's communicator or MPI.
+    /// Throws `library_error` when MPI or the endpoint's communicator has ended.
     bool done() {
         if (id_ != 0 && engine_->is_done(id_)) id_ = 0;
         return id_ == 0;
     }
 
-    /// True when done, false when `until` has passed; throws what ended the context.
+    /// True when done, false when `until` has passed; throws the failure that ended the context.
     bool wait(deadline until) {
-        if (id_ != 0 && engine_->await(id_, context_, until)) id_ = 0;
+        if (id_ != 0 && engine_->await(id_, on_, until)) id_ = 0;
         return id_ == 0;
     }
 
-    /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it: see
-    /// `options::failure_patience`.
+    /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it, at most for
+    /// `options::failure_timeout`; then it ends the job.
     void settle() noexcept {
-        if (id_ != 0) engine_->settle_sent(std::exchange(id_, 0), context_);
+        if (id_ != 0) engine_->settle_sent(std::exchange(id_, 0), on_.context);
     }
 
   private:
     friend class endpoint;
-    sending(std::shared_ptr<detail::engine> engine, std::uint64_t id, std::uint64_t context)
-        : engine_(std::move(engine)), id_(id), context_(context) {}
+    sending(std::shared_ptr<detail::engine> engine, std::uint64_t id, channel on)
+        : engine_(std::move(engine)), id_(id), on_(on) {}
 
     std::shared_ptr<detail::engine> engine_;
     std::uint64_t id_ = 0;  // 0: done
-    std::uint64_t context_ = 0;
+    channel on_{};
 };
 
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi
 
 // ===== rill/transport/detail/mpi_registry.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// The engines of each communicator, kept with it as an attribute: to duplicate it again for each endpoint would be
-/// slow, and freeing a duplicate is collective, which no destructor may be. They end with the communicator, or with
-/// MPI.
+/// The engines of each communicator, stored in an attribute of it. They are kept because duplicating a communicator for
+/// each endpoint would be slow, and because freeing a duplicate is collective, which a destructor must not be. They end
+/// with the communicator or with MPI.
 class registry {
   public:
-    /// It is never destroyed: an `environment` of static storage duration may end MPI after all other objects.
+    /// The one registry. It is never destroyed, because a static `environment` may end MPI after all other objects.
     static registry& instance() {
         static registry& only = *new registry;
         return only;
     }
 
-    /// An engine that no rank uses. Collective; opened endpoints are made and destroyed in the same order on all ranks.
+    /// Opens an engine that no rank uses. Collective; all ranks make and destroy their endpoints in the same order.
     std::shared_ptr<engine> open(MPI_Comm of, const options& chosen) {
         engines& known = of_communicator(of);
         if (known.empty()) {
@@ -3218,7 +3011,8 @@ class registry {
 
     registry() = default;
 
-    /// The first engine that is free everywhere. Nobody returns before all have called.
+    /// Collective; the index of the first engine that is free on all ranks, if there is one. No rank returns before all
+    /// have called. Throws `mismatch` where the ranks' builds or options differ.
     static std::optional<std::size_t> agree_on(const engine& speaker, const engines& known, const options& chosen) {
         const std::uint64_t common[] = {mix64(RILL_VERSION_MAJOR, RILL_VERSION_MINOR), chosen.eager_bytes,
                                         chosen.chunk_bytes};
@@ -3251,7 +3045,7 @@ class registry {
         return *all_.back();
     }
 
-    /// MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF.
+    /// Sets an attribute of MPI_COMM_SELF, because MPI_Finalize begins by deleting those.
     void watch_finalisation() {
         if (key_ != MPI_KEYVAL_INVALID) return;
         int self_key = MPI_KEYVAL_INVALID;
@@ -3288,18 +3082,19 @@ class registry {
     std::vector<std::unique_ptr<engines>> all_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_run.hpp
 
-namespace rill::inline RILL_ABI::mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 
-/// One rank's part of a run: what its body throws, told to all.
+/// One rank's part of a run: calls the body and tells all ranks how it ended.
 class rank_run {
   public:
     explicit rank_run(engine& of) : engine_(of) {}
 
-    /// Returns when all ranks have ended; throws what this rank's body has thrown, or else what has ended the run.
+    /// Returns when all ranks have ended; rethrows the exception of this rank's body, or else throws what ended the
+    /// run.
     void run(void (*body)(void*), void* argument) {
         try {
             body(argument);
@@ -3322,7 +3117,7 @@ class rank_run {
     }
 
   private:
-    /// MPI itself has failed: this rank waits for nothing more, and the others may hear why, or not.
+    /// Used when MPI itself has failed: tries to tell the other ranks, and waits for nothing.
     void tell_if_possible(abort_notice notice) noexcept {
         notice.culprit = engine_.rank();
         try {
@@ -3345,41 +3140,41 @@ class rank_run {
     std::exception_ptr thrown_;
 };
 
-}  // namespace rill::inline RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/mpi.hpp
 
-namespace rill::inline RILL_ABI::mpi {
+namespace rill { inline namespace RILL_ABI { namespace mpi {
 
 /// Calls `body(endpoint&)` as this process's rank of the communicator and returns when the bodies of all ranks have
 /// ended. Collective; MPI must be running.
 ///
-/// An exception that leaves a body aborts every context, with its rank as the culprit and what it says as the reason,
-/// so that the waits of all other ranks throw. `run` then throws on every rank: what the rank's own body has thrown, or
-/// the error of the abort; it does not wait for ever for a rank that goes on without looking: see
-/// `options::failure_patience`.
+/// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
+/// reason. The waits of all other ranks then throw, and `run` throws on every rank: the exception of the rank's own
+/// body, or else the error of the abort. For ranks that do not notice the abort, `run` waits at most
+/// `options::failure_timeout`.
 template <class Body>
 void run(MPI_Comm processes, Body&& body, const options& chosen = {});
 
 /// One rank among the processes of an MPI communicator. Models `ConcurrentTransport`.
 ///
-/// It talks on duplicates of the communicator, which later endpoints on the same one use again; the user's messages and
-/// its own never meet. Making one is collective, and all ranks make and destroy their endpoints in the same order;
-/// destroying one waits for nobody. What this rank has handed over above `eager_bytes` and nobody has asked for is
-/// lost then: `run` waits until all ranks have ended.
+/// It communicates on duplicates of the communicator, so that its messages never mix with the user's; later endpoints
+/// on the same communicator reuse the duplicates. Construction is collective, and all ranks must construct and destroy
+/// their endpoints in the same order. Destruction waits for nobody: handed-over messages larger than `eager_bytes` that
+/// no receiver has asked for are then lost. (`run` waits until all ranks have ended.)
 ///
-/// With MPI_THREAD_MULTIPLE any thread of the rank may call it, and activities are threads. Below, one thread calls it,
-/// and activities are fibers that go on whenever that thread waits or polls; `activities_run_alone` tells. All progress
-/// is made by those who wait.
+/// With MPI_THREAD_MULTIPLE any thread of the rank may call it, and activities are threads. With lower thread levels
+/// only one thread may call it, and activities are fibers that run whenever that thread waits or polls;
+/// `activities_run_alone` says which is the case. Progress is made only by calls that wait or poll.
 ///
-/// Errors of the library are thrown as `library_error`, also by every wait on an endpoint that has outlived
-/// MPI_Finalize or its communicator. A message of up to `eager_bytes` costs one MPI send; a larger one two more of 32
-/// bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: for each peer about 100 bytes, what has
-/// arrived, and up to 256 MiB of earlier messages for the next ones; between endpoints, until the communicator ends, a
-/// few times `eager_bytes`. What endpoints have handed out may outlive them, and the communicator.
+/// Errors of the MPI library are thrown as `library_error`, also by every wait on an endpoint that has outlived
+/// MPI_Finalize or its communicator. A message of up to `eager_bytes` costs one MPI send; a larger one costs two more
+/// of 32 bytes each beforehand. Messages may be larger than 2^31 bytes. Memory: about 100 bytes per peer, the messages
+/// that have arrived, and up to 256 MiB of buffers kept for later messages; between endpoints, until the communicator
+/// ends, a few times `eager_bytes`. Messages and sendings may outlive their endpoint and the communicator.
 ///
-/// Under SimGrid's SMPI, processes are to be simulated as threads (`--cfg=contexts/factory:thread`): its other contexts
-/// share among all ranks the state of the exceptions that they handle.
+/// Under SimGrid's SMPI, simulate processes as threads (`--cfg=contexts/factory:thread`): with its other contexts, all
+/// ranks share the state of the exceptions that they handle.
 class endpoint {
   public:
     using message = mpi::message;
@@ -3393,8 +3188,8 @@ class endpoint {
     explicit endpoint(MPI_Comm processes, const options& chosen = {}) {
         RILL_EXPECTS(chosen.eager_bytes >= detail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
                      "mpi: eager_bytes must be between 1024 and 2^30");
-        RILL_EXPECTS(chosen.abort_patience.ns >= 0 && chosen.failure_patience.ns >= 0,
-                     "mpi: abort_patience and failure_patience must not be negative");
+        RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0,
+                     "mpi: abort_timeout and failure_timeout must not be negative");
         if (!detail::is_running())
             throw library_error(no_rank, "MPI is not running: make a rill::mpi::environment first");
         engine_ = detail::registry::instance().open(processes, chosen);
@@ -3408,18 +3203,18 @@ class endpoint {
     time_point now() const { return engine_->now(); }
     traffic counted() const { return engine_->counted(); }
     mpi::thread_level thread_level() const { return engine_->level(); }
-    /// Whether activities go on while this rank computes.
+    /// Whether activities run while this rank computes (they are threads) or only while it waits (they are fibers).
     bool activities_run_alone() const { return engine_->is_concurrent(); }
 
     void sleep_until(time_point instant) {
         engine_->wait(
-            every_context, instant, [] { return false; }, true);
+            {every_context}, instant, [] { return false; }, true);
     }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         check(peer);
         const std::uint64_t id = engine_->post(peer, on, pieces);
-        return id == 0 ? sending() : sending(engine_, id, on.context);
+        return id == 0 ? sending() : sending(engine_, id, on);
     }
     bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate) {
         check(peer);
@@ -3437,7 +3232,8 @@ class endpoint {
         check(peers);
         return wrap(engine_->receive_latest(peers, on, until));
     }
-    /// A large message arrives in the targets without a copy, unless one of its pieces straddles two of them.
+    /// Receives a large message straight into the targets, without a copy, unless one of its pieces straddles two
+    /// targets.
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         check(peer);
         detail::node* const found = engine_->receive_into(peer, on, targets, until);
@@ -3448,8 +3244,8 @@ class endpoint {
         return true;
     }
 
-    /// What is expected is asked for when it is announced, not when somebody waits for it. A large message arrives in
-    /// the targets without a copy under the condition of `receive_into`.
+    /// Asks for an expected large message as soon as it is announced, before anybody waits for it. It arrives in the
+    /// targets without a copy unless one of its pieces straddles two of them.
     void expect(rank_t peer, channel on, std::span<const byte_span> targets) {
         check(peer);
         engine_->expect(peer, on, targets);
@@ -3467,7 +3263,7 @@ class endpoint {
     std::uint64_t next_context(std::uint64_t key) { return engine_->next_context(key); }
     void close(std::uint64_t context) { engine_->close_context(context); }
 
-    /// Throws std::logic_error where activities would be fibers and the system has no contexts for them.
+    /// Throws std::logic_error where activities would be fibers and the system does not support them.
     template <class Body>
     activity spawn(Body body) {
         return {*engine_, body};
@@ -3512,12 +3308,12 @@ void run(MPI_Comm processes, Body&& body, const options& chosen) {
             },
             &own);
 }
-/// The same for all processes.
+/// Runs `body` on all processes: on MPI_COMM_WORLD.
 template <class Body>
 void run(Body&& body, const options& chosen = {}) {
     run(MPI_COMM_WORLD, std::forward<Body>(body), chosen);
 }
 
-}  // namespace rill::inline RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mpi
 
 #endif  // RILL_SINGLE_TRANSPORT_MPI_HPP

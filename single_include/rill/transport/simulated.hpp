@@ -15,11 +15,8 @@
 #endif
 
 #include <algorithm>
-#include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -30,54 +27,13 @@
 #include <utility>
 #include <vector>
 
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
-
-// ===== rill/transport/detail/copy_across.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// Writes the pieces into the targets, one after the other, from byte `skipped` of the targets on. There is room.
-inline void copy_across(const byte_pieces& pieces, std::span<const byte_span> targets, std::size_t skipped = 0) {
-    auto target = targets.begin();
-    std::size_t written = skipped;
-    for (byte_view piece : pieces)
-        while (!piece.empty()) {
-            while (written >= target->size()) {
-                written -= target->size();
-                ++target;
-            }
-            const std::size_t count = std::min(piece.size(), target->size() - written);
-            std::memcpy(target->data() + written, piece.data(), count);
-            piece = piece.subspan(count);
-            written += count;
-        }
-}
-
-/// `receive_into` of a message that is here: throws `protocol_error` where the sizes differ.
-template <class Message>
-void copy_message(rank_t self, const Message& from, channel on, std::span<const byte_span> targets) {
-    std::size_t room = 0;
-    for (const byte_span target : targets) room += target.size();
-    const byte_pieces pieces = from.pieces();
-    if (room != pieces.size_bytes())
-        throw protocol_error("rank " + std::to_string(self) + " expects " + std::to_string(room) + " bytes from rank " +
-                             std::to_string(from.source()) + " (context " + std::to_string(on.context) + ", tag " +
-                             std::to_string(on.tag) + "), which sent " + std::to_string(pieces.size_bytes()));
-    copy_across(pieces, targets);
-}
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_COPY_ACROSS_HPP
-
 #ifndef RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
 #define RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
 
 // ===== rill/transport/detail/stack_switch.hpp
 
-// What a switch of fibers must keep, whoever switches: the state of exceptions being handled, and the sanitizers' idea
-// of the stack.
+// State that every switch of fibers must save and restore: the exceptions being handled, and the sanitizers' view of
+// the stack.
 
 #include <cxxabi.h>
 
@@ -110,7 +66,7 @@ void copy_message(rank_t self, const Message& from, channel on, std::span<const 
 #define RILL_DETAIL_SWITCHES
 #endif
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The exceptions that a thread is handling and throwing (Itanium C++ ABI 2.2.2). A fiber may be suspended inside a
 /// catch block, so each fiber has its own.
@@ -131,7 +87,7 @@ class stack_annotation {
     void leave_for(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(&fake_, bottom, size); }
     void leave_for_ever(const void* bottom, std::size_t size) { __sanitizer_start_switch_fiber(nullptr, bottom, size); }
     void arrive(const void** bottom, std::size_t* size) { __sanitizer_finish_switch_fiber(fake_, bottom, size); }
-    /// Frames that never returned have left their marks: whoever gets the memory next must not trip over them.
+    /// Removes the marks of frames that never returned, so that the next user of the memory gets no false report.
     static void forget(const void* bottom, std::size_t size) { __asan_unpoison_memory_region(bottom, size); }
 
   private:
@@ -144,8 +100,8 @@ class stack_annotation {
 #endif
 };
 
-/// Tells the thread sanitizer which fiber runs. It keeps a call stack of its own for each: no function that switches
-/// may be instrumented, or it would enter one and leave the other.
+/// Tells the thread sanitizer which fiber runs. The sanitizer records a call stack for each fiber. A function that
+/// switches must not be instrumented, or it would enter one recorded stack and leave another.
 class race_annotation {
   public:
     race_annotation() = default;
@@ -168,7 +124,7 @@ class race_annotation {
 #endif
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail
 
 #endif  // RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
 
@@ -180,13 +136,13 @@ class race_annotation {
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <boost/context/stack_context.hpp>
 
-namespace rill::inline RILL_ABI::detail {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// A function with a stack of its own, behind a guard page. It must have returned before its fiber is destroyed:
-/// nothing unwinds a suspended one.
+/// A function with its own stack, behind a guard page. The function must return before its fiber is destroyed: nothing
+/// unwinds a suspended fiber.
 ///
-/// On Boost.Context's switch alone, below `boost::context::fiber`: that one unwinds by an exception which no
-/// `catch (...)` may swallow, and its wrappers would be instrumented.
+/// It uses only Boost.Context's switch, not `boost::context::fiber`: that class unwinds by an exception which no
+/// `catch (...)` may swallow, and sanitizers would instrument its wrappers.
 class fiber {
   public:
     fiber(std::size_t stack_bytes, void (*body)(void*), void* argument)
@@ -213,7 +169,7 @@ class fiber {
         exceptions_ = exception_state::exchange(exceptions_);
     }
 
-    /// Called by its own body: back to who resumed it.
+    /// Called by the fiber's own body; returns control to the caller of `resume`.
     RILL_DETAIL_SWITCHES void suspend() {
         own_.leave_for(host_bottom_, host_size_);
         race_.leave();
@@ -247,13 +203,13 @@ class fiber {
     std::size_t host_size_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::detail
+}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/transport/detail/simulated_agenda.hpp
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// Something that happens at an instant. It is part of what it happens to.
+/// Something that happens at an instant; the base class of the objects to which it happens.
 struct appointment {
     enum class what : std::uint8_t { expiry, arrival, fault };
     static constexpr std::size_t nowhere = ~std::size_t{0};
@@ -266,7 +222,7 @@ struct appointment {
     bool pending() const { return place != nowhere; }
 };
 
-/// The future, in the order (time, sequence). Adding, removing and taking cost O(log n).
+/// The future appointments, in the order (time, sequence). Adding, removing and taking cost O(log n).
 class agenda {
   public:
     struct entry {
@@ -329,31 +285,31 @@ class agenda {
     std::uint64_t sequence_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail
 
 // ===== rill/transport/detail/simulated_scheduler.hpp
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 struct parcel;
 class strand;
 
 enum class waits_for : std::uint8_t { message, room, reading, announcement, event, queue, activity, time };
 
-/// What an activity waits for, and what comes of it. Lives on the stack of who waits.
+/// What an activity waits for, and the outcome. It lives on the stack of the waiting activity.
 struct wait_record {
     waits_for kind{};
     std::span<const rank_t> peers{};
     channel on{.context = every_context};
-    std::uint64_t amount = 0;       ///< bytes for which room is needed; number of the call
-    bool ends_with_context = true;  ///< false: only what it waits for can end it
+    std::uint64_t amount = 0;       ///< the bytes for which room is needed, or the number of the call
+    bool ends_with_context = true;  ///< false: the end of its context does not end the wait
     parcel* delivered = nullptr;
     time_point since{};
 };
 
 enum class wake : std::uint8_t { called, expired, ended };
 
-/// Who waits for the same thing, first come, first served.
+/// The activities that wait for one thing, first come, first served.
 class wait_list {
   public:
     strand* first() const { return first_; }
@@ -367,7 +323,7 @@ class wait_list {
     strand* last_ = nullptr;
 };
 
-/// One activity of a rank: a fiber, run again and again with new jobs.
+/// One activity of a rank: a fiber that is reused for new jobs.
 class strand : public appointment {
   public:
     struct job {
@@ -381,9 +337,9 @@ class strand : public appointment {
     job next{};
     bool running = false;         ///< its job has not ended
     bool stopped = false;         ///< its waits throw
-    bool killed = false;          ///< with its rank: everything that it calls throws
-    wait_list joining;            ///< who waits for its end
-    std::exception_ptr thrown{};  ///< what ended it
+    bool killed = false;          ///< killed with its rank: all its calls throw
+    wait_list joining;            ///< activities that wait for its end
+    std::exception_ptr thrown{};  ///< the exception that ended it
 
     wait_record* waiting = nullptr;
     wait_list* among = nullptr;  ///< where it waits
@@ -427,7 +383,7 @@ inline void wait_list::remove(strand& s) noexcept {
 /// Runs the activities one at a time and moves the clock when none can go on.
 class scheduler {
   public:
-    /// `end`: when a run is overdue that has not ended.
+    /// `end`: the instant at which a run that has not ended is overdue.
     scheduler(std::size_t stack_bytes, time_point end) : stack_bytes_(stack_bytes), end_(end) {}
     scheduler(const scheduler&) = delete;
     scheduler& operator=(const scheduler&) = delete;
@@ -444,7 +400,7 @@ class scheduler {
     bool ready() const { return !ready_.empty(); }
     agenda& future() { return future_; }
     std::uint64_t events() const { return events_; }
-    /// How long the activities of a rank have waited for others, in sum.
+    /// How long the activities of a rank have waited for others, summed up.
     duration waited(rank_t rank) const { return waited_[static_cast<std::size_t>(rank)]; }
     bool is_killed() const { return current_ != nullptr && current_->killed; }
     std::uint64_t trace() const { return trace_; }
@@ -454,7 +410,7 @@ class scheduler {
         trace_ = mix64(trace_, static_cast<std::uint64_t>(now_.ns), static_cast<std::uint64_t>(parts)...);
     }
 
-    /// The strand runs when it is its turn.
+    /// Starts a job in a strand of a rank; it runs in its turn.
     strand& start(rank_t rank, strand::job job) {
         if (const auto ranks = static_cast<std::size_t>(rank) + 1; waited_.size() < ranks) waited_.resize(ranks);
         strand& started = unused();
@@ -466,7 +422,7 @@ class scheduler {
         ready_.push_back(started);
         return started;
     }
-    /// Runs it at once, up to its first `pass` or wait, before the caller goes on.
+    /// Starts a job and runs it at once, up to its first `pass` or wait, before the caller goes on.
     strand& start_now(rank_t rank, strand::job job) {
         strand& started = start(rank, job);
         ready_.remove(started);
@@ -476,7 +432,7 @@ class scheduler {
         return started;
     }
     void reuse(strand& ended) noexcept { idle_.push_back(ended); }
-    /// Somebody begins later, until when the run goes on.
+    /// Keeps the run going until a later start, which is to come.
     void expects_one_more() noexcept { ++live_; }
     void expects_one_less() noexcept { --live_; }
 
@@ -514,9 +470,9 @@ class scheduler {
 
     bool is_overdue() const { return is_overdue_; }
 
-    /// Until every strand has ended. `world.arrive(appointment&)` takes what arrives,
-    /// `world.fail_by_plan(appointment&)` what goes wrong; `world.nothing_left()` must make a strand ready, also when
-    /// it is called once because the run is overdue.
+    /// Runs until every strand has ended. Calls `world.arrive(appointment&)` for arrivals and
+    /// `world.fail_by_plan(appointment&)` for faults. Calls `world.nothing_left()`, which must make a strand ready,
+    /// when nothing can happen any more, and once when the run is overdue.
     template <class World>
     void run(World& world) noexcept {
         while (live_ > 0) {
@@ -549,7 +505,7 @@ class scheduler {
         call_all(next.joining);
     }
 
-    /// What was due stays due: what the ranks do to end takes time too.
+    /// Declares the run overdue. The appointment stays due, because the ranks need time to end.
     template <class World>
     void expire(World& world, const agenda::entry& due) {
         now_ = end_;
@@ -584,538 +540,42 @@ class scheduler {
     wait_list idle_;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
-
-#ifndef RILL_SINGLE_TRANSPORT_ANY_MODEL_HPP
-#define RILL_SINGLE_TRANSPORT_ANY_MODEL_HPP
-
-// ===== rill/transport/any_model.hpp
-
-namespace rill::inline RILL_ABI {
-
-/// A function of the user's choice with a signature of ours, or none: how networks and machines are described. Copies
-/// share it, so it must answer the same question alike every time; it must be callable as a constant.
-template <class Signature>
-class any_model;
-
-template <class Result, class... Arguments>
-class any_model<Result(Arguments...)> {
-  public:
-    any_model() = default;
-    template <class Function>
-        requires(!std::same_as<std::remove_cvref_t<Function>, any_model> &&
-                 std::is_invocable_r_v<Result, const Function&, Arguments...>)
-    any_model(Function function)  // NOLINT(google-explicit-constructor): a function is a model
-        : function_(std::make_shared<const Function>(std::move(function))), call_([](const void* f, Arguments... of) {
-              return static_cast<Result>((*static_cast<const Function*>(f))(of...));
-          }) {}
-
-    explicit operator bool() const { return function_ != nullptr; }
-    /// There must be one.
-    Result operator()(Arguments... of) const { return call_(function_.get(), of...); }
-
-    /// Whether they are copies of each other.
-    friend bool operator==(const any_model&, const any_model&) = default;
-
-  private:
-    std::shared_ptr<const void> function_;
-    Result (*call_)(const void*, Arguments...) = nullptr;
-};
-
-}  // namespace rill::inline RILL_ABI
-
-#endif  // RILL_SINGLE_TRANSPORT_ANY_MODEL_HPP
-
-#ifndef RILL_SINGLE_TRANSPORT_COMPUTE_TIMES_HPP
-#define RILL_SINGLE_TRANSPORT_COMPUTE_TIMES_HPP
-
-// ===== rill/transport/compute_times.hpp
-
-namespace rill::inline RILL_ABI {
-
-/// Says how long a rank computes: `model(rank, number, work)` for its `number`-th computation, from 0, of `work` units,
-/// which are data points unless the program means something else. Any function of that shape is one; the same arguments
-/// must give the same time, so that a run can be repeated.
-template <class M>
-concept ComputeModel = requires(const M& model, rank_t rank, std::uint64_t number, double work) {
-    { model(rank, number, work) } -> std::convertible_to<duration>;
-};
-
-/// Any `ComputeModel`, or none.
-using compute_model = any_model<duration(rank_t rank, std::uint64_t number, double work)>;
-
-namespace detail {
-
-/// `seconds`, which is not negative, as a duration; stops at the end of the range.
-inline duration duration_of(double seconds) {
-    constexpr double most = 9.2e9;
-    RILL_EXPECTS(seconds >= 0, "a computation cannot take less than no time");
-    return seconds >= most ? nanoseconds(INT64_MAX) : duration(std::llround(seconds * 1e9));
-}
-
-/// Uniform in (0, 1], of a rank's computation.
-inline double uniform_of(std::uint64_t seed, rank_t rank, std::uint64_t number) {
-    const std::uint64_t bits = mix64(seed, static_cast<unsigned>(rank), number);
-    return static_cast<double>((bits >> 11U) + 1) * 0x1p-53;
-}
-
-}  // namespace detail
-
-/// The same time for each unit of work.
-struct constant_compute {
-    duration unit{};
-
-    duration operator()(rank_t, std::uint64_t, double work) const { return detail::duration_of(unit.seconds() * work); }
-};
-
-/// A time for each unit of work that is drawn for the whole computation, uniform between two bounds.
-struct uniform_compute {
-    duration least{};
-    duration most{};
-    std::uint64_t seed = 0;
-
-    duration operator()(rank_t rank, std::uint64_t number, double work) const {
-        const double u = detail::uniform_of(seed, rank, number);
-        return detail::duration_of((least.seconds() + (most - least).seconds() * u) * work);
-    }
-};
-
-/// A fixed time for each unit and an exponential one whose mean grows with the work: of n units
-/// shift · n + Exp(mean tail · n), the stragglers of CodedReduce, where a = shift and 1/μ = tail.
-struct shifted_exponential {
-    duration shift{};
-    duration tail{};
-    std::uint64_t seed = 0;
-
-    duration operator()(rank_t rank, std::uint64_t number, double work) const {
-        const double u = detail::uniform_of(seed, rank, number);
-        return detail::duration_of((shift.seconds() - tail.seconds() * std::log(u)) * work);
-    }
-};
-
-/// Another model's times, of which there must be one, each rank's multiplied by its factor; ranks beyond the list have
-/// factor 1.
-struct slowed_ranks {
-    compute_model times;
-    std::vector<double> factors;
-
-    duration operator()(rank_t rank, std::uint64_t number, double work) const {
-        RILL_EXPECTS(times, "slowed_ranks: needs the times that are multiplied");
-        const auto i = static_cast<std::size_t>(rank);
-        return detail::duration_of(times(rank, number, work).seconds() * (i < factors.size() ? factors[i] : 1.0));
-    }
-};
-
-/// Measured times: a row for each rank, one after the other, from the first again after the last; the work is not
-/// looked at. Ranks beyond the rows begin with the first row again. `read_compute_trace` reads one from a file.
-class compute_trace {
-  public:
-    /// At least one row, and in each at least one time, none negative.
-    explicit compute_trace(std::vector<std::vector<duration>> rows) : rows_(std::move(rows)) {
-        RILL_EXPECTS(!rows_.empty(), "compute_trace: needs the times of a rank");
-        for (const auto& row : rows_) {
-            RILL_EXPECTS(!row.empty(), "compute_trace: a rank has at least one time");
-            for ([[maybe_unused]] const duration each : row)
-                RILL_EXPECTS(each.ns >= 0, "compute_trace: no time is negative");
-        }
-    }
-
-    const std::vector<std::vector<duration>>& rows() const { return rows_; }
-
-    duration operator()(rank_t rank, std::uint64_t number, double) const {
-        const auto& row = rows_[static_cast<std::size_t>(rank) % rows_.size()];
-        return row[number % row.size()];
-    }
-
-  private:
-    std::vector<std::vector<duration>> rows_;
-};
-
-/// Says that this rank computes `work` units now, anywhere in a program: on a transport that has a model of computing
-/// (`simulated`, `delayed`, and what is around them) it takes the time that the model says; on others it takes none,
-/// because there the program itself does.
-template <class Net>
-void compute(Net& net, double work) {
-    if constexpr (requires { net.compute(work); }) net.compute(work);
-}
-
-}  // namespace rill::inline RILL_ABI
-
-#endif  // RILL_SINGLE_TRANSPORT_COMPUTE_TIMES_HPP
-
-#ifndef RILL_SINGLE_TRANSPORT_FAULT_PLAN_HPP
-#define RILL_SINGLE_TRANSPORT_FAULT_PLAN_HPP
-
-// ===== rill/transport/fault_plan.hpp
-
-namespace rill::inline RILL_ABI {
-
-/// Any rank, where a fault asks for one.
-inline constexpr rank_t any_rank = -2;
-
-/// One thing that goes wrong, or right again, in a network. Faults are of the messages between ranks: abort notices and
-/// what ranks say of the calls that they have entered get through all but a killed rank.
-struct fault {
-    enum class what : std::uint8_t {
-        loss,       ///< messages from `from` to `to` are lost, each with the probability `amount`
-        duplicate,  ///< they arrive twice, each with the probability `amount`
-        delay,      ///< they take up to `longest` longer, uniformly; a link still keeps their order
-        reorder,    ///< each waits, with the probability `amount`, until one of another sender has overtaken it
-        cut,        ///< the link from `from` to `to` loses everything
-        heal,       ///< it works again
-        kill,       ///< `from` ends without a word: see `rank_killed`
-        restart,    ///< `from`, once killed, begins anew, `begins` after its end
-        slow        ///< computing takes `from` `amount` times as long
-    };
-
-    what kind = what::loss;
-    rank_t from = any_rank;
-    rank_t to = any_rank;
-    bool both_ways = false;     ///< and from `to` to `from`
-    double amount = 0;          ///< a probability, or a factor
-    duration longest{};         ///< of a delay; how long a message waits at most to be overtaken
-    duration begins{};          ///< not before this time since the start of the run
-    std::uint64_t skipped = 0;  ///< and not before so many messages: on the link; posted by the rank in this life
-
-    /// The same at or after a time.
-    constexpr fault at(duration time) const { return with(&fault::begins, time); }
-    /// The same after so many messages of the link, in each direction; of `kill` and `slow`, posted by the rank.
-    constexpr fault after(std::uint64_t messages) const { return with(&fault::skipped, messages); }
-    /// The same between these two ranks alone, in this direction.
-    constexpr fault on(rank_t source, rank_t receiver) const {
-        return with(&fault::from, source).with(&fault::to, receiver);
-    }
-    /// The same between these two ranks alone, in both directions.
-    constexpr fault between(rank_t one, rank_t other) const { return on(one, other).with(&fault::both_ways, true); }
-
-    /// Whether it is of messages, rather than of a rank.
-    constexpr bool is_of_messages() const { return kind < what::kill; }
-    constexpr bool is_of_link(rank_t source, rank_t receiver) const {
-        return leads(source, receiver) || (both_ways && leads(receiver, source));
-    }
-    /// At the `number`-th message from 1.
-    constexpr bool has_begun(duration now, std::uint64_t number) const { return now >= begins && number > skipped; }
-
-    friend bool operator==(const fault&, const fault&) = default;
-
-  private:
-    constexpr bool leads(rank_t one, rank_t other) const {
-        return (from == any_rank || from == one) && (to == any_rank || to == other);
-    }
-    template <class T>
-    constexpr fault with(T fault::*member, T value) const {
-        fault changed = *this;
-        changed.*member = value;
-        return changed;
-    }
-};
-
-/// The faults that a plan is made of.
-namespace faults {
-
-/// Each message is lost with this probability.
-constexpr fault lose(double probability) { return {.kind = fault::what::loss, .amount = probability}; }
-/// Each message arrives twice with this probability.
-constexpr fault duplicate(double probability) { return {.kind = fault::what::duplicate, .amount = probability}; }
-/// Each message takes longer, uniformly up to this.
-constexpr fault delay_up_to(duration longest) { return {.kind = fault::what::delay, .longest = longest}; }
-/// Each message waits with this probability until one of another sender has overtaken it, at most so long.
-constexpr fault reorder(double probability, duration longest) {
-    return {.kind = fault::what::reorder, .amount = probability, .longest = longest};
-}
-/// A directed link loses everything, until it is healed.
-constexpr fault cut(rank_t from, rank_t to) { return {.kind = fault::what::cut, .from = from, .to = to}; }
-/// Nothing gets through between two ranks, until it is healed.
-constexpr fault cut_between(rank_t one, rank_t other) { return cut(one, other).between(one, other); }
-/// A link that was cut works again.
-constexpr fault heal(rank_t from, rank_t to) { return {.kind = fault::what::heal, .from = from, .to = to}; }
-/// Both links between two ranks work again.
-constexpr fault heal_between(rank_t one, rank_t other) { return heal(one, other).between(one, other); }
-/// A rank ends without a word.
-constexpr fault kill(rank_t rank) { return {.kind = fault::what::kill, .from = rank}; }
-/// A killed rank begins anew, as long after its end as `at` says.
-constexpr fault restart(rank_t rank) { return {.kind = fault::what::restart, .from = rank}; }
-/// Computing takes a rank `factor` times as long.
-constexpr fault slow(rank_t rank, double factor) { return {.kind = fault::what::slow, .from = rank, .amount = factor}; }
-
-}  // namespace faults
-
-/// What goes wrong in a run, in the order of the list: of a cut and a heal of one link, the later one that has begun
-/// counts. A rank's first kill ends its first life, its second the life after its first restart, and so on. The same
-/// plan in the same network makes the same run. `to_string` prints it, `parse_fault_plan` reads that.
-struct fault_plan {
-    std::vector<fault> faults;
-    std::uint64_t seed = 0;  ///< of everything that has a probability
-
-    bool empty() const { return faults.empty(); }
-    friend bool operator==(const fault_plan&, const fault_plan&) = default;
-};
-
-/// Leaves the body of a rank whose end is planned, from its next call of the transport. Not derived from anything, so
-/// that a body that handles errors does not take it for one; who catches it with `...` gets it again at the next call.
-struct rank_killed {
-    rank_t rank = no_rank;
-};
-
-}  // namespace rill::inline RILL_ABI
-
-#endif  // RILL_SINGLE_TRANSPORT_FAULT_PLAN_HPP
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_FAULT_JUDGE_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_FAULT_JUDGE_HPP
-
-// ===== rill/transport/detail/fault_judge.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// Why a fault means nothing among so many ranks, or null.
-inline const char* trouble_with(const fault& f, int ranks) {
-    const auto exists = [&](rank_t rank) { return 0 <= rank && rank < ranks; };
-    const auto may_be = [&](rank_t rank) { return rank == any_rank || exists(rank); };
-    if (!may_be(f.from) || !may_be(f.to)) return "fault_plan: a fault of a rank that is not there";
-    if (f.begins.ns < 0 || f.longest.ns < 0) return "fault_plan: a time below 0";
-    switch (f.kind) {
-        case fault::what::loss:
-        case fault::what::duplicate:
-        case fault::what::reorder:
-            return 0 <= f.amount && f.amount <= 1 ? nullptr : "fault_plan: a probability is between 0 and 1";
-        case fault::what::slow:
-            return f.amount >= 0 && std::isfinite(f.amount) ? nullptr
-                                                            : "fault_plan: a factor is finite, and not below 0";
-        case fault::what::restart:
-            if (f.skipped != 0) return "fault_plan: a rank begins anew after a time, not after messages";
-            [[fallthrough]];
-        case fault::what::kill:
-            return exists(f.from) ? nullptr : "fault_plan: a rank's end or beginning names the rank";
-        default: return nullptr;
-    }
-}
-
-/// What a plan says of a message, or of a rank, at a time. It has no memory: the same question has the same answer.
-class fault_judge {
-  public:
-    fault_judge(fault_plan plan, int ranks) : plan_(std::move(plan)) {
-        for (const fault& f : plan_.faults) {
-            [[maybe_unused]] const char* const trouble = trouble_with(f, ranks);
-            RILL_EXPECTS(trouble == nullptr, trouble);
-            concerns_messages_ |= f.is_of_messages();
-            reorders_ |= f.kind == fault::what::reorder;
-        }
-    }
-
-    const fault_plan& plan() const { return plan_; }
-    bool is_idle() const { return plan_.empty(); }
-    /// Otherwise `of_message` has nothing to say.
-    bool concerns_messages() const { return concerns_messages_; }
-    bool reorders() const { return reorders_; }
-
-    struct verdict {
-        bool lost = false;
-        bool twice = false;
-        duration late{};
-        duration held{};  ///< to be overtaken, at most so long
-    };
-
-    /// Of the `number`-th message of a link, from 1.
-    verdict of_message(rank_t source, rank_t receiver, std::uint64_t number, duration now) const {
-        verdict all;
-        bool is_cut = false;
-        for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
-            const fault& f = plan_.faults[i];
-            if (!f.is_of_messages() || !f.is_of_link(source, receiver) || !f.has_begun(now, number)) continue;
-            const double u = draw(i, source, receiver, number);
-            switch (f.kind) {
-                case fault::what::loss: all.lost |= u < f.amount; break;
-                case fault::what::duplicate: all.twice |= u < f.amount; break;
-                case fault::what::delay:
-                    all.late = all.late + duration(static_cast<std::int64_t>(u * static_cast<double>(f.longest.ns)));
-                    break;
-                case fault::what::reorder:
-                    if (u < f.amount) all.held = std::max(all.held, f.longest);
-                    break;
-                case fault::what::cut: is_cut = true; break;
-                case fault::what::heal: is_cut = false; break;
-                default: break;
-            }
-        }
-        all.lost |= is_cut;
-        return all;
-    }
-
-    /// The kill that ends a rank's life, its first being 0.
-    const fault* end_of(rank_t rank, std::uint64_t life) const { return of_life(fault::what::kill, rank, life); }
-    /// What begins the life after that.
-    const fault* restart_after(rank_t rank, std::uint64_t life) const {
-        return of_life(fault::what::restart, rank, life);
-    }
-
-    /// Of a rank that has posted so many messages.
-    double slowness(rank_t rank, duration now, std::uint64_t posted) const {
-        double factor = 1;
-        for (const fault& f : plan_.faults)
-            if (f.kind == fault::what::slow && (f.from == any_rank || f.from == rank) && f.has_begun(now, posted + 1))
-                factor = f.amount;
-        return factor;
-    }
-
-  private:
-    const fault* of_life(fault::what kind, rank_t rank, std::uint64_t life) const {
-        for (const fault& f : plan_.faults)
-            if (f.kind == kind && f.from == rank && life-- == 0) return &f;
-        return nullptr;
-    }
-
-    /// In [0, 1).
-    double draw(std::size_t i, rank_t source, rank_t receiver, std::uint64_t number) const {
-        const std::uint64_t bits =
-            mix64(plan_.seed, i, static_cast<unsigned>(source), static_cast<unsigned>(receiver), number);
-        return static_cast<double>(bits >> 11U) * 0x1p-53;
-    }
-
-    fault_plan plan_;
-    bool concerns_messages_ = false;
-    bool reorders_ = false;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_FAULT_JUDGE_HPP
-
-#ifndef RILL_SINGLE_TRANSPORT_LINKS_HPP
-#define RILL_SINGLE_TRANSPORT_LINKS_HPP
-
-// ===== rill/transport/links.hpp
-
-namespace rill::inline RILL_ABI {
-
-/// A directed link between two ranks: n bytes occupy it for n / bandwidth and arrive `latency` later.
-struct link {
-    duration latency = microseconds(10);
-    std::uint64_t bandwidth = 1'250'000'000;  ///< bytes per second; 0: without limit
-
-    friend constexpr bool operator==(const link&, const link&) = default;
-};
-
-/// Says what link leads from one rank to another. Any function of that shape is one; it is asked once for each pair of
-/// ranks that ever send, and must give the same answer each time.
-template <class M>
-concept LinkModel = requires(const M& model, rank_t rank) {
-    { model(rank, rank) } -> std::convertible_to<link>;
-};
-
-/// The same link between every two ranks.
-struct uniform_links {
-    link each{};
-
-    constexpr link operator()(rank_t, rank_t) const { return each; }
-};
-
-/// Groups of `group` consecutive ranks: one link inside a group, another between groups. Racks, or machines with
-/// several processes each.
-struct grouped_links {
-    int group = 1;
-    link inside{};
-    link between{};
-
-    constexpr link operator()(rank_t source, rank_t receiver) const {
-        RILL_EXPECTS(group >= 1, "grouped_links: a group has at least one rank");
-        return source / group == receiver / group ? inside : between;
-    }
-};
-
-/// Links row by row: `ranks` x `ranks`, those that leave a rank in its row.
-class matrix_links {
-  public:
-    /// Copies the matrix, whose diagonal is not looked at.
-    matrix_links(int ranks, std::span<const link> rows) : ranks_(ranks), rows_(rows.begin(), rows.end()) {
-        RILL_EXPECTS(ranks >= 0 && rows.size() == static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks),
-                     "matrix_links: needs ranks x ranks links");
-    }
-
-    /// Both ranks must be of the matrix.
-    link operator()(rank_t source, rank_t receiver) const {
-        RILL_EXPECTS(0 <= source && source < ranks_ && 0 <= receiver && receiver < ranks_,
-                     "matrix_links: no row or column for this rank");
-        return rows_[static_cast<std::size_t>(source) * static_cast<std::size_t>(ranks_) +
-                     static_cast<std::size_t>(receiver)];
-    }
-
-  private:
-    int ranks_;
-    std::vector<link> rows_;
-};
-
-}  // namespace rill::inline RILL_ABI
-
-#endif  // RILL_SINGLE_TRANSPORT_LINKS_HPP
-
-#ifndef RILL_SINGLE_TRANSPORT_NETWORK_CARD_HPP
-#define RILL_SINGLE_TRANSPORT_NETWORK_CARD_HPP
-
-// ===== rill/transport/network_card.hpp
-
-namespace rill::inline RILL_ABI {
-
-/// What a rank's network card can do at once, in bytes per second; 0: without limit, any number of messages at a time.
-/// Messages pass a limited side one after the other, whole: first come, first served.
-struct network_card {
-    std::uint64_t send = 0;
-    std::uint64_t receive = 0;
-
-    /// Sends one message and receives one message at a time, each at `bandwidth`.
-    static constexpr network_card full_duplex(std::uint64_t bandwidth) {
-        return {.send = bandwidth, .receive = bandwidth};
-    }
-    /// Takes from one sender at a time, and sends to any number: the master's card in CodedReduce (section 2).
-    static constexpr network_card single_receive(std::uint64_t bandwidth) { return {.send = 0, .receive = bandwidth}; }
-
-    friend constexpr bool operator==(const network_card&, const network_card&) = default;
-};
-
-/// Says what card a rank has. Any function of that shape is one.
-template <class M>
-concept CardModel = requires(const M& model, rank_t rank) {
-    { model(rank) } -> std::convertible_to<network_card>;
-};
-
-}  // namespace rill::inline RILL_ABI
-
-#endif  // RILL_SINGLE_TRANSPORT_NETWORK_CARD_HPP
+}}}  // namespace rill::RILL_ABI::simulated::detail
 
 // ===== rill/transport/detail/simulated_network.hpp
 
-namespace rill::inline RILL_ABI::simulated {
+namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// What the ranks are connected by: a directed link between every two of them, and a card at each. A message of n bytes
-/// starts when its link and its sender's card are free, occupies them for n / bandwidth, and arrives `latency` later
-/// (the α-β model), or when the receiver's card has taken it whole; a link keeps the order.
+/// Describes the network and the machines of a run: a directed link between every two ranks, and a card at each rank. A
+/// message of n bytes starts when its link and its sender's card are free, occupies them for n / bandwidth, and arrives
+/// `latency` later (the α-β model), or when the receiver's card has received all of it. A link keeps messages in order.
 struct network {
     duration latency = microseconds(10);
     std::uint64_t bandwidth = 1'250'000'000;  ///< bytes per second of each directed link; 0: without limit
-    /// Says otherwise for each link; any `LinkModel`. Then `latency` and `bandwidth` are not looked at.
-    any_model<link(rank_t source, rank_t receiver)> links{};
-    /// What the ranks' cards limit besides; any `CardModel`. Without it: nothing.
+    /// Any `LinkModel`, or none. Where it is set, it replaces `latency` and `bandwidth`.
+    any_model<network_link(rank_t source, rank_t receiver)> links{};
+    /// Any `CardModel`, or none. Without it the ranks' cards limit nothing.
     any_model<network_card(rank_t)> cards{};
-    /// How long `compute` takes; any `ComputeModel`. Without it: no time.
+    /// Any `ComputeModel`, or none. It says how long `compute` takes; without it, no time.
     compute_model computing{};
-    /// What goes wrong; its ranks must be there.
+    /// The faults of the run; they may name only ranks of the run.
     fault_plan faults{};
     duration jitter{};                                  ///< adds to each message's latency, uniform in [0, jitter]
     std::uint64_t seed = 0;                             ///< of the jitter
-    std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of what a rank has been handed and not received
-    duration poll = nanoseconds(100);  ///< what looking in vain costs, so that a loop that only looks gets on
-    std::size_t stack_bytes = std::size_t{512} << 10;  ///< of each activity, reserved but not touched
-    /// A run that goes on longer than this ends like a deadlock: how a test tells one that never ends. 0: no bound.
+    std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of bytes handed over to a rank and not received
+    duration poll = nanoseconds(100);                   ///< time of a poll that finds nothing, so that loops advance
+    std::size_t stack_bytes = std::size_t{512} << 10;   ///< of each activity, reserved but not touched
+    /// A run that takes longer than this ends with `deadlock`, so that tests detect endless runs. 0: no bound.
     duration longest{};
 
     friend bool operator==(const network&, const network&) = default;
 
-    link link_of(rank_t source, rank_t receiver) const {
-        return links ? links(source, receiver) : link{latency, bandwidth};
+    network_link link_of(rank_t source, rank_t receiver) const {
+        return links ? links(source, receiver) : network_link{latency, bandwidth};
     }
     network_card card_of(rank_t rank) const { return cards ? cards(rank) : network_card{}; }
 
-    /// What the jitter adds to message `number` of a link.
+    /// The time that the jitter adds to message `number` of a link.
     duration extra(rank_t source, rank_t receiver, std::uint64_t number) const {
         if (jitter.ns <= 0) return {};
         const random_key link = random_key{seed}.derive(static_cast<unsigned>(source), static_cast<unsigned>(receiver));
@@ -1124,36 +584,36 @@ struct network {
     }
 };
 
-}  // namespace rill::inline RILL_ABI::simulated
+}}}  // namespace rill::RILL_ABI::simulated
 
 // ===== rill/transport/detail/simulated_report.hpp
 
-namespace rill::inline RILL_ABI::simulated {
+namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// What went over a link.
+/// The traffic of one directed link.
 struct link_report {
     rank_t source = no_rank;
     rank_t receiver = no_rank;
-    std::uint64_t messages = 0;  ///< posted; those that were lost among them
+    std::uint64_t messages = 0;  ///< posted, including those that were lost
     std::uint64_t bytes = 0;
     std::uint64_t lost = 0;        ///< by faults, or because the receiver was dead
     std::uint64_t duplicated = 0;  ///< by faults; the copies are not counted as posted
-    std::uint64_t held = 0;        ///< back by faults, so that those of other senders overtake them
+    std::uint64_t held = 0;        ///< held back by faults, so that messages of other senders overtake them
 
     friend constexpr bool operator==(const link_report&, const link_report&) = default;
 };
 
-/// What a rank did with its time.
+/// How a rank spent its time.
 struct rank_report {
     duration computing{};  ///< in `compute`
-    duration waiting{};    ///< for others: the sum over its activities
+    duration waiting{};    ///< waiting for other ranks or activities, summed over its activities
     duration ended{};      ///< when its body returned, since the start of the run
     int lives = 1;         ///< one more than its restarts
 
     friend constexpr bool operator==(const rank_report&, const rank_report&) = default;
 };
 
-/// What a run did. Two runs with equal reports went the same way.
+/// The result of a run. Runs with equal reports took the same course.
 struct report {
     duration elapsed{};            ///< virtual time at which the last rank ended
     std::uint64_t events = 0;      ///< arrivals, expired waits and faults
@@ -1161,19 +621,19 @@ struct report {
     std::uint64_t bytes = 0;       ///< posted
     std::uint64_t trace_hash = 0;  ///< of all posts and events, in order, with their times
     std::vector<rank_report> ranks{};
-    std::vector<link_report> links{};  ///< those that were used, ascending in source, then receiver
+    std::vector<link_report> links{};  ///< the links that were used, ascending in source, then receiver
 
     friend bool operator==(const report&, const report&) = default;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated
+}}}  // namespace rill::RILL_ABI::simulated
 
 // ===== rill/transport/detail/simulated_table.hpp
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// A sparse table whose values move when others are inserted or erased. Open addressing without tombstones: a table
-/// whose entries come and go allocates nothing once it has grown.
+/// A hash table; its values move when others are inserted or erased. Open addressing without tombstones: a table whose
+/// entries come and go allocates nothing once it has grown.
 template <class Key, class Value>
 class table {
   public:
@@ -1183,7 +643,7 @@ class table {
         return s.used ? &s.value : nullptr;
     }
 
-    /// The value of `key`, inserted where there is none.
+    /// The value of `key`; inserts one where there is none.
     Value& operator[](const Key& key) {
         if (4 * (count_ + 1) > 3 * slots_.size()) grow();
         slot& s = slots_[place_of(key)];
@@ -1209,7 +669,7 @@ class table {
         --count_;
     }
 
-    /// Looks at all entries.
+    /// Erases entries; costs a pass over the whole table.
     template <class Predicate>
     void erase_if(Predicate&& is_meant) {
         std::vector<slot> old(slots_.size());
@@ -1224,7 +684,7 @@ class table {
 
     std::size_t size() const { return count_; }
 
-    /// In no particular order.
+    /// Visits all entries, in no particular order.
     template <class Visit>
     void for_each(Visit&& visit) const {
         for (const slot& s : slots_)
@@ -1238,7 +698,7 @@ class table {
         bool used = false;
     };
 
-    /// Where `key` is, or where it would go.
+    /// The place of `key`, or the place where it would be inserted.
     std::size_t place_of(const Key& key) const {
         const std::size_t mask = slots_.size() - 1;
         std::size_t i = key.hash() & mask;
@@ -1257,13 +717,13 @@ class table {
     std::size_t count_ = 0;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail
 
 // ===== rill/transport/detail/simulated_links.hpp
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// The cards of the ranks and the directed links that have been used, and when messages come through.
+/// The ranks' cards and the directed links in use; computes when messages arrive.
 class link_table {
   public:
     link_table(int ranks, const network& chosen) : network_(chosen), faults_(chosen.faults, ranks) {
@@ -1278,10 +738,10 @@ class link_table {
         time_point head{}, tail{};
         bool lost = false;
         bool twice = false;
-        duration held{};  ///< until another has overtaken it, at most so long
+        duration held{};  ///< how long at most it waits to be overtaken
     };
 
-    /// Of a message that is posted now; link and card are occupied from then on.
+    /// Computes the flight of a message that is posted now, and occupies its link and its sender's card.
     flight depart(time_point now, rank_t source, rank_t receiver, std::size_t bytes) {
         used_link& way = link_between(source, receiver);
         const auto fate = faults_.concerns_messages()
@@ -1310,12 +770,12 @@ class link_table {
         return {.head = way.last_head, .tail = way.last_tail, .twice = fate.twice, .held = fate.held};
     }
 
-    /// Whether messages wait at the receiver until its card has taken those before.
+    /// Whether messages queue at the receiver's card because its speed is limited.
     bool queues_at(rank_t receiver) const {
         return !cards_.empty() && cards_[static_cast<std::size_t>(receiver)].limits.receive != 0;
     }
 
-    /// When a message, whose first byte is there now, has been taken by the receiver's card.
+    /// When the receiver's card has received a message whose first byte arrives now; occupies the card until then.
     time_point land(time_point now, rank_t receiver, time_point tail, std::size_t bytes) {
         card& takes = cards_[static_cast<std::size_t>(receiver)];
         const time_point start = std::max(now, takes.can_receive_at);
@@ -1344,7 +804,7 @@ class link_table {
         friend bool operator==(const ends&, const ends&) = default;
     };
     struct used_link {
-        link properties{};
+        network_link properties{};
         time_point free_at{};
         time_point last_head{};
         time_point last_tail{};
@@ -1374,13 +834,13 @@ class link_table {
     std::vector<card> cards_;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail
 
 // ===== rill/transport/detail/simulated_post_office.hpp
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// A message from its post until both ends have let go of it.
+/// A message from its post until sender and receiver have released it.
 struct parcel : appointment {
     enum class stage : std::uint8_t { on_the_way, held, arrived, taken, done, lost };
     enum list : std::uint8_t { of_source, of_channel, of_receiver, lists };
@@ -1398,10 +858,10 @@ struct parcel : appointment {
     bool handed_over = false;
     bool sender_holds = false;  ///< a `sending` refers to it
     stage at = stage::on_the_way;
-    time_point tail{};    ///< when its last byte is there
-    bool queues = false;  ///< its first byte is awaited; then it waits for the receiver's card
-    duration holds{};     ///< how long it waits at its receiver at most until another overtakes it
-    wait_list reading;    ///< who waits until it has been read
+    time_point tail{};    ///< when its last byte arrives
+    bool queues = false;  ///< its appointment is the arrival of its first byte; then it waits for the receiver's card
+    duration holds{};     ///< how long at most it waits at its receiver to be overtaken
+    wait_list reading;    ///< activities that wait until it has been read
     hook hooks[lists]{};
 };
 
@@ -1436,7 +896,7 @@ inline bool contains(std::span<const rank_t> peers, rank_t peer) {
     return false;
 }
 
-/// All messages of all ranks. Memory for those under way, none for pairs of ranks that have none.
+/// All messages of all ranks. It uses memory only for messages under way, none for idle pairs of ranks.
 class post_office {
   public:
     parcel& accept(rank_t source, rank_t receiver, channel on) {
@@ -1474,7 +934,7 @@ class post_office {
         const auto* all = by_channel_.find({receiver, no_rank, on});
         return all == nullptr ? nullptr : skip(all->first(), peers);
     }
-    /// The one from any of `peers` that arrived after `p` on its channel, or null.
+    /// The next message from any of `peers` that arrived after `p` on its channel, or null.
     static parcel* next(const parcel& p, std::span<const rank_t> peers) {
         return skip(parcel_list<parcel::of_channel>::after(p), peers);
     }
@@ -1509,30 +969,31 @@ class post_office {
     table<address, parcel_list<parcel::of_channel>> by_channel_;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail
 
 // ===== rill/transport/detail/simulated_rank_state.hpp
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// The planned end of a rank, or its new beginning.
+/// The planned end of a rank, or its restart.
 struct turning_point : appointment {
     turning_point() : appointment(what::fault) {}
     rank_t rank = no_rank;
 };
 
-/// What the world knows of one rank.
+/// The state of one rank.
 struct rank_state {
     wait_list receiving;
-    wait_list posting;  ///< to this rank, which has no room
+    wait_list posting;  ///< activities that wait for room in this rank's mailbox
     wait_list inquiring;
     parcel_list<parcel::of_receiver> mail;  ///< under way or arrived
-    parcel_list<parcel::of_source> held;    ///< of that, what waits to be overtaken, and what came behind it
-    std::size_t handed_over = 0;            ///< bytes of that mail that this rank must store
+    parcel_list<parcel::of_source> held;    ///< messages that wait to be overtaken, and those behind them
+    std::size_t handed_over = 0;            ///< bytes in `mail` that were handed over
     traffic counted{};
     strand* main = nullptr;
     bool is_alive = false;
-    bool begins_anew = false;  ///< as soon as its last life is over
+    bool has_departed = false;  ///< its body has returned
+    bool begins_anew = false;   ///< as soon as its last life is over
     int lives = 1;
     std::uint64_t posted = 0;  ///< in this life
     std::uint64_t computations = 0;
@@ -1541,57 +1002,16 @@ struct rank_state {
     std::unique_ptr<turning_point> next_fault{};
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
-
-// ===== rill/transport/detail/call_history.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// The last `calls_remembered` calls that one rank has announced in one context, in whatever order.
-///
-/// Memory: grows with the numbers to `calls_remembered` entries.
-class call_history {
-  public:
-    void announce(const call_signature& call) {
-        const auto place = static_cast<std::size_t>(call.number % calls_remembered);
-        if (place >= calls_.size()) calls_.resize(place + 1);
-        calls_[place] = call;
-        if (!newest_ || newest_->number < call.number) newest_ = call;
-    }
-
-    /// Call `number`, if it has been announced.
-    std::optional<call_signature> entered(std::uint64_t number) const {
-        const auto place = static_cast<std::size_t>(number % calls_remembered);
-        if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
-        return calls_[place];
-    }
-
-    /// What to answer when time is up: call `number`, else the newest one if it is a later one.
-    std::optional<call_signature> entered_or_later(std::uint64_t number) const {
-        if (const auto exactly = entered(number)) return exactly;
-        return newest_ && newest_->number > number ? newest_ : std::nullopt;
-    }
-
-  private:
-    std::vector<std::optional<call_signature>> calls_;  // number n at n modulo calls_remembered
-    std::optional<call_signature> newest_;
-};
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_CALL_HISTORY_HPP
+}}}  // namespace rill::RILL_ABI::simulated::detail
 
 // ===== rill/transport/detail/simulated_calls.hpp
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// What the ranks have entered and closed.
+/// The calls that the ranks have entered and the contexts that they have closed.
 ///
-/// A closed context is remembered for a while: messages that come too late are dropped instead of filling the mailbox,
-/// and peers that are behind still learn that the rank had entered their call.
+/// A closed context is remembered for a while, so that late messages are dropped instead of filling the mailbox, and
+/// peers that are behind still learn that the rank had entered their call.
 class call_book {
   public:
     static constexpr std::size_t closed_remembered_per_rank = 1024;
@@ -1627,7 +1047,7 @@ class call_book {
         return found != nullptr && found->closed;
     }
 
-    /// Of a rank that is killed nobody learns any more what it has entered; it begins anew.
+    /// Removes all entries of a rank that is killed: peers no longer learn what it had entered.
     void forget(rank_t rank) {
         entries_.erase_if([&](const rank_key& key) { return key.rank == rank; });
         made_.erase_if([&](const rank_key& key) { return key.rank == rank; });
@@ -1658,28 +1078,11 @@ class call_book {
     bool any_closed_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
-
-#ifndef RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
-#define RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
-
-// ===== rill/transport/detail/same_failure.hpp
-
-namespace rill::inline RILL_ABI::detail {
-
-/// Whether both notices tell of one failure, perhaps in the ranks and contexts of different groups. A run uses it to
-/// find the culprit's own rank when an error leaves the scope of a subgroup.
-inline bool same_failure(const abort_notice& a, const abort_notice& b) {
-    return a.operation == b.operation && a.kind == b.kind && a.reason == b.reason;
-}
-
-}  // namespace rill::inline RILL_ABI::detail
-
-#endif  // RILL_SINGLE_TRANSPORT_DETAIL_SAME_FAILURE_HPP
+}}}  // namespace rill::RILL_ABI::simulated::detail
 
 // ===== rill/transport/detail/simulated_who_waits.hpp
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 inline std::string ranks_text(std::span<const rank_t> ranks) {
     constexpr std::size_t shown = 8;
@@ -1696,7 +1099,7 @@ inline std::string channel_text(channel on) {
     return " (context " + std::to_string(on.context) + ", tag " + std::to_string(on.tag) + ")";
 }
 
-/// "rank 0 waits for a message from rank 1 (context 0, tag 7)"
+/// Says what an activity waits for: "rank 0 waits for a message from rank 1 (context 0, tag 7)".
 inline std::string wait_text(rank_t rank, const wait_record& what) {
     const std::string who = "rank " + std::to_string(rank) + " waits for ";
     switch (what.kind) {
@@ -1717,7 +1120,7 @@ inline std::string wait_text(rank_t rank, const wait_record& what) {
     return who + "an instant that never comes";
 }
 
-/// All that is waited for, one entry for each waiting activity.
+/// Lists the waits of all activities.
 inline std::string who_waits(const std::deque<strand>& strands) {
     constexpr std::size_t shown = 32;
     std::string text;
@@ -1731,13 +1134,13 @@ inline std::string who_waits(const std::deque<strand>& strands) {
     return text;
 }
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail
 
 // ===== rill/transport/detail/simulated_control.hpp
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// Waits, and what ends them before their time. Notices take no time.
+/// Waits, and the notices that end them early. Notices take no virtual time.
 class control {
   public:
     explicit control(const network& chosen)
@@ -1750,7 +1153,7 @@ class control {
 
     bool passed(deadline until) const { return until.at <= now(); }
 
-    /// What looking in vain costs.
+    /// Lets the time of a poll that finds nothing pass.
     void poll() noexcept {
         wait_record looking{.kind = waits_for::time, .ends_with_context = false};
         scheduler_.wait(idle_, looking, now() + poll_);
@@ -1760,15 +1163,15 @@ class control {
         if (scheduler_.is_killed()) throw rank_killed{scheduler_.current().rank};
     }
 
-    /// Throws what has ended the context, or the current activity.
-    void throw_if_ended(std::uint64_t context) const {
+    /// Throws what has ended the channel, or the current activity.
+    void throw_if_ended(channel on) const {
         throw_if_killed();
         if (!notices_.empty())
-            if (const abort_notice* notice = find_notice(context)) throw_error(*notice);
+            if (const abort_notice* notice = find_notice(on)) throw_error(*notice);
         const strand& own = scheduler_.current();
         if (own.stopped)
             throw_error(
-                {.context = context,
+                {.context = on.context,
                  .culprit = own.rank,
                  .reason = "rank " + std::to_string(own.rank) + " left an activity behind: an exception passed it"});
     }
@@ -1779,12 +1182,12 @@ class control {
     }
 
     void sleep_until(time_point instant) {
-        throw_if_ended(every_context);
+        throw_if_ended({every_context});
         if (instant <= now()) return;
         wait(idle_, {.kind = waits_for::time}, instant);
     }
 
-    /// Ends the waits of an activity, now and later.
+    /// Ends all present and future waits of an activity.
     void stop(strand& activity) noexcept {
         activity.stopped = true;
         end_wait(activity);
@@ -1797,23 +1200,25 @@ class control {
         while (activity.running) scheduler_.wait(activity.joining, what, deadline::never);
     }
 
-    /// The first notice of a context wins, and a notice of all contexts is one of each. Nobody hears a killed rank.
+    /// Aborts a context and returns the notice that holds: the first one of a context, where a notice of all contexts
+    /// counts for each. A killed rank's notice is ignored.
     abort_notice abort(const abort_notice& notice) {
         if (scheduler_.is_killed()) return notice;
-        if (const abort_notice* first = find_notice(notice.context)) return *first;
+        if (const abort_notice* first = find_notice({notice.context, notice.first_tag})) return *first;
         notices_.push_back(notice);
         for (strand& each : scheduler_.strands())
             if (each.waiting != nullptr && each.waiting->ends_with_context &&
-                (notice.context == every_context || each.waiting->on.context == notice.context))
+                (notice.context == every_context ||
+                 (each.waiting->on.context == notice.context && notice.ends(each.waiting->on.tag))))
                 scheduler_.call(each, wake::ended);
         return notice;
     }
     std::optional<abort_notice> aborted(std::uint64_t context) const {
-        const abort_notice* first = find_notice(context);
+        const abort_notice* first = find_notice({context, last_tag});
         return first == nullptr ? std::nullopt : std::optional(*first);
     }
 
-    /// Ends everything because the exception being handled has left the body of `rank`.
+    /// Aborts all contexts because the exception being handled has left the body of `rank`.
     void fail(rank_t rank) {
         const rank_t culprit = abort(notice_of_current(rank)).culprit;
         if (thrown_ != nullptr && (culprit_threw_ || culprit != rank)) return;
@@ -1821,44 +1226,44 @@ class control {
         culprit_threw_ = culprit == rank;
     }
 
-    /// Every activity waits for another, or has done so for too long: all waits throw `deadlock`.
+    /// Called when every activity waits for another, or when the run is overdue: makes all waits throw `deadlock`.
     void nothing_left() {
         const char* const what = scheduler_.is_overdue() ? "no end after " : "deadlock at ";
         abort({.context = every_context,
                .kind = failure::deadlock,
                .reason = what + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())});
         if (scheduler_.ready()) return;
-        // Only waits that nothing ends are left: a message whose reader waits for its own sender.
+        // The waits left are those that no abort ends, as of a sender whose reader itself waits for that sender.
         for (strand& each : scheduler_.strands())
             if (each.waiting != nullptr) scheduler_.call(each, wake::ended);
     }
 
   protected:
     bool concluded(wake outcome, const wait_record& what) const {
-        if (outcome == wake::ended) throw_if_ended(what.on.context);
+        if (outcome == wake::ended) throw_if_ended(what.on);
         return outcome == wake::called;
     }
 
-    /// What ended the run, if anything did.
+    /// Rethrows the exception that ended the run, if any.
     void rethrow() const {
         if (thrown_ != nullptr) std::rethrow_exception(thrown_);
-        if (const abort_notice* end = find_notice(every_context); end != nullptr && end->kind == failure::deadlock)
+        if (const abort_notice* end = find_notice({every_context}); end != nullptr && end->kind == failure::deadlock)
             throw_error(*end);
     }
 
     scheduler scheduler_;
 
   private:
-    const abort_notice* find_notice(std::uint64_t context) const {
+    const abort_notice* find_notice(channel on) const {
         const abort_notice* of_all = nullptr;
         for (const abort_notice& each : notices_) {
-            if (each.context == context) return &each;
+            if (each.context == on.context && each.ends(on.tag)) return &each;
             if (each.context == every_context) of_all = &each;
         }
         return of_all;
     }
 
-    /// In ranks of this world, also where the error tells of a failure in ranks of a subgroup.
+    /// Makes a notice of the exception being handled, in ranks of this world even if its error has ranks of a subgroup.
     abort_notice notice_of_current(rank_t rank) const {
         abort_notice notice{.context = every_context, .culprit = rank, .reason = {}};
         try {
@@ -1880,18 +1285,18 @@ class control {
 
     duration poll_;
     std::vector<abort_notice> notices_;
-    wait_list idle_;  ///< those whom only time wakes
+    wait_list idle_;  ///< activities that only time wakes
     std::exception_ptr thrown_{};
     bool culprit_threw_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail
 
 // ===== rill/transport/detail/simulated_rooms.hpp
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// The ranks, and the room in their mailboxes for what they are handed.
+/// The ranks, and the room in their mailboxes for buffers that are handed over.
 class rooms : public control {
   public:
     rooms(int ranks, const network& chosen)
@@ -1910,14 +1315,14 @@ class rooms : public control {
             return true;
         }
         if (passed(until)) return poll(), false;
-        throw_if_ended(on.context);
+        throw_if_ended(on);
         wait_record what{.kind = waits_for::room, .peers = {&peer, 1}, .on = on, .amount = bytes};
         const wake outcome = scheduler_.wait(receiver.posting, what, until);
-        if (outcome != wake::called) offer_room(receiver);  // those behind may need less
+        if (outcome != wake::called) offer_room(receiver);  // those that wait behind may need less
         return concluded(outcome, what);
     }
 
-    /// Keeps it for those who wait, so that nobody overtakes them.
+    /// Gives free room to those who wait for it, in order, so that nobody overtakes them.
     void offer_room(rank_state& receiver) noexcept {
         while (strand* next = receiver.posting.first()) {
             if (!fits(receiver, next->waiting->amount)) return;
@@ -1941,11 +1346,11 @@ class rooms : public control {
     std::size_t mailbox_bytes_;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail
 
 // ===== rill/transport/detail/simulated_mail.hpp
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// The messages between ranks.
 class mail : public rooms {
@@ -1977,27 +1382,27 @@ class mail : public rooms {
 
     /// Null when `until` has passed.
     parcel* receive(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        throw_if_ended(on.context);
+        throw_if_ended(on);
         if (parcel* p = offices_.first(self, peers, on)) return &take(*p);
         return await(self, peers, on, until);
     }
 
     parcel* receive_latest(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        throw_if_ended(on.context);
+        throw_if_ended(on);
         parcel* newest = offices_.first(self, peers, on);
         if (newest == nullptr) return await(self, peers, on, until);
         while (parcel* next = offices_.next(*newest, peers)) drop(*std::exchange(newest, next));
         return &take(*newest);
     }
 
-    /// By the receiver, who will not read the message again.
+    /// Called by the receiver when it will not read the message again.
     void release(parcel& p) noexcept {
         p.at = parcel::stage::done;
         scheduler_.call_all(p.reading);
         if (!p.sender_holds) offices_.give_back(p);
     }
 
-    /// By the sender, who forgets the message: withdraws it if nobody has taken it.
+    /// Called by the sender to give up a message: withdraws it if nobody has taken it.
     void let_go(parcel& p) noexcept {
         p.sender_holds = false;
         if (p.at == parcel::stage::done || p.at == parcel::stage::lost)
@@ -2008,7 +1413,7 @@ class mail : public rooms {
 
     bool wait_until_read(parcel& p, deadline until) {
         if (p.at == parcel::stage::done) return true;
-        throw_if_ended(p.on.context);
+        throw_if_ended(p.on);
         if (passed(until)) return poll(), p.at == parcel::stage::done;
         return wait(p.reading, {.kind = waits_for::reading, .peers = {&p.receiver, 1}, .on = p.on}, until);
     }
@@ -2019,7 +1424,7 @@ class mail : public rooms {
         scheduler_.wait(p.reading, what, deadline::never);
     }
 
-    // --- when it is time
+    // --- appointments
 
     void arrive(appointment& due) {
         parcel& p = static_cast<parcel&>(due);
@@ -2034,9 +1439,9 @@ class mail : public rooms {
     }
 
   protected:
-    // --- the way of a message
+    // --- the way of a message through the network
 
-    /// Nobody will get it, and its sender does not learn that.
+    /// Loses a message; its sender is not told.
     void lose(parcel& p) noexcept {
         p.at = parcel::stage::lost;
         if (!p.sender_holds) offices_.give_back(p);
@@ -2074,7 +1479,7 @@ class mail : public rooms {
         if (flight.twice) repeat(p, arrives);
     }
 
-    /// Sends a copy behind a message.
+    /// Sends a copy of a message, which a fault duplicates.
     void repeat(const parcel& p, time_point arrives) {
         parcel& copy = offices_.accept(p.source, p.receiver, p.on);
         for (const byte_view piece : p.pieces) copy.owned.insert(copy.owned.end(), piece.begin(), piece.end());
@@ -2088,8 +1493,8 @@ class mail : public rooms {
         scheduler_.future().add(copy, arrives);
     }
 
-    /// Keeps a message until one of another sender has overtaken it; those behind it keep their order. Messages that
-    /// are held at a receiver are of one sender.
+    /// Holds a message back until one of another sender has overtaken it; later messages of its sender stay behind it.
+    /// All messages that are held at a receiver are of one sender.
     void hold_or_overtake(parcel& p) {
         rank_state& receiver = at(p.receiver);
         const parcel* const first = receiver.held.first();
@@ -2123,7 +1528,7 @@ class mail : public rooms {
         offices_.store(p);
     }
 
-    /// Off the way, or out of the mailbox.
+    /// Removes a message from wherever it is: on its way, held or in the mailbox.
     void remove(parcel& p) noexcept {
         if (p.pending()) scheduler_.future().remove(p);
         if (p.at == parcel::stage::arrived) offices_.remove(p);
@@ -2161,13 +1566,13 @@ class mail : public rooms {
     post_office offices_;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail
 
 // ===== rill/transport/detail/simulated_world.hpp
 
-namespace rill::inline RILL_ABI::simulated::detail {
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// What the ranks share: the mail between them, what they have entered, and how they live and die.
+/// The shared state of the ranks: their mail, the calls that they have entered, and their lives.
 class world : public mail {
   public:
     world(int ranks, const network& chosen) : mail(ranks, chosen), computing_(chosen.computing) {}
@@ -2197,15 +1602,27 @@ class world : public mail {
         }
     }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-        throw_if_ended(context);
+        const channel on{context, tag_of(number)};
+        throw_if_ended(on);
         if (const auto entered = calls_.entered(peer, context, number)) return entered;
-        wait_record what{
-            .kind = waits_for::announcement, .peers = {&peer, 1}, .on = {.context = context}, .amount = number};
+        if (at(peer).has_departed) return calls_.entered_or_later(peer, context, number).value_or(departure_of(number));
+        wait_record what{.kind = waits_for::announcement, .peers = {&peer, 1}, .on = on, .amount = number};
         if (passed(until))
             poll();
         else
             wait(at(peer).inquiring, what, until);
-        return calls_.entered_or_later(peer, context, number);
+        const auto entered = calls_.entered_or_later(peer, context, number);
+        return entered || !at(peer).has_departed ? entered : departure_of(number);
+    }
+
+    /// The body of this rank has returned.
+    void depart(rank_t self) {
+        at(self).has_departed = true;
+        for (strand* s = at(self).inquiring.first(); s != nullptr;) {
+            strand* const after = s->after;
+            scheduler_.call(*s);
+            s = after;
+        }
     }
 
     std::uint64_t next_context(rank_t self, std::uint64_t key) { return calls_.next_context(self, key); }
@@ -2220,14 +1637,14 @@ class world : public mail {
         }
         for (strand* s = at(self).posting.first(); s != nullptr;) {
             strand* const after = s->after;
-            if (s->waiting->on.context == context) admit(at(self), *s);  // what they post is dropped
+            if (s->waiting->on.context == context) admit(at(self), *s);  // their messages are dropped
             s = after;
         }
     }
 
     // --- the run
 
-    /// `main(self)` is called as each rank, and again when a rank begins anew.
+    /// Calls `main(self)` as each rank, and again when a rank is restarted.
     report run(strand::job main) {
         main_ = main;
         for (rank_t rank = 0; rank < size(); ++rank) begin_life(rank);
@@ -2246,7 +1663,7 @@ class world : public mail {
                                  .lives = at(rank).lives});
         return all;
     }
-    /// The body of a rank has come to its end, by itself or because the rank was killed.
+    /// Called when the body of a rank has ended, by itself or because the rank was killed.
     void ended(rank_t rank) {
         rank_state& own = at(rank);
         if (own.is_alive) own.ended = now();
@@ -2254,7 +1671,7 @@ class world : public mail {
     }
 
     void compute(rank_t self, double work) {
-        throw_if_ended(every_context);
+        throw_if_ended({every_context});
         RILL_EXPECTS(work >= 0, "simulated: nobody computes less than nothing");
         if (!computing_) return;
         rank_state& own = at(self);
@@ -2267,16 +1684,16 @@ class world : public mail {
         own.computing = own.computing + (now() - start);
     }
 
-    /// The end of a rank that is planned, or its new beginning.
+    /// Carries out the planned end of a rank, or its restart.
     void fail_by_plan(appointment& due) {
         const rank_t rank = static_cast<turning_point&>(due).rank;
         scheduler_.record(4U, static_cast<unsigned>(rank));
         rank_state& own = at(rank);
         if (own.is_alive) {
-            if (own.main->running) end_life(rank);  // otherwise its work was done before
+            if (own.main->running) end_life(rank);  // otherwise its body has returned before
             return;
         }
-        if (own.main->running) {  // it waits for a peer that reads from its memory
+        if (own.main->running) {  // its last life still waits for a peer that reads from its memory
             own.begins_anew = true;
             return;
         }
@@ -2287,6 +1704,10 @@ class world : public mail {
     }
 
   private:
+    static call_signature departure_of(std::uint64_t number) {
+        return {.number = number, .kind = operation::departure};
+    }
+
     // --- life and death of a rank
 
     void begin_life(rank_t rank) {
@@ -2307,7 +1728,7 @@ class world : public mail {
         scheduler_.future().add(*planned, when);
     }
 
-    /// Where this rank is to end instead of posting its next message.
+    /// Counts this rank's next post and ends the rank before it where the plan says so.
     void die_if_due(rank_t self) {
         throw_if_killed();
         rank_state& own = at(self);
@@ -2344,14 +1765,14 @@ class world : public mail {
     strand::job main_{};
 };
 
-}  // namespace rill::inline RILL_ABI::simulated::detail
+}}}  // namespace rill::RILL_ABI::simulated::detail
 
 // ===== rill/transport/detail/simulated_activity.hpp
 
-namespace rill::inline RILL_ABI::simulated {
+namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// A fiber of one rank. `join()` waits for its end and rethrows what it threw. The destructor joins and forgets what
-/// it threw; when it runs because an exception unwinds, the activity's waits throw `peer_failure`, so that it ends.
+/// A fiber of one rank. `join()` waits for its end and rethrows its exception. The destructor joins and discards the
+/// exception; if it runs during unwinding, the activity's waits throw `peer_failure`, so that it ends.
 class activity {
   public:
     activity(activity&& other) noexcept
@@ -2377,7 +1798,7 @@ class activity {
   private:
     friend class endpoint;
 
-    /// `body` is moved to the new fiber's own stack before this returns.
+    /// Moves `body` to the new fiber's own stack before it returns.
     template <class Body>
     activity(detail::world& world, rank_t rank, Body& body) : world_(&world) {
         struct start {
@@ -2410,11 +1831,11 @@ class activity {
     int unwinding_ = std::uncaught_exceptions();
 };
 
-}  // namespace rill::inline RILL_ABI::simulated
+}}}  // namespace rill::RILL_ABI::simulated
 
 // ===== rill/transport/detail/simulated_meeting.hpp
 
-namespace rill::inline RILL_ABI::simulated {
+namespace rill { inline namespace RILL_ABI { namespace simulated {
 
 class endpoint;
 
@@ -2433,7 +1854,7 @@ class event {
     void reset() { set_ = false; }
     /// False when `until` has passed.
     bool wait(deadline until) {
-        world_->throw_if_ended(every_context);
+        world_->throw_if_ended({every_context});
         if (set_) return true;
         if (world_->passed(until)) return world_->poll(), set_;
         return world_->wait(waiting_, {.kind = detail::waits_for::event}, until);
@@ -2461,7 +1882,7 @@ class queue {
     }
     /// Empty when `until` has passed, or when the queue is closed and all its values have been taken.
     std::optional<T> pop(deadline until) {
-        world_->throw_if_ended(every_context);
+        world_->throw_if_ended({every_context});
         while (taken_ == values_.size()) {
             if (closed_) return std::nullopt;
             if (world_->passed(until)) return world_->poll(), std::nullopt;
@@ -2474,7 +1895,7 @@ class queue {
         }
         return value;
     }
-    /// Ends the waits of those who pop, now and later, once the values are taken.
+    /// Ends all present and future waits in `pop` once the values have been taken.
     void close() {
         closed_ = true;
         world_->activities().call_all(waiting_);
@@ -2484,18 +1905,18 @@ class queue {
     detail::world* world_;
     detail::wait_list waiting_;
     std::vector<T> values_;
-    std::size_t taken_ = 0;  ///< leading values that are gone
+    std::size_t taken_ = 0;  ///< leading values that have been taken
     bool closed_ = false;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated
+}}}  // namespace rill::RILL_ABI::simulated
 
 // ===== rill/transport/detail/simulated_message.hpp
 
-namespace rill::inline RILL_ABI::simulated {
+namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over; destroying it lets
-/// the sender go on.
+/// A received message. Its pieces lie in the sender's memory, or in the buffer that was handed over. Its destructor
+/// releases them, so that the sender can go on.
 class message {
   public:
     rank_t source() const { return parcel_->source; }
@@ -2513,7 +1934,7 @@ class message {
     std::unique_ptr<detail::parcel, releaser> parcel_;
 };
 
-/// A borrowed send under way: done when the receiver has destroyed its message.
+/// A borrowed send in progress; it is done when the receiver has destroyed its message.
 class sending {
   public:
     sending() = default;
@@ -2523,7 +1944,7 @@ class sending {
         return is_done();
     }
 
-    /// True when done, false when `until` has passed; throws what ended the context.
+    /// True when done, false when `until` has passed; throws the failure that ended the context.
     bool wait(deadline until) { return parcel_ == nullptr || world().wait_until_read(*parcel_, until); }
 
     /// Withdraws the message if nobody has taken it, otherwise waits until it has been read.
@@ -2548,20 +1969,20 @@ class sending {
     std::unique_ptr<detail::parcel, forgetter> parcel_;
 };
 
-}  // namespace rill::inline RILL_ABI::simulated
+}}}  // namespace rill::RILL_ABI::simulated
 
 // ===== rill/transport/simulated.hpp
 
-namespace rill::inline RILL_ABI::simulated {
+namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// One rank in a simulated network. Models `ConcurrentTransport`; an activity is a fiber, all run on one thread.
+/// One rank in a simulated network. Models `ConcurrentTransport`; activities are fibers, all on one thread.
 ///
-/// The clock is virtual: what the program computes takes no time but that of `compute`, messages take what the network
-/// says, looking in vain takes `network::poll`. Messages to oneself, the release of a borrowed message, room in a
-/// mailbox and the control channel (abort, announce, inquire) take effect at once. A borrowed message is read where it
-/// lies, in the sender's memory; a buffer that is handed over is moved. Posts and receives allocate nothing once as
-/// many messages have been under way as ever will be. No message or sending may outlive the `run` that it comes from. A
-/// context that a rank has closed is not used by it again.
+/// The clock is virtual: the program's own computation takes no time except by `compute`, messages take the time that
+/// the network says, and a poll that finds nothing takes `network::poll`. Messages to oneself, the release of a
+/// borrowed message, room in a mailbox and the control channel (abort, announce, inquire) take effect at once. A
+/// receiver reads a borrowed message in the sender's memory; a buffer that is handed over is moved. Posts and receives
+/// allocate only while more messages are under way than ever before. No message or sending may outlive its `run`. A
+/// rank must not use a context again that it has closed.
 class endpoint {
   public:
     using message = simulated::message;
@@ -2580,7 +2001,7 @@ class endpoint {
     time_point now() const { return world_->now(); }
     traffic counted() const { return world_->counted(rank_); }
     void sleep_until(time_point instant) { world_->sleep_until(instant); }
-    /// Takes as long as `network::computing` says.
+    /// Lets the time pass that `network::computing` gives for `work` units.
     void compute(double work) { world_->compute(rank_, work); }
     /// How often this rank has been killed and begun anew.
     int restarts() const { return world_->restarts(rank_); }
@@ -2621,7 +2042,7 @@ class endpoint {
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
 
-    /// Tells the activities of a rank apart: the same in all calls of one.
+    /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return &world_->current(); }
 
     template <class Body>
@@ -2655,14 +2076,15 @@ inline event::event(endpoint& net) : world_(net.world_) {}
 static_assert(ConcurrentTransport<endpoint>);
 
 /// Calls `body(endpoint&)` as each of `ranks` ranks, in virtual time and on the calling thread, and returns when all
-/// have ended. The same bodies with the same network go the same way, bit for bit.
+/// have ended. Deterministic: equal bodies with an equal network make equal runs, bit for bit.
 ///
-/// A rank that `network::faults` kills ends by `rank_killed`, thrown from its waits and calls; nobody is told. What it
-/// has lent and nobody has taken is withdrawn, what was on its way to it is lost; once restarted, it calls `body` anew.
+/// A rank that `network::faults` kills ends by `rank_killed`, thrown from its waits and calls; the other ranks are not
+/// told. Its borrowed messages that nobody has taken are withdrawn, and messages on their way to it are lost. When it
+/// is restarted, `body` is called again.
 ///
-/// An exception that leaves a body aborts every context, with that rank as the culprit and what it says as the reason,
-/// so that the waits of all other ranks throw; `run` then rethrows the culprit's own exception. When all wait and
-/// nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
+/// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
+/// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception. When all ranks wait
+/// and nothing can happen any more, all waits and `run` throw `deadlock`, which says who waits for whom.
 template <class Body>
 report run(int ranks, const network& links, Body&& body) {
     RILL_EXPECTS(ranks >= 1, "simulated::run: needs at least one rank");
@@ -2677,8 +2099,9 @@ report run(int ranks, const network& links, Body&& body) {
         try {
             endpoint net(of.shared, self.rank);
             (*of.body)(net);
+            of.shared.depart(self.rank);
         } catch (const rank_killed&) {
-            // Nobody is told.
+            // The other ranks are not told.
         } catch (...) {
             of.shared.fail(self.rank);
         }
@@ -2687,6 +2110,6 @@ report run(int ranks, const network& links, Body&& body) {
     return all.shared.run({run_one, &all});
 }
 
-}  // namespace rill::inline RILL_ABI::simulated
+}}}  // namespace rill::RILL_ABI::simulated
 
 #endif  // RILL_SINGLE_TRANSPORT_SIMULATED_HPP

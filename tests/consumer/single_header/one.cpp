@@ -1,10 +1,9 @@
-// One of two translation units that include all of single_include/, this one everything twice.
+// One of two translation units that include single_include/, this one everything twice.
 // clang-format off
 #include <rill/rill.hpp>
-#include <rill/transport/in_process.hpp>
-#include <rill/transport/subgroup.hpp>
-#include <rill/transport/traced.hpp>
-#include <rill/transport/in_process.hpp>
+#include <rill/transport/simulated.hpp>
+#include <rill/testing.hpp>
+#include <rill/transport/simulated.hpp>
 #include <rill/rill.hpp>
 // clang-format on
 

@@ -1,8 +1,6 @@
-// The other one; the transports come first here, and the last of them before what it is made of.
+// The other one; it includes what stands on rill.hpp first.
 // clang-format off
-#include <rill/transport/write_trace.hpp>
-#include <rill/transport/traced.hpp>
-#include <rill/transport/in_process.hpp>
+#include <rill/testing.hpp>
 #include <rill/rill.hpp>
 // clang-format on
 

@@ -1,0 +1,3125 @@
+// rill 0.1.0: <rill/testing.hpp> in one file. Gradient aggregation for distributed learning, C++20.
+// SPDX-License-Identifier: Apache-2.0
+// Made of the headers below include/ by tools/single_header.py: change those and make it anew.
+#ifndef RILL_SINGLE_TESTING_HPP
+#define RILL_SINGLE_TESTING_HPP
+
+#include <rill/rill.hpp>
+#include <rill/transport/simulated.hpp>
+
+#if !defined(RILL_SINGLE_HEADER)
+#error "rill: rill/testing.hpp of single_include/ needs rill.hpp of that folder"
+#endif
+
+#if RILL_VERSION_MAJOR != 0 || RILL_VERSION_MINOR != 1 || RILL_VERSION_PATCH != 0
+#error "rill: rill/testing.hpp is of version 0.1.0, rill.hpp of another"
+#endif
+
+#include <algorithm>
+#include <atomic>
+#include <cfenv>
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// ===== rill/testing/law.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+/// A law does not hold; the message says what was seen.
+class law_failure : public std::logic_error {
+  public:
+    using std::logic_error::logic_error;
+};
+
+/// What became of a law.
+struct law_outcome {
+    bool held = true;
+    std::string what;  ///< what was seen instead, where it does not hold
+};
+
+/// What the laws need to know about the group that a runner makes, and how far they shall go.
+struct transport_limits {
+    /// The bound of handed-over bytes with which the runner makes mailboxes, at least 4096 (ranks post that much before
+    /// they receive); 0: unknown, its laws are left out.
+    std::size_t mailbox_bytes = 0;
+    /// Whether a borrowed message is read in the sender's memory: then it is done only after the receiver has released
+    /// it.
+    bool lends = true;
+    /// Borrowed messages up to this size are copied when they are posted, and are done then: what the laws say of
+    /// sends under way is checked with larger ones.
+    std::size_t copied_bytes = 0;
+    /// Whether all ranks run in the process that checks, not each in one of its own.
+    bool one_process = true;
+    /// Of a message in the exchange of all with all; well above every limit of the library below.
+    std::size_t large_bytes = std::size_t{8} << 20;
+    /// Of the one largest message.
+    std::size_t largest_bytes = 100'000'000;
+    /// Of the one largest group; laws that need more ranks than that are left out.
+    int most_ranks = 64;
+    /// Checks only the law of this name, where it is not empty.
+    std::string_view only{};
+};
+
+/// Throws `law_failure` when `seen` is false.
+inline void expect(bool seen, const char* what) {
+    if (!seen) throw law_failure(what);
+}
+/// Throws `law_failure`, with both numbers, when they differ.
+template <class Number>
+void expect_equal(const Number& seen, const Number& wanted, const char* what) {
+    if (seen == wanted) return;
+    throw law_failure(std::string(what) + ": " + std::to_string(seen) + " instead of " + std::to_string(wanted));
+}
+
+/// Runs laws one by one and tells a visitor how each went.
+template <class Runner, class Visit>
+class law_list {
+  public:
+    law_list(Runner& runner, const transport_limits& limits, Visit& visit)
+        : runner_(runner), limits_(limits), visit_(visit) {}
+
+    const transport_limits& limits() const { return limits_; }
+
+    /// One law: `body(net)` on each of `ranks` ranks.
+    template <class Body>
+    void law(const char* name, int ranks, Body body) const {
+        law_of_run(name, ranks, [&](auto& runner) { runner(ranks, body); });
+    }
+
+    /// One law about whole runs of up to `ranks` ranks: `check(runner)`.
+    template <class Check>
+    void law_of_run(const char* name, int ranks, Check check) const {
+        if (ranks > limits_.most_ranks || (!limits_.only.empty() && limits_.only != name)) return;
+        law_outcome outcome;
+        try {
+            check(runner_);
+        } catch (const std::exception& failed) {
+            outcome = {.held = false, .what = failed.what()};
+        }
+        visit_(name, std::as_const(outcome));
+    }
+
+  private:
+    Runner& runner_;
+    const transport_limits& limits_;
+    Visit& visit_;
+};
+
+namespace detail {
+
+inline constexpr std::uint64_t law_context = 11;
+
+/// The size of a borrowed message whose send is under way until it is received.
+inline std::size_t lent_size(const transport_limits& limits) { return limits.copied_bytes + 1000; }
+
+inline constexpr std::size_t pattern_period = 4093;
+
+/// `size` bytes that depend on `seed`: random ones, then the same again and again. The period is prime, so that blocks
+/// which end up in wrong places show. Copied, not computed: 100 MB must be cheap without optimisation too.
+inline buffer pattern(std::size_t size, std::uint64_t seed) {
+    buffer bytes(size);
+    for (std::size_t i = 0; i < size && i < pattern_period; ++i)
+        bytes[i] = static_cast<std::byte>(mix64(seed, i) & 0xFFU);
+    for (std::size_t done = pattern_period; done < size; done *= 2)
+        std::memcpy(bytes.data() + done, bytes.data(), std::min(done, size - done));
+    return bytes;
+}
+
+/// Whether the pieces joined are `wanted`.
+inline bool same_bytes(const byte_pieces& pieces, byte_view wanted) {
+    for (const byte_view piece : pieces) {
+        if (piece.size() > wanted.size()) return false;
+        if (!piece.empty() && std::memcmp(piece.data(), wanted.data(), piece.size()) != 0) return false;
+        wanted = wanted.subspan(piece.size());
+    }
+    return wanted.empty();
+}
+
+/// Whether the pieces joined are `pattern(size, seed)`, which is not made for that.
+inline bool is_pattern(const byte_pieces& pieces, std::size_t size, std::uint64_t seed) {
+    const buffer block = pattern(std::min(size, pattern_period), seed);
+    std::size_t seen = 0;
+    for (byte_view piece : pieces)
+        while (!piece.empty()) {
+            const byte_view wanted = byte_view(block).subspan(seen % pattern_period);
+            const std::size_t count = std::min(piece.size(), wanted.size());
+            if (count == 0 || std::memcmp(piece.data(), wanted.data(), count) != 0) return false;
+            piece = piece.subspan(count);
+            seen += count;
+        }
+    return seen == size;
+}
+
+/// A message that is one small number.
+inline buffer number_message(std::uint32_t value) {
+    buffer bytes(4);
+    for (unsigned i = 0; i < 4; ++i) bytes[i] = static_cast<std::byte>((value >> (8 * i)) & 0xFFU);
+    return bytes;
+}
+template <class Message>
+std::uint32_t number_in(const Message& message) {
+    std::uint32_t value = 0;
+    unsigned shift = 0;
+    for (const byte_view piece : message.pieces())
+        for (const std::byte b : piece) {
+            value |= std::to_integer<std::uint32_t>(b) << shift;
+            shift += 8;
+        }
+    expect(shift == 32, "a message of 4 bytes arrives with another size");
+    return value;
+}
+
+template <class Net>
+void post_number(Net& net, rank_t peer, channel on, std::uint32_t value) {
+    expect(net.post(peer, on, number_message(value), deadline::never), "a handed-over message is refused");
+}
+template <class Net>
+std::uint32_t receive_number(Net& net, rank_t peer, channel on) {
+    const auto message = net.receive(peer, on, deadline::never);
+    expect(message.has_value(), "a receive without deadline comes back empty");
+    expect_equal(message->source(), peer, "source of a message");
+    return number_in(*message);
+}
+
+/// Returns on any rank when all ranks have called it; uses its own context.
+template <class Net>
+void meet(Net& net, std::uint32_t round) {
+    const channel on{.context = law_context + 1, .tag = round};
+    if (net.rank() == 0) {
+        for (rank_t peer = 1; peer < net.size(); ++peer) receive_number(net, peer, on);
+        for (rank_t peer = 1; peer < net.size(); ++peer) post_number(net, peer, on, round);
+    } else {
+        post_number(net, 0, on, round);
+        receive_number(net, 0, on);
+    }
+}
+
+}  // namespace detail
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/aggregator_laws.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+namespace detail {
+
+/// Small whole numbers, whose sums are exact in every type.
+template <Element T>
+std::vector<T> law_samples() {
+    std::vector<T> all{T{0}, T{1}, T{-1}};
+    random_sequence random(random_key{3});
+    for (int i = 0; i < 9; ++i) all.push_back(static_cast<T>(random.below(2001)) - T{1000});
+    return all;
+}
+
+/// What floating-point numbers have besides: no number, infinities, two zeros.
+template <Element T>
+std::vector<T> law_special_samples() {
+    using limits = std::numeric_limits<T>;
+    if constexpr (std::floating_point<T>)
+        return {limits::quiet_NaN(), limits::infinity(), -limits::infinity(), T{0}, -T{0}, T{1}, T{-4}, T{5}};
+    else
+        return {};
+}
+
+/// Bit for bit, but one NaN is as good as another.
+template <Element T>
+bool is_same_value(T x, T y) {
+    if constexpr (std::floating_point<T>)
+        return (x != x && y != y) || (x == y && std::signbit(x) == std::signbit(y));
+    else
+        return x == y;
+}
+
+template <Element T, class Fold>
+bool identity_is_neutral(const Fold& fold) {
+    const T neutral = fold.template identity<T>();
+    for (T a : law_samples<T>())
+        if (fold.fold(neutral, a) != a || fold.fold(a, neutral) != a) return false;
+    for (T a : law_special_samples<T>())
+        if (a != a && (!is_same_value(fold.fold(neutral, a), a) || !is_same_value(fold.fold(a, neutral), a)))
+            return false;
+    return true;
+}
+
+template <Element T, class Fold>
+bool is_associative(const Fold& fold, const std::vector<T>& samples) {
+    for (T a : samples)
+        for (T b : samples)
+            for (T c : samples)
+                if (!is_same_value(fold.fold(fold.fold(a, b), c), fold.fold(a, fold.fold(b, c)))) return false;
+    return true;
+}
+
+template <Element T, class Fold>
+bool commutes(const Fold& fold, const std::vector<T>& samples) {
+    for (T a : samples)
+        for (T b : samples)
+            if (!is_same_value(fold.fold(a, b), fold.fold(b, a))) return false;
+    return true;
+}
+
+template <Element T, class Fold>
+bool adds(const Fold& fold) {
+    if constexpr (requires { requires Fold::is_addition; })
+        for (T a : law_samples<T>())
+            for (T b : law_samples<T>())
+                if (fold.fold(a, b) != a + b) return false;
+    return true;
+}
+
+template <Element T, class Fold>
+bool finish_changes_nothing(const Fold& fold) {
+    std::vector<T> values = law_samples<T>();
+    fold.finish(std::span<T>(values), 3.0);
+    return values == law_samples<T>();
+}
+
+}  // namespace detail
+
+/// Checks an aggregator against the laws of the concept, on elements of type T.
+///
+/// `visit(const char* name, const law_outcome&)` is called once per law. A flag that promises less than holds is fine.
+template <Element T, Aggregator<T> Fold, class Visit>
+void for_each_aggregator_law(const Fold& fold, Visit&& visit) {
+    const auto law = [&](const char* name, bool held, const char* otherwise) {
+        visit(name, law_outcome{.held = held, .what = held ? "" : std::string(Fold::name) + ": " + otherwise});
+    };
+    law("the identity is neutral", detail::identity_is_neutral<T>(fold), "fold(identity, x) is not always x");
+    const std::vector<T> usual = detail::law_samples<T>(), special = detail::law_special_samples<T>();
+    law("a fold is associative", detail::is_associative<T>(fold, usual),
+        "fold(fold(a, b), c) is not fold(a, fold(b, c))");
+    law("a fold commutes where it says so", !Fold::is_commutative || detail::commutes<T>(fold, usual),
+        "is_commutative is true, but fold(a, b) is not always fold(b, a)");
+    law("a fold is associative beside NaN, infinities and zeros of both signs",
+        detail::is_associative<T>(fold, special),
+        "fold(fold(a, b), c) is not fold(a, fold(b, c)) where one is a NaN, an infinity or a zero: the result of a "
+        "collective would depend on the topology");
+    law("a fold commutes beside NaN, infinities and zeros of both signs",
+        !Fold::is_commutative || detail::commutes<T>(fold, special),
+        "is_commutative is true, but fold(a, b) is not fold(b, a) where one is a NaN, an infinity or a zero");
+    law("a fold adds where it says so", detail::adds<T>(fold),
+        "is_addition is true, but fold(a, b) is not always a + b");
+    law("a trivial finish changes nothing", !Fold::finish_is_trivial || detail::finish_changes_nothing<T>(fold),
+        "finish_is_trivial is true, but finish changes values");
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/compressor_laws.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+namespace detail {
+
+/// Small whole numbers, none of them zero: sums and differences are exact.
+template <Element T>
+std::vector<T> law_input(std::size_t dimension, std::uint64_t seed) {
+    std::vector<T> input(dimension);
+    random_sequence random(random_key{seed});
+    for (T& x : input) x = static_cast<T>(1 + random.below(1000)) * (random.below(2) == 0 ? T{1} : T{-1});
+    return input;
+}
+
+/// What a worker contributes, as a dense vector over the coded dimension; checks that the view is one.
+template <Element T, Compressor<T> Codec>
+std::vector<T> law_sent(Codec& codec, std::span<const T> input) {
+    const auto view = codec.encode(input);
+    expect_equal(view.range().begin, std::size_t{0}, "begin of what is encoded");
+    expect_equal(view.range().end, codec.coded_dimension(), "end of what is encoded");
+    for (std::size_t i = 0; i < view.indices().size(); ++i) {
+        expect(view.range().contains(std::size_t{view.indices()[i]}), "an index lies outside the coded dimension");
+        expect(i == 0 || view.indices()[i - 1] < view.indices()[i], "indices are not strictly ascending");
+    }
+    std::vector<T> sent(codec.coded_dimension());
+    copy_dense(view, std::span<T>(sent), T{});
+    return sent;
+}
+
+/// What the others see of it: the result of an operation to which nobody else contributes.
+template <Element T, Compressor<T> Codec>
+std::vector<T> law_result(Codec& codec, const std::vector<T>& sent) {
+    if constexpr (Codec::is_coordinatewise) {
+        return sent;
+    } else {
+        std::vector<T> result(codec.dimension());
+        codec.decode(std::span<const T>(sent), std::span<T>(result));
+        return result;
+    }
+}
+
+/// One whole operation: the result, and the commit.
+template <Element T, Compressor<T> Codec>
+std::vector<T> law_operation(Codec& codec, std::uint64_t number, const std::vector<T>& input) {
+    codec.begin(number);
+    const std::vector<T> result = law_result<T>(codec, law_sent<T>(codec, std::span<const T>(input)));
+    codec.commit();
+    return result;
+}
+
+template <Element T>
+double law_norm(const std::vector<T>& a, const std::vector<T>& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        const double d = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+        sum += d * d;
+    }
+    return std::sqrt(sum);
+}
+
+/// What the others receive of it in a frame: the same, in the codec's coding at the source. Not committed yet.
+template <Element T, Compressor<T> Codec>
+std::vector<T> law_received(Codec& codec, std::uint64_t number, const std::vector<T>& input) {
+    using Index = typename Codec::index_type;
+    codec.begin(number);
+    const stream_view<T, Index> sent = codec.encode(std::span<const T>(input));
+    const wire::header head{
+        .kind = operation::all_reduce, .dimension = codec.coded_dimension(), .weight = 1, .contributors = 1};
+    arena memory;
+    frame_scratch<T, Index> room;
+    const byte_view bytes = coded_frame(head, sent, codec.codings().contribution, random_key{}.derive(number), memory);
+    const frame received = frame_reader(byte_pieces{bytes}).template next<T, Index>();
+    std::vector<T> dense(codec.coded_dimension());
+    const stream_view<T, Index> content = content_of(received, room);
+    if constexpr (LearnsReceived<Codec, stream_view<T, Index>>)
+        if (!codec.codings().contribution.is_lossless()) codec.take_received(content);
+    copy_dense(content, std::span<T>(dense), T{});
+    return law_result<T>(codec, dense);
+}
+
+/// The laws, each of which throws where it does not hold.
+template <Element T, class Bind>
+class compressor_laws {
+  public:
+    using codec_type = std::invoke_result_t<Bind&>;
+    static constexpr bool keeps_residual = requires(const codec_type& codec) { codec.residual(); };
+
+    explicit compressor_laws(Bind& bind) : bind_(bind), dimension_(bind().dimension()) {}
+
+    void is_determined_by_its_binding() const {
+        auto a = bind_(), b = bind_();
+        for (std::uint64_t number = 1; number <= 4; ++number)
+            expect(law_operation<T>(a, number, input(number)) == law_operation<T>(b, number, input(number)),
+                   "two codecs that were bound alike give other results");
+    }
+
+    /// Operations in which this rank contributes nothing, or after which the contribution returns.
+    void bears_that_nothing_is_contributed() const {
+        auto codec = bind_();
+        codec.begin(1);
+        law_result<T>(codec, std::vector<T>(codec.coded_dimension()));
+        codec.commit();
+        codec.begin(2);
+        codec.rollback();
+        law_operation<T>(codec, 3, input(1));
+    }
+
+    void loses_nothing_if_lossless() const {
+        auto codec = bind_();
+        if (codec_type::is_lossless)
+            expect(law_operation<T>(codec, 1, input(1)) == input(1), "the result is not the input");
+    }
+
+    /// The mean over `draws` operations lies as near to the input as the scatter of the single ones lets expect: at
+    /// four times the distance that is usual it is not by chance. Not a matter of luck, since all draws are fixed.
+    void hits_the_input_on_average_if_unbiased() const {
+        if (!codec_type::is_unbiased) return;
+        constexpr int draws = 256;
+        const std::vector<T> own = input(1);
+        std::vector<double> sum(dimension_), squares(dimension_);
+        for (std::uint64_t number = 1; number <= draws; ++number) {
+            auto codec = bind_();
+            const std::vector<T> received = law_received<T>(codec, number, own);
+            for (std::size_t i = 0; i < dimension_; ++i) {
+                const double error = static_cast<double>(received[i]) - static_cast<double>(own[i]);
+                sum[i] += error;
+                squares[i] += error * error;
+            }
+        }
+        double bias = 0, scatter = 0, size = 0;  // squares of norms; of the mean of so many draws
+        for (std::size_t i = 0; i < dimension_; ++i) {
+            const double mean = sum[i] / draws;
+            bias += mean * mean;
+            scatter += (squares[i] / draws - mean * mean) / (draws - 1);
+            size += static_cast<double>(own[i]) * static_cast<double>(own[i]);
+        }
+        expect(bias <= 16 * std::max(scatter, 0.0) + 1e-12 * size, "the mean of many results is not the input");
+    }
+
+    void leaves_out_less_than_all_if_contractive() const {
+        auto codec = bind_();
+        const std::vector<T> nothing(dimension_), sent = law_operation<T>(codec, 1, input(1));
+        if (codec_type::is_contractive)
+            expect(law_norm(input(1), sent) <= law_norm(input(1), nothing) * (1 + 1e-6),
+                   "what is left out is larger than the input");
+    }
+
+    void keeps_what_it_does_not_send() const
+        requires keeps_residual
+    {
+        adds_up([](codec_type& codec, std::uint64_t number, const std::vector<T>& own) {
+            return law_operation<T>(codec, number, own);
+        });
+    }
+
+    /// Of a biased rounding; an unbiased one may be left to average out.
+    void keeps_what_is_rounded_off() const
+        requires keeps_residual
+    {
+        if (is_unbiased(bind_().codings().contribution.values)) return;
+        adds_up([](codec_type& codec, std::uint64_t number, const std::vector<T>& own) {
+            auto received = law_received<T>(codec, number, own);
+            codec.commit();
+            return received;
+        });
+    }
+
+    /// `operation(codec, number, input)` gives its result.
+    template <class Operation>
+    void adds_up(Operation operation) const
+        requires keeps_residual
+    {
+        auto codec = bind_();
+        std::vector<T> given(dimension_), sent(dimension_);
+        for (std::uint64_t number = 1; number <= 3; ++number) {
+            const std::vector<T> own = input(number), result = operation(codec, number, own);
+            for (std::size_t i = 0; i < dimension_; ++i) given[i] += own[i], sent[i] += result[i];
+        }
+        for (std::size_t i = 0; i < dimension_; ++i) sent[i] += codec.residual()[i];
+        expect(law_norm(sent, given) <= 1e-4 * law_norm(given, std::vector<T>(dimension_)),
+               "sent and residual do not add up to the inputs");
+    }
+
+    void takes_back_what_is_in_no_result() const
+        requires keeps_residual
+    {
+        auto codec = bind_();
+        const std::vector<T> own = input(1);
+        codec.begin(1);
+        codec.encode(std::span<const T>(own));
+        codec.rollback();
+        expect(std::equal(own.begin(), own.end(), codec.residual().begin()), "the residual is not the input");
+    }
+
+  private:
+    std::vector<T> input(std::uint64_t seed) const { return law_input<T>(dimension_, seed); }
+
+    Bind& bind_;
+    std::size_t dimension_;
+};
+
+/// Tells `visit` how a law went.
+template <class Check, class Visit>
+void visit_law(const char* name, Check&& check, Visit& visit) {
+    law_outcome outcome;
+    try {
+        check();
+    } catch (const std::exception& failed) {
+        outcome = {.held = false, .what = failed.what()};
+    }
+    visit(name, std::as_const(outcome));
+}
+
+}  // namespace detail
+
+/// Checks a compressor against the laws of the concept. `bind()` gives a fresh codec, bound alike each time.
+///
+/// Checked is what `encode`, `decode`, `commit` and `rollback` do; of the codings of frames (`stream_codings`) whether
+/// what arrives is unbiased, where the codec says so. Where the codec has a `residual()`, as error feedback has,
+/// nothing may be lost. `visit(const char* name, const law_outcome&)` is called once per law.
+template <Element T, class Bind, class Visit>
+    requires Compressor<std::invoke_result_t<Bind&>, T>
+void for_each_compressor_law(Bind&& bind, Visit&& visit) {
+    using laws = detail::compressor_laws<T, std::remove_reference_t<Bind>>;
+    const laws all(bind);
+    const auto law = [&](const char* name, void (laws::*check)() const) {
+        detail::visit_law(
+            name, [&] { (all.*check)(); }, visit);
+    };
+    law("codecs bound alike do the same", &laws::is_determined_by_its_binding);
+    law("a codec is not disturbed where nothing is contributed", &laws::bears_that_nothing_is_contributed);
+    law("a lossless codec loses nothing", &laws::loses_nothing_if_lossless);
+    law("an unbiased codec hits the input on average", &laws::hits_the_input_on_average_if_unbiased);
+    law("a contractive codec leaves out less than all", &laws::leaves_out_less_than_all_if_contractive);
+    if constexpr (laws::keeps_residual) {
+        law("what is sent and what is kept are what was given", &laws::keeps_what_it_does_not_send);
+        law("what is received and what is kept are what was given", &laws::keeps_what_is_rounded_off);
+        law("a contribution that is in no result returns", &laws::takes_back_what_is_in_no_result);
+    }
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/coverage.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+/// Counts runs by what they were runs of: a grid with an axis for each property. Memory: two numbers for each cell.
+class coverage {
+  public:
+    struct axis {
+        std::string name;
+        std::vector<std::string> values;
+    };
+
+    explicit coverage(std::vector<axis> axes) : axes_(std::move(axes)) {
+        std::size_t cells = 1;
+        for (const axis& each : axes_) cells *= each.values.size();
+        cells_.resize(cells);
+    }
+
+    /// A run of the cell, given by the number of its value on each axis; `failed`: with a fault that showed.
+    void count(std::initializer_list<std::size_t> cell, bool failed) {
+        RILL_EXPECTS(cell.size() == axes_.size(), "coverage: a cell has a value on each axis");
+        std::size_t at = 0;
+        const axis* along = axes_.data();
+        for (const std::size_t value : cell) {
+            RILL_EXPECTS(value < along->values.size(), "coverage: no such value on an axis");
+            at = at * (along++)->values.size() + value;
+        }
+        ++cells_[at].runs;
+        cells_[at].failed += failed ? 1 : 0;
+    }
+
+    std::size_t cells() const { return cells_.size(); }
+    std::uint64_t runs() const {
+        std::uint64_t sum = 0;
+        for (const contribution_sum& each : cells_) sum += each.runs;
+        return sum;
+    }
+
+    /// The cells that have seen no run, the first few by name; nothing when there is none.
+    std::string never_run() const {
+        constexpr std::size_t named = 10;
+        std::string text;
+        std::size_t missing = 0;
+        for (std::size_t at = 0; at < cells_.size(); ++at)
+            if (cells_[at].runs == 0 && ++missing <= named) text += name_of(at) + "\n";
+        return missing > named ? text + "... " + std::to_string(missing) + " cells in all\n" : text;
+    }
+
+    /// Runs by two axes, summed over the others: `runs/failed`, or `runs` where none failed.
+    std::string table(std::size_t rows, std::size_t columns) const {
+        RILL_EXPECTS(rows < axes_.size() && columns < axes_.size() && rows != columns, "coverage: no such axes");
+        std::vector<std::vector<std::string>> text(1, {axes_[rows].name + " \\ " + axes_[columns].name});
+        for (const std::string& value : axes_[columns].values) text[0].push_back(value);
+        const auto sums = by(rows, columns);
+        for (std::size_t r = 0; r < axes_[rows].values.size(); ++r) {
+            text.push_back({axes_[rows].values[r]});
+            for (const contribution_sum& sum : sums[r])
+                text.back().push_back(std::to_string(sum.runs) +
+                                      (sum.failed > 0 ? "/" + std::to_string(sum.failed) : ""));
+        }
+        return aligned(text);
+    }
+
+  private:
+    struct contribution_sum {
+        std::uint64_t runs = 0;
+        std::uint64_t failed = 0;
+    };
+
+    std::size_t value_of(std::size_t cell, std::size_t wanted) const {
+        for (std::size_t i = axes_.size() - 1; i > wanted; --i) cell /= axes_[i].values.size();
+        return cell % axes_[wanted].values.size();
+    }
+    std::string name_of(std::size_t cell) const {
+        std::string text;
+        for (std::size_t i = 0; i < axes_.size(); ++i)
+            text += (i == 0 ? "" : ", ") + axes_[i].name + " " + axes_[i].values[value_of(cell, i)];
+        return text;
+    }
+
+    std::vector<std::vector<contribution_sum>> by(std::size_t rows, std::size_t columns) const {
+        std::vector<std::vector<contribution_sum>> sums(axes_[rows].values.size(),
+                                                        std::vector<contribution_sum>(axes_[columns].values.size()));
+        for (std::size_t at = 0; at < cells_.size(); ++at) {
+            contribution_sum& sum = sums[value_of(at, rows)][value_of(at, columns)];
+            sum.runs += cells_[at].runs;
+            sum.failed += cells_[at].failed;
+        }
+        return sums;
+    }
+
+    static std::string aligned(const std::vector<std::vector<std::string>>& text) {
+        std::vector<std::size_t> widths(text[0].size());
+        for (const auto& row : text)
+            for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+        std::string all;
+        for (const auto& row : text) {
+            for (std::size_t i = 0; i < row.size(); ++i) {
+                const std::string gap(widths[i] - row[i].size(), ' ');
+                all += i == 0 ? row[i] + gap : "  " + gap + row[i];
+            }
+            all += "\n";
+        }
+        return all;
+    }
+
+    std::vector<axis> axes_;
+    std::vector<contribution_sum> cells_;
+};
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/fault_kind.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+/// What goes wrong in a run: `draw_faults` makes a plan of it.
+enum class fault_kind : std::uint8_t {
+    none,
+    delay,          ///< messages are late
+    reorder,        ///< messages of different senders overtake each other
+    slow,           ///< a rank computes slowly
+    kill,           ///< a rank ends without a word
+    restart,        ///< a rank ends without a word and begins anew, when the others have gone on without it
+    cut,            ///< a directed link loses everything, from some moment on
+    cut_both_ways,  ///< nothing gets through between two ranks, from some moment on
+    cut_and_heal,   ///< a link, or both of two ranks, loses everything for some time
+    loss,           ///< messages are lost by chance
+    duplicate       ///< messages arrive twice by chance
+};
+
+/// In their order.
+inline constexpr fault_kind every_fault_kind[] = {fault_kind::none, fault_kind::delay,         fault_kind::reorder,
+                                                  fault_kind::slow, fault_kind::kill,          fault_kind::restart,
+                                                  fault_kind::cut,  fault_kind::cut_both_ways, fault_kind::cut_and_heal,
+                                                  fault_kind::loss, fault_kind::duplicate};
+
+/// As it stands in tables: "cut_both_ways".
+constexpr const char* name(fault_kind kind) {
+    constexpr const char* names[] = {"none", "delay",         "reorder",      "slow", "kill",     "restart",
+                                     "cut",  "cut_both_ways", "cut_and_heal", "loss", "duplicate"};
+    return names[static_cast<std::size_t>(kind)];
+}
+
+namespace detail {
+
+/// Draws what a plan needs.
+class fault_dice {
+  public:
+    fault_dice(int ranks, duration within, random_key key) : ranks_(ranks), within_(within), draw_(key) {}
+
+    std::uint64_t below(std::uint64_t bound) { return draw_.below(bound); }
+    bool one_in(std::uint64_t n) { return below(n) == 0; }
+    duration time(duration most) {
+        return duration(static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most.ns) + 1)));
+    }
+    duration moment() { return time(within_); }
+    duration within() const { return within_; }
+
+    rank_t rank() { return static_cast<rank_t>(below(static_cast<std::uint64_t>(ranks_))); }
+    rank_t other_than(rank_t one) {
+        const auto step = static_cast<rank_t>(1 + below(static_cast<std::uint64_t>(ranks_ - 1)));
+        return (one + step) % ranks_;
+    }
+
+    /// At a moment of the run, or after some messages, which is in the midst of a protocol's rounds, or from the start.
+    fault begun(const fault& f) { return one_in(3) ? f.at(moment()) : f.after(below(one_in(2) ? 4 : 40)); }
+    /// A cut link in one direction.
+    fault link_of(const fault& f) {
+        const rank_t from = rank();
+        return f.on(from, other_than(from));
+    }
+    /// On all links, or on one.
+    fault somewhere(const fault& f) { return one_in(2) ? link_of(f) : f; }
+    /// 1/2, 1/4, ... 1/64, or certain.
+    double probability() {
+        const auto halvings = below(7);
+        return halvings == 0 ? 1.0 : 1.0 / static_cast<double>(std::uint64_t{1} << halvings);
+    }
+
+  private:
+    int ranks_;
+    duration within_;
+    random_sequence draw_;
+};
+
+}  // namespace detail
+
+/// A random plan of one kind for a run among `ranks`, at least 2, that begins to go wrong in the first `within` of its
+/// time. What is cut and healed is healed by then. A pure function of its arguments.
+inline fault_plan draw_faults(fault_kind kind, int ranks, duration within, random_key key) {
+    RILL_EXPECTS(ranks >= 2 && within.ns > 0, "draw_faults: needs two ranks and some time");
+    detail::fault_dice dice(ranks, within, key);
+    fault_plan plan{.faults = {}, .seed = dice.below(1000)};
+    const auto add = [&](const fault& f) { plan.faults.push_back(f); };
+    switch (kind) {
+        case fault_kind::none: break;
+        case fault_kind::delay: add(dice.somewhere(faults::delay_up_to(dice.time(within / 100)))); break;
+        case fault_kind::reorder: add(faults::reorder(dice.probability(), dice.time(within / 100))); break;
+        case fault_kind::slow: add(faults::slow(dice.rank(), 1 + static_cast<double>(dice.below(50)))); break;
+        case fault_kind::kill: add(dice.begun(faults::kill(dice.rank()))); break;
+        case fault_kind::restart:
+            add(dice.begun(faults::kill(dice.rank())));
+            add(faults::restart(plan.faults[0].from).at(dice.moment()));
+            break;
+        case fault_kind::cut: add(dice.begun(dice.link_of(faults::cut(any_rank, any_rank)))); break;
+        case fault_kind::cut_both_ways: {
+            const fault one = dice.link_of(faults::cut(any_rank, any_rank));
+            add(dice.begun(one.between(one.from, one.to)));
+            break;
+        }
+        case fault_kind::cut_and_heal: {
+            fault cut = dice.link_of(faults::cut(any_rank, any_rank));
+            cut.both_ways = dice.one_in(2);
+            fault heal = cut;
+            heal.kind = fault::what::heal;
+            add(dice.begun(cut));
+            if (plan.faults[0].begins.ns == 0 && dice.one_in(2))  // the link may work again within the same call
+                heal = heal.after(plan.faults[0].skipped + 1 + dice.below(3));
+            else
+                heal = heal.at(plan.faults[0].begins + dice.time(within - plan.faults[0].begins));
+            add(heal);
+            if (heal.begins.ns == 0) add(heal.after(0).at(within));
+            break;
+        }
+        case fault_kind::loss: add(dice.somewhere(faults::lose(dice.probability()))); break;
+        case fault_kind::duplicate: add(dice.somewhere(faults::duplicate(dice.probability()))); break;
+    }
+    return plan;
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/protocol_case.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+/// All that one run of a protocol depends on, besides the protocol: the same case makes the same run.
+struct protocol_case {
+    std::uint64_t seed = 0;  ///< of the network, of when ranks come, and of what the protocol draws for itself
+    int ranks = 2;
+    std::size_t size = 0;  ///< of the data, whatever the protocol takes that for
+    bool plain = false;    ///< a uniform network without cards, jitter or computing; all ranks come at once
+    fault_plan faults{};
+
+    /// What the protocol may draw from.
+    random_key key() const { return random_key{seed}.derive(1); }
+
+    friend bool operator==(const protocol_case&, const protocol_case&) = default;
+};
+
+/// In one line, as `parse_protocol_case` reads it: `run 7 ranks 3 size 65 plain: seed 0; kill rank 2 after 3`.
+inline std::string to_string(const protocol_case& of) {
+    return "run " + std::to_string(of.seed) + " ranks " + std::to_string(of.ranks) + " size " +
+           std::to_string(of.size) + (of.plain ? " plain" : "") + ": " + to_string(of.faults);
+}
+
+/// Throws `std::runtime_error` when the text is no case.
+inline protocol_case parse_protocol_case(std::string_view text) {
+    const std::string_view all = text;
+    const auto refuse = [&] {
+        throw std::runtime_error("rill: no case of a protocol ('run 7 ranks 3 size 65: seed 0; ...'): '" +
+                                 std::string(all) + "'");
+    };
+    const auto take = [&](std::string_view word) {
+        const bool is_next = text.substr(0, word.size()) == word;
+        if (is_next) text.remove_prefix(word.size());
+        return is_next;
+    };
+    const auto number = [&]<class Number>(std::string_view before, Number& value) {
+        if (!take(before)) refuse();
+        const auto [end, trouble] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (trouble != std::errc{}) refuse();
+        text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    };
+    protocol_case of;
+    number("run ", of.seed);
+    number(" ranks ", of.ranks);
+    number(" size ", of.size);
+    of.plain = take(" plain");
+    if (!take(":") || of.ranks < 1) refuse();
+    of.faults = parse_fault_plan(text);
+    return of;
+}
+
+/// How cases are drawn.
+struct protocol_limits {
+    int least_ranks = 2;
+    int most_ranks = 16;
+    std::size_t most_size = 2000;
+    /// How long a rank of the protocol waits for others before it gives up. The network is fast against that: no
+    /// message takes longer than a hundredth of it, but by a fault.
+    duration timeout = seconds(10);
+    /// Ranks come at most so late after the first; below half the timeout, so that who waits for whom can be told.
+    duration latest_entry = seconds(4);
+    /// Of virtual time: a run that goes on longer hangs.
+    duration longest = seconds(10'000);
+};
+
+/// A random case: ranks, a size (0, 1, below the number of ranks and larger ones alike), faults of the kind. A pure
+/// function of its arguments.
+inline protocol_case draw_case(fault_kind kind, std::uint64_t seed, const protocol_limits& limits = {}) {
+    RILL_EXPECTS(2 <= limits.least_ranks && limits.least_ranks <= limits.most_ranks,
+                 "draw_case: needs at least two ranks");
+    random_sequence draw(random_key{seed}.derive(2));
+    protocol_case drawn{.seed = seed, .plain = draw.below(8) == 0};
+    drawn.ranks = limits.least_ranks +
+                  static_cast<int>(draw.below(static_cast<std::uint64_t>(limits.most_ranks - limits.least_ranks + 1)));
+    const std::uint64_t bounds[] = {1, 2, static_cast<std::uint64_t>(drawn.ranks) + 1, 100, limits.most_size + 1};
+    drawn.size = static_cast<std::size_t>(draw.below(bounds[draw.below(5)]));
+    drawn.faults = draw_faults(kind, drawn.ranks, limits.timeout, random_key{seed}.derive(3));
+    return drawn;
+}
+
+/// The network of a case: links, cards, jitter and computing times as its seed draws them, its faults.
+inline simulated::network network_of(const protocol_case& of, const protocol_limits& limits = {}) {
+    simulated::network net{.faults = of.faults,
+                           .poll = microseconds(10),
+                           .stack_bytes = std::size_t{256} << 10,
+                           .longest = limits.longest};
+    if (of.plain) return net;
+    random_sequence draw(random_key{of.seed}.derive(4));
+    const auto below = [&](std::int64_t bound) {
+        return static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(bound)));
+    };
+    const auto any_link = [&]() -> network_link {
+        return {.latency = nanoseconds(below(limits.timeout.ns / 10'000)),
+                .bandwidth = below(2) == 0 ? 0 : static_cast<std::uint64_t>(1'000'000 + below(1'000'000'000))};
+    };
+    net.seed = of.seed;
+    net.jitter = below(2) == 0 ? duration{} : nanoseconds(below(limits.timeout.ns / 1'000));
+    net.links = grouped_links{static_cast<int>(1 + below(of.ranks)), any_link(), any_link()};
+    if (below(3) == 0) {
+        const auto speed = static_cast<std::uint64_t>(10'000'000 + below(1'000'000'000));
+        const bool both = below(2) == 0;
+        net.cards = [=](rank_t) {
+            return both ? network_card::full_duplex(speed) : network_card::single_receive(speed);
+        };
+    }
+    net.computing = uniform_compute{{}, nanoseconds(1 + below(limits.timeout.ns / 1'000)), of.seed};
+    return net;
+}
+
+/// When a rank enters its `step`-th call, after it has come to it: nothing, a little, or up to `latest_entry`.
+inline duration entry_delay(const protocol_case& of, rank_t rank, int step, const protocol_limits& limits = {}) {
+    if (of.plain) return {};
+    random_sequence of_step(random_key{of.seed}.derive(5, step));
+    const std::int64_t bounds[] = {0, limits.timeout.ns / 1'000, limits.latest_entry.ns};
+    const std::int64_t bound = bounds[of_step.below(3)];
+    random_sequence of_rank(random_key{of.seed}.derive(6, step, rank));
+    return nanoseconds(static_cast<std::int64_t>(of_rank.below(static_cast<std::uint64_t>(bound) + 1)));
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/protocol_record.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+/// What a call of a protocol gave on one rank, where it returned.
+struct call_result {
+    bool is_exact = false;   ///< what it had to be
+    std::uint64_t bits = 0;  ///< a hash of the result, where that must be the same on all ranks; else 0
+};
+
+/// What became of one call on one rank.
+struct call_record {
+    enum class end : std::uint8_t { none, exact, wrong, failed };
+
+    const char* name = "";
+    int group = 0;           ///< calls of one group fail together: see `exact_or_named_fault`
+    int step = 0;            ///< calls of one step are in flight together; those of the next begin when they have ended
+    bool is_spared = false;  ///< no fault of the plan can reach it
+    end came = end::none;
+    std::uint64_t bits = 0;
+    rank_t culprit = no_rank;  ///< and these, where it failed
+    rank_t other = no_rank;
+    std::string said{};
+};
+
+/// What happened on one rank. Its protocol fills it in.
+struct rank_record {
+    std::vector<call_record> calls;
+    std::vector<std::string> complaints;  ///< what should not be, in the protocol's own words
+    bool has_ended = false;               ///< the body has returned; set by the harness
+
+    /// Runs `call()`, which returns a `call_result` or throws a `rill::error`, and keeps what came of it.
+    template <class Call>
+    const call_record& attempt(const call_record& which, Call&& call) {
+        const std::size_t at = calls.size();
+        calls.push_back(which);
+        try {
+            const call_result result = call();
+            calls[at].came = result.is_exact ? call_record::end::exact : call_record::end::wrong;
+            calls[at].bits = result.bits;
+        } catch (const error& e) {
+            calls[at].came = call_record::end::failed;
+            calls[at].culprit = e.culprit();
+            calls[at].other = e.notice().other;
+            calls[at].said = e.what();
+        }
+        return calls[at];
+    }
+    void complain(std::string what) { complaints.push_back(std::move(what)); }
+};
+
+/// What happened in a run.
+struct run_record {
+    std::vector<rank_record> ranks;
+    simulated::report report{};  ///< of a run that came to its end
+    std::string ended_by{};      ///< what ended it otherwise: an exception of a body, a deadlock, its time
+
+    /// Whether the plan has ended a rank's life before its body returned, or its life after that.
+    bool has_died(rank_t rank) const {
+        const auto at = static_cast<std::size_t>(rank);
+        return rank >= 0 && at < report.ranks.size() && (!ranks[at].has_ended || report.ranks[at].lives > 1);
+    }
+    /// Whether messages of a link were lost or came twice, other than those to a rank that died.
+    bool has_failed(const simulated::link_report& link) const {
+        return link.lost + link.duplicated > 0 && !has_died(link.receiver);
+    }
+    /// The same between two ranks, in any direction.
+    bool has_failed_between(rank_t a, rank_t b) const {
+        for (const simulated::link_report& each : report.links)
+            if (has_failed(each) &&
+                ((each.source == a && each.receiver == b) || (each.source == b && each.receiver == a)))
+                return true;
+        return false;
+    }
+    /// Whether a rank has died or a link has failed.
+    bool has_suffered() const {
+        for (std::size_t r = 0; r < ranks.size(); ++r)
+            if (has_died(static_cast<rank_t>(r))) return true;
+        for (const simulated::link_report& each : report.links)
+            if (has_failed(each)) return true;
+        return false;
+    }
+    bool any_call_failed() const {
+        for (const rank_record& each : ranks)
+            for (const call_record& call : each.calls)
+                if (call.came == call_record::end::failed) return true;
+        return false;
+    }
+};
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/exact_or_named_fault.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+namespace detail {
+
+/// Looks at the calls of the ranks that have lived to the end.
+class call_judge {
+  public:
+    explicit call_judge(const run_record& seen) : seen_(&seen) {}
+
+    /// The first thing that is wrong, or nothing.
+    std::string verdict() const {
+        std::size_t most = 0;
+        for (rank_t r = 0; r < size(); ++r) most = std::max(most, at(r).calls.size());
+        for (rank_t r = 0; r < size(); ++r) {
+            if (!at(r).complaints.empty()) return told(r, at(r).complaints.front());
+            for (const call_record& call : at(r).calls)
+                if (std::string wrong = wrong_with(r, call); !wrong.empty()) return wrong;
+        }
+        for (std::size_t i = 0; i < most; ++i)
+            if (std::string wrong = disagreement_in(i); !wrong.empty()) return wrong;
+        return {};
+    }
+
+  private:
+    using end = call_record::end;
+
+    rank_t size() const { return static_cast<rank_t>(seen_->ranks.size()); }
+    const rank_record& at(rank_t r) const { return seen_->ranks[static_cast<std::size_t>(r)]; }
+    static std::string told(rank_t r, const std::string& what) { return "rank " + std::to_string(r) + ": " + what; }
+    static std::string told(rank_t r, const call_record& call, const std::string& what) {
+        return told(r, std::string(call.name) + " " + what + (call.said.empty() ? "" : ": " + call.said));
+    }
+
+    std::string wrong_with(rank_t r, const call_record& call) const {
+        if (call.came == end::wrong) return told(r, call, "gave a wrong result");
+        if (call.came != end::failed) return {};
+        if (call.is_spared) return told(r, call, "failed though no fault can reach it");
+        if (!seen_->has_suffered()) return told(r, call, "failed though nothing went wrong");
+        const bool names_the_dead = call.culprit >= 0 && seen_->has_died(call.culprit);
+        if (!names_the_dead && !seen_->has_failed_between(call.culprit, call.other))
+            return told(r, call, "failed and names neither a rank that died nor a link that failed");
+        return {};
+    }
+
+    /// The `i`-th call: on all survivors, results are the same, and so is who is to blame; where one failed, all later
+    /// calls of its group fail.
+    std::string disagreement_in(std::size_t i) const {
+        const call_record* result = nullptr;
+        const call_record* blaming = nullptr;
+        for (rank_t r = 0; r < size(); ++r) {
+            if (i >= at(r).calls.size() || seen_->has_died(r)) continue;
+            const call_record& call = at(r).calls[i];
+            const call_record* const failed = first_failure_in(call.group);
+            if (call.came == end::exact && failed != nullptr && failed->step < call.step)
+                return told(r, call, "came through after an earlier call of the group had failed: " + failed->said);
+            if (call.came == end::failed && blaming != nullptr &&
+                (blaming->culprit != call.culprit || blaming->other != call.other))
+                return told(r, call, "blames another than " + blaming->said);
+            if (call.came == end::failed) blaming = &call;
+            if (call.came == end::exact && result != nullptr && result->bits != call.bits)
+                return told(r, call, "gave other bits than elsewhere");
+            if (call.came == end::exact) result = &call;
+        }
+        return {};
+    }
+    /// On a survivor.
+    const call_record* first_failure_in(int group) const {
+        const call_record* first = nullptr;
+        for (rank_t r = 0; r < size(); ++r)
+            for (const call_record& call : at(r).calls)
+                if (call.came == end::failed && call.group == group && !seen_->has_died(r) &&
+                    (first == nullptr || call.step < first->step))
+                    first = &call;
+        return first;
+    }
+
+    const run_record* seen_;
+};
+
+}  // namespace detail
+
+/// What holds for every run of a collective protocol; nothing when it does, else what was seen instead:
+///
+/// - The run ends: no deadlock, no rank that goes on beyond the time of the run, no exception but `rill::error`.
+/// - Each call on each rank is exact, or fails with an error that names a rank which died, as its culprit, or a link
+///   that has lost or doubled a message, with both its ends. Where nothing died, was lost or doubled, no call fails.
+/// - Results agree on their bits. All failures of one call name the same; after one on any survivor, no call of a
+///   later step in that group succeeds on any. (Two faults may end two calls: a rank that has completed the first call
+///   learns of the second fault only.)
+/// - A call that is spared succeeds. No rank complains.
+///
+/// Calls are compared by their position in `rank_record::calls`: all ranks make the same ones in the same order, until
+/// they end. Of a rank that has died nothing is asked but that it complains of nothing.
+inline std::string exact_or_named_fault(const protocol_case&, const run_record& seen) {
+    if (!seen.ended_by.empty()) return seen.ended_by;
+    return detail::call_judge(seen).verdict();
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/executor_laws.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+namespace detail {
+
+inline constexpr std::size_t law_task_counts[] = {0, 1, 2, 3, 64, 1000};
+
+template <Executor Exec>
+void law_each_runs_once(const Exec& executor) {
+    for (const std::size_t tasks : law_task_counts) {
+        std::vector<std::atomic<int>> calls(tasks);
+        std::vector<std::size_t> written(tasks);  // no atomics: the return of `run` is what makes them visible
+        executor.run(tasks, [&](std::size_t i) {
+            ++calls.at(i);
+            written[i] = i + 1;
+        });
+        for (std::size_t i = 0; i < tasks; ++i) {
+            expect_equal(calls[i].load(), 1, "calls of a task");
+            expect_equal(written[i], i + 1, "what a task wrote");
+        }
+    }
+}
+
+/// Tasks that throw their own number; those below the lowest of them must have run.
+template <Executor Exec>
+void law_lowest_failure(const Exec& executor) {
+    for (const std::size_t first : {0U, 37U, 998U}) {
+        std::vector<std::atomic<int>> calls(1000);
+        std::size_t thrown = calls.size();
+        try {
+            executor.run(calls.size(), [&](std::size_t i) {
+                ++calls[i];
+                if (i >= first && (i - first) % 7 == 0) throw i;
+            });
+        } catch (std::size_t task) {
+            thrown = task;
+        }
+        expect_equal(thrown, first, "the task whose exception is thrown");
+        for (std::size_t i = 0; i < first; ++i) expect_equal(calls[i].load(), 1, "calls of a task below a failed one");
+        for (const auto& each : calls) expect(each <= 1, "a task is called again because another has failed");
+    }
+    law_each_runs_once(executor);
+}
+
+template <Executor Exec>
+void law_rounding(const Exec& executor) {
+    struct restore {
+        int mode = std::fegetround();
+        ~restore() { std::fesetround(mode); }
+    } const on_return;
+    for (const int mode : {FE_UPWARD, FE_TONEAREST}) {
+        std::fesetround(mode);
+        std::atomic<int> others = 0;
+        executor.run(64, [&](std::size_t) { others += std::fegetround() == mode ? 0 : 1; });
+        expect_equal(others.load(), 0, "tasks with another rounding mode than the caller's");
+    }
+}
+
+}  // namespace detail
+
+/// Checks an executor against the laws of the concept, with four threads that share it.
+///
+/// `visit(const char* name, const law_outcome&)` is called once per law.
+template <Executor Exec, class Visit>
+void for_each_executor_law(const Exec& executor, Visit&& visit) {
+    const auto law = [&](const char* name, auto check) {
+        law_outcome outcome;
+        try {
+            check();
+        } catch (const std::exception& failed) {
+            outcome = {.held = false, .what = std::string(Exec::name) + ": " + failed.what()};
+        }
+        visit(name, std::as_const(outcome));
+    };
+    law("each task runs once and is over", [&] { detail::law_each_runs_once(executor); });
+    law("the lowest failure is thrown", [&] { detail::law_lowest_failure(executor); });
+    law("tasks round as their caller does", [&] { detail::law_rounding(executor); });
+    law("something may run", [&] { expect(executor.concurrency() >= 1, "concurrency() is below 1"); });
+    law("a copy is equal and does the same", [&] {
+        const Exec copy = executor;
+        expect(copy == executor, "a copy is not equal");
+        expect_equal(copy.concurrency(), executor.concurrency(), "concurrency of a copy");
+        detail::law_each_runs_once(copy);
+    });
+    law("threads may share it", [&] {
+        in_process::run(4, [&](auto&) {
+            for (int turn = 0; turn < 20; ++turn) detail::law_each_runs_once(executor);
+        });
+    });
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/gradient_code_laws.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+namespace detail {
+
+/// Calls `visit(survivors)` with all sets that lack `lost` workers, where there are few, else with some.
+template <class Visit>
+void for_survivors(int workers, int lost, int most, Visit&& visit) {
+    std::vector<int> left;
+    const auto turn = [&](const std::vector<int>& missing) {
+        gradient_code::detail::complement(missing, workers, left);
+        visit(left);
+    };
+    if (gradient_code::detail::subsets(workers, lost, most) <= most)
+        gradient_code::detail::for_each_subset(workers, lost, turn);
+    else
+        gradient_code::detail::for_some_subsets(workers, lost, most, 1, turn);
+}
+
+/// a·B − 1, of a row for some survivors.
+template <class Code>
+std::vector<double> remainder(const Code& code, const std::vector<int>& survivors, const std::vector<double>& row) {
+    std::vector<double> left(static_cast<std::size_t>(code.partitions()), -1.0);
+    for (std::size_t i = 0; i < survivors.size(); ++i) {
+        const std::span<const int> at = code.partitions_of(survivors[i]);
+        const std::span<const double> with = code.coefficients_of(survivors[i]);
+        for (std::size_t j = 0; j < at.size(); ++j) left[static_cast<std::size_t>(at[j])] += row[i] * with[j];
+    }
+    return left;
+}
+
+template <class Code>
+bool allocates(const Code& code) {
+    std::vector<int> held(static_cast<std::size_t>(code.partitions()));
+    for (int worker = 0; worker < code.workers(); ++worker) {
+        const std::span<const int> at = code.partitions_of(worker);
+        if (at.size() != std::span<const double>(code.coefficients_of(worker)).size()) return false;
+        for (std::size_t j = 0; j < at.size(); ++j) {
+            if (at[j] < 0 || at[j] >= code.partitions() || (j > 0 && at[j - 1] >= at[j])) return false;
+            ++held[static_cast<std::size_t>(at[j])];
+        }
+    }
+    return std::ranges::all_of(held, [&](int count) { return count > code.stragglers(); });
+}
+
+template <class Code>
+bool reaches_one(const Code& code, const std::vector<int>& survivors) {
+    if (!code.is_decodable(survivors)) return false;
+    std::vector<double> row(survivors.size());
+    code.decoding_row(survivors, row);
+    return std::ranges::all_of(remainder(code, survivors, row), [](double left) { return std::abs(left) < 1e-6; });
+}
+
+template <class Code>
+bool order_does_not_matter(const Code& code, const std::vector<int>& given) {
+    std::vector<int> survivors = given;
+    std::vector<double> row(survivors.size()), turned(survivors.size()), again(survivors.size());
+    code.decoding_row(survivors, row);
+    code.decoding_row(survivors, again);
+    std::ranges::reverse(survivors);
+    code.decoding_row(survivors, turned);
+    std::ranges::reverse(turned);
+    return row == turned && row == again;
+}
+
+/// Whether what is left cannot be made smaller by any survivor, and is as long as was said.
+template <class Code>
+bool is_closest(const Code& code, const std::vector<int>& survivors) {
+    std::vector<double> row(survivors.size());
+    const double error = code.approximate_row(survivors, row);
+    const std::vector<double> left = remainder(code, survivors, row);
+    double squares = 0;
+    for (const double value : left) squares += value * value;
+    if (std::abs(std::sqrt(squares) - error) > 1e-5 || code.is_decodable(survivors) != (error == 0)) return false;
+    return std::ranges::all_of(survivors, [&](int worker) {
+        const std::span<const int> at = code.partitions_of(worker);
+        const std::span<const double> with = code.coefficients_of(worker);
+        double along = 0, length = 0;
+        for (std::size_t j = 0; j < at.size(); ++j) {
+            along += with[j] * left[static_cast<std::size_t>(at[j])];
+            length += std::abs(with[j]);
+        }
+        return std::abs(along) <= 1e-6 * length;
+    });
+}
+
+template <class Code>
+bool refuses(const Code& code, const std::vector<int>& survivors) {
+    std::vector<double> row(survivors.size());
+    try {
+        code.decoding_row(survivors, row);
+    } catch (const contract_violation&) {
+        return true;
+    }
+    return false;
+}
+
+}  // namespace detail
+
+/// Checks a gradient code against the laws of the concept: on all sets of survivors where there are not more than
+/// `most`, else on `most` random ones and those where neighbours are lost.
+///
+/// `visit(const char* name, const law_outcome&)` is called once per law. Needs contracts of level fast. A law whose
+/// check throws does not hold.
+template <GradientCode Code, class Visit>
+void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500) {
+    const int n = code.workers(), s = code.stragglers();
+    const auto law = [&](const char* name, auto&& holds, const char* otherwise) {
+        law_outcome outcome;
+        try {
+            if (!holds()) outcome = {.held = false, .what = otherwise};
+        } catch (const std::exception& thrown) {
+            outcome = {.held = false, .what = thrown.what()};
+        }
+        if (!outcome.held) outcome.what = "(" + std::to_string(n) + ", " + std::to_string(s) + "): " + outcome.what;
+        visit(name, std::as_const(outcome));
+    };
+    const auto of_all = [&](int lost, bool (*check)(const Code&, const std::vector<int>&)) {
+        bool held = true;
+        detail::for_survivors(n, lost, most, [&](const std::vector<int>& left) { held = held && check(code, left); });
+        return held;
+    };
+    std::vector<int> everyone;
+    gradient_code::detail::complement({}, n, everyone);
+
+    law(
+        "more workers than stragglers hold each partition", [&] { return detail::allocates(code); },
+        "partitions_of is not ascending, or some partition is held by too few");
+    law(
+        "any n-s survivors reach 1", [&] { return of_all(s, detail::reaches_one<Code>); },
+        "some n-s survivors have no row that gives every partition once");
+    law(
+        "more survivors reach 1 as well",
+        [&] { return detail::reaches_one(code, everyone) && (s == 0 || of_all(1, detail::reaches_one<Code>)); },
+        "some set that lacks nobody or one worker has no decoding row");
+    law(
+        "neither order nor history changes a row", [&] { return of_all(s, detail::order_does_not_matter<Code>); },
+        "the same survivors get different bits");
+    law(
+        "an approximate row is the closest", [&] { return s + 1 == n || of_all(s + 1, detail::is_closest<Code>); },
+        "||aB - 1|| is not what was returned, or is not least");
+    law(
+        "nobody is no set of survivors", [&] { return !code.is_decodable({}) && detail::refuses(code, {}); },
+        "a gradient is decoded from nothing");
+    law(
+        "a worker survives once",
+        [&] {
+            return detail::refuses(code, {0, 0});
+        },
+        "a worker that is listed twice is accepted");
+    law(
+        "only workers survive", [&] { return detail::refuses(code, {n}); }, "a survivor that is no worker is accepted");
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/shrink.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+namespace detail {
+
+/// The next simpler cases of one, the boldest steps first.
+class simpler_cases {
+  public:
+    explicit simpler_cases(const protocol_case& than) : than_(than) {
+        without_faults();
+        with([](protocol_case& c) { c.plain = true; });
+        fewer_ranks();
+        for (const std::size_t size : {std::size_t{0}, std::size_t{1}, than.size / 2, than.size - 1})
+            if (size < than.size) with([&](protocol_case& c) { c.size = size; });
+        with([](protocol_case& c) { c.faults.seed = 0; });
+        for (std::size_t i = 0; i < than.faults.faults.size(); ++i) simpler_fault(i);
+    }
+
+    const std::vector<protocol_case>& all() const { return all_; }
+
+  private:
+    template <class Change>
+    void with(Change&& change) {
+        protocol_case changed = than_;
+        change(changed);
+        for (const fault& f : changed.faults.faults)
+            if (rill::detail::trouble_with(f, changed.ranks) != nullptr) return;
+        if (changed != than_) all_.push_back(std::move(changed));
+    }
+
+    void without_faults() {
+        with([](protocol_case& c) { c.faults.faults.clear(); });
+        for (std::size_t i = 0; i < than_.faults.faults.size(); ++i)
+            with([&](protocol_case& c) {
+                c.faults.faults.erase(c.faults.faults.begin() + static_cast<std::ptrdiff_t>(i));
+            });
+    }
+
+    /// The faults' ranks move along where they would not be there any more.
+    void fewer_ranks() {
+        for (const int ranks : {2, than_.ranks / 2, than_.ranks - 1}) {
+            if (ranks < 2 || ranks >= than_.ranks) continue;
+            with([&](protocol_case& c) {
+                c.ranks = ranks;
+                for (fault& f : c.faults.faults) {
+                    f.from = std::min(f.from, ranks - 1);
+                    f.to = std::min(f.to, ranks - 1);
+                    if (f.from == f.to && f.from >= 0 && f.is_of_messages()) --f.from;
+                }
+            });
+        }
+    }
+
+    void simpler_fault(std::size_t i) {
+        const fault& now = than_.faults.faults[i];
+        const auto set = [&](auto fault::*member, auto value) {
+            with([&](protocol_case& c) { c.faults.faults[i].*member = value; });
+        };
+        const bool has_chance = now.kind <= fault::what::duplicate || now.kind == fault::what::reorder;
+        if (has_chance) set(&fault::amount, 1.0);
+        if (now.both_ways) set(&fault::both_ways, false);
+        for (const auto begins : {std::int64_t{0}, now.begins.ns / 2}) set(&fault::begins, duration(begins));
+        for (const auto skipped : {std::uint64_t{0}, now.skipped / 2, now.skipped - 1})
+            if (skipped < now.skipped) set(&fault::skipped, skipped);
+        if (now.longest.ns > 1) set(&fault::longest, duration(now.longest.ns / 2));
+        for (rank_t r = 0; r < now.from; ++r)
+            if (r != now.to) everywhere(now.from, r);
+        for (rank_t r = 0; r < now.to; ++r)
+            if (r != now.from) everywhere(now.to, r);
+    }
+    /// One rank takes the place of another in all faults: a restart stays that of the rank which is killed.
+    void everywhere(rank_t old, rank_t rank) {
+        with([&](protocol_case& c) {
+            for (fault& f : c.faults.faults) {
+                if (f.from == old) f.from = rank;
+                if (f.to == old) f.to = rank;
+            }
+        });
+    }
+
+    const protocol_case& than_;
+    std::vector<protocol_case> all_;
+};
+
+}  // namespace detail
+
+/// Makes a failing case simpler while `still_fails(case)`, in at most `most_runs` calls: fewer faults, a plain network,
+/// fewer ranks, less data, faults that begin at once, are certain, go one way, hit lower ranks.
+template <class Fails>
+protocol_case shrink(protocol_case failing, int most_runs, Fails&& still_fails) {
+    for (bool got_simpler = true; got_simpler;) {
+        got_simpler = false;
+        protocol_case next = failing;
+        const detail::simpler_cases simpler(failing);
+        for (const protocol_case& each : simpler.all()) {
+            if (most_runs-- <= 0) return failing;
+            if (!still_fails(each)) continue;
+            next = each;
+            got_simpler = true;
+            break;
+        }
+        failing = next;
+    }
+    return failing;
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/protocol_test.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+namespace detail {
+/// What two failures of one kind have in common.
+inline std::string without_numbers(std::string text) {
+    std::erase_if(text, [](char c) { return ('0' <= c && c <= '9') || c == '.'; });
+    return text;
+}
+}  // namespace detail
+
+/// Plays a case in virtual time: `protocol(net, of, record)` on each rank, with the record of that rank. The same case
+/// gives the same record.
+template <class Protocol>
+run_record play(const protocol_case& of, Protocol&& protocol, const protocol_limits& limits = {}) {
+    run_record seen;
+    seen.ranks.resize(static_cast<std::size_t>(of.ranks));
+    try {
+        seen.report = simulated::run(of.ranks, network_of(of, limits), [&](auto& net) {
+            rank_record& own = seen.ranks[static_cast<std::size_t>(net.rank())];
+            protocol(net, of, own);
+            own.has_ended = true;
+        });
+    } catch (const std::exception& e) {
+        seen.ended_by = e.what();
+    } catch (...) {
+        seen.ended_by = "an exception that is no std::exception";
+    }
+    return seen;
+}
+
+/// Runs a protocol under random networks and faults and says what does not hold, with the simplest case in which the
+/// same goes wrong (but for numbers) and a line that replays it.
+///
+/// `protocol(net, of, record)` is the body of one rank on a `simulated::endpoint`: it computes on data of `of.size`,
+/// draws what it needs from `of.key()`, makes each call through `record.attempt`, and lets no `rill::error` pass. All
+/// that it does must depend on `of` alone; what its ranks share lives in one object for each run, made anew when rank 0
+/// begins, or not at all. `check(of, seen)` says what is wrong with a run, nothing if all is well. Example:
+///
+///     testing::protocol_test test("my_sum");
+///     for (testing::fault_kind kind : testing::every_fault_kind)
+///         for (std::uint64_t seed = 0; seed < 100; ++seed)
+///             CHECK(test.run(kind, seed, my_sum_on_one_rank) == "");
+class protocol_test {
+  public:
+    /// `name` is unique in the program. A failing case is made simpler in at most `most_reruns` runs.
+    explicit protocol_test(std::string name, const protocol_limits& limits = {}, int most_reruns = 400)
+        : name_(std::move(name)), limits_(limits), most_reruns_(most_reruns) {}
+
+    /// The environment variable that holds what is to be replayed; then nothing else is played.
+    static constexpr const char* replay_variable = "RILL_REPLAY";
+    static bool is_replay() { return std::getenv(replay_variable) != nullptr; }
+
+    /// Plays the case that `draw_case(kind, seed)` draws. Returns the report of a failure, else nothing.
+    template <class Protocol, class Check = decltype(&exact_or_named_fault)>
+    std::string run(fault_kind kind, std::uint64_t seed, Protocol&& protocol, Check&& check = &exact_or_named_fault) {
+        return run(draw_case(kind, seed, limits_), protocol, check);
+    }
+
+    /// The same with a case of one's own.
+    template <class Protocol, class Check = decltype(&exact_or_named_fault)>
+    std::string run(const protocol_case& drawn, Protocol&& protocol, Check&& check = &exact_or_named_fault) {
+        const auto wrong_with = [&](const protocol_case& of) {
+            last_ = play(of, protocol, limits_);
+            return std::string(check(of, std::as_const(last_)));
+        };
+        if (is_replay()) return replayed(wrong_with);
+        std::string wrong = wrong_with(drawn);
+        if (wrong.empty()) return {};
+        const auto fails = [&](const protocol_case& simpler) {
+            return detail::without_numbers(wrong_with(simpler)) == detail::without_numbers(wrong);
+        };
+        const protocol_case simplest = shrink(drawn, most_reruns_, fails);
+        return report(drawn, wrong) + "  simplest: " + report(simplest, wrong_with(simplest)) +
+               "  replay:   " + replay_variable + "='" + name_ + ": " + to_string(simplest) + "' with this test\n";
+    }
+
+    /// Of the last case that was played.
+    const run_record& last() const { return last_; }
+    const protocol_limits& limits() const { return limits_; }
+
+  private:
+    std::string report(const protocol_case& of, const std::string& wrong) const {
+        return name_ + ": " + to_string(of) + "\n    " + wrong + "\n";
+    }
+
+    template <class WrongWith>
+    std::string replayed(const WrongWith& wrong_with) {
+        const std::string_view wanted = std::getenv(replay_variable);
+        if (was_replayed_ || wanted.substr(0, name_.size() + 2) != name_ + ": ") return {};
+        was_replayed_ = true;
+        const protocol_case of = parse_protocol_case(wanted.substr(name_.size() + 2));
+        const std::string wrong = wrong_with(of);
+        return wrong.empty() ? wrong : report(of, wrong);
+    }
+
+    std::string name_;
+    protocol_limits limits_;
+    int most_reruns_;
+    run_record last_{};
+    bool was_replayed_ = false;
+};
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/straggler_laws.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+namespace detail {
+
+inline constexpr unsigned most_in_law = 6;  // of the children, or ranks, all of whose subsets are looked at
+
+/// The numbers of the bits of `set`.
+inline std::vector<int> members_of(unsigned set) {
+    std::vector<int> members;
+    for (int i = 0; (set >> i) != 0; ++i)
+        if ((set >> i & 1U) != 0) members.push_back(i);
+    return members;
+}
+
+template <class C>
+bool is_complete(const C& completion, unsigned expected, unsigned set, bool time_is_up) {
+    const std::vector<int> in = members_of(set);
+    return completion.is_complete({.expected = static_cast<int>(expected), .in = in, .time_is_up = time_is_up});
+}
+
+template <class C>
+bool takes_all(const C& completion) {
+    for (unsigned n = 0; n <= most_in_law; ++n)
+        for (const bool time_is_up : {false, true})
+            if (!is_complete(completion, n, (1U << n) - 1, time_is_up)) return false;
+    return true;
+}
+
+template <class C>
+bool stays_complete(const C& completion) {
+    for (unsigned n = 0; n <= most_in_law; ++n)
+        for (unsigned set = 0; set < 1U << n; ++set) {
+            if (is_complete(completion, n, set, false) && !is_complete(completion, n, set, true)) return false;
+            for (const bool time_is_up : {false, true})
+                for (unsigned i = 0; i < n; ++i)
+                    if (is_complete(completion, n, set, time_is_up) &&
+                        !is_complete(completion, n, set | 1U << i, time_is_up))
+                        return false;
+        }
+    return true;
+}
+
+template <class C>
+bool patience_grows(const C& completion) {
+    for (int height = 0; height < 20; ++height)
+        if (completion.patience(height).ns < 0 || completion.patience(height + 1) < completion.patience(height))
+            return false;
+    return true;
+}
+
+inline constexpr std::uint32_t most_rounds_in_law = 200;
+
+template <class S, class Says>
+bool falls(const S& staleness, Says says) {
+    for (std::uint32_t rounds = 0; rounds < most_rounds_in_law; ++rounds)
+        if (says(staleness, rounds + 1) && !says(staleness, rounds)) return false;
+    return true;
+}
+
+template <class T>
+bool starts(const T& trigger, unsigned set, unsigned size, random_key key) {
+    const std::vector<int> ready = members_of(set);
+    return trigger.starts(std::vector<rank_t>(ready.begin(), ready.end()), static_cast<int>(size), key);
+}
+
+template <class T>
+bool starts_with_all(const T& trigger) {
+    for (unsigned n = 1; n <= most_in_law; ++n)
+        for (std::uint64_t round = 0; round < 20; ++round)
+            if (!starts(trigger, (1U << n) - 1, n, random_key{round})) return false;
+    return true;
+}
+
+template <class T>
+bool stays_started(const T& trigger) {
+    for (unsigned n = 1; n <= most_in_law; ++n)
+        for (unsigned set = 0; set < 1U << n; ++set)
+            for (std::uint64_t round = 0; round < 20; ++round)
+                for (unsigned i = 0; i < n; ++i)
+                    if (starts(trigger, set, n, random_key{round}) &&
+                        !starts(trigger, set | 1U << i, n, random_key{round}))
+                        return false;
+    return true;
+}
+
+/// What is wrong with a tree of `size` ranks; nothing if all is well.
+template <class Tree>
+std::string defect_of(const Tree& tree, int size) {
+    const auto at = [](rank_t rank, const char* what) { return "rank " + std::to_string(rank) + what; };
+    if (tree.parent(size, 0) != no_rank) return at(0, " has a parent");
+    for (rank_t rank = 0; rank < size; ++rank) {
+        int height = 0;
+        rank_t last = no_rank;
+        for (int i = 0; i < tree.children(size, rank); ++i) {
+            const rank_t child = tree.child(size, rank, i);
+            if (child <= last || child >= size)
+                return at(rank, " has children in another order, or that are not there");
+            if (tree.parent(size, child) != rank) return at(child, " has another parent than that whose child it is");
+            height = tree.height(size, child) >= height ? tree.height(size, child) + 1 : height;
+            last = child;
+        }
+        if (tree.height(size, rank) != height) return at(rank, " has another height");
+        if (rank == 0) continue;
+        rank_t above = rank;
+        for (int steps = 0; above > 0 && steps < size; ++steps) above = tree.parent(size, above);
+        if (above != 0) return at(rank, " is not below rank 0");
+        bool is_child = false;
+        const rank_t parent = tree.parent(size, rank);
+        for (int i = 0; i < tree.children(size, parent); ++i)
+            is_child = is_child || tree.child(size, parent, i) == rank;
+        if (!is_child) return at(rank, " is no child of its parent");
+    }
+    return {};
+}
+
+}  // namespace detail
+
+// Each calls `visit(const char* name, const law_outcome&)` once per law.
+
+/// Checks a completion against the laws of the concept.
+template <Completion C, class Visit>
+void for_each_completion_law(const C& completion, Visit&& visit) {
+    const auto law = [&](const char* name, bool held, const char* otherwise) {
+        visit(name, law_outcome{.held = held, .what = held ? "" : std::string(C::name) + ": " + otherwise});
+    };
+    law("all are enough", detail::takes_all(completion), "a gather from which nothing is missing is not complete");
+    law("what is complete stays so", detail::stays_complete(completion),
+        "a complete gather is not complete when more has come, or when time is up");
+    law("patience does not fall with height", detail::patience_grows(completion),
+        "patience is negative, or less further up");
+}
+
+/// Checks a staleness against the laws of the concept.
+template <Staleness S, class Visit>
+void for_each_staleness_law(const S& staleness, Visit&& visit) {
+    const auto law = [&](const char* name, bool held, const char* otherwise) {
+        visit(name, law_outcome{.held = held, .what = held ? "" : std::string(S::name) + ": " + otherwise});
+    };
+    law("what is on time counts", staleness.accepts(0), "accepts(0) is false");
+    law("the older, the less it counts",
+        detail::falls(staleness, [](const S& s, std::uint32_t age) { return s.accepts(age); }),
+        "an age is accepted, and a smaller one is not");
+    law("the further ahead, the sooner a rank waits",
+        detail::falls(staleness, [](const S& s, std::uint32_t lag) { return s.may_lead(lag); }),
+        "a rank may lead by some rounds, and not by fewer");
+}
+
+/// Checks a trigger against the laws of the concept.
+template <Trigger T, class Visit>
+void for_each_trigger_law(const T& trigger, Visit&& visit) {
+    const auto law = [&](const char* name, bool held, const char* otherwise) {
+        visit(name, law_outcome{.held = held, .what = held ? "" : std::string(T::name) + ": " + otherwise});
+    };
+    law("all ranks start a round", detail::starts_with_all(trigger), "a round does not start though all are ready");
+    law("what has started a round goes on to do so", detail::stays_started(trigger),
+        "a round starts, and does not when one more is ready");
+}
+
+/// Checks a tree of `size` ranks against the laws of the concept.
+template <TreeTopology Tree, class Visit>
+void for_each_tree_law(const Tree& tree, int size, Visit&& visit) {
+    const std::string defect = detail::defect_of(tree, size);
+    visit("parents, children and heights agree, and all stand below rank 0",
+          law_outcome{.held = defect.empty(), .what = defect.empty() ? "" : std::string(Tree::name) + ": " + defect});
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/detail/transport_laws_abort.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+namespace detail {
+
+inline abort_notice law_notice(std::uint64_t context, rank_t culprit) {
+    return {.context = context,
+            .operation = 4,
+            .kind = failure::invalid_value,
+            .culprit = culprit,
+            .other = 0,
+            .reason = "rank " + std::to_string(culprit) + " has had enough"};
+}
+
+/// Whether `wait()` throws the error of `notice`.
+template <class Wait>
+void expect_ended(const abort_notice& notice, const char* kind, Wait wait) {
+    try {
+        wait();
+    } catch (const invalid_value& thrown) {
+        expect(thrown.notice() == notice, kind);
+        return;
+    }
+    expect(false, kind);
+}
+
+/// The last rank aborts when all others have said that they go to wait: they have begun to, or will find the notice.
+template <class Net, class Wait>
+void ends_waits(Net& net, std::uint64_t context, const char* kind, Wait wait) {
+    const channel ready{.context = law_context + 1, .tag = 40};
+    const rank_t culprit = net.size() - 1;
+    const abort_notice notice = law_notice(context, culprit);
+    if (net.rank() != culprit) {
+        post_number(net, culprit, ready, 0);
+        expect_ended(notice, kind, wait);
+        expect_ended(notice, kind, wait);  // a wait that begins after the abort
+    } else {
+        for (rank_t peer = 0; peer < culprit; ++peer) receive_number(net, peer, ready);
+        net.sleep_until(net.now() + microseconds(300));  // more likely that they wait already; right in either case
+        expect(net.abort(notice) == notice, "abort returns another notice than the only one");
+        expect_ended(notice, kind, wait);
+    }
+    expect(net.aborted(context) == notice, "aborted() returns another notice");
+    if (context != every_context) {
+        expect(!net.aborted(context + 7), "an abort reaches another context");
+        meet(net, 1);
+    } else {
+        expect(net.aborted(law_context) == notice, "an abort of every context misses one");
+    }
+}
+
+template <class Net>
+void ends_receives(Net& net, std::uint64_t aborted, channel on) {
+    ends_waits(net, aborted, "receive() survives an abort", [&] { net.receive(net.rank(), on, deadline::never); });
+}
+
+template <class Net>
+void ends_all_kinds(Net& net) {
+    const rank_t self = net.rank();
+    std::uint64_t context = law_context + 10;
+    const auto each = [&](const char* kind, auto wait) {
+        context += 20;
+        ends_waits(net, context, kind, [&] { wait(channel{.context = context, .tag = 0}); });
+    };
+    const std::span<const rank_t> set(&self, 1);
+    each("any-of-set survives an abort", [&](channel on) { net.receive(set, on, deadline::never); });
+    each("receive_latest survives an abort", [&](channel on) { net.receive_latest(set, on, deadline::never); });
+    each("receive_into survives an abort", [&](channel on) { net.receive_into(self, on, {}, deadline::never); });
+    each("inquire survives an abort", [&](channel on) { net.inquire(self, on.context, 1, deadline::never); });
+    each("a polling receive survives an abort", [&](channel on) {
+        while (true) {
+            net.receive(self, on, deadline::immediate);
+            net.sleep_until(net.now() + microseconds(50));
+        }
+    });
+}
+
+template <class Net>
+void ends_sends(Net& net, std::size_t size) {
+    const buffer lent = pattern(size, 1);
+    auto sent = net.post(net.rank(), {law_context, 0}, byte_view(lent));
+    ends_waits(net, law_context, "a send survives an abort", [&] { sent.wait(deadline::never); });
+    sent.settle();
+    expect(sent.done(), "a send cannot be settled after an abort");
+}
+
+template <class Net>
+void ends_posts(Net& net, std::size_t bound) {
+    const std::size_t left = 64;  // for the messages with which the ranks meet
+    expect(net.post(net.rank(), {law_context, 0}, pattern(bound - left, 1)), "a mailbox with room refuses a message");
+    ends_waits(net, law_context, "a post that waits for room survives an abort", [&] {
+        net.post(net.rank(), {law_context, 1}, pattern(left + 1, 1), deadline::never);
+    });
+}
+
+/// All abort at once: one notice wins, the same on all ranks.
+template <class Net>
+void agrees_on_first(Net& net) {
+    const abort_notice won = net.abort(law_notice(law_context, net.rank()));
+    expect(won.culprit >= 0 && won == law_notice(law_context, won.culprit), "abort returns a notice that nobody sent");
+    expect(net.abort(law_notice(law_context, 77)) == won, "a second abort wins");
+    expect(net.aborted(law_context) == won, "aborted() returns another notice than abort()");
+    const channel on{.context = law_context + 1, .tag = 41};
+    for (rank_t peer = 0; peer < net.size(); ++peer)
+        post_number(net, peer, on, static_cast<std::uint32_t>(won.culprit));
+    for (rank_t peer = 0; peer < net.size(); ++peer)
+        expect_equal(receive_number(net, peer, on), static_cast<std::uint32_t>(won.culprit), "culprit on another rank");
+}
+
+/// Operations before the one that has failed go on; should one of them fail later, all from there on end.
+template <class Net>
+void spares_lower_tags(Net& net) {
+    const rank_t self = net.rank();
+    const channel earlier{law_context, 3}, failed{law_context, 4}, meeting{law_context + 1, 42};
+    const auto meet_all = [&](std::uint32_t number) {
+        for (rank_t peer = 0; peer < net.size(); ++peer) post_number(net, peer, meeting, number);
+        for (rank_t peer = 0; peer < net.size(); ++peer) receive_number(net, peer, meeting);
+    };
+    abort_notice later = law_notice(law_context, 0);
+    later.first_tag = 4;
+    if (self == 0) expect(net.abort(later) == later, "abort returns another notice than the only one");
+    meet_all(1);
+    expect_ended(later, "a wait survives an abort of its tag", [&] { net.receive(self, failed, deadline::never); });
+    net.announce(law_context, {.number = 3});
+    expect(net.inquire(self, law_context, 3, deadline::never).has_value(), "an abort ends an earlier inquiry");
+    expect_ended(later, "an inquiry survives", [&] { net.inquire(self, law_context, 4, deadline::never); });
+    post_number(net, (self + 1) % net.size(), earlier, 9);
+    expect_equal(receive_number(net, (self + net.size() - 1) % net.size(), earlier), 9U, "a message of a lower tag");
+    expect(net.aborted(law_context) == later, "aborted() returns another notice");
+    meet_all(2);
+    abort_notice sooner = law_notice(law_context, 1);
+    sooner.first_tag = 3;
+    sooner.reason = "an earlier one has failed as well";
+    if (self == 1) expect(net.abort(sooner) == sooner, "an abort of lower tags does not count");
+    meet_all(3);
+    expect_ended(sooner, "a wait survives the second abort", [&] { net.receive(self, earlier, deadline::never); });
+    expect(net.aborted(law_context) == later, "a second abort replaces the first");
+}
+
+template <class Net>
+void keeps_first_of_context(Net& net) {
+    const abort_notice narrow = law_notice(law_context, 0);
+    const abort_notice wide = law_notice(every_context, 0);
+    expect(!net.aborted(law_context), "a fresh context is aborted");
+    net.abort(narrow);
+    net.abort(wide);
+    expect(net.aborted(law_context) == narrow, "a later abort of every context replaces the first notice of one");
+    expect(net.aborted(law_context + 5) == wide, "an abort of every context misses one");
+    expect(net.abort(law_notice(law_context + 6, 2)) == wide, "a context ends twice");
+}
+
+/// What the ranks of a run have seen. Each has its own place: they may be threads of this process, or one of them.
+class run_witness {
+  public:
+    explicit run_witness(int ranks) : ran_(static_cast<std::size_t>(ranks)), informed_(ran_.size()) {}
+
+    void runs(rank_t rank) { ran_[static_cast<std::size_t>(rank)] = 1; }
+    void is_informed(rank_t rank) { informed_[static_cast<std::size_t>(rank)] = 1; }
+    bool has_run(rank_t rank) const { return ran_[static_cast<std::size_t>(rank)] != 0; }
+    bool has_any() const { return std::count(ran_.begin(), ran_.end(), 1) > 0; }
+
+    void expect_all_informed(rank_t but, bool one_process) const {
+        if (one_process)
+            expect_equal(std::count(ran_.begin(), ran_.end(), 1), std::ssize(ran_), "ranks that ran in this process");
+        for (std::size_t rank = 0; rank < ran_.size(); ++rank)
+            expect(ran_[rank] == informed_[rank] || static_cast<rank_t>(rank) == but,
+                   "a rank does not hear who threw, and why");
+    }
+
+  private:
+    std::vector<int> ran_, informed_;
+};
+
+inline bool tells_of(const error& heard, rank_t culprit, const char* reason) {
+    return heard.culprit() == culprit && heard.notice().reason.find(reason) != std::string::npos;
+}
+
+/// A run in which `thrower` throws std::out_of_range: it must come out of the run there, and elsewhere its notice.
+template <class Runner, class Body>
+void expect_rethrown(Runner& runner, int ranks, rank_t thrower, const char* reason, run_witness& seen, Body body) {
+    bool rethrown = false, told = false;
+    try {
+        runner(ranks, [&](auto& net) {
+            seen.runs(net.rank());
+            body(net);
+        });
+    } catch (const std::out_of_range& thrown) {
+        rethrown = thrown.what() == std::string(reason);
+    } catch (const peer_failure& heard) {
+        told = tells_of(heard, thrower, reason);
+    }
+    if (seen.has_any()) expect(seen.has_run(thrower) ? rethrown : told, "a run does not rethrow what ended it");
+}
+
+/// Rank 1 throws; the others wait as `wait(net)` says, and hear of it.
+template <class Runner, class Wait>
+void ends_with_exception(Runner& runner, bool one_process, Wait wait) {
+    constexpr int ranks = 4;
+    constexpr rank_t thrower = 1;
+    const char* const reason = "index 7 is out of range";
+    run_witness seen(ranks);
+    expect_rethrown(runner, ranks, thrower, reason, seen, [&](auto& net) {
+        if (net.rank() == thrower) throw std::out_of_range(reason);
+        try {
+            wait(net);
+        } catch (const peer_failure& heard) {
+            if (tells_of(heard, thrower, reason)) seen.is_informed(net.rank());
+            throw;
+        }
+    });
+    seen.expect_all_informed(thrower, one_process);
+}
+
+/// An error that names another rank as the culprit ends the run in that rank's name.
+template <class Runner>
+void ends_in_name_of_culprit(Runner& runner, bool one_process) {
+    constexpr int ranks = 3;
+    run_witness seen(ranks);
+    rank_t blamed = no_rank;
+    try {
+        runner(ranks, [&](auto& net) {
+            seen.runs(net.rank());
+            if (net.rank() == 2) throw timeout(law_notice(law_context, 0));
+            try {
+                net.receive(net.rank(), {law_context + 3, 0}, deadline::never);
+            } catch (const error& heard) {
+                if (heard.culprit() == 0) seen.is_informed(net.rank());
+                throw;
+            }
+        });
+    } catch (const error& thrown) {
+        blamed = thrown.culprit();
+    }
+    if (seen.has_any()) expect_equal(blamed, 0, "culprit of a run's error");
+    seen.expect_all_informed(2, one_process);
+}
+
+}  // namespace detail
+
+/// Laws of aborts: which waits they end, on which ranks, in whose name.
+template <class Laws>
+void abort_laws(const Laws& all) {
+    using detail::law_context;
+    for (const int ranks : {1, 2, 8})
+        all.law("an abort ends a receive on every rank", ranks, [](auto& net) {
+            detail::ends_receives(net, law_context, {law_context, 0});
+        });
+    all.law("an abort of every context ends a receive on every rank", 5, [](auto& net) {
+        detail::ends_receives(net, every_context, {law_context, 0});
+    });
+    all.law("an abort ends every kind of wait", 3, [](auto& net) { detail::ends_all_kinds(net); });
+    all.law("an abort spares the waits on lower tags", 3, [](auto& net) { detail::spares_lower_tags(net); });
+    all.law("an abort ends the wait for a send", 3,
+            [lent = detail::lent_size(all.limits())](auto& net) { detail::ends_sends(net, lent); });
+    all.law("an abort of every context ends sleep_until", 3, [](auto& net) {
+        detail::ends_waits(net, every_context, "sleep_until() survives an abort",
+                           [&] { net.sleep_until(net.now() + seconds(3600)); });
+    });
+    if (const std::size_t bound = all.limits().mailbox_bytes; bound > 0)
+        all.law("an abort ends the wait for room", 3, [bound](auto& net) { detail::ends_posts(net, bound); });
+    for (const int ranks : {1, 2, 5})
+        all.law("the first notice wins", ranks, [](auto& net) { detail::agrees_on_first(net); });
+    all.law("the first notice of a context stays", 1, [](auto& net) { detail::keeps_first_of_context(net); });
+    const bool one_process = all.limits().one_process;
+    all.law_of_run("an exception ends ranks that receive", 4, [one_process](auto& runner) {
+        detail::ends_with_exception(runner, one_process, [](auto& net) {
+            net.receive(net.rank(), {law_context, 0}, deadline::never);
+        });
+    });
+    all.law_of_run("an exception ends ranks that sleep", 4, [one_process](auto& runner) {
+        detail::ends_with_exception(runner, one_process, [](auto& net) { net.sleep_until(net.now() + seconds(3600)); });
+    });
+    all.law_of_run("an error ends the run in the name of its culprit", 3,
+                   [one_process](auto& runner) { detail::ends_in_name_of_culprit(runner, one_process); });
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/detail/transport_laws_activities.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+namespace detail {
+
+/// Several activities of each rank receive at once, each on a channel of its own.
+template <class Net>
+void receives_in_activities(Net& net) {
+    constexpr std::uint32_t activities = 3, count = 20;
+    const rank_t next = (net.rank() + 1) % net.size();
+    const rank_t previous = (net.rank() + net.size() - 1) % net.size();
+    std::vector<typename Net::activity> running;
+    for (std::uint32_t tag = 0; tag < activities; ++tag)
+        running.push_back(net.spawn([&net, previous, tag] {
+            for (std::uint32_t i = 0; i < count; ++i)
+                expect_equal(receive_number(net, previous, {law_context, tag}), 10 * i + tag,
+                             "a message of another activity");
+        }));
+    for (std::uint32_t i = 0; i < count; ++i)
+        for (std::uint32_t tag = activities; tag-- > 0;) post_number(net, next, {law_context, tag}, 10 * i + tag);
+    for (auto& each : running) each.join();
+}
+
+template <class Net>
+void posts_in_activities(Net& net) {
+    const channel on{.context = law_context, .tag = 50};
+    const rank_t next = (net.rank() + 1) % net.size();
+    const rank_t previous = (net.rank() + net.size() - 1) % net.size();
+    auto sender = net.spawn([&] {
+        const buffer lent = pattern(2000, 5);
+        for (int i = 0; i < 20; ++i) {
+            auto sent = net.post(next, on, byte_view(lent));
+            expect(sent.wait(deadline::never), "a wait without deadline gives up");
+        }
+    });
+    for (int i = 0; i < 20; ++i) {
+        const auto message = net.receive(previous, on, deadline::never);
+        expect(message && is_pattern(message->pieces(), 2000, 5), "a message arrives with other bytes");
+    }
+    sender.join();
+}
+
+template <class Net>
+void signals(Net& net) {
+    typename Net::event there{net}, back{net};
+    int shared = 0;
+    expect(!there.wait(deadline::immediate), "an event is set from the start");
+    expect(!there.wait(net.now() + microseconds(100)), "an event sets itself");
+    auto other = net.spawn([&] {
+        for (int i = 1; i <= 10; ++i) {
+            expect(there.wait(deadline::never), "a wait without deadline gives up");
+            there.reset();
+            expect_equal(shared, i, "what was written before an event was set");
+            shared = -i;
+            back.set();
+        }
+    });
+    for (int i = 1; i <= 10; ++i) {
+        shared = i;
+        there.set();
+        expect(back.wait(deadline::never), "a wait without deadline gives up");
+        back.reset();
+        expect_equal(shared, -i, "what was written before an event was set");
+    }
+    other.join();
+    back.set();
+    expect(back.wait(deadline::immediate) && back.wait(deadline::immediate), "a wait resets an event");
+}
+
+template <class Net>
+void queues(Net& net) {
+    typename Net::template queue<int> values{net};
+    expect(!values.pop(deadline::immediate), "a queue makes up a value");
+    expect(!values.pop(net.now() + microseconds(100)), "a queue makes up a value");
+    int taken = 0;
+    auto consumer = net.spawn([&] {
+        while (const auto value = values.pop(deadline::never)) expect_equal(*value, taken++, "value of a queue");
+    });
+    for (int i = 0; i < 50; ++i) values.push(i);
+    values.close();
+    consumer.join();
+    expect_equal(taken, 50, "values taken from a queue before its end");
+    expect(!values.pop(deadline::never), "a closed queue makes up a value");
+}
+
+template <class Net>
+void ends_meetings(Net& net) {
+    typename Net::event never_set{net};
+    typename Net::template queue<int> never_filled{net};
+    auto other = net.spawn([&] {
+        expect_ended(law_notice(every_context, net.size() - 1), "queue.pop() survives an abort",
+                     [&] { never_filled.pop(deadline::never); });
+    });
+    ends_waits(net, every_context, "event.wait() survives an abort", [&] { never_set.wait(deadline::never); });
+    other.join();
+}
+
+template <class Net>
+void rethrows_on_join(Net& net) {
+    auto failing = net.spawn([] { throw std::out_of_range("of an activity"); });
+    bool rethrown = false;
+    try {
+        failing.join();
+    } catch (const std::out_of_range&) {
+        rethrown = true;
+    }
+    expect(rethrown, "join() does not rethrow");
+}
+
+/// An activity that waits for ever does not hold up an exception that passes its handle.
+template <class Runner>
+void unwinds_past_activities(Runner& runner) {
+    const char* const reason = "past an activity";
+    run_witness seen(2);
+    expect_rethrown(runner, 2, 0, reason, seen, [&](auto& net) {
+        using net_type = std::remove_reference_t<decltype(net)>;
+        if constexpr (ConcurrentTransport<net_type>) {
+            typename net_type::event waits{net};
+            auto stuck = net.spawn([&] {
+                waits.set();
+                net.receive(net.rank(), {law_context, 0}, deadline::never);
+            });
+            waits.wait(deadline::never);
+            if (net.rank() == 0) throw std::out_of_range(reason);
+            stuck.join();
+        }
+        if (net.rank() == 0) throw std::out_of_range(reason);
+    });
+}
+
+}  // namespace detail
+
+/// Laws of `ConcurrentTransport`; they hold trivially for a transport that is none.
+template <class Laws>
+void activity_laws(const Laws& all) {
+    const auto concurrent = [&](const char* name, int ranks, auto body) {
+        all.law(name, ranks, [body](auto& net) {
+            if constexpr (ConcurrentTransport<std::remove_reference_t<decltype(net)>>) body(net);
+        });
+    };
+    for (const int ranks : {1, 3})
+        concurrent("activities receive on channels of their own", ranks,
+                   [](auto& net) { detail::receives_in_activities(net); });
+    concurrent("activities post while others receive", 3, [](auto& net) { detail::posts_in_activities(net); });
+    concurrent("an event wakes who waits for it", 2, [](auto& net) { detail::signals(net); });
+    concurrent("a queue keeps order and ends", 2, [](auto& net) { detail::queues(net); });
+    concurrent("an abort of every context ends waits for events and queues", 3,
+               [](auto& net) { detail::ends_meetings(net); });
+    concurrent("join rethrows", 1, [](auto& net) { detail::rethrows_on_join(net); });
+    all.law_of_run("an exception passes a waiting activity", 2,
+                   [](auto& runner) { detail::unwinds_past_activities(runner); });
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/detail/transport_laws_control.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+namespace detail {
+
+inline call_signature numbered_call(std::uint64_t number, rank_t rank) {
+    return {.number = number, .kind = operation::all_reduce, .dimension = 1000 + static_cast<std::uint64_t>(rank)};
+}
+
+template <class Net>
+void tells_calls(Net& net) {
+    for (std::uint64_t number = 1; number <= 3; ++number) {
+        net.announce(law_context, numbered_call(number, net.rank()));
+        for (rank_t peer = 0; peer < net.size(); ++peer) {
+            const auto answer = net.inquire(peer, law_context, number, deadline::never);
+            expect(answer.has_value(), "an inquiry without deadline comes back empty");
+            expect(*answer == numbered_call(number, peer), "an inquiry answers with another call");
+        }
+    }
+    expect(!net.inquire(net.rank(), law_context, 4, deadline::immediate), "an inquiry answers with an earlier call");
+    expect(!net.inquire(net.rank(), law_context + 5, 1, deadline::immediate), "an inquiry looks into other contexts");
+}
+
+/// Activities enter their calls in any order; each is found as long as it is among the highest numbers.
+template <class Net>
+void remembers_calls(Net& net) {
+    const std::uint64_t context = law_context + 6;
+    constexpr std::uint64_t first = 100, last = first + calls_remembered - 1;
+    const auto announce = [&](std::uint64_t number) { net.announce(context, numbered_call(number, net.rank())); };
+    for (std::uint64_t number = first; number <= last; number += 2) announce(number);
+    for (rank_t peer = 0; peer < net.size(); ++peer) {
+        expect(net.inquire(peer, context, last - 1, deadline::never).has_value(),
+               "an inquiry without deadline comes back empty");
+        const auto later = net.inquire(peer, context, first + 1, net.now() + microseconds(100));
+        expect(later && *later == numbered_call(last - 1, peer),
+               "an inquiry whose time is up does not answer with the latest call");
+    }
+    const channel on{.context = law_context, .tag = 32};
+    const rank_t next = (net.rank() + 1) % net.size(), previous = (net.rank() + net.size() - 1) % net.size();
+    for (int i = 1; i < net.size(); ++i) {  // all have looked before anybody goes on
+        post_number(net, next, on, 0);
+        receive_number(net, previous, on);
+    }
+    for (std::uint64_t number = last; number > first; number -= 2) announce(number);
+    for (rank_t peer = 0; peer < net.size(); ++peer)
+        for (std::uint64_t number = first; number <= last; ++number) {
+            const auto answer = net.inquire(peer, context, number, deadline::never);
+            expect(answer && *answer == numbered_call(number, peer), "an inquiry answers with another call");
+        }
+}
+
+template <class Net>
+void makes_contexts(Net& net) {
+    const std::uint64_t keys[] = {0, 1, 1, 2, 0, 1};
+    std::vector<std::uint64_t> made;
+    for (const std::uint64_t key : keys) {
+        if (net.rank() % 2 == 1) net.next_context(99);  // a key of some ranks only
+        made.push_back(net.next_context(key));
+    }
+    expect(std::set(made.begin(), made.end()).size() == made.size(), "next_context gives a context twice");
+    const channel on{.context = law_context, .tag = 30};
+    for (const std::uint64_t context : made) {
+        const auto low = static_cast<std::uint32_t>(context), high = static_cast<std::uint32_t>(context >> 32);
+        for (const std::uint32_t half : {low, high}) {
+            post_number(net, (net.rank() + 1) % net.size(), on, half);
+            expect_equal(receive_number(net, (net.rank() + net.size() - 1) % net.size(), on), half,
+                         "part of a context on another rank");
+        }
+    }
+}
+
+template <class Net>
+void counts(Net& net) {
+    const channel on{.context = law_context, .tag = 31};
+    const rank_t next = (net.rank() + 1) % net.size();
+    const rank_t previous = (net.rank() + net.size() - 1) % net.size();
+    const traffic before = net.counted();
+    const buffer lent = pattern(300, 1);
+    byte_pieces pieces(byte_view(lent).first(100));
+    pieces.push(byte_view(lent).subspan(100));
+    auto first = net.post(next, on, pieces);
+    auto second = net.post(next, on, byte_view(lent));
+    expect(net.post(next, on, pattern(50, 2), deadline::never), "a post without deadline gives up");
+    const traffic sent = net.counted() - before;
+    expect_equal(sent.messages_sent, std::uint64_t{3}, "messages counted as sent");
+    expect_equal(sent.bytes_sent, std::uint64_t{650}, "bytes counted as sent");
+    expect_equal(sent.messages_received, std::uint64_t{0}, "messages counted as received before they are");
+    buffer into(300);
+    const byte_span target(into);
+    expect(net.receive_into(previous, on, {&target, 1}, deadline::never), "a message is lost");
+    for (int i = 0; i < 2; ++i) expect(net.receive(previous, on, deadline::never).has_value(), "a message is lost");
+    expect(!net.receive(previous, on, deadline::immediate), "a message comes twice");
+    const traffic all = net.counted() - before;
+    expect_equal(all.messages_received, std::uint64_t{3}, "messages counted as received");
+    expect_equal(all.bytes_received, std::uint64_t{650}, "bytes counted as received");
+    expect(first.wait(deadline::never) && second.wait(deadline::never), "a send that was received is not done");
+}
+
+}  // namespace detail
+
+/// Laws of the control channel: `announce`, `inquire`, contexts.
+template <class Laws>
+void control_laws(const Laws& all) {
+    for (const int ranks : {1, 2, 5})
+        all.law("an inquiry learns what was announced", ranks, [](auto& net) { detail::tells_calls(net); });
+    all.law("a transport remembers the latest calls", 3, [](auto& net) { detail::remembers_calls(net); });
+    all.law("next_context agrees on all ranks", 3, [](auto& net) { detail::makes_contexts(net); });
+    all.law("messages and bytes are counted", 3, [](auto& net) { detail::counts(net); });
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/detail/transport_laws_deadlines.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+namespace detail {
+
+template <class Net>
+void gives_up(Net& net, deadline until) {
+    const channel on{.context = law_context, .tag = 20};
+    const rank_t self = net.rank();
+    expect(!net.receive(self, on, until), "a receive makes up a message");
+    expect(!net.receive(std::span(&self, 1), on, until), "any-of-set makes up a message");
+    expect(!net.receive(std::span<const rank_t>(), on, until), "a receive from nobody makes up a message");
+    expect(!net.receive_latest(std::span(&self, 1), on, until), "receive_latest makes up a message");
+    expect(!net.receive_into(self, on, {}, until), "receive_into makes up a message");
+    expect(!net.inquire(self, on.context + 100, 1, until), "inquire makes up a call");
+    if (!until.is_immediate()) expect(net.now() >= until.at, "a wait gives up before its deadline");
+}
+
+template <class Net>
+void gives_up_in_time(Net& net) {
+    gives_up(net, deadline::immediate);
+    gives_up(net, net.now());
+    gives_up(net, net.now() + microseconds(200));
+    const time_point later = net.now() + microseconds(200);
+    net.sleep_until(later);
+    expect(net.now() >= later, "sleep_until wakes early");
+}
+
+template <class Net>
+void receives_after_giving_up(Net& net) {
+    const channel on{.context = law_context, .tag = 21};
+    const channel signal{.context = law_context, .tag = 22};
+    if (net.rank() == 0) {
+        expect(!net.receive(1, on, net.now() + microseconds(100)), "a message comes before it is sent");
+        post_number(net, 1, signal, 0);
+        expect_equal(receive_number(net, 1, on), 5U, "the message after a deadline");
+    } else if (net.rank() == 1) {
+        receive_number(net, 0, signal);
+        post_number(net, 0, on, 5);
+    }
+}
+
+template <class Net>
+void polls(Net& net) {
+    const channel on{.context = law_context, .tag = 23};
+    if (net.rank() != 0) return post_number(net, 0, on, 6);
+    while (true) {
+        if (const auto message = net.receive(1, on, deadline::immediate)) {
+            expect_equal(number_in(*message), 6U, "a polled message");
+            return;
+        }
+        net.sleep_until(net.now() + microseconds(50));
+    }
+}
+
+template <class Net>
+void sends_to_nobody_waiting(Net& net) {
+    const channel on{.context = law_context, .tag = 24};
+    for (rank_t peer = 0; peer < net.size(); ++peer)
+        for (std::uint32_t i = 0; i < 20; ++i) post_number(net, peer, on, i);
+    if (net.rank() == 0) net.close(on.context);
+}
+
+template <class Net>
+void drops_on_close(Net& net) {
+    const channel closing{.context = law_context, .tag = 25};
+    const channel staying{.context = law_context + 5, .tag = 25};
+    post_number(net, net.rank(), closing, 1);
+    post_number(net, net.rank(), staying, 2);
+    net.close(closing.context);
+    expect(!net.receive(net.rank(), closing, deadline::immediate), "a message outlives its context");
+    expect_equal(receive_number(net, net.rank(), staying), 2U, "after another context is closed, a message");
+}
+
+template <class Net>
+bool refused_intact(Net& net, channel on, std::size_t size, deadline until) {
+    buffer bytes = pattern(size, 8);
+    if (net.post(net.rank(), on, std::move(bytes), until)) return false;
+    // NOLINTNEXTLINE(bugprone-use-after-move): that a refusal moves nothing is what the law says
+    expect(bytes == pattern(size, 8), "a refused buffer is changed");
+    return true;
+}
+
+template <class Net>
+void bounds_mailboxes(Net& net, std::size_t bound) {
+    const channel on{.context = law_context, .tag = 26};
+    const rank_t self = net.rank();
+    const std::size_t half = bound / 2;
+    const auto take = [&] { expect(net.receive(self, on, deadline::never).has_value(), "a message is lost"); };
+    expect(net.post(self, on, pattern(half, 1)) && net.post(self, on, pattern(bound - half, 2)),
+           "a mailbox with room refuses a message");
+    expect(refused_intact(net, on, 1, deadline::immediate), "a full mailbox takes a message");
+    expect(refused_intact(net, on, 1, net.now() + microseconds(100)), "a full mailbox takes a message");
+    const buffer lent = pattern(bound, 3);
+    auto sent = net.post(self, {on.context, on.tag + 1}, byte_view(lent));
+    expect(net.receive(self, {on.context, on.tag + 1}, deadline::never).has_value(), "a lent message needs room");
+    take();
+    expect(net.post(self, on, pattern(half, 4)), "room is not given back");
+    expect(refused_intact(net, on, 1, deadline::immediate), "a full mailbox takes a message");
+    take();
+    expect(refused_intact(net, on, 2 * bound, deadline::immediate), "a message above the bound fills a mailbox");
+    take();
+    expect(net.post(self, on, pattern(2 * bound, 5)), "an empty mailbox refuses a message above its bound");
+    expect(refused_intact(net, on, 1, deadline::immediate), "a full mailbox takes a message");
+    take();
+}
+
+template <class Net>
+void waits_for_room(Net& net, std::size_t bound) {
+    const channel on{.context = law_context, .tag = 28};
+    constexpr std::uint64_t count = 10;
+    if (net.rank() != 0) {
+        for (std::uint64_t i = 0; i < count; ++i)
+            expect(net.post(0, on, pattern(bound / 2 + 1, i), deadline::never), "a post without deadline gives up");
+        return;
+    }
+    for (std::uint64_t i = 0; i < count; ++i)
+        for (rank_t peer = 1; peer < net.size(); ++peer) {
+            const rank_t peers[] = {1, 2};
+            const auto message = net.receive(peers, on, deadline::never);
+            expect(message && message->pieces().size_bytes() == bound / 2 + 1, "a message is lost");
+        }
+}
+
+template <class Net>
+void frees_room_on_close(Net& net, std::size_t bound) {
+    expect(net.post(net.rank(), {law_context, 0}, pattern(bound, 1)), "an empty mailbox refuses a message");
+    net.close(law_context);
+    expect(net.post(net.rank(), {law_context + 5, 0}, pattern(bound, 1)), "a closed context keeps its room");
+}
+
+}  // namespace detail
+
+/// Laws of deadlines, and of mailboxes that are full.
+template <class Laws>
+void deadline_laws(const Laws& all) {
+    all.law("a passed deadline is an empty result", 2, [](auto& net) { detail::gives_up_in_time(net); });
+    all.law("a message is received after a deadline has passed", 2,
+            [](auto& net) { detail::receives_after_giving_up(net); });
+    all.law("an immediate deadline polls", 2, [](auto& net) { detail::polls(net); });
+    all.law("messages that nobody receives hold nobody up", 3, [](auto& net) { detail::sends_to_nobody_waiting(net); });
+    all.law("close drops the messages of its context", 1, [](auto& net) { detail::drops_on_close(net); });
+    const std::size_t bound = all.limits().mailbox_bytes;
+    if (bound == 0) return;
+    all.law("mailboxes are bounded", 1, [bound](auto& net) { detail::bounds_mailboxes(net, bound); });
+    all.law("a post waits for room", 3, [bound](auto& net) { detail::waits_for_room(net, bound); });
+    all.law("close gives room back", 1, [bound](auto& net) { detail::frees_room_on_close(net, bound); });
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/detail/transport_laws_messages.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+namespace detail {
+
+template <class Net>
+using sending_of = typename Net::sending;
+
+inline std::vector<rank_t> all_ranks(int size) {
+    std::vector<rank_t> ranks(static_cast<std::size_t>(size));
+    std::iota(ranks.begin(), ranks.end(), rank_t{0});
+    return ranks;
+}
+
+/// Every rank posts `size` bytes to every rank, itself included, then receives from each.
+template <class Net>
+void exchange_with_all(Net& net, std::size_t size) {
+    const channel on{.context = law_context, .tag = 1};
+    const buffer mine = pattern(size, static_cast<std::uint64_t>(net.rank()));
+    std::vector<sending_of<Net>> sends;
+    sends.reserve(static_cast<std::size_t>(net.size()));
+    for (rank_t peer = 0; peer < net.size(); ++peer) sends.push_back(net.post(peer, on, byte_view(mine)));
+    for (rank_t peer = 0; peer < net.size(); ++peer) {
+        const auto message = net.receive(peer, on, deadline::never);
+        expect(message && message->source() == peer, "a message names another source");
+        expect(is_pattern(message->pieces(), size, static_cast<std::uint64_t>(peer)),
+               "a message arrives with other bytes");
+    }
+    for (auto& each : sends) expect(each.wait(deadline::never), "a send that was received is not done");
+}
+
+template <class Net>
+void pass_around_ring(Net& net, std::size_t size) {
+    const channel on{.context = law_context, .tag = 2};
+    const int ranks = net.size();
+    const buffer mine = pattern(size, 7);
+    auto sent = net.post((net.rank() + 1) % ranks, on, byte_view(mine));
+    buffer incoming(size);
+    const byte_span target(incoming);
+    expect(net.receive_into((net.rank() + ranks - 1) % ranks, on, {&target, 1}, deadline::never),
+           "a receive without deadline comes back empty");
+    expect(incoming == mine, "a message arrives with other bytes");
+    expect(sent.wait(deadline::never), "a send that was received is not done");
+}
+
+/// Two ranks post, then receive; this one `size` bytes, the other one `theirs`.
+template <class Net>
+void crosses(Net& net, std::size_t size, std::size_t theirs) {
+    const channel on{.context = law_context, .tag = 2};
+    const rank_t other = 1 - net.rank();
+    const buffer mine = pattern(size, 7);
+    auto sent = net.post(other, on, byte_view(mine));
+    {
+        const auto message = net.receive(other, on, deadline::never);
+        expect(message.has_value(), "a receive without deadline comes back empty");
+        expect(is_pattern(message->pieces(), theirs, 7), "a message arrives with other bytes");
+    }
+    expect(sent.wait(deadline::never), "a send that was received is not done");
+}
+
+template <class Net>
+void keeps_order(Net& net) {
+    constexpr std::uint32_t count = 50;
+    for (std::uint32_t i = 0; i < count; ++i)
+        for (rank_t peer = 0; peer < net.size(); ++peer)
+            for (std::uint32_t tag = 0; tag < 2; ++tag)
+                post_number(net, peer, {.context = law_context, .tag = tag}, 2 * i + tag);
+    for (std::uint32_t tag = 2; tag-- > 0;)
+        for (rank_t peer = 0; peer < net.size(); ++peer)
+            for (std::uint32_t i = 0; i < count; ++i)
+                expect_equal(receive_number(net, peer, {.context = law_context, .tag = tag}), 2 * i + tag,
+                             "messages of one sender and channel change their order");
+}
+
+/// Borrowed and handed-over messages share one order.
+template <class Net>
+void keeps_order_of_both_kinds(Net& net) {
+    const channel on{.context = law_context, .tag = 3};
+    const rank_t next = (net.rank() + 1) % net.size();
+    const rank_t previous = (net.rank() + net.size() - 1) % net.size();
+    const buffer lent[2] = {number_message(0), number_message(2)};
+    auto first = net.post(next, on, byte_view(lent[0]));
+    post_number(net, next, on, 1);
+    auto third = net.post(next, on, byte_view(lent[1]));
+    post_number(net, next, on, 3);
+    for (std::uint32_t i = 0; i < 4; ++i)
+        expect_equal(receive_number(net, previous, on), i, "lent and handed-over messages change their order");
+    expect(first.wait(deadline::never) && third.wait(deadline::never), "a send that was received is not done");
+}
+
+template <class Net>
+void separates_channels(Net& net) {
+    const channel channels[] = {{law_context, 0}, {law_context, 1}, {law_context + 5, 0}, {law_context + 5, 1}};
+    const rank_t next = (net.rank() + 1) % net.size();
+    const rank_t previous = (net.rank() + net.size() - 1) % net.size();
+    for (std::uint32_t i = 0; i < 3; ++i) post_number(net, next, channels[i], i);
+    for (std::uint32_t i = 3; i-- > 0;)
+        expect_equal(receive_number(net, previous, channels[i]), i, "a message comes by another channel");
+    meet(net, 0);
+    for (const channel on : channels)
+        expect(!net.receive(previous, on, deadline::immediate), "a message comes by a channel nobody used");
+}
+
+template <class Net>
+void takes_from_any(Net& net) {
+    const channel on{.context = law_context, .tag = 4};
+    constexpr std::uint32_t each = 5;
+    if (net.rank() != 0) {
+        for (std::uint32_t i = 0; i < each; ++i) post_number(net, 0, on, i);
+        return;
+    }
+    std::vector<rank_t> peers;
+    for (rank_t rank = 1; rank < net.size(); ++rank) peers.push_back(rank);
+    std::vector<std::uint32_t> seen(static_cast<std::size_t>(net.size()));
+    for (std::size_t i = 0; i < peers.size() * each; ++i) {
+        const auto message = net.receive(peers, on, deadline::never);
+        expect(message && message->source() > 0 && message->source() < net.size(), "any-of-set names a foreign source");
+        expect_equal(number_in(*message), seen[static_cast<std::size_t>(message->source())]++,
+                     "any-of-set loses the order of a source");
+    }
+}
+
+template <class Net>
+void leaves_others_alone(Net& net) {
+    const channel on{.context = law_context, .tag = 5};
+    if (net.rank() != 0) return post_number(net, 0, on, static_cast<std::uint32_t>(net.rank()));
+    std::vector<rank_t> odd, even;
+    for (rank_t rank = 1; rank < net.size(); ++rank) (rank % 2 == 1 ? odd : even).push_back(rank);
+    for (const auto* set : {&even, &odd})
+        for (std::size_t i = 0; i < set->size(); ++i) {
+            const auto message = net.receive(*set, on, deadline::never);
+            expect(message && message->source() % 2 == set->front() % 2, "a message comes from outside the set");
+        }
+}
+
+template <class Net>
+void takes_latest(Net& net) {
+    const channel on{.context = law_context, .tag = 8};
+    const channel other{.context = law_context, .tag = 9};
+    if (net.rank() != 0) {
+        for (std::uint32_t i = 0; i < 4; ++i) post_number(net, 0, on, i);
+        post_number(net, 0, other, 9);
+        return meet(net, 0);
+    }
+    meet(net, 0);
+    for (rank_t peer = 1; peer < net.size(); ++peer) {
+        // That all have met does not say that all has arrived: there is an order only inside a channel.
+        std::uint32_t newest = 0;
+        while (newest != 3) {
+            const auto message = net.receive_latest({&peer, 1}, on, deadline::never);
+            expect(message && message->source() == peer, "receive_latest names another source");
+            const std::uint32_t value = number_in(*message);
+            expect(newest <= value, "receive_latest goes back in time");
+            newest = value;
+        }
+        expect(!net.receive(peer, on, deadline::immediate), "receive_latest leaves an older message");
+        expect_equal(receive_number(net, peer, other), 9U, "receive_latest takes from another channel");
+    }
+    const auto peers = all_ranks(net.size());
+    expect(!net.receive_latest(peers, on, deadline::immediate), "receive_latest makes up a message");
+}
+
+template <class Net>
+void takes_itself(Net& net) {
+    const channel on{.context = law_context, .tag = 10};
+    const buffer lent = pattern(100'000, 3);
+    auto sent = net.post(net.rank(), on, byte_view(lent));
+    post_number(net, net.rank(), on, 5);
+    {
+        const auto message = net.receive(net.rank(), on, deadline::never);
+        expect(message && message->source() == net.rank(), "a message to itself has another source");
+        expect(same_bytes(message->pieces(), lent), "a message to itself arrives with other bytes");
+    }
+    expect(sent.wait(deadline::never) && sent.done(), "a message to itself is never done");
+    expect_equal(receive_number(net, net.rank(), on), 5U, "the second message to itself");
+}
+
+template <class Net>
+void carries_nothing(Net& net) {
+    const channel on{.context = law_context, .tag = 11};
+    const rank_t next = (net.rank() + 1) % net.size();
+    const rank_t previous = (net.rank() + net.size() - 1) % net.size();
+    auto no_piece = net.post(next, on, byte_pieces());
+    auto empty_piece = net.post(next, on, byte_view());
+    expect(net.post(next, on, buffer()), "an empty message does not fit into a mailbox");
+    auto into = net.post(next, on, byte_view());
+    for (int i = 0; i < 3; ++i) {
+        const auto message = net.receive(previous, on, deadline::never);
+        expect(message && message->pieces().size_bytes() == 0, "an empty message arrives with bytes");
+    }
+    expect(net.receive_into(previous, on, {}, deadline::never), "an empty message is not received into nothing");
+    expect(no_piece.wait(deadline::never) && empty_piece.wait(deadline::never) && into.wait(deadline::never),
+           "an empty send that was received is not done");
+}
+
+template <class Net>
+void carries_pieces(Net& net) {
+    const channel on{.context = law_context, .tag = 12};
+    const rank_t next = (net.rank() + 1) % net.size();
+    const rank_t previous = (net.rank() + net.size() - 1) % net.size();
+    const buffer whole = pattern(5003, 4);
+    const byte_view bytes(whole);
+    byte_pieces pieces;
+    pieces.push(bytes.first(3));
+    pieces.push({});
+    pieces.push(bytes.subspan(3, 1000));
+    pieces.push(bytes.subspan(1003));
+    auto first = net.post(next, on, pieces);
+    auto second = net.post(next, on, pieces);
+    {
+        const auto message = net.receive(previous, on, deadline::never);
+        expect(message && same_bytes(message->pieces(), whole), "the pieces of a message change or swap");
+    }
+    buffer parts(5003);
+    const byte_span into(parts);
+    const byte_span targets[] = {into.first(1), into.subspan(1, 2500), {}, into.subspan(2501)};
+    expect(net.receive_into(previous, on, targets, deadline::never), "a receive without deadline comes back empty");
+    expect(parts == whole, "receive_into writes the pieces of a message to other places");
+    expect(first.wait(deadline::never) && second.wait(deadline::never), "a send that was received is not done");
+}
+
+template <class Net>
+void refuses_wrong_sizes(Net& net) {
+    const channel on{.context = law_context, .tag = 13};
+    for (const std::size_t wrong : {std::size_t{3}, std::size_t{5}, std::size_t{0}}) {
+        post_number(net, net.rank(), on, 1);
+        post_number(net, net.rank(), on, 2);
+        buffer into(wrong);
+        const byte_span target(into);
+        bool refused = false;
+        try {
+            net.receive_into(net.rank(), on, {&target, 1}, deadline::never);
+        } catch (const protocol_error&) {
+            refused = true;
+        }
+        expect(refused, "receive_into takes a message of another size");
+        expect_equal(receive_number(net, net.rank(), on), 2U, "after a refused message, the next one");
+    }
+}
+
+template <class Net>
+void sends_until_released(Net& net, std::size_t size) {
+    const channel on{.context = law_context, .tag = 14};
+    const channel signal{.context = law_context, .tag = 15};
+    if (net.rank() == 0) {
+        buffer lent = pattern(size, 1);
+        auto sent = net.post(1, on, byte_view(lent));
+        expect(!sent.done(), "a send is done before it is received");
+        expect(!sent.wait(deadline::immediate), "a send is done before it is received");
+        post_number(net, 1, signal, 0);
+        expect(sent.wait(deadline::never) && sent.done(), "a received send is not done");
+        lent = pattern(size, 2);
+        sent = net.post(1, on, byte_view(lent));
+        expect(sent.wait(deadline::never), "a received send is not done");
+    } else if (net.rank() == 1) {
+        receive_number(net, 0, signal);
+        {
+            const auto message = net.receive(0, on, deadline::never);
+            expect(message && is_pattern(message->pieces(), size, 1), "lent bytes change while they are read");
+        }
+        const auto message = net.receive(0, on, deadline::never);
+        expect(message && is_pattern(message->pieces(), size, 2), "reused bytes arrive in their old state");
+    }
+}
+
+template <class Net>
+void withdraws(Net& net, std::size_t size) {
+    const channel on{.context = law_context, .tag = 16};
+    const buffer lent = pattern(size, 1);
+    const auto dropped = [&](auto end) {
+        const rank_t next = (net.rank() + 1) % net.size();
+        const rank_t previous = (net.rank() + net.size() - 1) % net.size();
+        auto sent = net.post(next, on, byte_view(lent));
+        end(sent);
+        post_number(net, next, on, 2);
+        meet(net, 0);  // nobody receives before it is withdrawn
+        expect_equal(receive_number(net, previous, on), 2U, "a withdrawn message");
+        expect(!net.receive(previous, on, deadline::immediate), "a withdrawn message comes late");
+        meet(net, 1);
+    };
+    dropped([](auto& sent) { [[maybe_unused]] const auto ended = std::move(sent); });
+    dropped([](auto& sent) { sent.settle(); });
+    dropped([](auto& sent) { sent = {}; });
+    auto none = sending_of<Net>();
+    none.settle();
+    expect(none.done() && none.wait(deadline::immediate), "a default-constructed sending is not done");
+}
+
+/// A sending that ends while its message is read: the reader keeps valid bytes, since settle() waits for it.
+template <class Net>
+void settles_after_reading(Net& net, std::size_t size) {
+    const channel on{.context = law_context, .tag = 17};
+    const channel signal{.context = law_context, .tag = 18};
+    if (net.rank() == 0) {
+        {
+            const buffer lent = pattern(size, 1);
+            auto sent = net.post(1, on, byte_view(lent));
+            receive_number(net, 1, signal);
+            sent.settle();
+            expect(sent.done(), "a settled send is not done");
+        }
+        post_number(net, 1, signal, 0);
+    } else if (net.rank() == 1) {
+        {
+            const auto message = net.receive(0, on, deadline::never);
+            post_number(net, 0, signal, 0);
+            net.sleep_until(net.now() + microseconds(100));
+            expect(message && is_pattern(message->pieces(), size, 1), "settle() does not wait for the reader");
+        }
+        receive_number(net, 0, signal);
+    }
+}
+
+}  // namespace detail
+
+/// Laws of messages: order, content, sizes, sources, what is counted.
+template <class Laws>
+void message_laws(const Laws& all) {
+    for (const int ranks : {1, 2, 3, 5, 8}) {
+        all.law("messages of one channel keep their order", ranks, [](auto& net) { detail::keeps_order(net); });
+        all.law("post, then receive, with all", ranks, [](auto& net) { detail::exchange_with_all(net, 1000); });
+    }
+    all.law("lent and handed-over messages share one order", 3,
+            [](auto& net) { detail::keeps_order_of_both_kinds(net); });
+    all.law("channels never meet", 3, [](auto& net) { detail::separates_channels(net); });
+    all.law("any-of-set takes from all and names the source", 5, [](auto& net) { detail::takes_from_any(net); });
+    all.law("any-of-set leaves others alone", 5, [](auto& net) { detail::leaves_others_alone(net); });
+    all.law("receive_latest takes the newest and drops the others", 3, [](auto& net) { detail::takes_latest(net); });
+    all.law("a rank posts to itself", 2, [](auto& net) { detail::takes_itself(net); });
+    all.law("messages may be empty", 2, [](auto& net) { detail::carries_nothing(net); });
+    all.law("pieces arrive in order", 2, [](auto& net) { detail::carries_pieces(net); });
+    all.law("receive_into refuses other sizes", 1, [](auto& net) { detail::refuses_wrong_sizes(net); });
+    const std::size_t lent = detail::lent_size(all.limits());
+    if (all.limits().lends || all.limits().copied_bytes > 0)
+        all.law("a send is done after it was received", 2,
+                [lent](auto& net) { detail::sends_until_released(net, lent); });
+    for (const int ranks : {1, 2})
+        all.law("a withdrawn message is never seen", ranks, [lent](auto& net) { detail::withdraws(net, lent); });
+    all.law("settle waits for the reader", 2, [lent](auto& net) { detail::settles_after_reading(net, lent); });
+    all.law("post, then receive, large messages with all", 3,
+            [size = all.limits().large_bytes](auto& net) { detail::exchange_with_all(net, size); });
+    all.law("the largest message crosses a small one", 2, [size = all.limits().largest_bytes](auto& net) {
+        net.rank() == 0 ? detail::crosses(net, size, 1) : detail::crosses(net, 1, size);
+    });
+    all.law("post, then receive, large messages around a ring", 3,
+            [size = all.limits().large_bytes](auto& net) { detail::pass_around_ring(net, size); });
+    all.law("post, then receive, around the largest ring", all.limits().most_ranks, [](auto& net) {
+        for (int round = 0; round < 20; ++round) detail::pass_around_ring(net, 100);
+    });
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/detail/transport_laws_expect.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+namespace detail {
+
+/// A message of a head and a body, and memory where such a one may be put.
+struct framed_message {
+    explicit framed_message(std::size_t size, std::uint64_t seed)
+        : head(pattern(40, seed)), body(pattern(size, seed)) {}
+
+    byte_pieces pieces() const {
+        byte_pieces both{byte_view(head)};
+        both.push(body);
+        return both;
+    }
+
+    buffer head;
+    buffer body;
+};
+
+template <class Net>
+void expect_into(Net& net, channel on, framed_message& place) {
+    const byte_span targets[] = {place.head, place.body};
+    net.expect(0, on, targets);
+}
+
+template <class Message>
+void expect_same(const Message& received, const framed_message& sent) {
+    buffer joined = sent.head;
+    joined.insert(joined.end(), sent.body.begin(), sent.body.end());
+    expect(received && same_bytes(received->pieces(), joined), "an expected message arrives with other bytes");
+}
+
+/// Rank 0 sends three messages to rank 1, which expects them before or after: the first in its place, the second
+/// anywhere, the third in a place of another size.
+template <class Net>
+void receives_what_it_expects(Net& net, std::size_t size, bool beforehand) {
+    const channel on{.context = law_context, .tag = 60};
+    const framed_message messages[] = {framed_message(size, 1), framed_message(size, 2), framed_message(size, 3)};
+    if (net.rank() == 0) {
+        if (beforehand) meet(net, 1);
+        sending_of<Net> sends[3];
+        for (std::size_t i = 0; i < 3; ++i) sends[i] = net.post(1, on, messages[i].pieces());
+        if (!beforehand) meet(net, 1);
+        for (auto& each : sends) expect(each.wait(deadline::never), "a send that was received is not done");
+    } else {
+        if (!beforehand) meet(net, 1);
+        framed_message place(size, 0), other_place(size + 1, 0);
+        expect_into(net, on, place);
+        net.expect(0, on, {});
+        expect_into(net, on, other_place);
+        if (beforehand) meet(net, 1);
+        for (const framed_message& sent : messages) expect_same(net.receive(0, on, deadline::never), sent);
+        expect(is_pattern(byte_pieces(byte_view(other_place.body)), size + 1, 0),
+               "a message is put in a place of another size");
+    }
+}
+
+/// After `forget` the place is the receiver's own again, whether the message is on its way or never comes.
+template <class Net>
+void forgets_what_it_expected(Net& net, std::size_t size, bool is_sent) {
+    const channel on{.context = law_context, .tag = 61}, other{.context = law_context, .tag = 62};
+    const framed_message message(size, 1), own(size, 5);
+    sending_of<Net> sent;
+    if (net.rank() == 0) {
+        if (is_sent) sent = net.post(1, on, message.pieces());
+        post_number(net, 1, other, 6);
+        receive_number(net, 1, other);
+        sent.settle();
+        post_number(net, 1, other, 8);
+    } else {
+        framed_message place(size, 0);
+        receive_number(net, 0, other);  // what was sent before is known by now
+        expect_into(net, on, place);
+        net.forget(on);
+        std::copy(own.body.begin(), own.body.end(), place.body.begin());
+        post_number(net, 0, other, 7);
+        receive_number(net, 0, other);
+        expect(place.body == own.body, "a place that was forgotten is written to");
+    }
+}
+
+}  // namespace detail
+
+/// Messages that are expected before somebody waits for them.
+template <class Laws>
+void expectation_laws(const Laws& all) {
+    const std::size_t sizes[] = {100, detail::lent_size(all.limits()), 4'000'000};
+    const auto where_known = [](auto check) {
+        return [check](auto& net) {
+            if constexpr (ExpectingTransport<std::remove_reference_t<decltype(net)>>) check(net);
+        };
+    };
+    for (const std::size_t size : sizes)
+        for (const bool first : {false, true}) {
+            all.law("what is expected is received, whole and in order", 2,
+                    where_known([=](auto& net) { detail::receives_what_it_expects(net, size, first); }));
+            all.law("what is forgotten leaves its place alone", 2,
+                    where_known([=](auto& net) { detail::forgets_what_it_expected(net, size, first); }));
+        }
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/detail/transport_laws_shared_memory.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+namespace detail {
+
+inline call_signature shared_call(std::uint64_t number) {
+    return {.number = number, .kind = operation::all_reduce, .dimension = 8};
+}
+
+/// Bytes that one rank exposes.
+struct exposed_bytes {
+    std::vector<std::byte> input, output;
+
+    exposed_bytes(std::size_t size, rank_t rank) : input(size, std::byte(rank + 1)), output(size) {}
+    exposure in(const call_signature& call) { return {call, {}, input.data(), output.data()}; }
+};
+
+template <class Commons, class Visit>
+void see_all(Commons& shared, int size, std::uint64_t number, Visit&& visit) {
+    for (rank_t peer = 0; peer < size; ++peer) {
+        const exposure* seen = shared.exposed(peer, shared_call(number), deadline::never);
+        expect(seen != nullptr, "a wait without deadline for what a rank exposes comes back empty");
+        expect(seen->call == shared_call(number), "what a rank exposes names another call");
+        visit(peer, *seen);
+    }
+}
+
+/// Every rank reads its own byte of all inputs and writes it to all outputs, through more operations than places.
+template <class Net>
+void reaches_all_memory(Net& net) {
+    auto shared = net.share(law_context);
+    const auto ranks = static_cast<std::size_t>(net.size()), self = static_cast<std::size_t>(net.rank());
+    for (std::uint64_t number = 1; number <= 2 * Net::window::places + 1; ++number) {
+        exposed_bytes own(ranks, net.rank());
+        for (rank_t peer = 0; peer < net.size(); ++peer)
+            expect(shared.has_room(peer, number, deadline::never), "a wait without deadline for room gives up");
+        shared.expose(own.in(shared_call(number)));
+        unsigned sum = 0;
+        see_all(shared, net.size(), number,
+                [&](rank_t, const exposure& seen) { sum += std::to_integer<unsigned>(seen.input[self]); });
+        expect(shared.enter(number), "a rank cannot enter although none has withdrawn");
+        see_all(shared, net.size(), number,
+                [&](rank_t, const exposure& seen) { seen.output[self] = static_cast<std::byte>(sum); });
+        shared.leave(number);
+        for (rank_t peer = 0; peer < net.size(); ++peer)
+            expect(shared.has_left(peer, number, deadline::never), "a wait without deadline for a rank gives up");
+        for (const std::byte each : own.output)
+            expect_equal(std::to_integer<std::size_t>(each), ranks * (ranks + 1) / 2, "others wrote something else");
+    }
+}
+
+/// Copies in slots stay until all have read them, although their rank goes on and ends.
+template <class Net>
+void keeps_slots(Net& net) {
+    auto shared = net.share(law_context + 1);
+    const auto read = [&](std::uint64_t number) {
+        see_all(shared, net.size(), number, [&](rank_t peer, const exposure& seen) {
+            std::uint64_t value = 0;
+            std::memcpy(&value, seen.input, sizeof value);
+            expect_equal(value, number * 100 + static_cast<std::uint64_t>(peer), "a slot holds something else");
+        });
+        shared.pass(number);
+    };
+    for (std::uint64_t number = 1; number <= 3 * Net::window::places; ++number) {
+        const std::uint64_t value = number * 100 + static_cast<std::uint64_t>(net.rank());
+        for (rank_t peer = 0; peer < net.size(); ++peer) shared.has_room(peer, number, deadline::never);
+        const byte_span slot = shared.slot(number, sizeof value);
+        expect(slot.size() == sizeof value, "a slot has another size");
+        std::memcpy(slot.data(), &value, sizeof value);
+        shared.expose({shared_call(number), {}, slot.data(), nullptr});
+        shared.prepare(number + 1 + number % 3 / 2);  // the next one, or at times another
+        read(number);
+    }
+}
+
+/// A call that is exposed has been announced; another one that is announced ends the wait for what is exposed.
+template <class Net>
+void announces_what_is_exposed(Net& net) {
+    constexpr std::uint64_t context = law_context + 2;
+    auto shared = net.share(context);
+    exposed_bytes own(1, net.rank());
+    if (net.rank() == 0) {
+        shared.expose(own.in(shared_call(1)));
+        expect(shared.exposed(1, shared_call(1), deadline::never) == nullptr,
+               "a wait for what is exposed ignores that the rank calls something else");
+        expect(net.inquire(1, context, 1, deadline::never) == numbered_call(1, 1), "inquire tells another call");
+        expect(shared.exposed(1, shared_call(2), deadline::immediate) == nullptr, "something is exposed too early");
+    } else {
+        expect(net.inquire(0, context, 1, deadline::never) == shared_call(1),
+               "a call that was exposed counts as not announced");
+        net.announce(context, numbered_call(1, 1));
+    }
+    meet(net, 1);
+}
+
+/// Nobody enters once a rank has withdrawn, and a rank that withdraws waits for those who have entered.
+template <class Net>
+void withdraws(Net& net) {
+    constexpr std::uint64_t context = law_context + 3;
+    auto shared = net.share(context);
+    const channel on{.context = law_context + 4, .tag = 1};
+    exposed_bytes own(1, net.rank());
+    for (std::uint64_t number = 1; number <= 2; ++number) {
+        shared.expose(own.in(shared_call(number)));
+        see_all(shared, net.size(), number, [](rank_t, const exposure&) {});
+        const bool enters_first = number == 1;
+        if (net.rank() == 0) {
+            if (enters_first) receive_number(net, 1, on);
+            shared.withdraw(number);
+            own.output[0] = std::byte{9};  // nobody else writes it now
+            if (!enters_first) post_number(net, 1, on, 0);
+        } else {
+            if (!enters_first) receive_number(net, 0, on);
+            expect(shared.enter(number) == enters_first, enters_first ? "a rank cannot enter" : "a rank enters");
+            if (enters_first) {
+                post_number(net, 0, on, 0);
+                shared.exposed(0, shared_call(number), deadline::never)->output[0] = std::byte{1};
+                shared.abandon(number);
+            }
+        }
+        meet(net, static_cast<std::uint32_t>(number));
+        if (net.rank() == 0) expect(own.output[0] == std::byte{9}, "a rank is inside after a withdrawal");
+    }
+}
+
+template <class Net>
+void hands_out_work_once(Net& net) {
+    auto shared = net.share(law_context + 5);
+    exposed_bytes own(100, net.rank());
+    shared.expose(own.in(shared_call(1)));
+    see_all(shared, net.size(), 1, [](rank_t, const exposure&) {});
+    expect(shared.enter(1), "a rank cannot enter although none has withdrawn");
+    for (rank_t peer = 0; peer < net.size(); ++peer) {
+        const exposure* theirs = shared.exposed(peer, shared_call(1), deadline::never);
+        for (std::uint64_t i = shared.claim(peer, 1); i < 100; i = shared.claim(peer, 1))
+            theirs->output[i] = std::byte(std::to_integer<int>(theirs->output[i]) + 1);
+    }
+    shared.leave(1);
+    for (rank_t peer = 0; peer < net.size(); ++peer) shared.has_left(peer, 1, deadline::never);
+    for (const std::byte each : own.output) expect(each == std::byte{1}, "a claim is given never, or twice");
+}
+
+template <class Net>
+void counts_accesses(Net& net) {
+    auto shared = net.share(law_context + 6);
+    const traffic before = net.counted();
+    shared.count(3, 100);
+    expect(net.counted() - before == traffic{3, 100, 3, 100}, "accesses are counted otherwise");
+}
+
+template <class Net>
+void ends_waits_for_memory(Net& net) {
+    constexpr std::uint64_t context = law_context + 7;
+    auto shared = net.share(context);
+    ends_waits(net, context, "exposed() survives an abort",
+               [&] { shared.exposed(net.rank(), shared_call(1), deadline::never); });
+}
+
+}  // namespace detail
+
+/// Memory that ranks expose to each other.
+template <class Laws>
+void shared_memory_laws(const Laws& all) {
+    const auto where_shared = [](auto check) {
+        return [check](auto& net) {
+            if constexpr (SharedMemoryTransport<std::remove_reference_t<decltype(net)>>) check(net);
+        };
+    };
+    for (const int ranks : {1, 2, 5})
+        all.law("exposed memory is read and written by all", ranks,
+                where_shared([](auto& net) { detail::reaches_all_memory(net); }));
+    for (const int ranks : {1, 2, 5})
+        all.law("a slot stays until all have passed", ranks, where_shared([](auto& net) { detail::keeps_slots(net); }));
+    all.law("to expose is to announce", 2, where_shared([](auto& net) { detail::announces_what_is_exposed(net); }));
+    all.law("nobody is inside after a withdrawal", 2, where_shared([](auto& net) { detail::withdraws(net); }));
+    all.law("work is handed out once", 3, where_shared([](auto& net) { detail::hands_out_work_once(net); }));
+    all.law("accesses are counted", 1, where_shared([](auto& net) { detail::counts_accesses(net); }));
+    all.law("a wait for exposed memory ends with its context", 3,
+            where_shared([](auto& net) { detail::ends_waits_for_memory(net); }));
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/transport_laws.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+/// Checks a model of `Transport` against the laws of the concept, those of `ConcurrentTransport`,
+/// `ExpectingTransport` and `SharedMemoryTransport` where it models these.
+///
+/// `runner(ranks, body)` calls `body(net)` on every rank of a fresh group of `ranks` and rethrows what a body throws.
+/// `visit(const char* name, const law_outcome&)` is called once per law. Nothing here measures time, or sleeps to let
+/// others be first, so that the laws hold in virtual time too. Example:
+///
+///     for_each_law([](int ranks, auto body) { in_process::run(ranks, body, {.mailbox_bytes = 4096}); },
+///                  transport_limits{.mailbox_bytes = 4096},
+///                  [](const char* name, const law_outcome& outcome) { INFO(name); CHECK_MESSAGE(outcome.held,
+///                  outcome.what); });
+template <class Runner, class Visit>
+void for_each_law(Runner&& runner, const transport_limits& limits, Visit&& visit) {
+    const law_list all(runner, limits, visit);
+    message_laws(all);
+    expectation_laws(all);
+    deadline_laws(all);
+    control_laws(all);
+    abort_laws(all);
+    activity_laws(all);
+    shared_memory_laws(all);
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing.hpp
+
+/// All law suites and protocol tests, for policies and protocols of your own.
+
+#endif  // RILL_SINGLE_TESTING_HPP

@@ -1,0 +1,2550 @@
+// rill 0.1.0: <rill/train.hpp> in one file. Gradient aggregation for distributed learning, C++20.
+// SPDX-License-Identifier: Apache-2.0
+// Made of the headers below include/ by tools/single_header.py: change those and make it anew.
+#ifndef RILL_SINGLE_TRAIN_HPP
+#define RILL_SINGLE_TRAIN_HPP
+
+#include <rill/rill.hpp>
+
+#if !defined(RILL_SINGLE_HEADER)
+#error "rill: rill/train.hpp of single_include/ needs rill.hpp of that folder"
+#endif
+
+#if RILL_VERSION_MAJOR != 0 || RILL_VERSION_MINOR != 1 || RILL_VERSION_PATCH != 0
+#error "rill: rill/train.hpp is of version 0.1.0, rill.hpp of another"
+#endif
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <new>
+#include <numbers>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+// ===== rill/train/dataset.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Labelled samples: a row-major matrix of features and one class per row. Read-only once made; ranks of one process
+/// share it.
+struct dataset {
+    std::size_t rows = 0;
+    std::size_t columns = 0;
+    int classes = 0;
+    aligned_vector<float> features;    ///< rows × columns
+    std::vector<std::int32_t> labels;  ///< rows, each in `[0, classes)`
+
+    std::span<const float> row(std::size_t i) const { return std::span(features).subspan(i * columns, columns); }
+};
+
+/// The rows that belong to `rank` of `size`: nearly equal consecutive ranges, nothing is copied.
+inline segment shard(const dataset& data, rank_t rank, int size) {
+    RILL_EXPECTS(size > 0 && rank >= 0 && rank < size, "shard: a rank of the group");
+    return split(data.rows, static_cast<std::size_t>(size), static_cast<std::size_t>(rank));
+}
+
+/// Some rows of a dataset, by number and in this order, and how much each of them counts; all of it outlives the batch.
+struct batch {
+    const dataset& data;
+    std::span<const std::uint32_t> rows;
+    /// One for each row, of any sign, or none: 1 / rows each, the mean. Loss and gradient are sums of the rows' own,
+    /// times their weights; so the gradient of a coded worker is that of its rows, weighted with its coefficients.
+    std::span<const double> weights{};
+
+    /// The weight of the i-th of `rows`.
+    template <std::floating_point T>
+    T weight(std::size_t i) const {
+        return weights.empty() ? T{1} / static_cast<T>(rows.size()) : static_cast<T>(weights[i]);
+    }
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/accuracy.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// How many of `rows` the model puts into their class. Ranks can each count their shard and add.
+template <Classifier Model>
+std::size_t count_correct(Model& model, std::span<const typename Model::scalar> parameters, const dataset& data,
+                          segment rows) {
+    RILL_EXPECTS(rows.begin <= rows.end && rows.end <= data.rows, "count_correct: rows of the dataset");
+    constexpr std::size_t at_once = 128;
+    std::vector<std::uint32_t> numbers(std::min(at_once, rows.size()));
+    std::vector<std::int32_t> classes(numbers.size());
+    std::size_t correct = 0;
+    for (std::size_t first = rows.begin; first < rows.end; first += at_once) {
+        const std::size_t count = std::min(at_once, rows.end - first);
+        std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
+        model.predict(parameters, {data, std::span(numbers).first(count)}, std::span(classes).first(count));
+        for (std::size_t i = 0; i < count; ++i) correct += classes[i] == data.labels[first + i] ? 1U : 0U;
+    }
+    return correct;
+}
+
+/// The share of all rows that the model puts into their class.
+template <Classifier Model>
+double accuracy(Model& model, std::span<const typename Model::scalar> parameters, const dataset& data) {
+    RILL_EXPECTS(data.rows > 0, "accuracy: a dataset that is not empty");
+    return static_cast<double>(count_correct(model, parameters, data, {0, data.rows})) / static_cast<double>(data.rows);
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/clip.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// The Euclidean norm, in double precision; summed as eight interleaved partial sums, so the bits depend on the values
+/// alone. NaN or infinity where a value is.
+template <std::floating_point T>
+double norm(std::span<const T> values) {
+    constexpr std::size_t lanes = 8;
+    double sums[lanes]{};
+    std::size_t i = 0;
+    for (; i + lanes <= values.size(); i += lanes)
+        for (std::size_t lane = 0; lane < lanes; ++lane) {
+            const double x = values[i + lane];
+            sums[lane] += x * x;
+        }
+    for (; i < values.size(); ++i) sums[i % lanes] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    double total = 0;
+    for (double sum : sums) total += sum;
+    return std::sqrt(total);
+}
+
+/// Scales a gradient down to the norm `most` where it is longer; the direction stays.
+struct clip_norm {
+    static constexpr bool is_coordinatewise = false;
+
+    double most = std::numeric_limits<double>::infinity();
+
+    /// Returns the norm before. A norm that is not finite is returned and the gradient left as it is.
+    template <std::floating_point T>
+    double apply(std::span<T> gradient) const {
+        rill::detail::require_option(most >= 0, "train::clip_norm: most", most, "at least 0");
+        const double length = norm(std::span<const T>(gradient));
+        if (std::isfinite(length) && length > most) {
+            const T scale = static_cast<T>(most / length);
+            for (T& value : gradient) value *= scale;
+        }
+        return length;
+    }
+    friend constexpr bool operator==(const clip_norm&, const clip_norm&) = default;
+};
+
+/// Limits each coordinate to `[-most, most]`; a NaN stays.
+struct clip_value {
+    static constexpr bool is_coordinatewise = true;
+
+    double most = std::numeric_limits<double>::infinity();
+
+    template <std::floating_point T>
+    void apply(std::span<T> gradient) const {
+        rill::detail::require_option(most >= 0, "train::clip_value: most", most, "at least 0");
+        const T bound = static_cast<T>(most);
+        for (T& value : gradient) value = std::clamp(value, -bound, bound);
+    }
+    friend constexpr bool operator==(const clip_value&, const clip_value&) = default;
+};
+
+/// Applies another clipping to each part of a gradient that is sent by itself, as if it were all of it: the norm of
+/// each bucket is limited, not that of the whole. The parts are then scaled by different factors.
+template <class Clip>
+struct per_bucket {
+    static constexpr bool is_coordinatewise = true;  ///< for whom a part is all there is
+
+    Clip clip{};
+
+    template <std::floating_point T>
+    void apply(std::span<T> part) const {
+        clip.apply(part);
+    }
+    friend constexpr bool operator==(const per_bucket&, const per_bucket&) = default;
+};
+
+template <class C>
+per_bucket(C) -> per_bucket<C>;
+
+/// Leaves a gradient as it is.
+struct no_clip {
+    static constexpr bool is_coordinatewise = true;
+
+    template <std::floating_point T>
+    constexpr void apply(std::span<T>) const {}
+    friend constexpr bool operator==(no_clip, no_clip) = default;
+};
+
+/// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
+/// `is_coordinatewise`: it may be applied to the parts of a gradient one by one.
+template <class C>
+concept Clipping = std::regular<C> && requires(const C& clip, std::span<float> gradient) {
+    clip.apply(gradient);
+    requires std::same_as<decltype(C::is_coordinatewise), const bool>;
+};
+
+static_assert(Clipping<clip_norm>);
+static_assert(Clipping<clip_value>);
+static_assert(Clipping<no_clip>);
+static_assert(Clipping<per_bucket<clip_norm>>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/optimizer.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A policy that binds to a number of parameters and then moves them along a gradient, in place: the same bits on all
+/// ranks for the same calls.
+template <class O, class T = float>
+concept Optimizer = std::regular<O> && std::floating_point<T> &&
+                    requires(const O& policy, decltype(std::declval<const O&>().template bind<T>(std::size_t{}))& bound,
+                             std::span<T> parameters, std::span<const T> gradient, double rate) {
+                        { policy.template bind<T>(std::size_t{}) } -> std::copyable;
+                        { bound.step(parameters, gradient, rate) };
+                    };
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/schedule.hpp
+
+// Learning rates as functions of the step, `0, 1, 2, …`.
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A learning rate for each step: a value, a pure function.
+template <class S>
+concept RateSchedule = std::regular<S> && requires(const S& schedule, std::uint64_t step) {
+    { schedule.rate(step) } -> std::same_as<double>;
+};
+
+/// The same rate for every step.
+struct constant_rate {
+    double value = 0.1;
+
+    constexpr double rate(std::uint64_t) const { return value; }
+    friend constexpr bool operator==(const constant_rate&, const constant_rate&) = default;
+};
+
+/// `initial · factor^⌊step / every⌋`.
+struct step_decay {
+    double initial = 0.1;
+    double factor = 0.1;
+    std::uint64_t every = 1;
+
+    double rate(std::uint64_t step) const {
+        rill::detail::require_option(every > 0, "train::step_decay: every", every, "at least 1");
+        const std::uint64_t decays = step / every;
+        return initial * std::pow(factor, static_cast<double>(decays));
+    }
+    friend constexpr bool operator==(const step_decay&, const step_decay&) = default;
+};
+
+/// `c1 / (step + c2)`, the rate under which SGD converges on strongly convex objectives.
+struct inverse_time {
+    double c1 = 1;
+    double c2 = 10;
+
+    constexpr double rate(std::uint64_t step) const { return c1 / (static_cast<double>(step) + c2); }
+    friend constexpr bool operator==(const inverse_time&, const inverse_time&) = default;
+};
+
+/// Linear from `peak / warmup` to `peak` in the first `warmup` steps, then half a cosine down to `floor` at step
+/// `total`, where it stays.
+struct warmup_cosine {
+    double peak = 0.1;
+    double floor = 0;
+    std::uint64_t warmup = 0;
+    std::uint64_t total = 1;
+
+    double rate(std::uint64_t step) const {
+        if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
+        if (step >= total) return floor;
+        const double progress = static_cast<double>(step - warmup) / static_cast<double>(total - warmup);
+        return floor + (peak - floor) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+    }
+    friend constexpr bool operator==(const warmup_cosine&, const warmup_cosine&) = default;
+};
+
+static_assert(RateSchedule<constant_rate>);
+static_assert(RateSchedule<step_decay>);
+static_assert(RateSchedule<inverse_time>);
+static_assert(RateSchedule<warmup_cosine>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/data_error.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A file that cannot be used; the message names the file, what was expected, what was found, and where.
+class data_error : public std::runtime_error {
+  public:
+    data_error(const std::string& file, const std::string& problem)
+        : std::runtime_error("rill: " + file + ": " + problem), file_(file) {}
+    data_error(const std::string& file, const std::string& where, const std::string& expected, const std::string& found)
+        : data_error(file, where + ": expected " + expected + ", found " + found) {}
+    data_error(const std::string& file, std::uint64_t offset, const std::string& expected, const std::string& found)
+        : data_error(file, "at byte " + std::to_string(offset), expected, found) {}
+
+    const std::string& file() const noexcept { return file_; }
+
+  private:
+    std::string file_;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/file.hpp
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+namespace detail {
+
+[[noreturn]] inline void file_failed(const std::string& path, const char* what) {
+    throw data_error(path, std::string(what) + ": " + std::generic_category().message(errno));
+}
+
+/// An open file; closes itself.
+class descriptor {
+  public:
+    descriptor(const std::string& path, int flags) : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+    descriptor(const descriptor&) = delete;
+    descriptor& operator=(const descriptor&) = delete;
+    ~descriptor() { close(); }
+
+    bool is_open() const { return number_ >= 0; }
+    int get() const { return number_; }
+    bool close() { return number_ < 0 || ::close(std::exchange(number_, -1)) == 0; }
+
+  private:
+    int number_;
+};
+
+inline bool write_all(int file, byte_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t count = ::write(file, bytes.data(), bytes.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return false;
+        bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+    return true;
+}
+
+inline bool write_durably(const std::string& path, byte_view bytes) {
+    descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
+    return file.is_open() && write_all(file.get(), bytes) && ::fsync(file.get()) == 0 && file.close();
+}
+
+inline void sync_directory_of(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    const descriptor opened(directory, O_RDONLY | O_DIRECTORY);
+    if (opened.is_open()) ::fsync(opened.get());  // some file systems cannot; the rename stands all the same
+}
+
+}  // namespace detail
+
+/// All bytes of a file. Throws `data_error`.
+inline std::vector<std::byte> read_file(const std::string& path) {
+    const detail::descriptor file(path, O_RDONLY);
+    struct stat status {};
+    if (!file.is_open() || ::fstat(file.get(), &status) != 0) detail::file_failed(path, "cannot be opened");
+    std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const ssize_t count = ::read(file.get(), bytes.data() + done, bytes.size() - done);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) detail::file_failed(path, "cannot be read");
+        if (count == 0) break;
+        done += static_cast<std::size_t>(count);
+    }
+    bytes.resize(done);
+    return bytes;
+}
+
+/// Replaces a file, or makes it, in one step: whoever opens `path`, even after a crash, finds the old contents or the
+/// new. Throws `data_error`; the old file is then untouched and nothing is left beside it.
+inline void replace_file(const std::string& path, byte_view bytes) {
+    static std::atomic<unsigned> count{0};
+    const std::string partial =
+        path + "." + std::to_string(::getpid()) + "-" + std::to_string(count.fetch_add(1)) + ".partial";
+    if (!detail::write_durably(partial, bytes) || std::rename(partial.c_str(), path.c_str()) != 0) {
+        const int reason = errno;
+        ::unlink(partial.c_str());
+        errno = reason;
+        detail::file_failed(path, "cannot be written");
+    }
+    detail::sync_directory_of(path);
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/checkpoint.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+static_assert(std::endian::native == std::endian::little,
+              "rill::checkpoint: files are little-endian, this host is not");
+
+/// What a section can hold: integers, floating-point numbers, bytes.
+template <class T>
+concept Storable = (std::is_arithmetic_v<T> && !std::same_as<T, bool>) || std::same_as<T, std::byte>;
+
+namespace detail {
+
+/// How a section's elements are named in the file, and in messages.
+template <Storable T>
+constexpr std::uint32_t storage_code() {
+    const char kind = std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u';
+    return static_cast<std::uint32_t>(kind) << 8 | static_cast<std::uint32_t>(sizeof(T));
+}
+inline std::string storage_name(std::uint32_t code, std::uint64_t bytes) {
+    const char* kind = code >> 8 == 'f' ? "float" : code >> 8 == 'i' ? "int" : "uint";
+    const std::uint32_t size = code & 0xFF;
+    return std::to_string(bytes / size) + " × " + kind + std::to_string(size * 8);
+}
+
+/// Each word enters by a bijection: a change within any one word is always seen, others but for one in 2^64.
+inline std::uint64_t checksum(byte_view bytes) {
+    std::uint64_t sum = bytes.size();
+    for (std::size_t i = 0; i < bytes.size(); i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + i, std::min<std::size_t>(8, bytes.size() - i));
+        sum = mix64(sum ^ word);
+    }
+    return sum;
+}
+
+}  // namespace detail
+
+/// A file of named arrays from which training resumes bit for bit.
+///
+/// Layout, version 1, little-endian: `"rillckpt"`, version (4 bytes), number of sections (4), size of the file (8); per
+/// section: element code (4), length of its name (4), bytes of its values (8), name, values; last, a checksum of all
+/// before it (8). `load` validates everything; whatever is wrong is a `data_error`.
+class checkpoint {
+  public:
+    static constexpr std::uint32_t version = 1;
+
+    /// Gathers copies of what is to be saved.
+    class writer {
+      public:
+        writer() { clear(); }
+
+        /// Forgets all sections and keeps the memory.
+        void clear() {
+            image_.clear();
+            names_.clear();
+            append(std::as_bytes(std::span(magic, magic_size)));
+            image_.resize(header_size);
+        }
+
+        template <class Range>
+            requires requires(const Range& values) { std::span(values); }
+        void add(std::string_view name, const Range& values) {
+            const std::span all(values);
+            add_bytes(name, detail::storage_code<std::remove_cvref_t<decltype(all[0])>>(), std::as_bytes(all));
+        }
+        template <Storable T>
+        void add(std::string_view name, const T& value) {
+            add(name, std::span(&value, 1));
+        }
+
+        /// Writes a file in one step and durably. Throws `data_error`; what was at `path` is then untouched.
+        void save(const std::string& path) const {
+            buffer sealed = image_;
+            put(sealed, 8, version);
+            put(sealed, 12, static_cast<std::uint32_t>(names_.size()));
+            put(sealed, 16, std::uint64_t{image_.size() + checksum_size});
+            sealed.resize(image_.size() + checksum_size);
+            put(sealed, image_.size(), detail::checksum(byte_view(sealed).first(image_.size())));
+            replace_file(path, sealed);
+        }
+
+      private:
+        void add_bytes(std::string_view name, std::uint32_t code, byte_view values) {
+            RILL_EXPECTS(std::find(names_.begin(), names_.end(), name) == names_.end(), "checkpoint: a new name");
+            names_.emplace_back(name);
+            append_value(code);
+            append_value(static_cast<std::uint32_t>(name.size()));
+            append_value(std::uint64_t{values.size()});
+            append(std::as_bytes(std::span(name)));
+            append(values);
+        }
+        void append(byte_view bytes) {
+            const std::size_t at = image_.size();
+            image_.resize(at + bytes.size());
+            if (!bytes.empty()) std::memcpy(image_.data() + at, bytes.data(), bytes.size());
+        }
+        template <class T>
+        void append_value(T value) {
+            append(std::as_bytes(std::span(&value, 1)));
+        }
+        template <class T>
+        static void put(buffer& image, std::size_t at, T value) {
+            std::memcpy(image.data() + at, &value, sizeof value);
+        }
+
+        buffer image_;
+        std::vector<std::string> names_;
+    };
+
+    checkpoint(checkpoint&&) = default;  // sections are views of the image: no copies
+    checkpoint& operator=(checkpoint&&) = default;
+
+    static checkpoint load(const std::string& path) { return checkpoint(path, read_file(path)); }
+
+    const std::string& path() const { return path_; }
+    std::size_t sections() const { return sections_.size(); }
+    bool contains(std::string_view name) const { return find(name) != nullptr; }
+
+    /// Fills `values`, a contiguous range. Throws `data_error`, and changes nothing, unless the section has this type
+    /// and size.
+    template <class Range>
+        requires requires(Range& values) { std::as_writable_bytes(std::span(values)); }
+    void read(std::string_view name, Range&& values) const {
+        const std::span all(values);
+        const byte_view stored =
+            require(name, detail::storage_code<std::remove_cvref_t<decltype(all[0])>>(), all.size_bytes());
+        if (!stored.empty()) std::memcpy(all.data(), stored.data(), stored.size());
+    }
+    template <Storable T>
+    T read(std::string_view name) const {
+        T value{};
+        read(name, std::span(&value, 1));
+        return value;
+    }
+
+  private:
+    static constexpr char magic[] = "rillckpt";
+    static constexpr std::size_t magic_size = 8;
+    static constexpr std::size_t header_size = 24;
+    static constexpr std::size_t checksum_size = 8;
+
+    struct section {
+        std::string name;
+        std::uint32_t code = 0;
+        byte_view values{};
+    };
+
+    checkpoint(std::string path, std::vector<std::byte> image) : path_(std::move(path)), image_(std::move(image)) {
+        check_header();
+        std::size_t at = header_size;
+        for (std::uint32_t left = get<std::uint32_t>(12); left > 0; --left) at = take_section(at);
+        if (at != end()) fail(at, "the end of the sections", "more bytes");
+    }
+
+    std::size_t end() const { return image_.size() - checksum_size; }
+
+    void check_header() const {
+        if (image_.size() < header_size + checksum_size)
+            fail(image_.size(), "a checkpoint's header", "the end of the file");
+        if (std::memcmp(image_.data(), magic, magic_size) != 0) fail(0, "\"rillckpt\"", "other bytes");
+        const auto found = get<std::uint32_t>(8);
+        if (found != version) fail(8, "version " + std::to_string(version), std::to_string(found));
+        const auto size = get<std::uint64_t>(16);
+        if (size != image_.size())
+            fail(16, std::to_string(image_.size()) + ", the size of the file", std::to_string(size));
+        if (get<std::uint64_t>(end()) != detail::checksum(byte_view(image_).first(end())))
+            fail(end(), "the checksum of the contents", "another: the file is damaged");
+    }
+
+    // Behind the checksum only a faulty writer can be at fault, but a wrong size must not be followed.
+    std::size_t take_section(std::size_t at) {
+        constexpr std::size_t fixed = 16;
+        if (end() - at < fixed) fail(at, "a section", "the end of the sections");
+        const auto code = get<std::uint32_t>(at);
+        const std::size_t name_size = get<std::uint32_t>(at + 4), size = get<std::uint64_t>(at + 8);
+        const std::size_t width = code & 0xFF, room = end() - at - fixed;
+        if (width == 0 || size % width != 0) fail(at, "an element type that divides the section's size", "another");
+        if (name_size > room || size > room - name_size)
+            fail(at, "a section of at most " + std::to_string(room) + " bytes", "a longer one");
+        const std::size_t name_at = at + fixed, values_at = name_at + name_size;
+        std::string name(reinterpret_cast<const char*>(image_.data()) + name_at, name_size);
+        if (contains(name)) fail(at, "each section once", "\"" + name + "\" again");
+        sections_.push_back({std::move(name), code, byte_view(image_).subspan(values_at, size)});
+        return values_at + size;
+    }
+
+    const section* find(std::string_view name) const {
+        for (const section& one : sections_)
+            if (one.name == name) return &one;
+        return nullptr;
+    }
+
+    byte_view require(std::string_view name, std::uint32_t code, std::size_t bytes) const {
+        const section* found = find(name);
+        const std::string where = "section \"" + std::string(name) + "\"";
+        if (found == nullptr) throw data_error(path_, where, detail::storage_name(code, bytes), "no such section");
+        if (found->code != code || found->values.size() != bytes)
+            throw data_error(path_, where, detail::storage_name(code, bytes),
+                             detail::storage_name(found->code, found->values.size()));
+        return found->values;
+    }
+
+    template <class T>
+    T get(std::size_t at) const {
+        T value{};
+        std::memcpy(&value, image_.data() + at, sizeof value);
+        return value;
+    }
+    [[noreturn]] void fail(std::size_t at, const std::string& expected, const std::string& found) const {
+        throw data_error(path_, std::uint64_t{at}, expected, found);
+    }
+
+    std::string path_;
+    std::vector<std::byte> image_;
+    std::vector<section> sections_;
+};
+
+/// An object whose state can be put into a checkpoint and taken out again; its sections' names begin with `prefix`.
+/// `save` and `restore` are templates over writer and reader, so that lower layers can have them too. A `restore` that
+/// throws leaves the object as it was.
+template <class S>
+concept Persistent =
+    requires(const S& constant, S& object, checkpoint::writer& out, const checkpoint& in, std::string_view prefix) {
+        { constant.save(out, prefix) };
+        { object.restore(in, prefix) };
+    };
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/strategy.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// How the gradients of all ranks become one step: a value with a `topology` that binds to a number of parameters.
+template <class S, class T = float>
+concept Strategy = std::regular<S> && Topology<decltype(S::topology)> && requires(const S& policy) {
+    { policy.template bind<T>(std::size_t{}) } -> std::copyable;
+    { policy.template bind<T>(std::size_t{}) } -> Persistent;
+};
+
+/// A strategy that exchanges the gradient layer by layer while the objective computes: it binds to the model's layers.
+template <class S, class T = float>
+concept LayeredStrategy =
+    std::regular<S> && Topology<decltype(S::topology)> && requires(const S& policy, std::span<const layer> layers) {
+        { policy.template bind<T>(layers) } -> std::copyable;
+        { policy.template bind<T>(layers) } -> Persistent;
+    };
+
+/// A strategy bound to one worker.
+///
+/// `step(workers, parameters, gradient, number, own)` is collective. It exchanges the gradients, of which this rank's
+/// is lost, and moves the parameters, by the same bits on all ranks. Where a rank contributes with weight 0 the receipt
+/// lists fewer contributors than ranks: then no rank has moved, and nothing that was to be sent is lost.
+/// What it saves and restores is all that the next step depends on, besides its arguments and the group.
+template <class B, class Group, class T>
+concept BoundStrategy = std::copyable<B> && Persistent<B> &&
+                        requires(B& bound, Group& workers, std::span<T> parameters, std::span<T> gradient,
+                                 std::uint64_t number, const contribution& own) {
+                            { bound.step(workers, parameters, gradient, number, own) } -> std::same_as<receipt>;
+                        };
+
+/// A layered strategy bound to one worker.
+///
+/// `begin(workers, gradient)` makes the exchange of one step. `ready(layer)` is called once for each layer, when its
+/// part of the gradient is final: it belongs to the exchange from then on. `finish(parameters, number)`, collective,
+/// waits for all and moves the parameters, with the promises of `BoundStrategy::step`; where this rank's gradient is
+/// not finite it has contributed with weight 0, and `invalid()` then tells the first such coordinate. `fingerprint()`
+/// is of what must be the same on all ranks, besides the calls.
+template <class B, class Group, class T>
+concept BoundLayeredStrategy =
+    std::copyable<B> && Persistent<B> &&
+    requires(B& bound, decltype(std::declval<B&>().begin(std::declval<Group&>(), std::span<T>()))& exchange,
+             std::span<T> parameters, std::uint64_t number) {
+        { bound.fingerprint() } -> std::same_as<std::uint64_t>;
+        { exchange.ready(std::size_t{}) };
+        { exchange.finish(parameters, number) } -> std::same_as<receipt>;
+        { exchange.invalid() } -> std::same_as<std::optional<std::size_t>>;
+    };
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/bsp.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A `bsp` bound to one worker.
+template <class Policy, std::floating_point T>
+class bound_bsp {
+  public:
+    bound_bsp(const Policy& policy, std::size_t dimension)
+        : policy_(policy), optimizer_(policy.optimizer.template bind<T>(dimension)) {}
+
+    template <class Group>
+    receipt step(Group& workers, std::span<T> parameters, std::span<T> gradient, std::uint64_t number,
+                 const contribution& own) {
+        if (own.weight > 0) policy_.clip.apply(gradient);
+        const receipt done = all_reduce(workers, gradient, gradient, aggregate::mean{}, own);
+        [[maybe_unused]] const auto updating = named_span(workers.net(), "update");
+        if (done.contributors == workers.size())
+            optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number));
+        return done;
+    }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        optimizer_.save(out, prefix);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        optimizer_.restore(in, prefix);
+    }
+
+  private:
+    Policy policy_;
+    decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;
+};
+
+/// Bulk-synchronous data-parallel descent: each step follows the mean of all ranks' gradients, sent in full.
+///
+/// Cost per step: one dense all-reduce of the parameters' size over `topology`. Memory: the optimizer's.
+template <Topology Shape, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
+struct bsp {
+    Shape topology{};
+    Descent optimizer{};
+    Rate rate{};
+    Clip clip{};  ///< of each rank's own gradient
+
+    template <std::floating_point T = float>
+    bound_bsp<bsp, T> bind(std::size_t dimension) const {
+        return {*this, dimension};
+    }
+    friend constexpr bool operator==(const bsp&, const bsp&) = default;
+};
+
+template <class S, class D, class R>
+bsp(S, D, R) -> bsp<S, D, R>;
+template <class S, class D, class R, class C>
+bsp(S, D, R, C) -> bsp<S, D, R, C>;
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/coded_batch.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// What one worker of a coded reduction computes on: the rows that a `coded_allocation` gives it, each with its
+/// coefficient as weight. Any objective whose batch has weights then computes the worker's coded gradient, and the root
+/// decodes the gradient of the mean loss of all rows.
+class coded_batch {
+  public:
+    coded_batch(const coded_allocation& allocation, rank_t rank) : points_(allocation.points()) {
+        const double each = 1.0 / static_cast<double>(allocation.points());
+        for (const data_share& share : allocation.shares_of(rank))
+            for (std::size_t row = share.first; row < share.last; ++row) {
+                rows_.push_back(static_cast<std::uint32_t>(row));
+                weights_.push_back(share.coefficient * each);
+            }
+    }
+
+    /// How many rows the worker reads for one gradient.
+    std::size_t load() const { return rows_.size(); }
+
+    /// The batch, of a dataset with as many rows as the allocation has points. Valid as long as this lives unchanged.
+    batch of(const dataset& data) const {
+        RILL_EXPECTS(data.rows == points_, "coded_batch: a dataset with as many rows as were allocated");
+        return {data, rows_, weights_};
+    }
+
+  private:
+    std::size_t points_;
+    std::vector<std::uint32_t> rows_;
+    std::vector<double> weights_;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/compressed_bsp.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A `compressed_bsp` bound to one worker.
+template <class Policy, std::floating_point T>
+class bound_compressed_bsp {
+  public:
+    bound_compressed_bsp(const Policy& policy, std::size_t dimension)
+        : policy_(policy),
+          codec_(policy.codec.template bind<T>(dimension)),
+          optimizer_(policy.optimizer.template bind<T>(dimension)) {
+        if constexpr (!moves_along_stream) update_.resize(dimension);
+    }
+
+    const auto& codec() const { return codec_; }
+
+    template <class Group>
+    receipt step(Group& workers, std::span<T> parameters, std::span<T> gradient, std::uint64_t number,
+                 const contribution& own) {
+        if (own.weight > 0) {
+            policy_.clip.apply(gradient);
+            scale(gradient, static_cast<T>(policy_.rate.rate(number)));
+        }
+        const auto is_complete = [&](const receipt& done) { return done.contributors == workers.size(); };
+        const receipt done = all_reduce(workers, gradient, update_, codec_, aggregate::mean{}, own, is_complete);
+        [[maybe_unused]] const auto updating = named_span(workers.net(), "update");
+        if (is_complete(done)) move(parameters);
+        return done;
+    }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        optimizer_.save(out, prefix);
+        if constexpr (requires { codec_.save(out, std::string()); }) codec_.save(out, std::string(prefix) + "codec");
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        optimizer_.restore(in, prefix);
+        if constexpr (requires { codec_.restore(in, std::string()); })
+            codec_.restore(in, std::string(prefix) + "codec");
+    }
+
+  private:
+    using codec_type = decltype(std::declval<const Policy&>().codec.template bind<T>(std::size_t{}));
+    using optimizer_type = decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{}));
+    using index_type = typename codec_type::index_type;
+
+    /// Whether what has arrived need not be spread over all coordinates first.
+    static constexpr bool moves_along_stream =
+        codec_type::is_coordinatewise &&
+        requires(optimizer_type& optimizer, std::span<T> parameters, const stream_view<T, index_type>& update) {
+            optimizer.step(parameters, update, 1.0);
+        };
+    using update_type = std::conditional_t<moves_along_stream, stream<T, index_type>, aligned_vector<T>>;
+
+    /// By the codec where it can, in the pass that it makes anyway.
+    void scale(std::span<T> gradient, T rate) {
+        if constexpr (requires { codec_.scale_inputs(rate); })
+            codec_.scale_inputs(rate);
+        else
+            for (T& slope : gradient) slope *= rate;
+    }
+
+    void move(std::span<T> parameters) {
+        if constexpr (moves_along_stream)
+            optimizer_.step(parameters, update_.view(), 1);
+        else
+            optimizer_.step(parameters, std::span<const T>(update_), 1);
+    }
+
+    Policy policy_;
+    codec_type codec_;
+    optimizer_type optimizer_;
+    update_type update_;
+};
+
+/// Bulk-synchronous descent along compressed steps: what travels is the gradient times the rate, through `codec`, whose
+/// error feedback so remembers steps, not slopes, when the rate changes.
+///
+/// The optimizer runs on the mean of what has arrived, at rate 1: its momentum is the same on all ranks, and what the
+/// codec leaves out waits for its turn without it. That wait is a delay already: at a density of 1 % a momentum of 0.7
+/// reaches what 0.9 does not, with the same peak / (1 - momentum). An optimizer's weight decay is not multiplied by
+/// `rate`. Where a step is skipped, the other ranks' contributions to it return to their codecs.
+/// Cost per step: one all-reduce of compressed streams over `topology`. Memory: the optimizer's, the codec's, one
+/// update: of the entries that arrived, where the optimizer takes a stream. Source: Renggli et al., SparCML, SC 2019,
+/// Algorithm 1, with a mean for the sum.
+template <Topology Shape, class Codec, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
+struct compressed_bsp {
+    Shape topology{};
+    Codec codec{};
+    Descent optimizer{};
+    Rate rate{};
+    Clip clip{};  ///< of each rank's own gradient
+
+    template <std::floating_point T = float>
+    bound_compressed_bsp<compressed_bsp, T> bind(std::size_t dimension) const {
+        return {*this, dimension};
+    }
+    friend constexpr bool operator==(const compressed_bsp&, const compressed_bsp&) = default;
+};
+
+template <class S, class C, class D, class R>
+compressed_bsp(S, C, D, R) -> compressed_bsp<S, C, D, R>;
+template <class S, class C, class D, class R, class P>
+compressed_bsp(S, C, D, R, P) -> compressed_bsp<S, C, D, R, P>;
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/dense_product.hpp
+
+#include <Eigen/Core>
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A row-major matrix that somebody else owns, or its transpose.
+template <class T>
+struct matrix_view {
+    T* data = nullptr;
+    std::size_t rows = 0;
+    std::size_t columns = 0;
+    bool is_transposed = false;  ///< `data` holds the transpose: columns × rows
+
+    constexpr matrix_view transposed() const { return {data, columns, rows, !is_transposed}; }
+    constexpr std::size_t row_stride() const { return is_transposed ? 1 : columns; }
+    constexpr std::size_t column_stride() const { return is_transposed ? rows : 1; }
+};
+
+namespace detail {
+
+// Tiles whose size is bounded at compile time make Eigen keep its packing buffers (80 KiB of float) on the stack, leave
+// its threads alone under OpenMP, and ignore the cache sizes that it finds at run time: so a product allocates nothing,
+// and one binary gives the same bits on every machine with the same instruction set. Measured for 32 × 784 × 512:
+// 5 to 30 % slower than the unbounded product.
+template <class T>
+struct tile {
+    static constexpr int rows = 32;
+    static constexpr int columns = 128;
+    static constexpr int depth = 512 / static_cast<int>(sizeof(T));
+};
+
+template <int Order, int MostRows, int MostColumns, class T>
+auto tile_of(const matrix_view<T>& view, std::size_t row, std::size_t column) {
+    using matrix = Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Order, MostRows, MostColumns>;
+    using mapped = std::conditional_t<std::is_const_v<T>, const matrix, matrix>;
+    const auto index = [](std::size_t i) { return static_cast<Eigen::Index>(i); };
+    return Eigen::Map<mapped, Eigen::Unaligned, Eigen::OuterStride<>>(
+        view.data + row * view.row_stride() + column * view.column_stride(),
+        index(std::min<std::size_t>(MostRows, view.rows - row)),
+        index(std::min<std::size_t>(MostColumns, view.columns - column)),
+        Eigen::OuterStride<>(index(view.is_transposed ? view.column_stride() : view.row_stride())));
+}
+
+template <int LeftOrder, int RightOrder, class T>
+void multiply_tiles(matrix_view<const T> left, matrix_view<const T> right, matrix_view<T> product) {
+    using t = tile<T>;
+    for (std::size_t i = 0; i < product.rows; i += t::rows)
+        for (std::size_t j = 0; j < product.columns; j += t::columns) {
+            auto target = tile_of<Eigen::RowMajor, t::rows, t::columns>(product, i, j);
+            for (std::size_t k = 0; k < left.columns; k += t::depth) {
+                const auto a = tile_of<LeftOrder, t::rows, t::depth>(left, i, k);
+                const auto b = tile_of<RightOrder, t::depth, t::columns>(right, k, j);
+                if (k == 0)
+                    target.noalias() = a * b;
+                else
+                    target.noalias() += a * b;
+            }
+        }
+}
+
+}  // namespace detail
+
+/// `product = left · right`, where at most one factor is transposed. Allocates nothing, starts no thread; needs about
+/// 100 KiB of stack.
+template <std::floating_point T>
+void multiply(matrix_view<const T> left, matrix_view<const T> right, matrix_view<T> product) {
+    if (left.is_transposed)
+        detail::multiply_tiles<Eigen::ColMajor, Eigen::RowMajor>(left, right, product);
+    else if (right.is_transposed)
+        detail::multiply_tiles<Eigen::RowMajor, Eigen::ColMajor>(left, right, product);
+    else
+        detail::multiply_tiles<Eigen::RowMajor, Eigen::RowMajor>(left, right, product);
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/gzip_source.hpp
+
+#include <zlib.h>
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Reads a file front to back and unpacks it where it is gzip, which its first two bytes tell.
+///
+/// zlib's own gzread passes over bytes that follow the compressed stream, and tells a truncated one late; here both are
+/// errors: `data_error` with the offset in the file.
+class gzip_source {
+  public:
+    explicit gzip_source(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "rb")) {
+        if (!file_) throw data_error(path_, "cannot be opened: " + std::generic_category().message(errno));
+        is_packed_ = fill() && stream_.avail_in >= 2 && input_[0] == 0x1F && input_[1] == 0x8B;
+        if (is_packed_ && inflateInit2(&stream_, 15 + 16) != Z_OK) throw std::bad_alloc();
+    }
+    gzip_source(const gzip_source&) = delete;
+    gzip_source& operator=(const gzip_source&) = delete;
+    ~gzip_source() {
+        if (is_packed_) inflateEnd(&stream_);
+    }
+
+    const std::string& path() const { return path_; }
+    /// Unpacked bytes read so far.
+    std::uint64_t offset() const { return offset_; }
+
+    /// No more bytes than this can come out of the whole file: deflate packs at most 1032 to 1.
+    std::uint64_t capacity() {
+        const long here = std::ftell(file_.get());
+        std::fseek(file_.get(), 0, SEEK_END);
+        const auto size = static_cast<std::uint64_t>(std::max(std::ftell(file_.get()), 0L));
+        std::fseek(file_.get(), here, SEEK_SET);
+        return is_packed_ ? size * 1032 : size;
+    }
+
+    /// Fills `out`; returns fewer bytes only at the end of the file.
+    std::size_t read(byte_span out) {
+        std::size_t done = 0;
+        while (done < out.size() && !ended_) done += is_packed_ ? unpack(out.subspan(done)) : copy(out.subspan(done));
+        offset_ += done;
+        return done;
+    }
+
+  private:
+    struct closer {
+        void operator()(std::FILE* file) const { std::fclose(file); }
+    };
+
+    bool fill() {
+        stream_.next_in = input_.data();
+        stream_.avail_in = static_cast<uInt>(std::fread(input_.data(), 1, input_.size(), file_.get()));
+        consumed_ += stream_.avail_in;
+        if (std::ferror(file_.get()) != 0)
+            throw data_error(path_, "cannot be read: " + std::generic_category().message(errno));
+        return stream_.avail_in > 0;
+    }
+    std::uint64_t position() const { return consumed_ - stream_.avail_in; }
+
+    std::size_t copy(byte_span out) {
+        if (stream_.avail_in == 0 && !fill()) ended_ = true;
+        const std::size_t count = std::min(out.size(), std::size_t{stream_.avail_in});
+        if (count > 0) std::memcpy(out.data(), stream_.next_in, count);
+        stream_.next_in += count;
+        stream_.avail_in -= static_cast<uInt>(count);
+        return count;
+    }
+
+    std::size_t unpack(byte_span out) {
+        if (stream_.avail_in == 0 && !fill())
+            throw data_error(path_, position(), "the rest of the gzip stream", "the end of the file");
+        const std::size_t room = std::min(out.size(), std::size_t{1} << 30);
+        stream_.next_out = reinterpret_cast<Bytef*>(out.data());
+        stream_.avail_out = static_cast<uInt>(room);
+        const int status = inflate(&stream_, Z_NO_FLUSH);
+        if (status == Z_MEM_ERROR) throw std::bad_alloc();
+        if (status != Z_OK && status != Z_BUF_ERROR && status != Z_STREAM_END)
+            throw data_error(path_, position(), "a valid gzip stream",
+                             stream_.msg != nullptr ? stream_.msg : "damaged bytes");
+        if (status == Z_STREAM_END) next_member();
+        return room - stream_.avail_out;
+    }
+
+    // A gzip file may be several streams, one after the other.
+    void next_member() {
+        if (stream_.avail_in == 0 && !fill())
+            ended_ = true;
+        else
+            inflateReset(&stream_);
+    }
+
+    std::string path_;
+    std::unique_ptr<std::FILE, closer> file_;
+    std::vector<Bytef> input_ = std::vector<Bytef>(std::size_t{1} << 16);
+    z_stream stream_{};
+    std::uint64_t consumed_ = 0;
+    std::uint64_t offset_ = 0;
+    bool is_packed_ = false;
+    bool ended_ = false;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/idx.hpp
+
+// The IDX format of the MNIST family of data sets: two zero bytes, a type, the number of dimensions, the dimensions as
+// big-endian 32-bit integers, then the values.
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// The contents of an IDX file of unsigned bytes; the last dimension varies fastest.
+struct idx_array {
+    std::vector<std::size_t> dimensions;
+    std::vector<std::uint8_t> values;
+};
+
+namespace detail {
+
+inline void read_exactly(gzip_source& source, byte_span out, const char* what) {
+    const std::uint64_t begin = source.offset();
+    const std::size_t got = source.read(out);
+    if (got < out.size())
+        throw data_error(source.path(), begin + got, std::to_string(out.size() - got) + " more bytes of " + what,
+                         "the end of the data");
+}
+
+inline void read_idx_magic(gzip_source& source, std::size_t rank) {
+    std::uint8_t magic[4];
+    read_exactly(source, std::as_writable_bytes(std::span(magic)), "the IDX magic number");
+    const auto require = [&](std::uint64_t at, std::size_t expected, const char* what) {
+        if (magic[at] != expected)
+            throw data_error(source.path(), at, what + (" " + std::to_string(expected)), std::to_string(magic[at]));
+    };
+    require(0, 0, "an IDX magic number that starts with");
+    require(1, 0, "an IDX magic number that goes on with");
+    require(2, 8, "element type (8 is unsigned byte)");
+    require(3, rank, "number of dimensions");
+}
+
+inline std::size_t read_idx_dimension(gzip_source& source, std::uint64_t most) {
+    const std::uint64_t at = source.offset();
+    std::uint8_t b[4];
+    read_exactly(source, std::as_writable_bytes(std::span(b)), "a dimension");
+    const std::size_t size = std::size_t{b[0]} << 24 | std::size_t{b[1]} << 16 | std::size_t{b[2]} << 8 | b[3];
+    if (size == 0 || size > most)
+        throw data_error(source.path(), at, "a dimension from 1 to " + std::to_string(most) + " (by the file's size)",
+                         std::to_string(size));
+    return size;
+}
+
+}  // namespace detail
+
+/// Reads an IDX file of unsigned bytes with `rank` dimensions, plain or gzip, and validates all of it.
+///
+/// Memory grows with what the file holds, unpacked, never with what its header promises. Throws `data_error`.
+inline idx_array read_idx(const std::string& path, std::size_t rank) {
+    gzip_source source(path);
+    detail::read_idx_magic(source, rank);
+    idx_array array;
+    std::uint64_t total = 1;
+    const std::uint64_t capacity = source.capacity();
+    for (std::size_t d = 0; d < rank; ++d) {
+        array.dimensions.push_back(detail::read_idx_dimension(source, capacity / total));
+        total *= array.dimensions.back();
+    }
+    constexpr std::size_t least_room = std::size_t{1} << 16;
+    while (array.values.size() < total) {
+        const std::size_t done = array.values.size();
+        const std::size_t room = std::min<std::size_t>(total, std::max(least_room, 2 * done));
+        array.values.reserve(room);  // no more: resize alone may double
+        array.values.resize(room);
+        detail::read_exactly(source, std::as_writable_bytes(std::span(array.values).subspan(done)), "values");
+    }
+    std::byte beyond{};
+    const std::uint64_t end = source.offset();
+    if (source.read({&beyond, 1}) != 0) throw data_error(path, end, "the end of the data", "more bytes");
+    return array;
+}
+
+/// Images (rank 3, scaled to `[0, 1]`) with their labels (rank 1, each below `classes`). Throws `data_error`.
+inline dataset read_idx_dataset(const std::string& images_path, const std::string& labels_path, int classes) {
+    RILL_EXPECTS(classes > 0, "read_idx_dataset: at least one class");
+    const idx_array labels = read_idx(labels_path, 1);
+    const std::size_t rows = labels.dimensions[0];
+    const auto wrong = std::find_if(labels.values.begin(), labels.values.end(), [&](int c) { return c >= classes; });
+    if (wrong != labels.values.end())
+        throw data_error(labels_path, 8 + static_cast<std::uint64_t>(wrong - labels.values.begin()),
+                         "a label below " + std::to_string(classes), std::to_string(*wrong));
+    const idx_array images = read_idx(images_path, 3);
+    if (images.dimensions[0] != rows)
+        throw data_error(images_path, 4, std::to_string(rows) + " images, as there are labels in " + labels_path,
+                         std::to_string(images.dimensions[0]));
+
+    dataset data{.rows = rows,
+                 .columns = images.dimensions[1] * images.dimensions[2],
+                 .classes = classes,
+                 .features = aligned_vector<float>(images.values.size()),
+                 .labels = {labels.values.begin(), labels.values.end()}};
+    std::transform(images.values.begin(), images.values.end(), data.features.begin(),
+                   [](std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; });
+    return data;
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/layer_sizes.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// How many parameters each layer has.
+inline std::vector<std::size_t> layer_sizes(std::span<const layer> layers) {
+    std::vector<std::size_t> sizes;
+    sizes.reserve(layers.size());
+    for (const layer& each : layers) sizes.push_back(each.part.size());
+    return sizes;
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/logistic_regression.hpp
+
+#include <Eigen/Core>
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Logistic regression of two classes: a weight for each column and a bias, half the parameters of a
+/// `softmax_regression` of two classes, and the same loss. Labels are 0 and 1; a score above 0 speaks for 1.
+///
+/// Cost: `gradient` reads each row of the batch from memory once. Scratch memory: none.
+template <std::floating_point T = float>
+class logistic_regression {
+  public:
+    using scalar = T;
+    using batch = train::batch;
+
+    explicit logistic_regression(std::size_t columns)
+        : layers_{layer{"weights", {0, columns}}, layer{"bias", {columns, columns + 1}}} {
+        RILL_EXPECTS(columns > 0, "logistic_regression: at least one column");
+    }
+
+    std::size_t dimension() const { return columns() + 1; }
+    std::span<const layer> layers() const { return layers_; }
+
+    /// Zero, whatever the key: a convex loss has no symmetry to break.
+    void initialise(std::span<T> parameters, random_key) const {
+        RILL_EXPECTS(parameters.size() == dimension(), "logistic_regression: all parameters");
+        std::fill(parameters.begin(), parameters.end(), T{0});
+    }
+
+    /// Mean loss of the batch, or the weighted sum where it has weights.
+    double loss(std::span<const T> parameters, const batch& samples) {
+        check(parameters, samples);
+        double sum = 0;
+        for (std::size_t r = 0; r < samples.rows.size(); ++r)
+            sum += samples.template weight<double>(r) * loss_of(margin(parameters, samples, r));
+        return sum;
+    }
+
+    /// The same loss; `gradient` receives its derivative by each parameter.
+    double gradient(std::span<const T> parameters, const batch& samples, std::span<T> gradient) {
+        check(parameters, samples);
+        RILL_EXPECTS(gradient.size() == dimension(), "logistic_regression: room for a derivative by every parameter");
+        std::fill(gradient.begin(), gradient.end(), T{0});
+        Eigen::Map<vector> slopes(gradient.data(), static_cast<Eigen::Index>(columns()));
+        double sum = 0;
+        for (std::size_t r = 0; r < samples.rows.size(); ++r) {
+            const T m = margin(parameters, samples, r);
+            sum += samples.template weight<double>(r) * loss_of(m);
+            const T slope = samples.template weight<T>(r) * -sign(samples, r) / (T{1} + std::exp(m));
+            slopes += slope * features(samples, r).template cast<T>();
+            gradient.back() += slope;
+        }
+        return sum;
+    }
+
+    void predict(std::span<const T> parameters, const batch& samples, std::span<std::int32_t> classes) {
+        check(parameters, samples);
+        RILL_EXPECTS(classes.size() == samples.rows.size(), "logistic_regression: room for one class per row");
+        for (std::size_t r = 0; r < classes.size(); ++r) classes[r] = score(parameters, samples, r) > 0 ? 1 : 0;
+    }
+
+  private:
+    using vector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
+    using row = Eigen::Map<const Eigen::VectorXf>;
+
+    std::size_t columns() const { return layers_[0].part.end; }
+
+    void check(std::span<const T> parameters, const batch& samples) const {
+        RILL_EXPECTS(parameters.size() == dimension(), "logistic_regression: all parameters");
+        RILL_EXPECTS(!samples.rows.empty(), "logistic_regression: a batch of at least one row");
+        RILL_EXPECTS(samples.weights.empty() || samples.weights.size() == samples.rows.size(),
+                     "logistic_regression: a weight for each row, or none");
+        RILL_EXPECTS(samples.data.columns == columns(), "logistic_regression: as many columns as weights");
+    }
+
+    row features(const batch& samples, std::size_t r) const {
+        RILL_EXPECTS(samples.rows[r] < samples.data.rows, "logistic_regression: rows of the dataset");
+        return {samples.data.row(samples.rows[r]).data(), static_cast<Eigen::Index>(columns())};
+    }
+
+    T score(std::span<const T> parameters, const batch& samples, std::size_t r) const {
+        const Eigen::Map<const vector> weights(parameters.data(), static_cast<Eigen::Index>(columns()));
+        return weights.dot(features(samples, r).template cast<T>()) + parameters.back();
+    }
+
+    static T sign(const batch& samples, std::size_t r) {
+        const std::int32_t label = samples.data.labels[samples.rows[r]];
+        RILL_EXPECTS(label == 0 || label == 1, "logistic_regression: labels are 0 and 1");
+        return label == 1 ? T{1} : T{-1};
+    }
+
+    T margin(std::span<const T> parameters, const batch& samples, std::size_t r) const {
+        return sign(samples, r) * score(parameters, samples, r);
+    }
+
+    /// log(1 + exp(-margin)), also where the exponential has no number. A NaN passes.
+    static double loss_of(T margin) {
+        const double m = static_cast<double>(margin);
+        return (m < 0 ? -m : 0.0) + std::log1p(std::exp(-std::abs(m)));
+    }
+
+    std::array<layer, 2> layers_;
+};
+
+static_assert(Classifier<logistic_regression<float>>);
+static_assert(Classifier<logistic_regression<double>>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/sampler.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Which rows a rank works on in each step.
+///
+/// Every epoch has its own permutation of the rows, a pure function of (key, epoch) and so the same on all ranks.
+/// Step s takes its next `ranks * batch` entries as the global batch; rank r's part of it is the r-th `batch` of them.
+/// The rows that do not fill a last global batch are left out of that epoch. Memory: 4 bytes per row. Stepping does not
+/// allocate.
+class sampler {
+  public:
+    struct options {
+        std::size_t rows = 0;
+        std::size_t batch = 32;  ///< rows per rank and step
+        rank_t rank = 0;
+        int ranks = 1;
+        random_key key{};
+    };
+
+    explicit sampler(const options& chosen) : options_(chosen) {
+        RILL_EXPECTS(chosen.ranks > 0 && chosen.rank >= 0 && chosen.rank < chosen.ranks, "sampler: a rank of a group");
+        RILL_EXPECTS(chosen.batch > 0 && global_batch() <= chosen.rows, "sampler: rows for one step of all ranks");
+        RILL_EXPECTS(chosen.rows <= 0xFFFFFFFFU, "sampler: rows that 32 bits can number");
+        order_.resize(chosen.rows);
+        shuffle();
+    }
+
+    std::size_t steps_per_epoch() const { return options_.rows / global_batch(); }
+    /// Of the next batch.
+    std::uint64_t epoch() const { return epoch_; }
+    /// Of the next batch, within its epoch.
+    std::size_t step() const { return step_; }
+
+    /// The rows of this rank's next batch; valid until the next call.
+    std::span<const std::uint32_t> next() {
+        if (is_epoch_over_) shuffle();
+        const std::size_t first = step_ * global_batch() + static_cast<std::size_t>(options_.rank) * options_.batch;
+        if (++step_ == steps_per_epoch()) {
+            step_ = 0;
+            ++epoch_;
+            is_epoch_over_ = true;
+        }
+        return std::span(order_).subspan(first, options_.batch);
+    }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        out.add(std::string(prefix) + "sampler", state());
+    }
+    /// Throws `data_error`, and changes nothing, where rows, global batch or key are not those of this sampler.
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        const std::string name = std::string(prefix) + "sampler";
+        saved_state saved{};
+        in.read(name, saved);
+        const saved_state own = state();
+        constexpr const char* what[] = {"rows", "rows per global batch", "the random key"};
+        for (std::size_t i = 0; i < 3; ++i)
+            if (saved[i] != own[i])
+                throw data_error(in.path(), "section \"" + name + "\", " + what[i], std::to_string(own[i]),
+                                 std::to_string(saved[i]));
+        if (saved[4] >= steps_per_epoch())
+            throw data_error(in.path(), "section \"" + name + "\", step",
+                             "less than " + std::to_string(steps_per_epoch()), std::to_string(saved[4]));
+        epoch_ = saved[3];
+        step_ = static_cast<std::size_t>(saved[4]);
+        shuffle();
+    }
+
+  private:
+    using saved_state = std::array<std::uint64_t, 5>;
+    saved_state state() const { return {options_.rows, global_batch(), options_.key.value, epoch_, step_}; }
+
+    std::size_t global_batch() const { return options_.batch * static_cast<std::size_t>(options_.ranks); }
+
+    void shuffle() {
+        std::iota(order_.begin(), order_.end(), 0U);
+        random_sequence random(options_.key.derive(epoch_));
+        for (std::size_t left = order_.size(); left > 1; --left)
+            std::swap(order_[left - 1], order_[static_cast<std::size_t>(random.below(left))]);
+        is_epoch_over_ = false;
+    }
+
+    options options_;
+    std::vector<std::uint32_t> order_;
+    std::uint64_t epoch_ = 0;
+    std::size_t step_ = 0;
+    bool is_epoch_over_ = false;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/minibatches.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// What a rank works on, step by step; its position can be saved.
+template <class B, class Batch>
+concept BatchSource = std::copyable<B> && Persistent<B> && requires(B& source) {
+    { source.next() } -> std::convertible_to<Batch>;
+};
+
+/// The batches of a dataset in the order of a `sampler`. The dataset must outlive them.
+class minibatches {
+  public:
+    /// `order.rows` may be left 0: all rows of the dataset.
+    minibatches(const dataset& data, sampler::options order) : data_(&data), sampler_(complete(order, data)) {}
+
+    const train::sampler& order() const { return sampler_; }
+
+    /// Valid until the next call.
+    batch next() { return {*data_, sampler_.next()}; }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        sampler_.save(out, prefix);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        sampler_.restore(in, prefix);
+    }
+
+  private:
+    static sampler::options complete(sampler::options order, const dataset& data) {
+        if (order.rows == 0) order.rows = data.rows;
+        RILL_EXPECTS(order.rows <= data.rows, "minibatches: rows of the dataset");
+        return order;
+    }
+
+    const dataset* data_;
+    train::sampler sampler_;
+};
+
+static_assert(BatchSource<minibatches, batch>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/overlapped_bsp.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// An `overlapped_bsp` bound to one worker.
+template <class Policy, std::floating_point T>
+class bound_overlapped_bsp {
+  public:
+    bound_overlapped_bsp(const Policy& policy, std::span<const layer> layers)
+        : policy_(policy),
+          plan_(policy.buckets.bind(layer_sizes(layers), sizeof(T))),
+          optimizer_(policy.optimizer.template bind<T>(plan_.dimension())),
+          invalid_(plan_.buckets().size()) {}
+
+    const bucket_plan& plan() const { return plan_; }
+    std::uint64_t fingerprint() const { return plan_.fingerprint(); }
+
+    /// The exchange of one step; `gradient` is lost.
+    template <class Group>
+    auto begin(Group& workers, std::span<T> gradient) {
+        return step_exchange<Group>(*this, workers, gradient);
+    }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        optimizer_.save(out, prefix);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        optimizer_.restore(in, prefix);
+    }
+
+  private:
+    /// Starts the operation of a bucket.
+    template <class Group>
+    struct starter {
+        bound_overlapped_bsp* of;
+        Group* workers;
+        std::span<T> gradient;
+
+        request operator()(std::size_t i) const {
+            return start(*workers, [*this, i](auto& lane) { return of->exchange_bucket(lane, gradient, i); });
+        }
+    };
+
+    template <class Group>
+    class step_exchange {
+      public:
+        step_exchange(bound_overlapped_bsp& of, Group& workers, std::span<T> gradient)
+            : of_(of), workers_(workers), gradient_(gradient), buckets_(workers, of.plan_, {&of, &workers, gradient}) {
+            std::fill(of.invalid_.begin(), of.invalid_.end(), std::nullopt);
+        }
+
+        void ready(std::size_t layer) { buckets_.ready(layer); }
+
+        receipt finish(std::span<T> parameters, std::uint64_t number) {
+            const receipt done = buckets_.finish();
+            [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
+            if (done.contributors == workers_.size())
+                of_.optimizer_.step(parameters, std::span<const T>(gradient_), of_.policy_.rate.rate(number));
+            return done;
+        }
+
+        std::optional<std::size_t> invalid() const {
+            std::optional<std::size_t> first;
+            for (const auto& each : of_.invalid_)
+                if (each && (!first || *each < *first)) first = each;
+            return first;
+        }
+
+      private:
+        bound_overlapped_bsp& of_;
+        Group& workers_;
+        std::span<T> gradient_;
+        bucket_exchange<Group, starter<Group>> buckets_;
+    };
+
+    /// In an activity of its own, like the search for what is not finite.
+    template <class Lane>
+    receipt exchange_bucket(Lane& lane, std::span<T> gradient, std::size_t i) {
+        const segment place = plan_.buckets()[i].elements;
+        const std::span<T> part = gradient.subspan(place.begin, place.size());
+        const auto bad = kernel::find_non_finite(std::span<const T>(part));
+        if (bad)
+            invalid_[i] = place.begin + *bad;
+        else
+            policy_.clip.apply(part);
+        return all_reduce(lane, part, part, aggregate::mean{}, contribution{.weight = bad ? 0.0 : 1.0});
+    }
+
+    Policy policy_;
+    bucket_plan plan_;
+    decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;
+    std::vector<std::optional<std::size_t>>
+        invalid_;  ///< of each bucket, this rank's first coordinate that is not finite
+};
+
+/// Bulk-synchronous data-parallel descent whose gradients travel while they are computed: neighbouring layers share
+/// buckets, and a bucket's all-reduce starts as soon as the backward pass has left its layers.
+///
+/// Needs a `LayeredObjective` and a `ConcurrentTransport`. Where activities do not run alone (`rill::mpi` below
+/// MPI_THREAD_MULTIPLE) the exchanges go on at the end of each layer's backward pass, and not within it.
+///
+/// Over a topology that preserves the order of ranks the parameters are those of `bsp`, bit for bit; over others (a
+/// ring) those of `bsp` with an exchange per bucket, since where a coordinate lies in its message decides the order in
+/// which it is folded. A step is skipped on all ranks as soon as any bucket of any rank is not finite. Clipping acts on
+/// each rank's own gradient, bucket by bucket: one that needs the whole gradient is refused.
+///
+/// Cost per step: a dense all-reduce per bucket over `topology`. Memory: the optimizer's, and the activities and
+/// scratch of as many operations as there are buckets. Source: Li et al., PyTorch Distributed, VLDB 2020,
+/// section 3.2.3.
+template <Topology Shape, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
+struct overlapped_bsp {
+    static_assert(
+        Clip::is_coordinatewise,
+        "rill::train::overlapped_bsp: the clipping needs the whole gradient (clip_norm), whose first buckets are "
+        "under way before the last are computed; use clip_value, per_bucket{clip_norm{...}} or train::bsp");
+
+    Shape topology{};
+    Descent optimizer{};
+    Rate rate{};
+    Clip clip{};
+    fusion buckets{};
+
+    template <std::floating_point T = float>
+    bound_overlapped_bsp<overlapped_bsp, T> bind(std::span<const layer> layers) const {
+        return {*this, layers};
+    }
+    friend constexpr bool operator==(const overlapped_bsp&, const overlapped_bsp&) = default;
+};
+
+template <class S, class D, class R>
+overlapped_bsp(S, D, R) -> overlapped_bsp<S, D, R>;
+template <class S, class D, class R, class C>
+overlapped_bsp(S, D, R, C) -> overlapped_bsp<S, D, R, C>;
+template <class S, class D, class R, class C>
+overlapped_bsp(S, D, R, C, fusion) -> overlapped_bsp<S, D, R, C>;
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/paced.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// How long a rank computes in each step, on its transport's clock.
+struct pace {
+    duration forward{};
+    duration backward{};  ///< divided between the layers by their numbers of parameters
+
+    friend constexpr bool operator==(const pace&, const pace&) = default;
+};
+
+/// An objective that takes the time of a larger one, or of another machine: it computes as its model does, and sleeps.
+/// In a simulated network, where computing takes no time, it gives the steps their length; among threads, more ranks
+/// than cores can compute at once. On a `traced` transport both passes are spans.
+///
+/// `net` must outlive it. `loss` takes the forward time. Gradients are the model's, bit for bit.
+template <Transport Net, LayeredObjective Model>
+class paced {
+  public:
+    using scalar = typename Model::scalar;
+    using batch = typename Model::batch;
+
+    paced(Net& net, Model model, const pace& chosen) : net_(&net), model_(std::move(model)), pace_(chosen) {}
+
+    Model& model() { return model_; }
+
+    std::size_t dimension() const { return model_.dimension(); }
+    std::span<const layer> layers() const { return model_.layers(); }
+    void initialise(std::span<scalar> parameters, random_key key) const { model_.initialise(parameters, key); }
+
+    double loss(std::span<const scalar> parameters, const batch& samples) {
+        sleep("forward", pace_.forward);
+        return model_.loss(parameters, samples);
+    }
+    double gradient(std::span<const scalar> parameters, const batch& samples, std::span<scalar> output) {
+        return gradient(parameters, samples, output, [](std::size_t) {});
+    }
+    template <class Ready>
+    double gradient(std::span<const scalar> parameters, const batch& samples, std::span<scalar> output, Ready&& ready) {
+        sleep("forward", pace_.forward);
+        return model_.gradient(parameters, samples, output, [&](std::size_t i) {
+            sleep("backward", share_of(layers()[i].part.size()));
+            ready(i);
+        });
+    }
+
+  private:
+    duration share_of(std::size_t parameters) const {
+        const double share = static_cast<double>(parameters) / static_cast<double>(dimension());
+        return duration(static_cast<std::int64_t>(share * static_cast<double>(pace_.backward.ns)));
+    }
+
+    void sleep(const char* name, duration length) {
+        const time_point until = std::as_const(*net_).now() + length;
+        [[maybe_unused]] const auto computing = named_span(*net_, name);
+        net_->sleep_until(until);
+    }
+
+    Net* net_;
+    Model model_;
+    pace pace_;
+};
+
+template <class Net, class Model>
+paced(Net&, Model, pace) -> paced<Net, Model>;
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/softmax.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// The cross-entropy `-log softmax(scores)[label]`. A NaN or infinity among the scores gives NaN or infinity.
+template <std::floating_point T>
+double softmax_loss(std::span<const T> scores, std::size_t label) {
+    const T highest = *std::max_element(scores.begin(), scores.end());
+    T sum = 0;
+    for (T score : scores) sum += std::exp(score - highest);
+    return std::log(static_cast<double>(sum)) - static_cast<double>(scores[label] - highest);
+}
+
+/// The same; replaces the scores by `scale` times the gradient of the loss by the scores.
+template <std::floating_point T>
+double softmax_gradient(std::span<T> scores, std::size_t label, T scale) {
+    const T highest = *std::max_element(scores.begin(), scores.end());
+    const double distance = static_cast<double>(scores[label] - highest);
+    T sum = 0;
+    for (T& score : scores) sum += score = std::exp(score - highest);
+    for (T& score : scores) score *= scale / sum;
+    scores[label] -= scale;
+    return std::log(static_cast<double>(sum)) - distance;
+}
+
+/// The class with the highest score, the first of several.
+template <std::floating_point T>
+std::int32_t best_class(std::span<const T> scores) {
+    return static_cast<std::int32_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/perceptron.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A fully connected network with ReLU between its layers, trained by softmax cross-entropy.
+///
+/// Parameters: for each layer its weights, row-major, one row per output; then its biases. Scratch memory: two floats
+/// per unit and row of the largest batch so far.
+template <std::floating_point T = float>
+class perceptron {
+  public:
+    using scalar = T;
+    using batch = train::batch;
+
+    /// `widths`: columns of the data, hidden units of each layer, classes.
+    explicit perceptron(std::vector<std::size_t> widths = {784, 512, 10}) : widths_(std::move(widths)) {
+        RILL_EXPECTS(widths_.size() >= 2, "perceptron: at least the widths of input and output");
+        RILL_EXPECTS(std::find(widths_.begin(), widths_.end(), 0U) == widths_.end(), "perceptron: no empty layer");
+        for (std::size_t l = 0; l < depth(); ++l) {
+            append("layer " + std::to_string(l + 1) + " weights", widths_[l] * widths_[l + 1]);
+            append("layer " + std::to_string(l + 1) + " biases", widths_[l + 1]);
+        }
+        activations_.resize(widths_.size());
+    }
+
+    std::span<const std::size_t> widths() const { return widths_; }
+    std::size_t dimension() const { return layers_.back().part.end; }
+    std::span<const layer> layers() const { return layers_; }
+
+    /// He's uniform distribution, `±√(6 / inputs)`, and zero biases; the same bits on every machine.
+    void initialise(std::span<T> parameters, random_key key) const {
+        RILL_EXPECTS(parameters.size() == dimension(), "perceptron: all parameters");
+        std::fill(parameters.begin(), parameters.end(), T{0});
+        for (std::size_t l = 0; l < depth(); ++l) {
+            const counter_rng random(key.derive(l));
+            const T bound = static_cast<T>(std::sqrt(6.0 / static_cast<double>(widths_[l])));
+            const segment part = weights(l);
+            for (std::size_t i = 0; i < part.size(); ++i)
+                parameters[part.begin + i] = (2 * static_cast<T>(random.uniform(i)) - 1) * bound;
+        }
+    }
+
+    /// Mean loss of the batch, or the weighted sum where it has weights.
+    double loss(std::span<const T> parameters, const batch& samples) {
+        forward(parameters, samples);
+        double sum = 0;
+        for (std::size_t r = 0; r < samples.rows.size(); ++r)
+            sum += multiplicity(samples, r) * softmax_loss(std::span<const T>(scores(r)), label(samples, r));
+        return sum / divisor(samples);
+    }
+
+    /// The same loss; `gradient` receives its derivative by each parameter.
+    double gradient(std::span<const T> parameters, const batch& samples, std::span<T> gradient) {
+        return this->gradient(parameters, samples, gradient, [](std::size_t) {});
+    }
+
+    /// The same; calls `ready(i)` for each of `layers()` as soon as its part of `gradient` is final, the last first.
+    template <class Ready>
+    double gradient(std::span<const T> parameters, const batch& samples, std::span<T> gradient, Ready&& ready) {
+        RILL_EXPECTS(gradient.size() == dimension(), "perceptron: room for a derivative by every parameter");
+        const std::size_t rows = samples.rows.size();
+        forward(parameters, samples);
+        double sum = 0;
+        for (std::size_t r = 0; r < rows; ++r)
+            sum += multiplicity(samples, r) *
+                   softmax_gradient(scores(r), label(samples, r), samples.template weight<T>(r));
+        for (std::size_t l = depth(); l-- > 0;) {
+            differentiate(l, rows, gradient);
+            ready(2 * l + 1);
+            ready(2 * l);
+            if (l > 0) propagate(l, rows, parameters);
+        }
+        return sum / divisor(samples);
+    }
+
+    void predict(std::span<const T> parameters, const batch& samples, std::span<std::int32_t> classes) {
+        RILL_EXPECTS(classes.size() == samples.rows.size(), "perceptron: room for one class per row");
+        forward(parameters, samples);
+        for (std::size_t r = 0; r < classes.size(); ++r) classes[r] = best_class(std::span<const T>(scores(r)));
+    }
+
+  private:
+    std::size_t depth() const { return widths_.size() - 1; }
+    segment weights(std::size_t l) const { return layers_[2 * l].part; }
+    segment biases(std::size_t l) const { return layers_[2 * l + 1].part; }
+    matrix_view<T> activations(std::size_t l, std::size_t rows) { return {activations_[l].data(), rows, widths_[l]}; }
+    matrix_view<const T> inputs(std::size_t l, std::size_t rows) { return {activations_[l].data(), rows, widths_[l]}; }
+    matrix_view<const T> weight_matrix(std::size_t l, std::span<const T> parameters) const {
+        return {parameters.data() + weights(l).begin, widths_[l + 1], widths_[l]};
+    }
+    std::span<T> scores(std::size_t row) {
+        return std::span(activations_.back()).subspan(row * widths_.back(), widths_.back());
+    }
+
+    void append(std::string name, std::size_t size) {
+        const std::size_t begin = layers_.empty() ? 0 : layers_.back().part.end;
+        layers_.push_back({std::move(name), {begin, begin + size}});
+    }
+
+    std::size_t label(const batch& samples, std::size_t r) const {
+        const auto found = static_cast<std::size_t>(samples.data.labels[samples.rows[r]]);
+        RILL_EXPECTS(found < widths_.back(), "perceptron: a label for which there is an output");
+        return found;
+    }
+
+    // Of a mean, the sum is divided, not each term.
+    static double multiplicity(const batch& samples, std::size_t r) {
+        return samples.weights.empty() ? 1.0 : static_cast<double>(samples.weights[r]);
+    }
+    static double divisor(const batch& samples) {
+        return samples.weights.empty() ? static_cast<double>(samples.rows.size()) : 1.0;
+    }
+
+    void forward(std::span<const T> parameters, const batch& samples) {
+        RILL_EXPECTS(parameters.size() == dimension(), "perceptron: all parameters");
+        const std::size_t rows = samples.rows.size();
+        gather(samples);
+        for (std::size_t l = 0; l < depth(); ++l) {
+            multiply(inputs(l, rows), weight_matrix(l, parameters).transposed(), activations(l + 1, rows));
+            add_biases(parameters.subspan(biases(l).begin, biases(l).size()), activations(l + 1, rows),
+                       l + 1 < depth());
+        }
+    }
+
+    void gather(const batch& samples) {
+        RILL_EXPECTS(!samples.rows.empty(), "perceptron: a batch of at least one row");
+        RILL_EXPECTS(samples.weights.empty() || samples.weights.size() == samples.rows.size(),
+                     "perceptron: a weight for each row, or none");
+        RILL_EXPECTS(samples.data.columns == widths_.front(), "perceptron: as many columns as inputs");
+        reserve(samples.rows.size());
+        for (std::size_t r = 0; r < samples.rows.size(); ++r) {
+            RILL_EXPECTS(samples.rows[r] < samples.data.rows, "perceptron: rows of the dataset");
+            const std::span<const float> row = samples.data.row(samples.rows[r]);
+            std::copy(row.begin(), row.end(), activations_.front().data() + r * widths_.front());
+        }
+    }
+
+    void reserve(std::size_t rows) {
+        if (rows <= most_rows_) return;
+        for (std::size_t l = 0; l < widths_.size(); ++l) activations_[l].resize(rows * widths_[l]);
+        slopes_.resize(rows * *std::max_element(widths_.begin(), widths_.end()));
+        most_rows_ = rows;
+    }
+
+    static void add_biases(std::span<const T> biases, matrix_view<T> values, bool rectify) {
+        for (std::size_t r = 0; r < values.rows; ++r) {
+            T* row = values.data + r * values.columns;
+            for (std::size_t c = 0; c < values.columns; ++c) {
+                const T value = row[c] + biases[c];
+                row[c] = rectify && value < 0 ? T{0} : value;  // a NaN passes, so that the loss shows it
+            }
+        }
+    }
+
+    // Above layer l its activations have been replaced by the slopes of the loss.
+    void differentiate(std::size_t l, std::size_t rows, std::span<T> gradient) {
+        const matrix_view<const T> above = inputs(l + 1, rows);
+        multiply(above.transposed(), inputs(l, rows),
+                 matrix_view<T>{gradient.data() + weights(l).begin, widths_[l + 1], widths_[l]});
+        sum_rows(above, gradient.subspan(biases(l).begin, biases(l).size()));
+    }
+
+    // Leaves the slopes of its inputs.
+    void propagate(std::size_t l, std::size_t rows, std::span<const T> parameters) {
+        const matrix_view<const T> above = inputs(l + 1, rows);
+        multiply(above, weight_matrix(l, parameters), matrix_view<T>{slopes_.data(), rows, widths_[l]});
+        T* below = activations_[l].data();
+        for (std::size_t i = 0; i < rows * widths_[l]; ++i) below[i] = below[i] > 0 ? slopes_[i] : T{0};
+    }
+
+    static void sum_rows(matrix_view<const T> values, std::span<T> sums) {
+        std::copy_n(values.data, values.columns, sums.begin());
+        for (std::size_t r = 1; r < values.rows; ++r)
+            for (std::size_t c = 0; c < values.columns; ++c) sums[c] += values.data[r * values.columns + c];
+    }
+
+    std::vector<std::size_t> widths_;
+    std::vector<layer> layers_;
+    std::vector<aligned_vector<T>> activations_;  // of each layer, rows × width; in `gradient`, slopes
+    aligned_vector<T> slopes_;
+    std::size_t most_rows_ = 0;
+};
+
+static_assert(Classifier<perceptron<float>>);
+static_assert(Classifier<perceptron<double>>);
+static_assert(LayeredObjective<perceptron<float>>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/select_classes.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A copy of the rows of some classes, in their order; the i-th class that is named becomes class i.
+inline dataset select_classes(const dataset& data, std::initializer_list<std::int32_t> classes) {
+    RILL_EXPECTS(classes.size() > 0, "select_classes: at least one class");
+    dataset some{.columns = data.columns, .classes = static_cast<int>(classes.size()), .features = {}, .labels = {}};
+    for (std::size_t row = 0; row < data.rows; ++row) {
+        const auto* found = std::find(classes.begin(), classes.end(), data.labels[row]);
+        if (found == classes.end()) continue;
+        const auto features = data.row(row);
+        some.features.insert(some.features.end(), features.begin(), features.end());
+        some.labels.push_back(static_cast<std::int32_t>(found - classes.begin()));
+    }
+    some.rows = some.labels.size();
+    return some;
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/sgd.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+template <std::floating_point T>
+class bound_sgd;
+
+/// Stochastic gradient descent, with momentum where `momentum > 0`:
+/// `g += weight_decay·w; v = momentum·v + g; w -= rate·v`, or `w -= rate·(g + momentum·v)` after Nesterov.
+struct sgd {
+    double momentum = 0;
+    double weight_decay = 0;
+    bool nesterov = false;
+
+    template <std::floating_point T = float>
+    bound_sgd<T> bind(std::size_t dimension) const {
+        RILL_EXPECTS(momentum >= 0 && momentum < 1, "sgd: momentum in [0, 1)");
+        RILL_EXPECTS(weight_decay >= 0, "sgd: no negative weight decay");
+        RILL_EXPECTS(!nesterov || momentum > 0, "sgd: Nesterov's step needs momentum");
+        return bound_sgd<T>(*this, dimension);
+    }
+    friend constexpr bool operator==(const sgd&, const sgd&) = default;
+};
+
+/// One worker's optimizer: the policy and the velocity of each parameter. Without momentum there is no velocity.
+template <std::floating_point T>
+class bound_sgd {
+  public:
+    bound_sgd(const sgd& policy, std::size_t dimension)
+        : policy_(policy), dimension_(dimension), velocity_(policy.momentum > 0 ? dimension : 0, T{0}) {}
+
+    const sgd& policy() const { return policy_; }
+    std::span<const T> velocity() const { return velocity_; }
+
+    /// Coordinate-wise and in place; allocates nothing.
+    void step(std::span<T> parameters, std::span<const T> gradient, double rate) {
+        RILL_EXPECTS(parameters.size() == dimension_ && gradient.size() == dimension_, "sgd: bound to this dimension");
+        const scales by = scales_at(rate);
+        std::size_t i = 0;
+        for (; i + block <= dimension_; i += block) move<block>(&parameters[i], &gradient[i], i, by);
+        for (; i < dimension_; ++i) move<1>(&parameters[i], &gradient[i], i, by);
+    }
+
+    /// The same along a gradient that is 0 where the stream holds nothing. Touches what is there alone where there is
+    /// neither momentum nor decay.
+    template <IndexType Index>
+    void step(std::span<T> parameters, const stream_view<T, Index>& gradient, double rate) {
+        if (gradient.is_dense()) return step(parameters, gradient.values(), rate);
+        RILL_EXPECTS(parameters.size() == dimension_ && gradient.range().size() == dimension_,
+                     "sgd: bound to this dimension");
+        const scales by = scales_at(rate);
+        if (by.momentum == 0 && by.decay == 0)
+            for (std::size_t e = 0; e < gradient.count(); ++e)
+                parameters[gradient.indices()[e]] -= by.rate * gradient.values()[e];
+        else
+            move_by_blocks(parameters, gradient, by);
+    }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        out.add(std::string(prefix) + "velocity", velocity_);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        in.read(std::string(prefix) + "velocity", velocity_);
+    }
+
+  private:
+    static constexpr std::size_t block = kernel::detail::block;
+
+    struct scales {
+        T rate, decay, momentum;
+        bool nesterov;
+    };
+    scales scales_at(double rate) const {
+        return {static_cast<T>(rate), static_cast<T>(policy_.weight_decay), static_cast<T>(policy_.momentum),
+                policy_.nesterov};
+    }
+
+    /// `Count` coordinates from `first` on. No two of the arrays overlap.
+    template <std::size_t Count>
+    void move(T* __restrict parameters, const T* __restrict gradient, std::size_t first, const scales& by) {
+        if (by.momentum == 0)
+            for (std::size_t j = 0; j < Count; ++j) parameters[j] -= by.rate * (gradient[j] + by.decay * parameters[j]);
+        else if (by.nesterov)
+            accelerate<Count, true>(parameters, gradient, &velocity_[first], by);
+        else
+            accelerate<Count, false>(parameters, gradient, &velocity_[first], by);
+    }
+
+    template <std::size_t Count, bool nesterov>
+    static void accelerate(T* __restrict parameters, const T* __restrict gradient, T* __restrict velocity, scales by) {
+        for (std::size_t j = 0; j < Count; ++j) {
+            const T slope = gradient[j] + by.decay * parameters[j];
+            velocity[j] = by.momentum * velocity[j] + slope;
+            parameters[j] -= by.rate * (nesterov ? slope + by.momentum * velocity[j] : velocity[j]);
+        }
+    }
+
+    /// Every coordinate, block by block: the entries of a block among zeros.
+    template <IndexType Index>
+    void move_by_blocks(std::span<T> parameters, const stream_view<T, Index>& gradient, const scales& by) {
+        T dense[block] = {};
+        const auto indices = gradient.indices();
+        std::size_t entry = 0;
+        for (std::size_t i = 0; i < dimension_; i += block) {
+            const std::size_t end = std::min(i + block, dimension_), first = entry;
+            for (; entry < indices.size() && indices[entry] < end; ++entry)
+                dense[indices[entry] - i] = gradient.values()[entry];
+            if (end - i == block)
+                move<block>(&parameters[i], dense, i, by);
+            else
+                for (std::size_t j = i; j < end; ++j) move<1>(&parameters[j], &dense[j - i], j, by);
+            for (std::size_t e = first; e < entry; ++e) dense[indices[e] - i] = T{0};
+        }
+    }
+
+    sgd policy_;
+    std::size_t dimension_;
+    aligned_vector<T> velocity_;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/softmax_regression.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Multinomial logistic regression: a perceptron without hidden layers, whose loss is convex.
+template <std::floating_point T = float>
+class softmax_regression : public perceptron<T> {
+  public:
+    softmax_regression(std::size_t columns, std::size_t classes) : perceptron<T>({columns, classes}) {}
+
+    /// Zero, whatever the key: a convex loss has no symmetry to break.
+    void initialise(std::span<T> parameters, random_key) const {
+        RILL_EXPECTS(parameters.size() == this->dimension(), "softmax_regression: all parameters");
+        std::fill(parameters.begin(), parameters.end(), T{0});
+    }
+};
+
+static_assert(Classifier<softmax_regression<float>>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/step_record.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A gradient that cannot be used: whose, and its first coordinate that is a NaN or infinite.
+struct invalid_gradient {
+    rank_t rank = no_rank;
+    std::size_t coordinate = 0;
+
+    friend bool operator==(const invalid_gradient&, const invalid_gradient&) = default;
+};
+
+/// What one step of training did, as one rank saw it.
+struct step_record {
+    std::uint64_t step = 0;
+    double loss = 0;                          ///< of this rank's batch, before the step
+    receipt exchange{};                       ///< its `wire`: all that this rank sent and received in the step
+    std::vector<invalid_gradient> invalid{};  ///< why the step was skipped, the same on all ranks; else empty
+
+    bool skipped() const { return !invalid.empty(); }
+};
+
+/// For people: "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12".
+inline std::string describe_skip(const step_record& record) {
+    std::string text = "step " + std::to_string(record.step) + " skipped: ";
+    for (const invalid_gradient& bad : record.invalid) {
+        if (&bad != record.invalid.data()) text += ", ";
+        text += "the gradient of rank " + std::to_string(bad.rank) + " is not finite at coordinate " +
+                std::to_string(bad.coordinate);
+    }
+    return text;
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/trainer.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// What a trainer starts from, and how its ranks meet; the same on all of them.
+struct trainer_options {
+    random_key initial{};   ///< of the first parameters, the same on all ranks
+    group_options group{};  ///< timeout of each exchange, seed of what the codecs draw
+};
+
+/// One rank of data-parallel training, with its replica of the model. Making one is collective, and so is each step.
+///
+/// The parameters are bit for bit the same on all ranks at all times: each rank derives the first ones from the key,
+/// and every step moves all of them alike. A step in which any rank's gradient holds a NaN or an infinity moves none:
+/// that rank contributes with weight 0, by which all ranks see it at no cost; only then do they tell each other where.
+/// After an exception of a step the group has ended: restore a checkpoint into a new trainer.
+/// Memory: parameters and gradient, besides what model, batches and strategy hold. A step that is not skipped allocates
+/// nothing once the first ones are done.
+template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan>
+class trainer {
+  public:
+    using scalar = typename Model::scalar;
+    using group_type = group<Net, decltype(Plan::topology)>;
+
+    trainer(Net& net, Model model, Batches batches, const Plan& strategy, const trainer_options& options = {})
+        : workers_(net, strategy.topology, options.group),
+          model_(std::move(model)),
+          batches_(std::move(batches)),
+          strategy_(bind(strategy, model_)),
+          parameters_(model_.dimension()),
+          gradient_(model_.dimension()) {
+        model_.initialise(parameters_, options.initial);
+        if constexpr (is_layered) agree(workers_, {options_of::buckets, {option_hash(strategy_.fingerprint())}});
+    }
+
+    group_type& workers() { return workers_; }
+    Model& model() { return model_; }
+    const Batches& batches() const { return batches_; }
+    std::span<const scalar> parameters() const { return parameters_; }
+    /// Of the next step: how many there were, skipped ones included.
+    std::uint64_t step_number() const { return step_; }
+
+    /// The gradient of the next batch, exchanged with those of all ranks, and the step that follows from them.
+    step_record step() {
+        step_record record{.step = step_};
+        const std::optional<std::size_t> bad = exchange(record);
+        if (record.exchange.contributors < workers_.size()) explain_skip(bad, record);
+        ++step_;
+        return record;
+    }
+
+    /// Everything that the next step depends on, on this rank: each rank writes a file of its own.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        out.add(std::string(prefix) + "trainer", state());
+        out.add(std::string(prefix) + "parameters", parameters_);
+        batches_.save(out, prefix);
+        strategy_.save(out, prefix);
+    }
+
+    /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks and this seed.
+    /// Collective: throws `data_error` on all ranks, and changes nothing, where the file of any rank does not fit, or
+    /// their files hold different steps or parameters. What a rank's own file is refused for, that rank alone throws.
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        saved_state saved{};
+        auto parameters = parameters_;
+        auto batches = batches_;
+        auto strategy = strategy_;
+        std::exception_ptr refused;
+        try {
+            saved = read_state(in, std::string(prefix) + "trainer");
+            in.read(std::string(prefix) + "parameters", parameters);
+            batches.restore(in, prefix);
+            strategy.restore(in, prefix);
+        } catch (const std::exception&) {
+            refused = std::current_exception();  // the other ranks wait to hear of it
+        }
+        require_agreement(in.path(), refused, saved[3], parameters);
+        parameters_.swap(parameters);
+        batches_ = std::move(batches);
+        strategy_ = std::move(strategy);
+        step_ = saved[3];
+        workers_.resume_at(saved[4]);
+    }
+
+  private:
+    static constexpr bool is_layered = LayeredStrategy<Plan, scalar>;
+    static_assert(
+        !is_layered || LayeredObjective<Model>,
+        "rill::train::trainer: the strategy exchanges gradients layer by layer and the objective does not say "
+        "when they are ready; give it gradient(parameters, batch, output, ready) or use train::bsp");
+
+    static auto bind(const Plan& strategy, const Model& model) {
+        if constexpr (is_layered)
+            return strategy.template bind<scalar>(model.layers());
+        else
+            return strategy.template bind<scalar>(model.dimension());
+    }
+    using bound_strategy = decltype(bind(std::declval<const Plan&>(), std::declval<const Model&>()));
+    static_assert(is_layered ? BoundLayeredStrategy<bound_strategy, group_type, scalar>
+                             : Strategy<Plan, scalar> && BoundStrategy<bound_strategy, group_type, scalar>,
+                  "rill::train::trainer: the strategy does not model Strategy for this scalar and transport; see "
+                  "rill/train/strategy.hpp");
+
+    /// Computes, exchanges and moves; returns the first coordinate of this rank's gradient that is not finite.
+    std::optional<std::size_t> exchange(step_record& record) {
+        if constexpr (is_layered) {
+            auto layers = strategy_.begin(workers_, std::span(gradient_));
+            record.loss = compute([&](std::size_t layer) { layers.ready(layer); });
+            record.exchange = layers.finish(std::span(parameters_), step_);
+            return layers.invalid();
+        } else {
+            record.loss = compute();
+            const auto bad = kernel::find_non_finite(std::span<const scalar>(gradient_));
+            record.exchange = strategy_.step(workers_, std::span(parameters_), std::span(gradient_), step_,
+                                             contribution{.weight = bad ? 0.0 : 1.0});
+            return bad;
+        }
+    }
+
+    /// The loss of the next batch, and its gradient.
+    template <class... Ready>
+    double compute(Ready&&... ready) {
+        [[maybe_unused]] const auto computing = named_span(workers_.net(), "compute");
+        return model_.gradient(parameters_, batches_.next(), gradient_, ready...);
+    }
+
+    using saved_state = std::array<std::uint64_t, 5>;
+    saved_state state() const {
+        return {static_cast<std::uint64_t>(workers_.rank()), static_cast<std::uint64_t>(workers_.size()),
+                workers_.options().seed, step_, workers_.operation_number()};
+    }
+
+    template <class Reader>
+    saved_state read_state(const Reader& in, const std::string& name) const {
+        saved_state saved{};
+        in.read(name, saved);
+        const saved_state own = state();
+        constexpr const char* what[] = {"rank", "number of ranks", "seed of the group"};
+        for (std::size_t i = 0; i < 3; ++i)
+            if (saved[i] != own[i])
+                throw data_error(in.path(), "section \"" + name + "\", " + what[i], std::to_string(own[i]),
+                                 std::to_string(saved[i]));
+        return saved;
+    }
+
+    /// Tells all ranks what this one has read, and throws on all of them unless all can go on from there.
+    void require_agreement(const std::string& path, const std::exception_ptr& refused, std::uint64_t step,
+                           std::span<const scalar> parameters) {
+        const auto size = static_cast<std::size_t>(workers_.size()), rank = static_cast<std::size_t>(workers_.rank());
+        std::vector<std::int64_t> told(3 * size);
+        const std::span refusals = std::span(told).first(size), steps = std::span(told).subspan(size, size),
+                        sums = std::span(told).last(size);
+        refusals[rank] = refused != nullptr ? 1 : 0;
+        steps[rank] = static_cast<std::int64_t>(step);
+        sums[rank] = static_cast<std::int64_t>(detail::checksum(std::as_bytes(parameters)));
+        all_reduce(workers_, told, told);
+        if (refused != nullptr) std::rethrow_exception(refused);
+        const auto beside = [](std::size_t other) { return "beside the file of rank " + std::to_string(other); };
+        for (std::size_t other = 0; other < size; ++other)
+            if (refusals[other] != 0)
+                throw data_error(path, beside(other), "one that fits its trainer", "another: see that rank's error");
+        for (std::size_t other = 1; other < size; ++other) {
+            if (steps[other] != steps[0])
+                throw data_error(path, beside(other), "step " + std::to_string(steps[0]) + " as on rank 0",
+                                 std::to_string(steps[other]));
+            if (sums[other] != sums[0])
+                throw data_error(path, beside(other), "the parameters that rank 0 has, the same on all ranks",
+                                 "others");
+        }
+    }
+
+    /// Every rank learns whose gradients cannot be used: coordinate + 1 at the place of each such rank.
+    void explain_skip(std::optional<std::size_t> bad, step_record& record) {
+        std::vector<std::int64_t> places(static_cast<std::size_t>(workers_.size()));
+        if (bad) places[static_cast<std::size_t>(workers_.rank())] = static_cast<std::int64_t>(*bad) + 1;
+        record.exchange.wire += all_reduce(workers_, places, places).wire;
+        for (std::size_t rank = 0; rank < places.size(); ++rank)
+            if (places[rank] != 0)
+                record.invalid.push_back({static_cast<rank_t>(rank), static_cast<std::size_t>(places[rank] - 1)});
+    }
+
+    group_type workers_;
+    Model model_;
+    Batches batches_;
+    bound_strategy strategy_;
+    aligned_vector<scalar> parameters_;
+    aligned_vector<scalar> gradient_;
+    std::uint64_t step_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/widen.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// How many columns to add to a dataset, and the key that they are drawn by.
+struct widening {
+    std::size_t products = 0;  ///< of two different columns
+    std::size_t probes = 0;    ///< a column or a product with its rows in another order: looks alike, says nothing
+    random_key key{};
+
+    friend constexpr bool operator==(const widening&, const widening&) = default;
+};
+
+namespace detail {
+
+inline void add_products(dataset& wide, std::size_t columns, const widening& how) {
+    random_sequence random(how.key.derive(0));
+    std::vector<std::pair<std::size_t, std::size_t>> pairs(how.products);
+    for (auto& [left, right] : pairs) {
+        left = random.below(columns);
+        right = (left + 1 + random.below(columns - 1)) % columns;
+    }
+    for (std::size_t r = 0; r < wide.rows; ++r) {
+        float* const row = wide.features.data() + r * wide.columns;
+        for (std::size_t i = 0; i < pairs.size(); ++i) row[columns + i] = row[pairs[i].first] * row[pairs[i].second];
+    }
+}
+
+// A cache line of columns at a time: columns lie scattered in memory.
+inline void add_probes(dataset& wide, std::size_t first, const widening& how) {
+    constexpr std::size_t at_once = 16;
+    std::array<std::vector<float>, at_once> columns;
+    for (std::size_t done = 0; done < how.probes; done += at_once) {
+        const std::size_t count = std::min(at_once, how.probes - done);
+        for (std::size_t i = 0; i < count; ++i) {
+            random_sequence random(how.key.derive(1, done + i));
+            const std::size_t source = random.below(first);
+            columns[i].resize(wide.rows);
+            for (std::size_t r = 0; r < wide.rows; ++r) columns[i][r] = wide.features[r * wide.columns + source];
+            for (std::size_t left = wide.rows; left > 1; --left)
+                std::swap(columns[i][left - 1], columns[i][random.below(left)]);
+        }
+        for (std::size_t r = 0; r < wide.rows; ++r)
+            for (std::size_t i = 0; i < count; ++i) wide.features[r * wide.columns + first + done + i] = columns[i][r];
+    }
+}
+
+}  // namespace detail
+
+/// A copy with more columns: those of `data`, then products, then probes. So was GISETTE made from images of digits
+/// (Guyon et al., NIPS 2003); this makes data like it, not GISETTE.
+///
+/// Determinism: a pure function of data and widening. Memory: the copy, and 64 bytes for each row.
+inline dataset widen(const dataset& data, const widening& how) {
+    RILL_EXPECTS(how.products == 0 || data.columns >= 2, "widen: two columns to multiply");
+    RILL_EXPECTS(how.probes == 0 || data.columns >= 1, "widen: a column to make probes of");
+    dataset wide{.rows = data.rows,
+                 .columns = data.columns + how.products + how.probes,
+                 .classes = data.classes,
+                 .features = {},
+                 .labels = data.labels};
+    wide.features.resize(wide.rows * wide.columns);
+    for (std::size_t r = 0; r < wide.rows; ++r) {
+        const auto row = data.row(r);
+        std::copy(row.begin(), row.end(), wide.features.data() + r * wide.columns);
+    }
+    if (how.products > 0) detail::add_products(wide, data.columns, how);
+    detail::add_probes(wide, data.columns + how.products, how);
+    return wide;
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train.hpp
+
+/// Objectives, data, optimizers, strategies and the training loop; needs Eigen and zlib.
+
+// ===== rill/system/coded_reduce.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// The (width, depth)-regular tree of workers and how many children a parent does without.
+struct coded_reduce_options {
+    int width = 2;
+    int depth = 1;
+    int stragglers = 0;
+};
+
+/// What all ranks of CodedReduce have alike: give tree and code to a `rill::coded_reduce`, the allocation to each
+/// rank's `train::coded_batch`.
+struct coded_reduce_plan {
+    topology::regular_tree tree;
+    gradient_code::any_code code;
+    coded_allocation allocation;
+    std::string reason;  ///< why this code: `gradient_code::default_code`
+};
+
+/// CodedReduce (Reisizadeh et al. 2022) over so many points, with messages of T. Deviation: the code is the library's
+/// default for its numbers and T, because a random one loses the digits of floats.
+template <std::floating_point T = float>
+coded_reduce_plan coded_reduce(const coded_reduce_options& chosen, std::size_t points) {
+    const topology::regular_tree tree{chosen.width, chosen.depth};
+    gradient_code::code_choice choice =
+        gradient_code::default_code(chosen.width, chosen.stragglers, element_type_of<T>);
+    coded_allocation allocation(tree, choice.code, points);
+    return {tree, std::move(choice.code), std::move(allocation), std::move(choice.reason)};
+}
+
+/// Gradient coding at one master (Tandon et al. 2017): CodedReduce on a tree of depth 1.
+template <std::floating_point T = float>
+coded_reduce_plan gradient_coding(int workers, int stragglers, std::size_t points) {
+    return coded_reduce<T>({.width = workers, .depth = 1, .stragglers = stragglers}, points);
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/master_worker.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// A master that waits for every worker: the uncoded baseline of gradient coding.
+template <class Group>
+using master_worker = rounds<Group, topology::star, straggler::wait_all>;
+
+/// A master that goes on with the workers that come first and drops what comes later: SGD that ignores the slowest.
+template <class Group>
+using fastest_workers = rounds<Group, topology::star, straggler::fastest>;
+
+/// Rounds that wait for every worker; rank 0 is the master.
+template <class Group>
+master_worker<Group> uncoded_master_worker(Group& workers) {
+    return master_worker<Group>(workers, {});
+}
+
+/// Without the `ignored` slowest of all ranks but the master.
+template <class Group>
+fastest_workers<Group> sgd_ignoring_slowest(Group& workers, int ignored) {
+    return fastest_workers<Group>(workers, {}, {.count = workers.size() - 1 - ignored});
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/psgd.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// Parallel SGD over a ring all-reduce (Patarasuk and Yuan 2009; Horovod): the dense baseline.
+template <class Optimizer, class Rate, class Clip = train::no_clip>
+using psgd_strategy = train::bsp<topology::ring, Optimizer, Rate, Clip>;
+
+/// A strategy for `train::trainer`; `rate` multiplies the mean gradient in the optimizer, `clip` acts on each rank's
+/// own.
+template <class Optimizer, class Rate, class Clip = train::no_clip>
+constexpr psgd_strategy<Optimizer, Rate, Clip> psgd(const Optimizer& optimizer, const Rate& rate,
+                                                    const Clip& clip = {}) {
+    return {{}, optimizer, rate, clip};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/sparcml.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// What a rank of SparCML sends: its largest entries as they are; folded parts with quantised values.
+using sparcml_codec =
+    compress::error_feedback<compress::encoded<compress::top_k, compress::raw, compress::packed_gaps, compress::qsgd>>;
+
+/// Quantised top-k SGD with error feedback (Renggli et al., SparCML, SC 2019, Algorithm 1) over SSAR_Split_allgather.
+/// Deviations: indices are packed; quantised is what the owner of a part has folded, once, and not each contribution.
+template <class Optimizer, class Rate, class Clip = train::no_clip>
+using sparcml_strategy = train::compressed_bsp<topology::split_allgather, sparcml_codec, Optimizer, Rate, Clip>;
+
+/// `density` of what each rank sends, in (0, 1]; `bits` of a value in the second phase: 2, 4 or 8.
+struct sparcml_options {
+    double density = 0.01;
+    int bits = 4;
+};
+
+/// A strategy for `train::trainer`; `rate` multiplies each rank's gradient before it is compressed.
+template <class Optimizer, class Rate, class Clip = train::no_clip>
+constexpr sparcml_strategy<Optimizer, Rate, Clip> sparcml(const sparcml_options& chosen, const Optimizer& optimizer,
+                                                          const Rate& rate, const Clip& clip = {}) {
+    return {{}, {{{.density = chosen.density}, {}, {}, {.bits = chosen.bits}}}, optimizer, rate, clip};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system.hpp
+
+/// All published systems that rill provides, as compositions of its policies; needs Eigen.
+
+// ===== rill/adapt/eigen.hpp
+
+#include <Eigen/Core>
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+
+template <class Derived>
+std::type_identity<Derived> eigen_type(const Eigen::DenseBase<Derived>&);
+
+/// A `Ref` to what is `const` may have evaluated its argument into memory of its own.
+template <class X>
+constexpr bool is_eigen_const_ref = false;
+template <class X, int options, class Stride>
+constexpr bool is_eigen_const_ref<Eigen::Ref<const X, options, Stride>> = true;
+
+/// A dense vector, matrix, array, map, block or expression of Eigen, or a class derived from one.
+template <class X>
+concept EigenDense = requires(const X& x) { eigen_type(x); };
+
+}  // namespace detail
+
+/// Eigen's dense types as tensors.
+///
+/// Coordinates are numbered as the type stores them: column by column, or row by row where it is `RowMajor` (a
+/// transposed expression is of the other order). What lies in memory without gaps (vectors, matrices, maps, blocks of
+/// whole columns) is used there. Everything else is copied: a strided block element by element, an expression is
+/// evaluated, a product without a temporary.
+///
+/// An operation in the background evaluates an expression that is a temporary when it starts, and keeps a map or block
+/// that is one. A block of a matrix that is itself a temporary, `f().topRows(2)`, has the type of any other block: it
+/// cannot be told apart, and reads freed memory. Name the matrix first.
+template <detail::EigenDense X>
+struct tensor_traits<X> {
+    using element_type = typename X::Scalar;
+    using dense = typename decltype(detail::eigen_type(std::declval<const X&>()))::type;
+    using plain = typename X::PlainObject;
+
+    static constexpr coordinate_order order = X::IsVectorAtCompileTime ? coordinate_order::any
+                                              : X::IsRowMajor          ? coordinate_order::row_major
+                                                                       : coordinate_order::column_major;
+    static constexpr bool has_memory = (static_cast<unsigned>(X::Flags) & Eigen::DirectAccessBit) != 0;
+    static constexpr bool is_writable = (static_cast<unsigned>(X::Flags) & Eigen::LvalueBit) != 0;
+
+    static constexpr bool is_view = (has_memory || is_writable) && !detail::is_eigen_const_ref<dense> &&
+                                    !std::derived_from<dense, Eigen::PlainObjectBase<dense>>;
+
+    static std::size_t size(const X& x) { return static_cast<std::size_t>(x.size()); }
+
+    static bool is_contiguous(const X& x)
+        requires has_memory
+    {
+        return x.innerStride() == 1 && (x.outerSize() <= 1 || x.outerStride() == x.innerSize());
+    }
+    static memory_layout layout_in_memory(const X& x)
+        requires has_memory
+    {
+        constexpr std::ptrdiff_t bytes = sizeof(element_type);
+        if (is_contiguous(x)) return memory_layout::of(view(x));
+        return {x.data(),
+                bytes,
+                x.innerStride() * bytes,
+                static_cast<std::size_t>(x.innerSize()),
+                x.outerStride() * bytes,
+                static_cast<std::size_t>(x.outerSize())};
+    }
+    static std::span<const element_type> view(const X& x)
+        requires has_memory
+    {
+        return {x.data(), size(x)};
+    }
+    static std::span<element_type> view(X& x)
+        requires(has_memory && is_writable)
+    {
+        return {x.data(), size(x)};
+    }
+
+    static void read(const X& x, std::span<element_type> to) {
+        Eigen::Map<plain> target(to.data(), x.rows(), x.cols());
+        if constexpr (requires { target.noalias() = x; })
+            target.noalias() = x;
+        else
+            target = x;
+    }
+    static void write(std::span<const element_type> from, X& x)
+        requires is_writable
+    {
+        static_cast<dense&>(x) = Eigen::Map<const plain>(from.data(), x.rows(), x.cols());
+    }
+};
+
+}}  // namespace rill::RILL_ABI
+
+#endif  // RILL_SINGLE_TRAIN_HPP
