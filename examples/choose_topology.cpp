@@ -1,5 +1,5 @@
-// Rounds cost latency, bytes cost bandwidth: small vectors want few rounds, large ones few bytes. Both stand in the
-// receipt, so the cost on a network can be told before there is one.
+// Rounds cost latency, bytes cost bandwidth: small vectors need few rounds, large ones few bytes. The receipt gives
+// both, so the cost on a network can be predicted without that network.
 #include <rill/rill.hpp>
 #include <rill/transport/in_process.hpp>
 
@@ -16,7 +16,7 @@ struct network {
     double bytes_per_microsecond;
 };
 
-/// Microseconds of one all-reduce of `size` floats among eight ranks, as the busiest rank's receipt tells.
+/// Predicts the microseconds of one all-reduce of `size` floats among eight ranks, from the busiest rank's receipt.
 template <class Topology>
 double predict(Topology topology, std::size_t size, const network& net) {
     double predicted = 0;

@@ -1,6 +1,6 @@
-// Gradient descent that does not wait for stragglers, with exact gradients all the same: CodedReduce. Each of 12
-// workers computes on part of the data, some of which others hold too; a parent does without any one of its three
-// children. In virtual time, so that the output is always the same.
+// Gradient descent that does not wait for stragglers and still gets exact gradients: CodedReduce. Each of 12 workers
+// computes on a part of the data that overlaps with other workers' parts, so that a parent can do without any one of
+// its three children. It runs in virtual time, so that the output is always the same.
 #include <rill/rill.hpp>
 #include <rill/system/coded_reduce.hpp>
 #include <rill/train/accuracy.hpp>
@@ -14,7 +14,7 @@
 
 constexpr std::size_t points = 900, columns = 20;
 
-/// Points whose class a plane decides.
+/// Random points, classified by the side of a plane on which they lie.
 rill::train::dataset random_points() {
     rill::random_sequence random(rill::random_key{1});
     rill::train::dataset data{.rows = points, .columns = columns, .classes = 2, .features = {}, .labels = {}};
@@ -23,7 +23,7 @@ rill::train::dataset random_points() {
     return data;
 }
 
-/// 20 us for each point; one computation in twenty takes 200 ms more, whatever the load.
+/// A computation takes 20 us per point; one in twenty takes 200 ms more, whatever the load.
 rill::duration computing(rill::rank_t rank, std::uint64_t number, double load) {
     const bool straggles = rill::mix64(static_cast<unsigned>(rank), number) % 20 == 0;
     return rill::microseconds(static_cast<int>(20 * load)) + rill::milliseconds(straggles ? 200 : 0);

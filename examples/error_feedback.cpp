@@ -1,5 +1,5 @@
-// What a compressor leaves out is lost, unless it is remembered. Four ranks minimise the mean of ||w - target||^2 / 2,
-// each with a target of its own, and send the largest hundredth of their gradients' entries.
+// Entries that a compressor leaves out are lost unless a residual keeps them. Four ranks minimise the mean of
+// ||w - target||^2 / 2, each with its own target, and send the largest hundredth of their gradients' entries.
 #include <rill/rill.hpp>
 #include <rill/transport/in_process.hpp>
 
@@ -11,20 +11,20 @@
 constexpr std::size_t dimension = 1000;
 constexpr int ranks = 4;
 
-/// In a hundredth of the coordinates the ranks pull hard in opposite directions; there the minimum is 0. Elsewhere they
-/// agree on `i % 10`.
+/// In a hundredth of the coordinates the ranks' targets are large and opposite, and the minimum is 0. In all others the
+/// target is `i % 10` on all ranks.
 float target(int rank, std::size_t i) {
     if (i % 100 == 0) return rank % 2 == 0 ? 100.0F : -100.0F;
     return static_cast<float>(i % 10);
 }
 
-/// How far from the minimum the ranks end, relative to where they started.
+/// The distance from the minimum after `steps` steps, relative to the distance at the start.
 template <class Compressor>
 double distance_after(int steps, const Compressor& compressor) {
     double distance = 0;
     rill::in_process::run(ranks, [&](auto& net) {
         rill::group workers{net, rill::topology::split_allgather{}};
-        auto codec = compressor.bind(dimension);  // of this rank: holds the residual
+        auto codec = compressor.bind(dimension);  // this rank's codec; holds the residual
         std::vector<float> w(dimension), gradient(dimension), mean(dimension);
         for (int step = 0; step < steps; ++step) {
             for (std::size_t i = 0; i < dimension; ++i) gradient[i] = w[i] - target(net.rank(), i);

@@ -1,5 +1,5 @@
-// Layers are exchanged while the layers before them are still being computed: from last to first, as a backward pass
-// goes. Compared in a simulated network, with sleeps for the computing; on `in_process` the program is the same.
+// Exchanges the gradients of later layers while those of earlier layers are still being computed, as a backward pass
+// does. It runs in a simulated network, where sleeps stand for computing; on `in_process` the program is the same.
 #include <rill/rill.hpp>
 #include <rill/transport/simulated.hpp>
 

@@ -1,5 +1,5 @@
-// The same function as one of the processes that `mpirun -np 4` starts, and as a thread: the same bits. Sums of floats
-// depend on their order, which is the topology's and not the network's.
+// Runs one function among the processes that `mpirun -np 4` starts, and among threads: the results are equal bit by
+// bit. Sums of floats depend on their order, which the topology determines, not the network.
 #include <rill/rill.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/mpi.hpp>
@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <vector>
 
-/// The sum over all ranks of numbers whose sum depends on the order.
+/// Sums numbers over all ranks; their sum depends on the order.
 template <class Net>
 std::vector<float> sum_up(Net& net) {
     rill::group workers{net, rill::topology::halving_doubling{}};

@@ -1,12 +1,12 @@
-// A topology of your own, and the compiler's proof that it is right: everybody sends everything to everybody. One
-// round, whatever the number of ranks: the least latency there is, for vectors so small that their bytes do not count.
+// A topology of your own, and the compiler's proof that it is right: every rank sends everything to every other rank.
+// It takes one round for any number of ranks: the least latency, for vectors so small that bytes do not matter.
 #include <rill/rill.hpp>
 #include <rill/transport/simulated.hpp>
 
 #include <array>
 #include <cstdio>
 
-/// One rank's view. `forgotten` is how many of the peers it forgets; more than none is a mistake.
+/// One rank's schedule. `forgotten` is the number of peers that it leaves out, a mistake unless it is 0.
 struct everybody_schedule {
     int size = 1;
     rill::rank_t rank = 0;
@@ -23,12 +23,12 @@ struct everybody_schedule {
     friend constexpr bool operator==(const everybody_schedule&, const everybody_schedule&) = default;
 };
 
-/// Reduce-scatter and all-gather need a part per rank: those of `split_allgather` have one round already.
+/// Only an all-reduce. (Reduce-scatter and all-gather need a part per rank: see `split_allgather`, one round each.)
 struct everybody {
     int forgotten = 0;
 
     static constexpr const char* name = "everybody";
-    static constexpr bool preserves_rank_order = true;  // a k-way fold goes by ascending ranks
+    static constexpr bool preserves_rank_order = true;  // a k-way fold takes ranks in ascending order
     static constexpr bool has_copy_phase = false;       // nobody owns a part
 
     constexpr everybody_schedule all_reduce(int size, rill::rank_t rank) const { return {size, rank, forgotten}; }
@@ -42,8 +42,8 @@ struct everybody {
 
 static_assert(rill::Topology<everybody>);
 
-/// The proof: every rank ends with every contribution exactly once, every send has its receive, and the promises hold.
-/// Where it fails, the compiler's error names the defect.
+/// Proves that every rank ends with every contribution exactly once, that every send has its receive, and that the
+/// promises hold. Where the proof fails, the compiler's error names the defect.
 static_assert(rill::topology::require_all_reduce<everybody{}, 1, 2, 3, 4, 5, 7, 8, 17>());
 static_assert(!rill::topology::computes_all_reduce(everybody{.forgotten = 1}, 8));
 

@@ -1,6 +1,6 @@
-// A compressor of your own: PowerSGD (Vogels et al., NeurIPS 2019) sends of a matrix M its product with a thin basis,
-// P = M Q, then Q = M' P. The fold, made orthonormal, is the next basis, on all ranks. Here each step sends one of
-// them.
+// A compressor of your own: PowerSGD (Vogels et al., NeurIPS 2019). In place of a matrix M it sends the product with a
+// thin basis: P = M Q, then Q = M' P. All ranks make the fold orthonormal and use it as the next basis. Here, steps
+// send P and Q by turns.
 #include <rill/rill.hpp>
 #include <rill/transport/in_process.hpp>
 
@@ -56,7 +56,7 @@ struct power_sgd {  // the policy
     }
 };
 
-/// Four ranks minimise the mean of |W - A|^2 / 2, each with an A of its own.
+/// Four ranks minimise the mean of |W - A|^2 / 2, each with its own A.
 void train(Index rank) {
     rill::in_process::run(4, [&](auto& net) {
         rill::group workers{net, rill::topology::split_allgather{}};

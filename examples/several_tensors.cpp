@@ -1,5 +1,5 @@
-// The gradients of a layer, a matrix and a vector of Eigen, in one operation. What lies in memory without gaps is used
-// there; several tensors are numbered one behind the other, as a compressor sees them.
+// Reduces the gradients of a layer, an Eigen matrix and an Eigen vector, in one operation. Contiguous tensors are not
+// copied first. A compressor sees several tensors as one vector, one behind the other.
 #include <rill/adapt/eigen.hpp>
 #include <rill/rill.hpp>
 #include <rill/transport/in_process.hpp>
@@ -16,7 +16,7 @@ int main() {
         const rill::receipt done = rill::all_reduce(workers, rill::tensors{weights, bias}, rill::tensors{weights, bias},
                                                     rill::aggregate::mean{});
 
-        // An expression is evaluated on its way in; a block is written through its stride.
+        // An input expression is evaluated first; an output block is written with its stride.
         Eigen::MatrixXf table = Eigen::MatrixXf::Zero(4, 4);
         rill::all_reduce(workers, rank * Eigen::Vector4f::Ones(), table.row(1), rill::aggregate::max{});
 

@@ -1,11 +1,11 @@
-// Gradients with few entries travel as indices and values. A fold that grows dense becomes dense by itself.
+// Gradients with few entries travel as indices and values. A fold with many entries becomes dense automatically.
 #include <rill/rill.hpp>
 #include <rill/transport/in_process.hpp>
 
 #include <cstddef>
 #include <cstdio>
 
-/// Every rank has one coordinate in `step` of 100,000; two ranks share each.
+/// Every rank contributes one in `step` of 100,000 coordinates; two ranks share each.
 void fold(std::size_t step) {
     rill::in_process::run(4, [&](auto& net) {
         rill::group workers{net, rill::topology::split_allgather{}};

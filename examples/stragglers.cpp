@@ -1,4 +1,4 @@
-// Gradient descent whose steps need not wait for the slow: what each policy gains in time, and what it does without.
+// Gradient descent whose steps need not wait for slow workers: the time that each policy saves, and what it gives up.
 #include <rill/rill.hpp>
 #include <rill/transport/simulated.hpp>
 
@@ -18,7 +18,7 @@ rill::duration computing_time(rill::rank_t rank, std::uint64_t gradient, double)
     return rill::milliseconds(draw.below(10) == 0 ? 100 : 10);
 }
 
-/// Where the loss of a worker's data is least; over all of them it is least at 3.5.
+/// The minimum of the loss on a worker's data; the minimum over all workers' data is 3.5.
 double target(rill::rank_t rank, std::size_t i) {
     return static_cast<double>((static_cast<std::size_t>(rank) + i) % workers_in_all);
 }

@@ -15,11 +15,11 @@ int main() {
     std::vector<rill::trace_log> logs(ranks);
 
     rill::simulated::run(ranks, {.latency = rill::microseconds(20), .bandwidth = 125'000'000}, [&](auto& network) {
-        rill::traced net{network, logs[static_cast<std::size_t>(network.rank())]};  // any transport, and one itself
+        rill::traced net{network, logs[static_cast<std::size_t>(network.rank())]};  // wraps any transport; is one, too
         rill::group workers{net, rill::topology::ring{}};
         std::vector<float> gradient(100'000, 1.0F);
         {
-            const auto computing = net.span("backward pass");  // whatever the program wants to see
+            const auto computing = net.span("backward pass");  // any name that the program chooses
             net.sleep_until(net.now() + rill::microseconds(500 + 300 * net.rank()));
         }
         rill::all_reduce(workers, gradient, gradient);

@@ -10,7 +10,7 @@ struct arguments {
     int ranks = 8;
     std::size_t batch = 32;
     std::uint64_t epochs = 5;
-    std::uint64_t steps = 0;  ///< 0: as many as the epochs have
+    std::uint64_t steps = 0;  ///< 0: as many as the epochs need
     double density = 0.01;
     int bits = 4;
     std::uint64_t seed = 1;
@@ -21,7 +21,7 @@ struct arguments {
     bool quick = false;
 };
 
-/// Reads the command line. Prints the help, or what is wrong, and ends the program where there is nothing to run.
+/// Reads the command line. Prints the help or an error, and ends the program, where there is nothing to run.
 arguments read_arguments(int argc, char** argv);
 
 }  // namespace demo

@@ -14,7 +14,7 @@
 
 namespace {
 
-constexpr double has_learnt = 0.75;  // of `--quick`, whose runs reach 84 % and more
+constexpr double has_learnt = 0.75;  // required accuracy of `--quick`, whose runs reach 84 % and more
 
 int show(const demo::arguments& chosen, const demo::outcome& dense, const demo::outcome& sparse) {
     demo::print_table(dense, sparse);

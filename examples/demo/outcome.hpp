@@ -1,4 +1,4 @@
-// What one training run gives.
+// The result of one training run.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace demo {
 
-/// The model as it was after some steps.
+/// The accuracy of the model after some steps.
 struct milestone {
     std::uint64_t step = 0;
-    double megabytes = 0;  ///< that a rank has sent so far, on average
+    double megabytes = 0;  ///< sent per rank so far, on average
     double accuracy = 0;   ///< on the test images
 };
 
@@ -21,7 +21,7 @@ struct outcome {
     double mean_bytes = 0;            ///< sent per rank and step
     std::uint64_t largest_bytes = 0;  ///< sent by any rank in any step
     double total_bytes = 0;           ///< sent by all ranks in all steps
-    std::uint64_t parameters = 0;     ///< a hash of the final ones, bit by bit
+    std::uint64_t parameters = 0;     ///< a hash of the bits of the final parameters
     double seconds = 0;               ///< of training, without the evaluations
     std::vector<milestone> curve{};
 

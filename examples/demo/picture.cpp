@@ -21,7 +21,7 @@ std::string number(double value, int digits) {
     return text;
 }
 
-/// What the axes show: whole decades of megabytes, accuracies from a multiple of 5 % up.
+/// The ranges of the axes: whole decades of megabytes, accuracies from a multiple of 5 % up.
 struct axes {
     double first_decade = 9, last_decade = -9;
     double lowest = 1, highest = 0;

@@ -7,7 +7,7 @@
 
 namespace demo {
 
-/// Accuracy against megabytes sent per rank, as a self-contained SVG; the megabytes on a logarithmic axis.
+/// Draws accuracy against megabytes sent per rank, on a logarithmic axis, as a self-contained SVG.
 std::string draw(const std::vector<outcome>& runs);
 
 }  // namespace demo

@@ -1,4 +1,4 @@
-// What is trained how: the length of a run, and the two strategies.
+// The training plans: the length of a run, and the two strategies.
 #pragma once
 
 #include "arguments.hpp"
@@ -26,14 +26,14 @@ inline rill::train::warmup_cosine rate(double peak, std::uint64_t steps) {
     return {.peak = peak, .warmup = std::min<std::uint64_t>(50, steps / 5), .total = steps};
 }
 
-/// The gradients in full: every rank folds its part of them and gives it to all.
+/// Sends dense gradients: every rank folds its part of them and sends the result to all.
 inline auto dense_plan(const arguments& chosen, const images& data) {
     return rill::train::bsp{rill::topology::split_allgather{}, rill::train::sgd{.momentum = 0.9},
                             rate(0.1, steps_of(chosen, data))};
 }
 
-/// SparCML's quantised top-k SGD. An entry that waits in the residual is late already: the momentum must look back less
-/// far. The rate in the long run, peak / (1 - momentum), is that of the dense run.
+/// SparCML's quantised top-k SGD. The residual already delays entries, so the momentum is smaller than in the dense
+/// run. The effective learning rate, peak / (1 - momentum), is that of the dense run.
 inline auto sparse_plan(const arguments& chosen, const images& data) {
     return rill::systems::sparcml({.density = chosen.density, .bits = chosen.bits}, rill::train::sgd{.momentum = 0.7},
                                   rate(0.3, steps_of(chosen, data)));

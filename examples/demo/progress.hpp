@@ -5,10 +5,10 @@
 
 namespace demo {
 
-/// How far a run is: one line that is rewritten, or now and then a line.
+/// Shows the progress of a run: in one line that is rewritten, or in a new line now and then.
 class progress {
   public:
-    /// `rewrites`: only where somebody sees standard output as it is written.
+    /// `rewrites`: rewrites one line; for a terminal.
     progress(std::string name, std::uint64_t steps, bool rewrites);
 
     /// Whether standard output is a terminal.
@@ -16,7 +16,7 @@ class progress {
 
     void step(std::uint64_t done, double loss);
     void evaluated(std::uint64_t done, double accuracy, double megabytes);
-    /// A line of its own, which stays.
+    /// Prints a separate line, which is not rewritten.
     void note(const std::string& text);
     void finish();
 

@@ -28,12 +28,12 @@ namespace demo {
 
 namespace train = rill::train;
 
-/// Wall-clock seconds, which the simulated transport does not know.
+/// Wall-clock seconds; the clock of the simulated transport is virtual.
 inline double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// What all ranks have sent in their training steps, by the transport's own count.
+/// The bytes sent in training steps, as the transport counts them.
 struct sent {
     std::int64_t total = 0;
     std::int64_t largest = 0;
@@ -45,8 +45,8 @@ struct sent {
     }
 };
 
-/// Each rank classifies its share of the test images; the counts meet in an all-reduce of their own, which is no part
-/// of the bytes that are compared.
+/// Classifies this rank's share of the test images and adds up the counts of all ranks by an all-reduce, whose bytes
+/// are not part of the comparison.
 template <class Trainer>
 milestone evaluate(Trainer& trainer, const train::dataset& test, const sent& own) {
     const auto rows = train::shard(test, trainer.workers().rank(), trainer.workers().size());
@@ -65,7 +65,7 @@ inline std::uint64_t checksum(std::span<const float> parameters) {
     return sum;
 }
 
-/// What counts over all steps and ranks. Throws where ranks ended with different parameters.
+/// Sums up the result over all steps and ranks. Throws where ranks ended with different parameters.
 template <class Trainer>
 void summarise(Trainer& trainer, const sent& own, outcome& result) {
     result.parameters = checksum(trainer.parameters());
@@ -79,7 +79,7 @@ void summarise(Trainer& trainer, const sent& own, outcome& result) {
     result.mean_bytes = result.total_bytes / ranks / static_cast<double>(result.steps);
 }
 
-/// Trains as one rank, and returns what all have done.
+/// Trains as one rank, and returns the result of all ranks.
 template <class Net, class Plan>
 outcome train_rank(Net& net, const arguments& chosen, const images& data, const Plan& plan, progress shown) {
     const rill::random_key key{chosen.seed};

@@ -73,7 +73,7 @@ std::string to_json(const arguments& chosen, const outcome& dense, const outcome
 }
 
 void write_text(const std::string& path, const std::string& text) {
-    std::error_code ignored;  // the write says what is wrong, and where
+    std::error_code ignored;  // the write below reports any error
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
     rill::train::replace_file(path, std::as_bytes(std::span(text)));
 }

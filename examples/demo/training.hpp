@@ -6,10 +6,10 @@
 
 namespace demo {
 
-/// The gradients in full.
+/// Trains with dense gradients.
 outcome train_dense(const arguments& chosen, const images& data);
 
-/// SparCML's quantised top-k SGD.
+/// Trains with SparCML's quantised top-k SGD.
 outcome train_sparse(const arguments& chosen, const images& data);
 
 }  // namespace demo

@@ -1,4 +1,4 @@
-// The runs of this process as one of those that mpirun has started. Built without MPI, all of it throws.
+// Training as one of the processes that mpirun has started. In a build without MPI, everything here throws.
 #pragma once
 
 #include "arguments.hpp"

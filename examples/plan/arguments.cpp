@@ -37,7 +37,7 @@ constexpr const char* more =
 
 using units = std::vector<std::pair<std::string, double>>;
 
-/// Takes `1.5gbit` for 187500000: a number and one of `known`, whichever case. Keeps all digits.
+/// Reads a number with one of the `known` units, in any case: `1.5gbit` as 187500000. Keeps all digits.
 CLI::Validator with_unit(const units& known, const std::string& name) {
     const auto convert = [known](std::string& text) -> std::string {
         char* end = nullptr;

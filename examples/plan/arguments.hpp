@@ -26,7 +26,7 @@ struct arguments {
     bool coded = false;
 };
 
-/// Reads the command line. Prints the help, or what is wrong, and ends the program where there is nothing to do.
+/// Reads the command line. Prints the help or an error, and ends the program, where there is nothing to do.
 arguments read_arguments(int argc, char** argv);
 
 }  // namespace plan

@@ -17,7 +17,7 @@ namespace {
 
 namespace cost = rill::cost;
 
-/// The whole data is one point, of which a rank without coding has one of `ranks` parts.
+/// The model counts the whole data as one point; without coding, each rank has one of `ranks` parts of it.
 cost::step_model model_of(const arguments& chosen) {
     const double tail = exponential_share(chosen);
     const double all = chosen.compute * chosen.ranks;

@@ -4,7 +4,7 @@
 
 namespace plan {
 
-/// Prints what gradient codes over trees would take, what they are compared with, and whether coding pays. Throws
+/// Prints the step times of gradient codes over trees, the times of the alternatives, and whether coding pays. Throws
 /// `std::runtime_error` where the stragglers are not exponential.
 void print_coded(const arguments& chosen);
 

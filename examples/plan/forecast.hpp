@@ -30,17 +30,17 @@ struct row {
     std::string name() const { return topology + ", " + how.name; }
 };
 
-/// All ways to exchange gradients among so many ranks.
+/// The predictions for all ways to exchange gradients among `ranks` ranks.
 struct forecast {
     int ranks = 0;
     waiting before{};
-    double union_share = 0;  ///< of the coordinates: what all ranks select together
+    double union_share = 0;  ///< share of the coordinates that at least one rank selects
     std::vector<row> rows{};
 
-    const row& best(bool compressed) const;  ///< of those that compress, or of those that do not
+    const row& best(bool compressed) const;  ///< the best row that compresses, or that does not
 
-    /// How many times as fast a step becomes by compressing, and whether that pays: what compressing costs in accuracy
-    /// and work is not worth a tenth.
+    /// How many times faster a step is with compression. Compression pays only for a gain of a tenth or more, because
+    /// it costs accuracy and work.
     double gain() const { return best(false).step / best(true).step; }
     bool should_compress() const { return gain() >= 1.1; }
     const row& recommended() const { return best(should_compress()); }
@@ -51,13 +51,13 @@ struct forecast {
 
 using frequencies = std::optional<rill::cost::selection_frequency>;
 
-/// Counts what a rank would select of each gradient in the file, if there is one; throws `std::runtime_error` where it
-/// holds no gradients of that size.
+/// Counts the entries that a rank would select of each gradient in the file, if a file is given; throws
+/// `std::runtime_error` where it holds no gradients of the model's size.
 frequencies measure_overlap(const arguments& chosen);
 
 forecast predict_all(const arguments& chosen, const frequencies& overlap, const computing_costs& costs, int ranks);
 
-/// The seconds that a row's exchange takes in the simulated network, with random coordinates.
+/// Runs a row's exchange in the simulated network, with random coordinates; returns its seconds.
 double simulate(const arguments& chosen, const row& which);
 
 }  // namespace plan

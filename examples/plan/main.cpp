@@ -15,9 +15,9 @@
 
 namespace {
 
-constexpr double tolerance = 0.05;  // coordinates at random are never as many as expected
+constexpr double tolerance = 0.05;  // the number of random coordinates differs from its expectation
 
-/// Powers of two up to the ranks that were asked for, and those.
+/// Predicts for all powers of two below the chosen number of ranks, and for that number.
 std::vector<plan::forecast> for_picture(const plan::arguments& chosen, const plan::frequencies& overlap,
                                         const plan::computing_costs& costs, const plan::forecast& last) {
     std::vector<plan::forecast> all;

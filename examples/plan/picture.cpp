@@ -48,7 +48,7 @@ std::vector<curve> curves_of(const std::vector<forecast>& by_ranks) {
     return all;
 }
 
-/// Both logarithmic: ranks, and speed-ups in whole powers of two.
+/// The ranges of the logarithmic axes: ranks, and speed-ups in whole powers of two.
 struct axes {
     double least_ranks = 1e9, most_ranks = 0, lowest = 1e300, highest = 0;
 

@@ -15,7 +15,7 @@ namespace plan {
 
 namespace {
 
-constexpr std::uint64_t steps = 400;  // over which the mean is taken
+constexpr std::uint64_t steps = 400;  // the mean is taken over this many steps
 
 /// The numbers behind `name:`, separated by colons.
 std::vector<double> numbers_of(const std::string& text) {

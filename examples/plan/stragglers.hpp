@@ -4,7 +4,7 @@
 
 namespace plan {
 
-/// What the ranks compute before they exchange gradients, in seconds.
+/// The computing times of the ranks before they exchange gradients, in seconds.
 struct waiting {
     double alone = 0;    ///< a rank by itself, in the mean
     double slowest = 0;  ///< the slowest of all, in the mean over steps
@@ -12,7 +12,7 @@ struct waiting {
     double others = 0;   ///< the slowest where that many are not waited for, in the mean over steps
 };
 
-/// By the model that `--stragglers` names; throws `std::runtime_error` where it names none.
+/// Computes the times by the model that `--stragglers` names; throws `std::runtime_error` where it names none.
 waiting wait_for(const arguments& chosen, int ranks);
 
 /// The share TAIL of `--stragglers exponential:TAIL`; throws `std::runtime_error` for every other model.

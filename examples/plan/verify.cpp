@@ -19,7 +19,7 @@ namespace {
 
 using namespace rill;
 
-/// Each coordinate with the chance of the density.
+/// Selects each coordinate at random, with the probability `density`.
 stream<float> random_contribution(const arguments& chosen, rank_t rank) {
     std::vector<std::uint32_t> indices;
     std::vector<float> values;
