@@ -21,6 +21,10 @@ def is_public(name):
     return "detail" not in name.split("::")
 
 
+def is_deduction_guide(member):
+    return "->" in member.findtext("argsstring", "") and not member.findtext("type", "").strip()
+
+
 def place(entity):
     at = entity.find("location")
     return at.get("file"), int(at.get("line"))
@@ -41,7 +45,7 @@ def entities(folder):
         elif kind == "namespace" and is_public(name):
             for member in compound.iter("memberdef"):
                 own = f"{name}::{member.findtext('name')}"
-                if not own.startswith(f"{name}::operator") and own not in names:  # a deduction guide is named as its class
+                if not own.startswith(f"{name}::operator") and not is_deduction_guide(member):
                     yield *place(member), own, is_documented(member)
 
 

@@ -325,8 +325,9 @@ class member {
         const bool is_lasting =
             is(rill::fault::what::kill) || (is(rill::fault::what::cut) && !is(rill::fault::what::heal));
         if (!is_lasting) return rill::no_rank;
-        for (const rill::testing::call_record& each : mine_->calls)
-            if (each.came == end::failed) return each.culprit;
+        // Two faults may end two calls; the last call, on the ended group, names the same on all ranks.
+        for (std::size_t i = mine_->calls.size(); i-- > 0;)
+            if (mine_->calls[i].came == end::failed) return mine_->calls[i].culprit;
         return rill::no_rank;
     }
 

@@ -20,7 +20,25 @@
 using namespace cases;
 
 namespace {
-/// Allocations of all ranks in ten steps after `warm_up` steps.
+/// The allocations of all ranks in ten steps, the least of several times: a rank that the machine has held up fills a
+/// mailbox more than ever before, but what allocates in each step does so every time.
+template <class Group, class Step>
+long least_allocations(Group& workers, const Step& step) {
+    long least = -1;
+    for (int times = 0; times < 5; ++times) {
+        rill::barrier(workers);
+        const unsigned long before = all_allocations();
+        rill::barrier(workers);
+        for (int i = 0; i < 10; ++i) step();
+        rill::barrier(workers);
+        const auto counted = static_cast<long>(all_allocations() - before);
+        least = least < 0 || counted < least ? counted : least;
+        rill::barrier(workers);
+    }
+    return least;
+}
+
+/// Allocations of a steady-state step with blocking calls.
 template <class Shape, class Run>
 long steady_allocations(Shape shape, Run run) {
     long counted = -1;
@@ -39,18 +57,12 @@ long steady_allocations(Shape shape, Run run) {
         };
         // Mailboxes fill differently from step to step: the pools need some steps to see their largest use.
         for (int i = 0; i < 300; ++i) step();
-        rill::barrier(workers);
-        const unsigned long before = all_allocations();
-        rill::barrier(workers);
-        for (int i = 0; i < 10; ++i) step();
-        rill::barrier(workers);
-        if (net.rank() == 0) counted = static_cast<long>(all_allocations() - before);
-        rill::barrier(workers);
+        if (const long least = least_allocations(workers, step); net.rank() == 0) counted = least;
     });
     return counted;
 }
 
-/// The same with three operations in flight.
+/// Allocations of a steady-state step with three operations in flight.
 template <class Shape, class Run>
 long steady_allocations_in_flight(Shape shape, Run run) {
     long counted = -1;
@@ -65,13 +77,7 @@ long steady_allocations_in_flight(Shape shape, Run run) {
             for (auto& each : requests) each.get();
         };
         for (int i = 0; i < 300; ++i) step();
-        rill::barrier(workers);
-        const unsigned long before = all_allocations();
-        rill::barrier(workers);
-        for (int i = 0; i < 10; ++i) step();
-        rill::barrier(workers);
-        if (net.rank() == 0) counted = static_cast<long>(all_allocations() - before);
-        rill::barrier(workers);
+        if (const long least = least_allocations(workers, step); net.rank() == 0) counted = least;
     });
     return counted;
 }

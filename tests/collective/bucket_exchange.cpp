@@ -86,10 +86,10 @@ TEST_CASE("bucket_exchange: each tensor becomes ready once") {
 TEST_CASE("agree: passes when all have the same, and names the rank that has not") {
     simulated::run(5, {}, [](auto& net) {
         group workers{net, topology::split_allgather{}};
-        CHECK(agree(workers, 7).rounds > 0);
+        CHECK(agree(workers, {options_of::buckets, {7}}).rounds > 0);
         std::optional<rank_t> culprit;
         try {
-            agree(workers, net.rank() == 3 ? 8 : 7);
+            agree(workers, {options_of::buckets, {net.rank() == 3 ? 8U : 7U}});
         } catch (const mismatch& thrown) {
             culprit = thrown.culprit();
         }

@@ -163,7 +163,7 @@ struct troubled : rill::aggregate::sum {
 
 static_assert(rill::SharedMemoryTransport<endpoint>);
 static_assert(!rill::SharedMemoryTransport<rill::subgroup<endpoint>>);
-static_assert(!rill::SharedMemoryTransport<rill::traced<endpoint>>);
+static_assert(rill::SharedMemoryTransport<rill::traced<endpoint>>);
 static_assert(!rill::SharedMemoryTransport<rill::simulated::endpoint>);
 
 TEST_CASE("fused: a topology that folds at the owners does so") {

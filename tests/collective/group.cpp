@@ -5,6 +5,7 @@
 #include <rill/collective/group.hpp>
 #include <rill/collective/reduce.hpp>
 #include <rill/stream/stream.hpp>
+#include <rill/topology/regular_tree.hpp>
 #include <rill/transport/subgroup.hpp>
 
 #include "cases.hpp"
@@ -357,5 +358,14 @@ TEST_CASE("who is still in an operation, or makes the group, completes it though
                 CHECK_THROWS_AS(fails(), rill::peer_failure);
         });
         CHECK(completed == 12);
+    });
+}
+
+TEST_CASE("a topology whose options make no sense is refused when the group is made") {
+    rill::simulated::run(3, {}, [](auto& net) {
+        const auto make = [&](auto shape) { rill::group{net, shape}; };
+        CHECK_THROWS_WITH_AS(make(rill::topology::tree{.arity = 0}), doctest::Contains("arity is 0"),
+                             rill::contract_violation);
+        CHECK_THROWS_AS(make(rill::topology::regular_tree{.width = 2, .depth = 2}), rill::contract_violation);
     });
 }

@@ -17,7 +17,7 @@ using rill::milliseconds;
 
 namespace {
 
-constexpr rill::duration timeout = milliseconds(200);
+constexpr rill::duration longest_wait = milliseconds(200);
 
 /// What one rank got.
 struct outcome {
@@ -37,7 +37,7 @@ std::vector<outcome> with_cut_link(Shape shape, int ranks, rill::rank_t from, ri
     std::vector<outcome> all(static_cast<std::size_t>(ranks));
     const rill::fault_plan plan{.faults = {rill::faults::cut(from, to).at(milliseconds(10))}};
     rill::simulated::run(ranks, {.faults = plan}, [&](auto& net) {
-        rill::group workers{net, shape, {.timeout = timeout}};
+        rill::group workers{net, shape, {.timeout = longest_wait}};
         const std::uint64_t late = rill::mix64(std::uint64_t{5}, static_cast<std::uint64_t>(net.rank())) % 90;
         net.sleep_until(rill::time_point{} + milliseconds(10 + static_cast<std::int64_t>(late)));
         std::vector<float> input = dense_input<float>(net.rank(), 1000), output(input.size());

@@ -12,7 +12,7 @@ using namespace rill;
 using namespace rill::compress;
 
 TEST_CASE("coded gives each phase its coding") {
-    const coded policy{top_k{.count = 3}, qsgd{.bits = 2, .bucket = 64}, packed_gaps{}, bf16{}};
+    const encoded policy{top_k{.count = 3}, qsgd{.bits = 2, .bucket = 64}, packed_gaps{}, bf16{}};
     const stream_codings codings = policy.bind(100).codings();
     CHECK(codings == policy.codings());
     CHECK(codings.contribution ==

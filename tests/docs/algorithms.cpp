@@ -167,7 +167,7 @@ TEST_CASE("algorithms.md has the tables of reduce_scatter and all_gather") {
 TEST_CASE("algorithms.md has the table of the rooted collectives") {
     std::string table = "| root 0 |" + heading;
     for_each_topology([&](const std::string& name, const auto& shape) {
-        if constexpr (RootedTopology<std::remove_cvref_t<decltype(shape)>>) {
+        if constexpr (TreeTopology<std::remove_cvref_t<decltype(shape)>>) {
             const auto row = [&](const char* what, const auto& schedule_of) {
                 table += std::string("| `") + what + "`, " + name + " | " + cells(cost_of(ranks, schedule_of));
             };
@@ -186,7 +186,7 @@ TEST_CASE("algorithms.md has the table of what topologies promise") {
         using shape_type = std::remove_cvref_t<decltype(shape)>;
         if (name.find("= 4") != std::string::npos) return;
         table += "| `" + std::string(shape_type::name) + "` |" + yes(shape_type::preserves_rank_order) +
-                 yes(shape_type::has_copy_phase) + yes(RootedTopology<shape_type>) + "\n";
+                 yes(shape_type::has_copy_phase) + yes(TreeTopology<shape_type>) + "\n";
     });
     require_block("algorithms.md", "promises", table);
 }

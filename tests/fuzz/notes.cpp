@@ -22,10 +22,10 @@ N at(byte_view bytes, std::size_t offset) {
 }
 
 bool is_notice(byte_view content) {
-    if (content.size() < 32) return false;
+    if (content.size() < 40) return false;
     const auto length = at<std::uint32_t>(content, 24);
-    return content.size() == 32 + std::uint64_t{length} && length <= 900 && at<std::int32_t>(content, 16) >= -1 &&
-           at<std::int32_t>(content, 20) >= -1 && at<std::uint8_t>(content, 28) <= 5;
+    return content.size() == 40 + std::uint64_t{length} && length <= 900 && at<std::int32_t>(content, 16) >= -1 &&
+           at<std::int32_t>(content, 20) >= -1 && at<std::uint8_t>(content, 32) <= 5;
 }
 
 bool is_announcement(byte_view content, std::size_t pieces, std::size_t small) {

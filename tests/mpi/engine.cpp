@@ -42,7 +42,7 @@ void check_refused(engine& net, const bytes& sent) {
         return;
     }
     try {
-        net.wait(7, net.now() + seconds(30), [] { return false; });
+        net.wait({.context = 7}, net.now() + seconds(30), [] { return false; });
         FAIL("the note is not refused");
     } catch (const protocol_error& thrown) {
         CHECK(thrown.culprit() == 1);

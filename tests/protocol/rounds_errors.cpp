@@ -22,7 +22,7 @@
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/simulated.hpp>
 
-#include "cases.hpp"
+#include "../collective/cases.hpp"
 
 #include <doctest/doctest.h>
 

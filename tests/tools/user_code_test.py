@@ -44,14 +44,14 @@ def declared(text):
     """What a header declares in namespace rill itself: the formatter puts that, and nothing else, at a line's beginning."""
     space = None
     for line in text.splitlines():
-        opened = re.match(r"namespace (rill::inline RILL_ABI)?(?:::)?([\w:]*) \{", line)
+        opened = re.match(r"namespace (rill \{ inline namespace RILL_ABI \{)?(?: ?namespace )?([\w:]*(?: \{ namespace \w+)*)(?: \{)?$", line)
         if opened and opened[1]:
             space = opened[2]
             if space:
-                yield space.split("::")[0]
+                yield re.split(r"\W", space)[0]
         elif opened:
             outer, space = space, opened[2]
-        elif line.startswith("}  // namespace "):
+        elif re.match(r"\}+  // namespace ", line):
             space = None if "rill" in line else outer
         elif space == "" and re.match(r"(?!template|static_assert|requires)\w", line):
             found = DECLARATION.match(line)

@@ -57,5 +57,5 @@ TEST_CASE("docs/gradient_codes.md: what codes cost and amplify") {
     for (const auto& [n, s] :
          {std::pair{12, 1}, {12, 2}, {12, 3}, {12, 4}, {12, 5}, {11, 3}, {11, 5}, {84, 21}, {156, 39}})
         table += row_of(n, s);
-    require_block("coding.md", "codes", table);
+    require_block("gradient_codes.md", "codes", table);
 }
