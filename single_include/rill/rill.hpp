@@ -115,6 +115,7 @@ constexpr T larger(T a, T b) noexcept {
     using word = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     const auto bits = [](T x) { return std::bit_cast<word>(x); };
     const word ordered = bits(a < b ? b : a) & bits(b < a ? a : b);
+    // NOLINTNEXTLINE(misc-redundant-expression): false of a NaN
     return std::bit_cast<T>(ordered | bits(a == a ? T{0} : a) | bits(b == b ? T{0} : b));
 }
 
@@ -6497,7 +6498,7 @@ std::size_t pieces_in_memory(const X& x) {
 }
 
 /// So many pairs of pieces are compared at every contract level; 64 tensors on each side, some 20 µs.
-inline constexpr std::size_t pairs_compared = 64 * 64;
+inline constexpr std::size_t pairs_compared = std::size_t{64} * 64;
 
 /// Whether `in` and `out` share no more memory than `may` allows. `first`: the output coordinate of the input's first
 /// element.
@@ -8250,11 +8251,9 @@ class along_schedule {
   public:
     constexpr along_schedule() = default;
     constexpr along_schedule(operation what, const Tree& tree, int size, rank_t rank, rank_t root = 0)
-        : what_(what), tree_(tree), size_(size), root_(root) {
+        : what_(what), tree_(tree), size_(size), root_(root), depth_(tree.height(size, 0)), place_(swapped(rank)) {
         RILL_EXPECTS(0 <= rank && rank < size, "topology::along: the rank is outside the group");
         RILL_EXPECTS(0 <= root && root < size, "topology::along: the root is outside the group");
-        place_ = swapped(rank);
-        depth_ = tree_.height(size, 0);
         for (rank_t above = tree_.parent(size, place_); above != no_rank; above = tree_.parent(size, above)) ++level_;
     }
 
@@ -8344,7 +8343,7 @@ class along_schedule {
         bool inside = false;
         for (rank_t r = 0; r < size_; ++r) {
             const bool in = contains(set, r);
-            runs += in && !inside;
+            if (in && !inside) ++runs;
             inside = in;
         }
         return runs;
@@ -17694,7 +17693,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
                                    this->workers().executor());
             };
             detail::transaction attempt(codec, encode, own.weight != 0);
-            const round_receipt done = this->guarded([&] {
+            round_receipt done = this->guarded([&] {
                 using Index = typename std::remove_reference_t<Codec>::index_type;
                 using view = stream_view<T, Index>;
                 const std::size_t dimension = codec.coded_dimension();

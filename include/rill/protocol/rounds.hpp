@@ -121,7 +121,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
                                    this->workers().executor());
             };
             detail::transaction attempt(codec, encode, own.weight != 0);
-            const round_receipt done = this->guarded([&] {
+            round_receipt done = this->guarded([&] {
                 using Index = typename std::remove_reference_t<Codec>::index_type;
                 using view = stream_view<T, Index>;
                 const std::size_t dimension = codec.coded_dimension();

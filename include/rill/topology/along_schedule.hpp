@@ -16,11 +16,9 @@ class along_schedule {
   public:
     constexpr along_schedule() = default;
     constexpr along_schedule(operation what, const Tree& tree, int size, rank_t rank, rank_t root = 0)
-        : what_(what), tree_(tree), size_(size), root_(root) {
+        : what_(what), tree_(tree), size_(size), root_(root), depth_(tree.height(size, 0)), place_(swapped(rank)) {
         RILL_EXPECTS(0 <= rank && rank < size, "topology::along: the rank is outside the group");
         RILL_EXPECTS(0 <= root && root < size, "topology::along: the root is outside the group");
-        place_ = swapped(rank);
-        depth_ = tree_.height(size, 0);
         for (rank_t above = tree_.parent(size, place_); above != no_rank; above = tree_.parent(size, above)) ++level_;
     }
 
@@ -110,7 +108,7 @@ class along_schedule {
         bool inside = false;
         for (rank_t r = 0; r < size_; ++r) {
             const bool in = contains(set, r);
-            runs += in && !inside;
+            if (in && !inside) ++runs;
             inside = in;
         }
         return runs;

@@ -21,6 +21,7 @@ constexpr T larger(T a, T b) noexcept {
     using word = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     const auto bits = [](T x) { return std::bit_cast<word>(x); };
     const word ordered = bits(a < b ? b : a) & bits(b < a ? a : b);
+    // NOLINTNEXTLINE(misc-redundant-expression): false of a NaN
     return std::bit_cast<T>(ordered | bits(a == a ? T{0} : a) | bits(b == b ? T{0} : b));
 }
 

@@ -98,7 +98,7 @@ std::size_t pieces_in_memory(const X& x) {
 }
 
 /// So many pairs of pieces are compared at every contract level; 64 tensors on each side, some 20 µs.
-inline constexpr std::size_t pairs_compared = 64 * 64;
+inline constexpr std::size_t pairs_compared = std::size_t{64} * 64;
 
 /// Whether `in` and `out` share no more memory than `may` allows. `first`: the output coordinate of the input's first
 /// element.
