@@ -1,6 +1,7 @@
 // What the collectives require of their arguments, and the messages that say what is missing.
 #pragma once
 
+#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/detail/require_group.hpp>
 #include <rill/collective/detail/tensor_access.hpp>
 #include <rill/concept/aggregator.hpp>
