@@ -372,8 +372,7 @@ TEST_CASE("what value codings round off comes later, and is never lost") {
     CHECK(distance(error_feedback{encoded{top_k{.count = 40}, bf16{}, packed_gaps{}}}) < 2e-3);
     CHECK(distance(error_feedback{encoded{random_mask{.density = 1}, bf16{}}}) < 1e-5);
     const double unbiased = distance(error_feedback{encoded{keep_all{}, qsgd{.bits = 8, .bucket = 32}}});
-    const double fed_back = distance(
-        error_feedback{.compressor = encoded{keep_all{}, qsgd{.bits = 8, .bucket = 32}}, .unbiased_rounding = true});
+    const double fed_back = distance(error_feedback{encoded{keep_all{}, qsgd{.bits = 8, .bucket = 32}}, true});
     CHECK(unbiased > 1e-5);
     CHECK(fed_back < 1e-5);
 }
@@ -401,5 +400,5 @@ TEST_CASE("what was rounded off returns whole where the step fails, and is the s
         CHECK(residuals(threads, policy) == residuals(fibers, policy));
     };
     check(error_feedback{encoded{keep_all{}, bf16{}}});
-    check(error_feedback{.compressor = encoded{top_k{.count = 50}, qsgd{}, packed_gaps{}}, .unbiased_rounding = true});
+    check(error_feedback{encoded{top_k{.count = 50}, qsgd{}, packed_gaps{}}, true});
 }

@@ -56,11 +56,13 @@ sim::network drawn(rill::random_sequence& draw, int ranks) {
     net.jitter = rill::microseconds(static_cast<std::int64_t>(draw.below(5000)));
     net.seed = draw.bits();
     for (std::uint64_t deaths = 1 + draw.below(3); deaths > 0; --deaths) {
-        const rill::fault dies = faults::kill(static_cast<int>(draw.below(3) == 0 ? 0 : draw.below(ranks)));
+        const rill::fault dies =
+            faults::kill(static_cast<int>(draw.below(3) == 0 ? 0 : draw.below(static_cast<std::uint64_t>(ranks))));
         const auto within = static_cast<std::int64_t>(draw.below(2) == 0 ? 40'000 : 40'000'000);
         net.faults.faults.push_back(
             draw.below(2) == 0 ? dies.after(1 + draw.below(60))
-                               : dies.at(rill::microseconds(1 + static_cast<std::int64_t>(draw.below(within)))));
+                               : dies.at(rill::microseconds(
+                                     1 + static_cast<std::int64_t>(draw.below(static_cast<std::uint64_t>(within))))));
     }
     if (draw.below(4) == 0) net.faults.faults.push_back(faults::delay_up_to(rill::milliseconds(20)));
     net.faults.seed = draw.bits();
@@ -77,7 +79,8 @@ TEST_CASE(
             for (int ranks = 2; ranks <= 8; ++ranks)
                 for (int victim = 0; victim < ranks; ++victim)
                     for (int after = 1; after <= 20 * steps; after += message_step)
-                        all.add(on.play(ranks, steps, wire({faults::kill(victim).after(after)})));
+                        all.add(on.play(ranks, steps,
+                                        wire({faults::kill(victim).after(static_cast<std::uint64_t>(after))})));
             MESSAGE(std::string(on.name) << ", " << steps << " steps: " << all.runs << " runs, " << all.wrong
                                          << " wrong");
             CHECK(all.reports == "");
@@ -91,9 +94,10 @@ TEST_CASE("two ranks die after any number of messages") {
             for (int victim = 0; victim < ranks; ++victim)
                 for (int after = 1; after <= 20; after += 2 * message_step)
                     for (int later = 1; later <= 40; later += 2 * message_step)
-                        all.add(on.play(ranks, 2,
-                                        wire({faults::kill(victim).after(after),
-                                              faults::kill((victim + 1) % ranks).after(later)})));
+                        all.add(on.play(
+                            ranks, 2,
+                            wire({faults::kill(victim).after(static_cast<std::uint64_t>(after)),
+                                  faults::kill((victim + 1) % ranks).after(static_cast<std::uint64_t>(later))})));
         MESSAGE(std::string(on.name) << ": " << all.runs << " runs, " << all.wrong << " wrong");
         CHECK(all.reports == "");
     }

@@ -239,9 +239,9 @@ TEST_CASE("members that were told different sessions never meet, however many gr
         const std::vector<rill::rank_t> members{0, 1};
         const auto heard = [&](std::uint64_t session) {
             rill::subgroup both{net, members, session};
-            const rill::channel on{both.next_context(0), 0};
-            both.post(1 - net.rank(), on, rill::buffer(3));
-            return both.receive(1 - net.rank(), on, net.now() + rill::seconds(1)).has_value();
+            const rill::channel channel{both.next_context(0), 0};
+            both.post(1 - net.rank(), channel, rill::buffer(3));
+            return both.receive(1 - net.rank(), channel, net.now() + rill::seconds(1)).has_value();
         };
         if (net.rank() == 0) rill::subgroup unpaired{net, members};
         CHECK(heard(7));
