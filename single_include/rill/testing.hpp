@@ -989,7 +989,7 @@ struct run_record {
     bool has_failed(const simulated::link_report& link) const {
         return link.lost + link.duplicated > 0 && !has_died(link.receiver);
     }
-    /// The same between two ranks, in any direction.
+    /// Whether messages between two ranks were lost or came twice, in any direction.
     bool has_failed_between(rank_t a, rank_t b) const {
         for (const simulated::link_report& each : report.links)
             if (has_failed(each) &&
@@ -1537,7 +1537,7 @@ class protocol_test {
         return run(draw_case(kind, seed, limits_), protocol, check);
     }
 
-    /// The same with a case of one's own.
+    /// Plays the case `drawn`. Returns the report of a failure, else nothing.
     template <class Protocol, class Check = decltype(&exact_or_named_fault)>
     std::string run(const protocol_case& drawn, Protocol&& protocol, Check&& check = &exact_or_named_fault) {
         const auto wrong_with = [&](const protocol_case& of) {

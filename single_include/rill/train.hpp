@@ -1226,7 +1226,7 @@ class logistic_regression {
         return sum;
     }
 
-    /// The same loss; `gradient` receives its derivative by each parameter.
+    /// Returns the loss of the samples, and writes its derivative by each parameter to `gradient`.
     double gradient(std::span<const T> parameters, const batch& samples, std::span<T> gradient) {
         check(parameters, samples);
         RILL_EXPECTS(gradient.size() == dimension(), "logistic_regression: room for a derivative by every parameter");
@@ -1657,7 +1657,7 @@ double softmax_loss(std::span<const T> scores, std::size_t label) {
     return std::log(static_cast<double>(sum)) - static_cast<double>(scores[label] - highest);
 }
 
-/// The same; replaces the scores by `scale` times the gradient of the loss by the scores.
+/// Returns the loss that `softmax_loss` gives, and replaces the scores by `scale` times its derivatives by the scores.
 template <std::floating_point T>
 double softmax_gradient(std::span<T> scores, std::size_t label, T scale) {
     const T highest = *std::max_element(scores.begin(), scores.end());
@@ -1728,12 +1728,13 @@ class perceptron {
         return sum / divisor(samples);
     }
 
-    /// The same loss; `gradient` receives its derivative by each parameter.
+    /// Returns the loss of the samples, and writes its derivative by each parameter to `gradient`.
     double gradient(std::span<const T> parameters, const batch& samples, std::span<T> gradient) {
         return this->gradient(parameters, samples, gradient, [](std::size_t) {});
     }
 
-    /// The same; calls `ready(i)` for each of `layers()` as soon as its part of `gradient` is final, the last first.
+    /// Returns the loss and writes the gradient. Calls `ready(i)` for each of `layers()` as soon as its part of
+    /// `gradient` is final, the last layer first.
     template <class Ready>
     double gradient(std::span<const T> parameters, const batch& samples, std::span<T> gradient, Ready&& ready) {
         RILL_EXPECTS(gradient.size() == dimension(), "perceptron: room for a derivative by every parameter");
@@ -1930,8 +1931,8 @@ class bound_sgd {
         for (; i < dimension_; ++i) move<1>(&parameters[i], &gradient[i], i, by);
     }
 
-    /// The same along a gradient that is 0 where the stream holds nothing. Touches what is there alone where there is
-    /// neither momentum nor decay.
+    /// A step along a gradient that is 0 where the stream has no entry. Without momentum and weight decay it touches
+    /// only the parameters that have an entry.
     template <IndexType Index>
     void step(std::span<T> parameters, const stream_view<T, Index>& gradient, double rate) {
         if (gradient.is_dense()) return step(parameters, gradient.values(), rate);

@@ -116,7 +116,7 @@ inline code_choice default_code(int workers, int stragglers, code_needs needs) {
     return detail::chosen(groups, repetition_groups::name, {}, search.findings());
 }
 
-/// The same for messages of a type, with the tolerance of `needs_of`.
+/// Chooses a code for messages of element type `type`, with the tolerance that `needs_of(type)` gives.
 inline code_choice default_code(int workers, int stragglers, element_type type) {
     return default_code(workers, stragglers, needs_of(type));
 }

@@ -75,7 +75,7 @@ struct run_record {
     bool has_failed(const simulated::link_report& link) const {
         return link.lost + link.duplicated > 0 && !has_died(link.receiver);
     }
-    /// The same between two ranks, in any direction.
+    /// Whether messages between two ranks were lost or came twice, in any direction.
     bool has_failed_between(rank_t a, rank_t b) const {
         for (const simulated::link_report& each : report.links)
             if (has_failed(each) &&

@@ -74,7 +74,7 @@ class protocol_test {
         return run(draw_case(kind, seed, limits_), protocol, check);
     }
 
-    /// The same with a case of one's own.
+    /// Plays the case `drawn`. Returns the report of a failure, else nothing.
     template <class Protocol, class Check = decltype(&exact_or_named_fault)>
     std::string run(const protocol_case& drawn, Protocol&& protocol, Check&& check = &exact_or_named_fault) {
         const auto wrong_with = [&](const protocol_case& of) {

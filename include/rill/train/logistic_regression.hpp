@@ -50,7 +50,7 @@ class logistic_regression {
         return sum;
     }
 
-    /// The same loss; `gradient` receives its derivative by each parameter.
+    /// Returns the loss of the samples, and writes its derivative by each parameter to `gradient`.
     double gradient(std::span<const T> parameters, const batch& samples, std::span<T> gradient) {
         check(parameters, samples);
         RILL_EXPECTS(gradient.size() == dimension(), "logistic_regression: room for a derivative by every parameter");

@@ -68,12 +68,13 @@ class perceptron {
         return sum / divisor(samples);
     }
 
-    /// The same loss; `gradient` receives its derivative by each parameter.
+    /// Returns the loss of the samples, and writes its derivative by each parameter to `gradient`.
     double gradient(std::span<const T> parameters, const batch& samples, std::span<T> gradient) {
         return this->gradient(parameters, samples, gradient, [](std::size_t) {});
     }
 
-    /// The same; calls `ready(i)` for each of `layers()` as soon as its part of `gradient` is final, the last first.
+    /// Returns the loss and writes the gradient. Calls `ready(i)` for each of `layers()` as soon as its part of
+    /// `gradient` is final, the last layer first.
     template <class Ready>
     double gradient(std::span<const T> parameters, const batch& samples, std::span<T> gradient, Ready&& ready) {
         RILL_EXPECTS(gradient.size() == dimension(), "perceptron: room for a derivative by every parameter");

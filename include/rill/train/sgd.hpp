@@ -54,8 +54,8 @@ class bound_sgd {
         for (; i < dimension_; ++i) move<1>(&parameters[i], &gradient[i], i, by);
     }
 
-    /// The same along a gradient that is 0 where the stream holds nothing. Touches what is there alone where there is
-    /// neither momentum nor decay.
+    /// A step along a gradient that is 0 where the stream has no entry. Without momentum and weight decay it touches
+    /// only the parameters that have an entry.
     template <IndexType Index>
     void step(std::span<T> parameters, const stream_view<T, Index>& gradient, double rate) {
         if (gradient.is_dense()) return step(parameters, gradient.values(), rate);

@@ -20,7 +20,7 @@ double softmax_loss(std::span<const T> scores, std::size_t label) {
     return std::log(static_cast<double>(sum)) - static_cast<double>(scores[label] - highest);
 }
 
-/// The same; replaces the scores by `scale` times the gradient of the loss by the scores.
+/// Returns the loss that `softmax_loss` gives, and replaces the scores by `scale` times its derivatives by the scores.
 template <std::floating_point T>
 double softmax_gradient(std::span<T> scores, std::size_t label, T scale) {
     const T highest = *std::max_element(scores.begin(), scores.end());
