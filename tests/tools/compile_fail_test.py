@@ -1,5 +1,7 @@
 """The check of samples that must not compile has to refuse samples that prove nothing."""
 
+import contextlib
+import io
 import pathlib
 import sys
 import tempfile
@@ -16,7 +18,7 @@ def trouble(text):
     with tempfile.TemporaryDirectory() as folder:
         sample = pathlib.Path(folder, "sample.cpp")
         sample.write_text(text)
-        return check.trouble(str(sample), COMMAND)
+        return check.trouble(str(sample), COMMAND, None)
 
 
 class CompileFail(unittest.TestCase):
@@ -47,8 +49,23 @@ class CompileFail(unittest.TestCase):
     def test_sample_that_compiles(self):
         self.assertEqual(trouble("// expect: too wide\nint value = 1;\n"), "must not compile, but does")
 
+
+class Fixed(unittest.TestCase):
+    def verdict(self, *texts):
+        with tempfile.TemporaryDirectory() as folder:
+            samples = [pathlib.Path(folder, f"sample_{i}.cpp") for i in range(len(texts))]
+            for sample, text in zip(samples, texts):
+                sample.write_text(text)
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                return check.main(["--fixed", *map(str, samples), "--", *COMMAND]), said.getvalue()
+
+    def test_equal_names(self):
+        self.assertEqual(self.verdict("#include <vector>\n" + MISTAKE, "#include <vector>\n" + MISTAKE), (0, ""))
+
     def test_typo_outside_the_mistake(self):
-        self.assertRegex(trouble("// expect: too wide\nimt value;\n" + MISTAKE), "must compile with -DRILL_FIXED")
+        result, said = self.verdict(MISTAKE, "imt value;\n" + MISTAKE)
+        self.assertEqual(result, 1)
+        self.assertRegex(said, "must compile with -DRILL_FIXED(.|\n)*sample_1")
 
 
 if __name__ == "__main__":
