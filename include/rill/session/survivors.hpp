@@ -110,7 +110,7 @@ class survivors {
 
     /// Tells the others that this rank leaves, and rethrows what has ended the body.
     [[noreturn]] static void leave(detail::agreement<Net>& end) {
-        end.say(detail::outcome::left);
+        end.leave();
         throw;
     }
 

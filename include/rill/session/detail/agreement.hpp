@@ -69,6 +69,16 @@ class agreement {
                                   .options = {.hashes = {static_cast<std::uint32_t>(own)}}});
     }
 
+    /// Says that this rank leaves, and proposes to go on without it. So the others need no answer of a rank that may
+    /// have ended by then.
+    void leave() {
+        say(outcome::left);
+        try {
+            propose({.gone = {net_->rank()}});
+        } catch (const error&) {  // everything has ended
+        }
+    }
+
     /// Returns the verdict of all ranks. A rank that has said nothing when `timeout` is over counts as dead.
     verdict reach(std::span<const rank_t> members, duration timeout) {
         try {
