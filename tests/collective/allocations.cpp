@@ -44,7 +44,7 @@ long steady_allocations(Shape shape, Run run) {
     long counted = -1;
     run([&](auto& net) {
         rill::group workers{net, shape};
-        const std::size_t n = 5000;
+        const std::size_t n = 1000;
         std::vector<float> gradient(n), update(n);
         for (std::size_t i = 0; i < n; ++i) gradient[i] = value<float>(net.rank(), i);
         using rill::compress::error_feedback, rill::compress::encoded, rill::compress::bucket_top_k;
