@@ -39,11 +39,10 @@ magnitude_key<T> add_scaled_block(const T* base, const T* x, T scale, T* out) {
 
 }  // namespace detail
 
-/// out[i] = base[i] + scale · x[i], product and sum rounded; returns the largest magnitude of `out`, zero where it is
-/// empty.
+/// Computes out[i] = base[i] + scale · x[i] and returns the largest magnitude of `out`, or zero where `out` is empty.
 ///
-/// All are as long as `out`, which may be `base` or `x` and may not overlap them otherwise. Cost: one pass over the
-/// three.
+/// All three vectors are equally long. `out` may be `base` or `x`; it may not overlap them otherwise. Cost: one pass
+/// over the three vectors. Product and sum are rounded separately, so that every build gives the same bits.
 template <Element T, Executor Exec = serial>
 magnitude_key<T> add_scaled(std::span<const T> base, std::span<const T> x, T scale, std::span<T> out,
                             const Exec& executor = {}) {
@@ -62,8 +61,8 @@ magnitude_key<T> add_scaled(std::span<const T> base, std::span<const T> x, T sca
         });
 }
 
-/// The first coordinate at which base[i] + scale · x[i], product and sum rounded, is infinite or NaN. Cost: one pass
-/// over both, one coordinate at a time.
+/// Returns the first coordinate at which base[i] + scale · x[i] is infinite or NaN. Product and sum are rounded
+/// separately. Cost: one pass over both vectors, not vectorised.
 template <std::floating_point T>
 std::optional<std::size_t> find_non_finite_sum(std::span<const T> base, std::span<const T> x, T scale) {
     RILL_EXPECTS(base.size() == x.size(), "find_non_finite_sum: the vectors differ in length");

@@ -21,7 +21,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// Rounds to nearest, ties to even; a NaN stays a NaN.
+/// Converts float to bfloat16: rounds to nearest, ties to even; a NaN stays a NaN.
 constexpr std::uint16_t to_bf16(float x) {
     const auto bits = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
@@ -32,11 +32,11 @@ constexpr std::uint16_t to_bf16(float x) {
 /// Converts bfloat16 to float, exactly.
 constexpr float from_bf16(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t{half} << 16); }
 
-/// The least magnitude that rounds to infinity; a double is rounded to float first.
+/// The least magnitude that bfloat16 rounds to infinity. A double is rounded to float first.
 template <std::floating_point T>
 inline constexpr T least_beyond_bf16 = static_cast<T>(sizeof(T) == sizeof(float) ? 0x1.FFp127 : 0x1.FFp127 - 0x1p103);
 
-/// The first coordinate that bfloat16 cannot hold: infinite, NaN, or so large that it would become infinite.
+/// Returns the first coordinate that bfloat16 cannot hold: infinite, NaN, or so large that it would become infinite.
 template <std::floating_point T, Executor Exec = serial>
 std::optional<std::size_t> find_beyond_bf16(std::span<const T> x, const Exec& executor = {}) {
     return detail::find_at_least(x, magnitude(least_beyond_bf16<T>), executor);

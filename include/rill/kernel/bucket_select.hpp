@@ -39,7 +39,8 @@ class column_maxima {
 
     key most() const { return most_; }
 
-    /// A magnitude that at least `k` entries reach: few more, where the large ones lie in different columns.
+    /// Returns a magnitude that at least `k` entries reach; hardly more entries reach it when the large ones lie in
+    /// different columns.
     key reached_by(std::size_t k) const {
         if (k >= block) return k == block ? least_ : 0;
         return detail::reached_by(keys_, block, k, least_, most_);
@@ -50,7 +51,7 @@ class column_maxima {
     key least_, most_;
 };
 
-/// As `select_largest`, for buckets that stay in cache, 0 < k < x.size().
+/// Does what `select_largest` does, faster for a bucket that stays in cache. Requires 0 < k < x.size().
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_t k, Index* out,
                              select_scratch& scratch) {
@@ -66,14 +67,14 @@ std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_
         std::copy_n(found.indices, k, out);
     } else {
         const std::size_t padded = (found.count + block - 1) / block * block;
-        std::fill(found.keys + found.count, found.keys + padded, 0);  // counted by no bound above zero
+        std::fill(found.keys + found.count, found.keys + padded, 0);  // padding: no bound above zero counts it
         const auto at = cut_by_bisection(found.keys, padded, k, reach, columns.most());
         emit_candidates<T, Index, Steps>(found, at, k, out);
     }
     return k;
 }
 
-/// The buckets of `x`, whose first coordinate is `begin`; returns how many indices are written.
+/// Selects in each bucket of `x`, whose first coordinate is `begin`; returns how many indices were written.
 template <Element T, IndexType Index>
 std::size_t select_in_buckets(std::span<const T> x, std::size_t begin, std::size_t bucket, std::size_t k, Index* out,
                               select_scratch& scratch) {
@@ -90,17 +91,16 @@ std::size_t select_in_buckets(std::span<const T> x, std::size_t begin, std::size
 
 }  // namespace detail
 
-/// The number of entries that `bucket_top_k` selects of `n`.
+/// Returns how many of `n` entries `bucket_top_k` selects.
 constexpr std::size_t bucket_top_k_count(std::size_t n, std::size_t bucket, std::size_t k) {
     return n / bucket * std::min(k, bucket) + std::min(k, n % bucket);
 }
 
-/// Writes the coordinates of the k largest magnitudes of each `bucket` consecutive entries, in ascending order, ties by
-/// the lower coordinate, and returns their number. Of a bucket of k entries or fewer (the last one may be shorter) all
-/// are selected.
+/// Writes, in ascending order, the coordinates of the k largest magnitudes of each bucket, and returns their number.
 ///
-/// `indices` holds at least `bucket_top_k_count(n, bucket, k)`. Throws `invalid_value` naming the lowest coordinate
-/// that is NaN; `indices` is then unspecified.
+/// A bucket has `bucket` consecutive entries; the last one may be shorter. Of equal magnitudes the lower coordinate is
+/// preferred. A bucket of at most k entries is selected whole. `indices` holds at least `bucket_top_k_count(n, bucket,
+/// k)`. Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
 template <Element T, IndexType Index, Executor Exec = serial>
 std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k, std::span<Index> indices,
                          select_scratch& scratch, const Exec& executor = {}) {

@@ -19,7 +19,7 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// acc += factor * x. The product is rounded before the sum: no build fuses the two.
+/// acc += factor * x. The product is rounded before the sum, so that no build fuses the two.
 template <std::floating_point T>
 void add_multiple(T* acc, const T* x, T factor) {
     for (std::size_t i = 0; i < fold_block; i += block) {
@@ -30,7 +30,7 @@ void add_multiple(T* acc, const T* x, T factor) {
     }
 }
 
-/// The entries of `part`, which begins at a multiple of blocks.
+/// Combines the entries of `part`, which begins at a multiple of `fold_block`.
 template <std::floating_point T>
 void combine_part(std::span<const std::span<const T>> inputs, std::span<const T> factors, segment part,
                   std::span<T> out) {
@@ -51,11 +51,10 @@ void combine_part(std::span<const std::span<const T>> inputs, std::span<const T>
 
 }  // namespace detail
 
-/// out[i] = Σ factors[k] · inputs[k][i], in the order of the inputs, each product and each sum rounded. No inputs give
-/// zeros.
+/// Computes out[i] = Σ factors[k] · inputs[k][i], in the order of the inputs. No inputs give zeros.
 ///
 /// All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one otherwise. Cost: one pass
-/// over the inputs and the output.
+/// over the inputs and the output. Each product and each sum is rounded, so that every build gives the same bits.
 template <std::floating_point T, Executor Exec = serial>
 void combine_k(std::span<const std::span<const T>> inputs, std::span<const T> factors, std::span<T> out,
                const Exec& executor = {}) {

@@ -17,8 +17,8 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// From this many bytes on a copy goes past the caches: a target that no cache holds would only be read to be
-/// overwritten, and drive out what others still need.
+/// A copy of at least this many bytes bypasses the caches. Otherwise the target's lines would be read only to be
+/// overwritten, and they would evict lines that are still needed.
 inline constexpr std::size_t least_streamed_copy = std::size_t{1} << 19;
 
 /// Copies one cache line to `target`, which is aligned to a line; does not read `target` where the machine allows it.
@@ -37,7 +37,7 @@ inline void stream_line(const unsigned char* source, unsigned char* target) {
 #endif
 }
 
-/// Fences streamed stores: the usual release operations do not order them before publication to other threads.
+/// Fences streamed stores. Ordinary release operations do not order them before later stores that other threads see.
 inline void end_streaming() {
 #if defined(__SSE2__)
     _mm_sfence();
@@ -46,7 +46,7 @@ inline void end_streaming() {
 
 }  // namespace detail
 
-/// Copies `source` to `target`, which is as long and does not overlap it.
+/// Copies `source` to `target`, which has the same length and does not overlap it. Large copies bypass the caches.
 template <class T>
 void copy(std::span<const T> source, std::span<T> target) {
     RILL_EXPECTS(source.size() == target.size(), "copy: source and target differ in length");

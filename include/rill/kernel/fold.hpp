@@ -17,7 +17,8 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// Entries folded at a time: few enough to stay in the first cache, enough to hide the change from input to input.
+/// Entries folded at a time: few enough to stay in the L1 cache, enough to hide the cost of changing from input to
+/// input.
 inline constexpr std::size_t fold_block = 256;
 
 template <Element T, class Fold>
@@ -26,7 +27,7 @@ void fold_into(T* acc, const T* x, Fold& fold) {
         for (std::size_t j = 0; j < block; ++j) acc[i + j] = fold(acc[i + j], x[i + j]);
 }
 
-/// The entries of `part`, which begins at a multiple of blocks.
+/// Folds the entries of `part`, which begins at a multiple of `fold_block`.
 template <Element T, class Fold>
 void fold_part(std::span<const std::span<const T>> inputs, segment part, std::span<T> out, Fold& fold) {
     alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
@@ -56,10 +57,10 @@ void fill(std::span<T> x, T value) {
     for (; i < x.size(); ++i) x[i] = value;
 }
 
-/// out[i] = the left fold of the inputs' entries i, in the order of the inputs. One input is copied, none is refused.
+/// Sets out[i] to the left fold of the inputs' entries i, in the order of the inputs. A single input is copied.
 ///
-/// All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one otherwise. Cost: one pass
-/// over the inputs and the output.
+/// There is at least one input. All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one
+/// otherwise. Cost: one pass over the inputs and the output.
 template <Element T, class Fold, Executor Exec = serial>
 void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold,
                   const Exec& executor = {}) {
@@ -70,7 +71,7 @@ void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, 
               [&](segment part) { detail::fold_part(inputs, part, out, fold); });
 }
 
-/// acc[i] = fold(acc[i], x[i]). `acc` and `x` are equally long; they do not overlap, or are the same memory.
+/// acc[i] = fold(acc[i], x[i]). `acc` and `x` are equally long; they are the same memory or do not overlap.
 template <Element T, class Fold>
 void fold_dense(std::span<T> acc, std::span<const T> x, Fold&& fold) {
     const std::span<const T> inputs[] = {acc, x};

@@ -1,4 +1,4 @@
-// Folds of many inputs into many outputs, in one pass over all of them.
+// Folds many inputs into many outputs, in one pass over all of them.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -17,16 +17,19 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// Entries of a cache line: each line of each input and output is touched once, and in one go. Wider tiles are slower:
-/// where all vectors begin at equal offsets in their pages, as large ones do, their lines drive each other out of the
-/// first cache (8 vectors of 16M floats, 2 threads: 64 entries 1.3 and 256 entries 1.2 to 1.6 times as long).
+/// Entries of a cache line, which is the width of a tile: each line of each input and output is touched once. Wider
+/// tiles are slower: large vectors begin at equal offsets in their pages, so that their lines evict each other from the
+/// L1 cache (8 vectors of 16M floats, 2 threads: tiles of 64 entries take 1.3 times as long, of 256 entries 1.2 to 1.6
+/// times).
 template <Element T>
 inline constexpr std::size_t line = 64 / sizeof(T);
 
-/// Most inputs whose fold is straight-line code; of more, the result so far is one more operand.
+/// At most this many inputs are folded in straight-line code. Further inputs are folded into the result so far, this
+/// many at a time.
 inline constexpr std::size_t inputs_at_once = 8;
 
-/// More streams than this need to be asked for ahead, by so many bytes (8 inputs: 0.65 to 0.8 of the time without).
+/// With more inputs than `streams_unasked`, their lines are prefetched `asked_ahead` bytes ahead (8 inputs: 0.65 to 0.8
+/// of the time without).
 inline constexpr std::size_t streams_unasked = 4;
 inline constexpr std::size_t asked_ahead = 4096;
 
@@ -39,12 +42,13 @@ void ask_for(const T* first) {
 #endif
 }
 
-/// acc = the left fold of acc (unless it is `Fresh`) and of the lines at i of as many inputs as there are `K`.
+/// Folds into `acc` the line at entry i of each of the first sizeof...(K) inputs. If `Fresh`, the fold begins with the
+/// first input and ignores what `acc` held.
 template <bool Fresh, Element T, class Fold, std::size_t... K>
 inline void fold_lines(const T* const* inputs, std::size_t i, T* acc, Fold& fold, std::index_sequence<K...>) {
     const T* const x[] = {inputs[K] + i...};
     if constexpr (sizeof...(K) > streams_unasked) (ask_for(x[K]), ...);
-    T made[line<T>];  // its address goes nowhere, so that no input can be it
+    T made[line<T>];  // a local array: the compiler knows that no input aliases it
     for (std::size_t j = 0; j < line<T>; ++j) {
         T value = Fresh ? x[0][j] : fold(acc[j], x[0][j]);
         ((value = K == 0 ? value : fold(value, x[K][j])), ...);
@@ -53,7 +57,7 @@ inline void fold_lines(const T* const* inputs, std::size_t i, T* acc, Fold& fold
     std::copy_n(made, line<T>, acc);
 }
 
-/// Calls `run` with as many indices as the smaller of `count` and `inputs_at_once`.
+/// Calls `run` with an index sequence of length min(count, inputs_at_once).
 template <class Run>
 void with_indices(std::size_t count, Run&& run) {
     switch (count) {
@@ -82,14 +86,15 @@ T fold_entry(std::span<const T* const> inputs, std::size_t i, Fold& fold) {
     return value;
 }
 
-/// Entries before the first line of `x`, none where its entries lie across lines; at most `most`.
+/// Returns how many entries of `x` lie before the first cache line boundary, at most `most`; zero if an entry straddles
+/// two lines.
 template <Element T>
 std::size_t entries_before_line(const T* x, std::size_t most) {
     const std::size_t past = reinterpret_cast<std::uintptr_t>(x) % 64;
     return past % sizeof(T) != 0 ? 0 : std::min((64 - past) % 64 / sizeof(T), most);
 }
 
-/// How many of the first outputs are aligned to a cache line at entry i.
+/// Returns how many outputs, counted from the first, are aligned to a cache line at entry i.
 template <Element T>
 std::size_t outputs_on_lines(std::span<T* const> outputs, std::size_t i) {
     std::size_t count = 0;
@@ -97,9 +102,9 @@ std::size_t outputs_on_lines(std::span<T* const> outputs, std::size_t i) {
     return count;
 }
 
-/// As many lines as the part has, from its begin; returns where they end. The first `streamed` outputs are written past
-/// the caches. What the loop looks at has no address that an output could have, and one output is folded in place: 16
-/// lines of 2 inputs take 100 ns less.
+/// Folds the whole lines of `part` and returns where they end. The first `streamed` outputs are written past the
+/// caches. The input pointers are copied to a local array, which no output can alias, and a single output is folded in
+/// place: 16 lines of 2 inputs take 100 ns less.
 template <Element T, class Fold, class Finish, std::size_t... K>
 std::size_t fold_whole_lines(std::span<const T* const> inputs, std::span<T* const> outputs, segment part,
                              std::size_t streamed, Fold fold, Finish& finish, std::index_sequence<K...> indices) {
@@ -120,7 +125,7 @@ std::size_t fold_whole_lines(std::span<const T* const> inputs, std::span<T* cons
     return i;
 }
 
-/// Folds fewer entries than a cache line has.
+/// Folds the entries of `part`, fewer than a cache line has.
 template <Element T, class Fold, class Finish>
 void fold_rest(std::span<const T* const> inputs, std::span<T* const> outputs, segment part, Fold& fold,
                Finish& finish) {
@@ -132,12 +137,12 @@ void fold_rest(std::span<const T* const> inputs, std::span<T* const> outputs, se
 
 }  // namespace detail
 
-/// For every output and every i of `part`: out[i] = the left fold of the inputs' entries i, in the order of the inputs,
-/// as `finish(std::span<T>)` leaves it, which is called on pieces of the result.
+/// Folds the inputs' entries i of `part` in the order of the inputs, and writes the result to entry i of every output.
 ///
-/// Inputs and outputs begin where `part` counts from. An output may be one of the inputs; it may not overlap one
-/// otherwise. The first `past_caches` outputs are written without being read: those that no cache holds. Cost: one pass
-/// over each input and each output: memory moves no more than it must.
+/// Entry i is `inputs[k][i]` and `outputs[k][i]`. `finish(std::span<T>)` is called on pieces of the result before they
+/// are written, and may change them. An output may be one of the inputs; it may not overlap one otherwise. The first
+/// `past_caches` outputs bypass the caches where they are aligned alike: pass those that no cache holds. Cost: one pass
+/// over each input and each output.
 template <Element T, class Fold, class Finish>
 void fold_tiles(std::span<const T* const> inputs, std::span<T* const> outputs, segment part, Fold&& fold,
                 Finish&& finish, std::size_t past_caches = 0) {

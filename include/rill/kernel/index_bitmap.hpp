@@ -17,7 +17,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// Indices as one bit for each coordinate of the universe, lowest first.
+/// Writes indices as one bit for each coordinate of the universe, lowest coordinate first.
 struct index_bitmap {
     template <IndexType Index>
     static std::size_t encoded_size(std::span<const Index>, segment universe) {
@@ -36,7 +36,7 @@ struct index_bitmap {
         return bytes_of(universe);
     }
 
-    /// Throws `protocol_error` unless `bytes` hold `count` indices; to be called before room for them is made.
+    /// Throws `protocol_error` unless `bytes` hold `count` indices. Call it before allocating room for them.
     template <IndexType Index>
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);

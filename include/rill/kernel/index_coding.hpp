@@ -1,4 +1,4 @@
-// The index codings by number, as a message names them.
+// Dispatch to the index coding whose number a message carries.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -21,7 +21,8 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// Calls visit with the coding as a type; throws `protocol_error` for one that writes no indices.
+/// Calls `visit` with an object of the coding's type; throws `protocol_error` for a number that is no coding of
+/// indices.
 template <class Visit>
 auto with_coding(index_coding coding, Visit visit) {
     switch (coding) {
@@ -38,8 +39,8 @@ auto with_coding(index_coding coding, Visit visit) {
 
 }  // namespace detail
 
-/// The bytes that `encode_indices` writes. Packed gaps cost a pass over the indices, Huffman's coding one over the
-/// bitmap.
+/// Returns how many bytes `encode_indices` writes. Cost: constant, except for packed gaps (a pass over the indices) and
+/// the Huffman coding (a pass over the parts of the bitmap in which a bit is set).
 template <IndexType Index>
 std::size_t encoded_index_bytes(index_coding coding, std::span<const Index> indices, segment universe) {
     return detail::with_coding(coding, [&](auto c) { return c.encoded_size(indices, universe); });
@@ -51,22 +52,22 @@ std::size_t encode_indices(index_coding coding, std::span<const Index> indices, 
     return detail::with_coding(coding, [&](auto c) { return c.encode(indices, universe, out); });
 }
 
-/// Throws `protocol_error` when `bytes` cannot hold `count` indices. A receiver calls it before it makes room for them:
-/// what passes needs no more than 128 indices for each byte.
+/// Throws `protocol_error` when `bytes` cannot hold `count` indices. A receiver calls it before it allocates room for
+/// them: after the check, `count` is at most 128 for each byte received.
 template <IndexType Index>
 void check_index_count(index_coding coding, byte_view bytes, std::size_t count, segment universe) {
     detail::with_coding(coding, [&](auto c) { c.template check_count<Index>(bytes, count, universe); });
 }
 
-/// Reads `count` indices into the front of `out`. All of `bytes` is validated: afterwards the indices ascend strictly
-/// and lie inside `universe`, or `protocol_error` names what is wrong and `out` is unspecified. Allocates nothing.
+/// Reads `count` indices into the front of `out`. Validates all of `bytes`: the indices ascend strictly and lie inside
+/// `universe`. Otherwise throws a `protocol_error` that names the defect, and `out` is unspecified. Allocates nothing.
 template <IndexType Index>
 void decode_indices(index_coding coding, byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
     detail::with_coding(coding, [&](auto c) { c.decode(bytes, count, universe, out); });
 }
 
-/// The coding that needs the fewest bytes; among equals the one that decodes fastest. Costs a pass over the indices,
-/// and one over the bitmap that they would make where Huffman's coding could be the smallest: from a density of 2 % on.
+/// Returns the coding that needs the fewest bytes; of equal ones, the one that decodes fastest. Cost: a pass over the
+/// indices and, where the Huffman coding could be the smallest (from a density of 2 % on), a pass over the bitmap.
 template <IndexType Index>
 index_coding smallest_index_coding(std::span<const Index> indices, segment universe) {
     index_coding best = index_coding::raw;

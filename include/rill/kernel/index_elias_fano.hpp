@@ -1,9 +1,10 @@
-// Indices by Elias and Fano: some low bits of each as they are, the rest in unary.
+// Elias-Fano coding of indices: the low bits of each are stored as they are, the rest in unary.
 //
-// n strictly ascending indices of a universe of u coordinates are n numbers v(i) = index(i) - universe.begin - i that
-// do not descend and are at most u - n. First come the lowest w bits of each, w = floor(log2((u - n) / n)), or 0 if n >
-// u - n, low bits first, filled up with zero bits to a whole byte; then n + ((u - n) >> w) bits, of which those at
-// (v(i) >> w) + i are set, filled up likewise. So n and u tell the size. Where w is 0, and n not, it is the bitmap.
+// n strictly ascending indices of a universe of u coordinates are stored as n ascending (not strictly) numbers v(i) =
+// index(i) - universe.begin - i, which are at most u - n. The lower part holds the lowest w bits of each v(i), low bits
+// first, with w = floor(log2((u - n) / n)), or 0 if n > u - n. The upper part has n + ((u - n) >> w) bits, of which
+// those at (v(i) >> w) + i are set. Each part is padded with zero bits to a whole byte. So n and u determine the size.
+// If w is 0 and n is not, the bytes are those of the bitmap.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -33,7 +34,7 @@ class upper_bits {
   public:
     explicit upper_bits(byte_span out) : out_(out) {}
 
-    /// Sets the bits of a block, or of `count` entries.
+    /// Sets the bits at the `count` places, count > 0.
     template <class Word>
     void set(const Word* places, std::size_t count) {
         if (places[count - 1] / 64 >= out_.size() / 8) return set_by_bytes(places, count);
@@ -51,7 +52,7 @@ class upper_bits {
     }
 
   private:
-    /// Where the last word would reach behind the memory.
+    /// Used when the word of the last place would reach beyond the memory.
     template <class Word>
     void set_by_bytes(const Word* places, std::size_t count) {
         for (std::size_t j = 0; j < count; ++j)
@@ -59,21 +60,21 @@ class upper_bits {
     }
 
     byte_span out_;
-    std::uint64_t word_ = 0;  // as it stands at at_
+    std::uint64_t word_ = 0;  // the word at at_, so far
     std::size_t at_ = 0;
 };
 
 }  // namespace detail
 
-/// Indices by Elias and Fano (1971, 1974), less their own number each, because no two are equal: within 0.6 bits an
-/// index of the entropy, of indices at random, at every density.
+/// Elias-Fano coding of indices (Elias 1974, Fano 1971). Each index is stored minus its position, because no two are
+/// equal. The size is within 0.6 bits per index of the entropy of random indices, at every density.
 struct elias_fano {
     template <IndexType Index>
     static std::size_t encoded_size(std::span<const Index> indices, segment universe) {
         return size_of(indices.size(), universe);
     }
 
-    /// The bytes of any `count` indices of the universe.
+    /// Returns the bytes that any `count` indices of the universe need.
     static std::size_t size_of(std::size_t count, segment universe) {
         return detail::elias_fano_layout(count, universe.size()).bytes();
     }
@@ -92,7 +93,7 @@ struct elias_fano {
         return layout.bytes();
     }
 
-    /// Throws `protocol_error` unless `bytes` can hold `count` indices; to be called before room for them is made.
+    /// Throws `protocol_error` unless `bytes` can hold `count` indices. Call it before allocating room for them.
     template <IndexType Index>
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
@@ -149,7 +150,7 @@ struct elias_fano {
             detail::bad_indices("Elias-Fano", std::to_string(ones) + " bits are set in the upper part, expected " +
                                                   std::to_string(layout.count));
         std::size_t lowest = universe.begin, i = 0, place = 0;
-        for (;; ++i, ++place) {  // to the first that is out of order: there is one
+        for (;; ++i, ++place) {  // until the first index that is out of order; there is one
             while ((std::to_integer<unsigned>(upper[place / 8]) >> (place % 8) & 1U) == 0) ++place;
             std::uint64_t low = 0;
             for (unsigned b = layout.width; b-- > 0;) {

@@ -2,7 +2,7 @@
 //
 // The gap of an index is the number of coordinates skipped since the previous one, or since universe.begin. 128 gaps
 // form a block: a byte with the width w that its largest gap needs, then the gaps with w bits each, low bits first,
-// filled up with zero bits to a whole byte. The last block may be shorter.
+// padded with zero bits to a whole byte. The last block may be shorter.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -25,11 +25,11 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 namespace detail {
 
 inline constexpr std::size_t gap_block = 128;
-inline constexpr std::size_t gap_padding = 16;  // so that the words that hold the last gap can be read and written
+inline constexpr std::size_t gap_padding = 16;  // lets whole words be read and written at the last gap
 
 constexpr std::size_t gap_bytes(std::size_t count, unsigned width) { return (count * width + 7) / 8; }
 
-/// The gaps of up to 128 indices, and the bits that the widest of them needs.
+/// Writes the gaps of up to 128 indices and returns the bits that the widest of them needs.
 template <IndexType Index>
 unsigned make_gaps(std::span<const Index> indices, Index lowest, Index* gaps) {
     gaps[0] = static_cast<Index>(indices[0] - lowest);
@@ -43,7 +43,7 @@ unsigned make_gaps(std::span<const Index> indices, Index lowest, Index* gaps) {
     return static_cast<unsigned>(std::bit_width(all));
 }
 
-/// Writes `count` gaps of `width` bits; `out` is padded.
+/// Writes `count` gaps of `width` bits. `out` has `gap_padding` bytes more than the gaps need.
 template <IndexType Index>
 void pack(const Index* gaps, std::size_t count, unsigned width, std::byte* out) {
     std::uint64_t word = 0;
@@ -61,7 +61,7 @@ void pack(const Index* gaps, std::size_t count, unsigned width, std::byte* out) 
     store_little(out, word);
 }
 
-/// The gap number `i` of `width` bits; `packed` is padded.
+/// Returns gap number `i` of `width` bits. `packed` has `gap_padding` bytes more than the gaps need.
 inline std::uint64_t unpack(const std::byte* packed, std::size_t i, unsigned width) {
     const std::size_t bit = i * width;
     const std::byte* at = packed + bit / 8;
@@ -104,7 +104,7 @@ struct packed_gaps {
         return size;
     }
 
-    /// Throws `protocol_error` unless `bytes` can hold `count` indices; to be called before room for them is made.
+    /// Throws `protocol_error` unless `bytes` can hold `count` indices. Call it before allocating room for them.
     template <IndexType Index>
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);

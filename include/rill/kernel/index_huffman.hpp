@@ -1,10 +1,10 @@
-// Indices as a bitmap whose bytes are coded by Huffman, in four streams.
+// Indices as a bitmap whose bytes are Huffman-coded, in four streams.
 //
-// The bytes of the bitmap (index_bitmap.hpp) in the code that `byte_code` makes of their number and the universe's
-// size: canonical, shorter codes for bytes with fewer set bits (with more, if more than half of all are set), then by
-// value. Byte b goes to stream b % 4, its code from the first bit to the last into the lowest free bits; streams are
-// filled up with zero bits. First come the lengths in bytes of the first three streams, 8 bytes each, then the streams.
-// No index: no bytes.
+// `byte_code` derives a canonical code from the number of indices and the size of the universe: bytes with fewer set
+// bits get shorter codes (bytes with more, if more than half of all bits are set); equals are ordered by value. The
+// bytes of the bitmap (index_bitmap.hpp) are written in this code. The code of byte b goes to stream b % 4, first bit
+// first, into the lowest free bits. Each stream is padded with zero bits to a whole byte. First come the lengths in
+// bytes of the first three streams, 8 bytes each, then the streams. Zero indices take zero bytes.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -26,9 +26,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// The bitmap, its bytes coded by Huffman: near the entropy of indices at random from a density of a tenth on.
+/// Writes indices as a Huffman-coded bitmap. The size is near the entropy of random indices from a density of a tenth
+/// on.
 struct huffman_bitmap {
-    /// Exact; costs a pass over the parts of the bitmap in which something is set.
+    /// Exact. Cost: a pass over the parts of the bitmap in which a bit is set.
     template <IndexType Index>
     static std::size_t encoded_size(std::span<const Index> indices, segment universe) {
         if (indices.empty()) return 0;
@@ -42,19 +43,19 @@ struct huffman_bitmap {
         return count == 0 ? 0 : header_bytes + detail::bytes_for_bits(detail::bytes_for_bits(universe.size()));
     }
 
-    /// The expected bytes of `count` indices at random.
+    /// The expected bytes of `count` random indices.
     static double expected_size(std::size_t count, segment universe) {
         if (count == 0) return 0;
         const detail::byte_code code(count, universe.size());
         const double p = static_cast<double>(count) / static_cast<double>(universe.size());
-        double bits = 0;  // of a byte
+        double bits = 0;  // expected code length of a byte
         for (unsigned byte = 0; byte < 256; ++byte) {
             double chance = 1;
             for (unsigned bit = 0; bit < 8; ++bit) chance *= (byte >> bit & 1U) != 0 ? p : 1 - p;
             bits += chance * code.length(static_cast<std::byte>(byte));
         }
         const auto bytes = static_cast<double>(detail::bytes_for_bits(universe.size()));
-        return header_bytes + bytes * bits / 8 + streams / 2.0;  // half of the last byte of each is filled up
+        return header_bytes + bytes * bits / 8 + streams / 2.0;  // each stream is padded by half a byte on average
     }
 
     template <IndexType Index>
@@ -80,7 +81,7 @@ struct huffman_bitmap {
         return size;
     }
 
-    /// Throws `protocol_error` unless `bytes` can hold `count` indices; to be called before room for them is made.
+    /// Throws `protocol_error` unless `bytes` can hold `count` indices. Call it before allocating room for them.
     template <IndexType Index>
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
@@ -122,11 +123,11 @@ struct huffman_bitmap {
   private:
     static constexpr std::size_t streams = 4;
     static constexpr std::size_t header_bytes = 8 * (streams - 1);
-    static constexpr std::size_t at_once = 4 * streams;  // bytes whose codes fit into a word for each stream
+    static constexpr std::size_t at_once = 4 * streams;  // bytes: four codes of each stream fit into a word
     static constexpr std::size_t part_words = 64;
     static constexpr std::size_t part_bytes = 8 * part_words;
 
-    /// The length of a stream of checked bytes.
+    /// Returns the length in bytes of a stream. `bytes` have passed `check_count`.
     static std::size_t length_of(byte_view bytes, std::size_t stream) {
         std::size_t left = bytes.size() - header_bytes;
         for (std::size_t s = 0; s + 1 < streams; ++s) {
@@ -137,8 +138,8 @@ struct huffman_bitmap {
         return left;
     }
 
-    /// Makes the part of the bitmap that begins with byte `first`, of the indices from number `i` on; returns the
-    /// number of the first that lies behind it.
+    /// Makes the part of the bitmap that begins with byte `first`, from the indices from number `i` on. Returns the
+    /// number of the first index beyond the part.
     template <IndexType Index>
     static std::size_t fill_part(std::span<const Index> indices, segment universe, std::size_t first, std::size_t i,
                                  std::byte* bytes) {
@@ -151,10 +152,10 @@ struct huffman_bitmap {
         return i;
     }
 
-    /// Of `count` bytes, those of a stream.
+    /// Returns how many of `count` bytes belong to a stream.
     static std::size_t share(std::size_t count, std::size_t stream) { return (count + streams - 1 - stream) / streams; }
 
-    /// Costs nothing for parts in which nothing is set.
+    /// Returns the bytes of each stream. Parts of the bitmap without a set bit cost nothing.
     template <IndexType Index>
     static std::array<std::size_t, streams> stream_lengths(std::span<const Index> indices, segment universe,
                                                            const detail::byte_code& code) {
@@ -187,20 +188,20 @@ struct huffman_bitmap {
             }
     }
 
-    /// The next byte of each stream.
+    /// Returns the next byte of each stream, that of stream 0 lowest.
     static std::uint64_t next_bytes(const detail::byte_table& table, std::array<detail::bit_reader, streams>& from) {
         const std::uint64_t a = from[0].symbol(table), b = from[1].symbol(table), c = from[2].symbol(table),
                             d = from[3].symbol(table);
         return a | b << 8 | c << 16 | d << 24;
     }
 
-    /// What is known when the bitmap has been read: how many bits are set; one of them behind the last coordinate.
+    /// The number of set bits that were read, and whether one of them lies beyond the last coordinate.
     struct bitmap_end {
         std::size_t ones;
         bool is_beyond;
     };
 
-    /// Reads the bitmap and writes what is set in it, `count` at most.
+    /// Reads the bitmap and writes the indices of its set bits, at most `count`.
     template <IndexType Index>
     static bitmap_end place_all(const detail::byte_table& table, std::array<detail::bit_reader, streams>& readers,
                                 std::size_t count, segment universe, Index* out) {
@@ -213,7 +214,7 @@ struct huffman_bitmap {
                 ones += static_cast<std::size_t>(std::popcount(words[w]));
             }
         };
-        std::array<detail::bit_reader, streams> from = readers;  // a copy without an address
+        std::array<detail::bit_reader, streams> from = readers;  // a local copy that can stay in registers
         for (; left >= at_once; left -= 8 * n) {
             n = std::min(part_words, left / at_once * 2);
             for (std::size_t w = 0; w < n; w += 2) {

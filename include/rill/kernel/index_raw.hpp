@@ -30,7 +30,7 @@ struct raw_indices {
         return encoded_size(indices, universe);
     }
 
-    /// Throws `protocol_error` unless `bytes` can hold `count` indices; to be called before room for them is made.
+    /// Throws `protocol_error` unless `bytes` can hold `count` indices. Call it before allocating room for them.
     template <IndexType Index>
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);

@@ -1,4 +1,4 @@
-// Magnitudes as unsigned integers: they order all element types alike, INT_MIN and NaN included.
+// Magnitudes as unsigned integers, whose order is defined for all element types, INT_MIN and NaN included.
 #pragma once
 
 #include <rill/concept/executor.hpp>
@@ -27,7 +27,7 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 template <Element T>
 using magnitude_key = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
-/// |x| as an integer of the same order; a NaN is above infinity.
+/// Returns |x| as an unsigned integer that orders as |x| does; a NaN is above infinity.
 template <Element T>
 constexpr magnitude_key<T> magnitude(T x) {
     using key = magnitude_key<T>;
@@ -66,7 +66,7 @@ bool any_at_least(const T* x, magnitude_key<T> bound) {
     return largest_of<Count>(x) >= bound;
 }
 
-/// The largest of what `body(segment)` returns for each task.
+/// Returns the largest result of `body(segment)` over all tasks, or zero if there are none.
 template <class Key, Executor Exec, class Body>
 Key largest_of_tasks(const Exec& executor, const tasks& all, Body&& body) {
     std::array<Key, tasks::most> found{};
@@ -74,7 +74,7 @@ Key largest_of_tasks(const Exec& executor, const tasks& all, Body&& body) {
     return *std::max_element(found.begin(), found.end());
 }
 
-/// The first coordinate whose magnitude reaches `bound`, or `x.size()`.
+/// Returns the first coordinate whose magnitude reaches `bound`, or `x.size()`.
 template <Element T>
 std::size_t find_at_least(std::span<const T> x, magnitude_key<T> bound) {
     std::size_t i = 0;
@@ -97,7 +97,7 @@ std::optional<std::size_t> find_at_least(std::span<const T> x, magnitude_key<T> 
 
 }  // namespace detail
 
-/// The first coordinate that is infinite or NaN.
+/// Returns the first coordinate that is infinite or NaN. Cost: at most one pass.
 template <Element T, Executor Exec = serial>
 std::optional<std::size_t> find_non_finite(std::span<const T> x, const Exec& executor = {}) {
     if constexpr (std::floating_point<T>)
@@ -106,7 +106,7 @@ std::optional<std::size_t> find_non_finite(std::span<const T> x, const Exec& exe
         return std::nullopt;
 }
 
-/// The largest magnitude; zero where there is none.
+/// Returns the largest magnitude, or zero where `x` is empty. Cost: one pass.
 template <Element T, Executor Exec = serial>
 magnitude_key<T> largest(std::span<const T> x, const Exec& executor = {}) {
     return detail::largest_of_tasks<magnitude_key<T>>(
@@ -114,7 +114,7 @@ magnitude_key<T> largest(std::span<const T> x, const Exec& executor = {}) {
         [&](segment part) { return detail::largest_of(x.subspan(part.begin, part.size())); });
 }
 
-/// The first coordinate that is NaN.
+/// Returns the first coordinate that is NaN. Cost: at most one pass.
 template <Element T>
 std::optional<std::size_t> find_nan(std::span<const T> x) {
     if constexpr (std::floating_point<T>)

@@ -1,4 +1,4 @@
-// Random masks that need no indices on the wire: every rank derives the same one from a shared key.
+// Random masks, which need no indices on the wire: every rank derives the same mask from a shared key.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -17,8 +17,8 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 /// Draws how many coordinates to skip before the next selected one, when each is selected with the same chance.
 ///
-/// The geometric distribution is inverted by table, in integers only: the same skips on every machine. Skips beyond the
-/// table are drawn piece by piece, which the distribution permits: it has no memory. 12 KiB.
+/// The geometric distribution is inverted by a table of integers, so that skips are the same on every machine. A skip
+/// beyond the table is drawn in pieces, because the distribution has no memory. Size: 12 KiB.
 class geometric_skips {
   public:
     static constexpr std::size_t table = 1024;
@@ -42,10 +42,11 @@ class geometric_skips {
 
     constexpr double density() const { return density_; }
 
-    /// The skip that belongs to 32 random bits; `table` means: skip as many, and draw again.
+    /// Returns the skip for 32 random bits. The result `table` means: skip that many coordinates, select none, and draw
+    /// again.
     constexpr std::size_t skip(std::uint32_t bits) const {
         std::size_t g = guide_[bits >> guide_shift];
-        g += bits > last_[g] ? 1U : 0U;  // mostly one of the next two, and then no branch depends on it
+        g += bits > last_[g] ? 1U : 0U;  // two branchless steps: mostly they suffice
         g += bits > last_[g] ? 1U : 0U;
         while (bits > last_[g]) ++g;
         return g;
@@ -56,19 +57,21 @@ class geometric_skips {
     static constexpr std::size_t guide_size = std::size_t{1} << (32 - guide_shift);
 
     double density_;
-    /// The last bits that skip at most g: 2^32 times the chance of that, less one. All bits skip at most `table`. Where
-    /// the chance is no more than none, `guide_` begins behind.
+    /// last_[g] is the largest value of the 32 random bits that skips at most g coordinates: 2^32 times the chance of
+    /// such a skip, minus one. last_[table] is the largest of all values. Where that chance is below 2^-32, last_[g]
+    /// wraps around, and `guide_` starts beyond g.
     std::array<std::uint32_t, table + 1> last_{};
     std::array<std::uint16_t, guide_size> guide_{};
 };
 
 namespace detail {
 
-/// Coordinates that share a chain of skips. Chains start anew at fixed coordinates, so that the mask of a segment is
-/// the mask of the whole, restricted.
+/// Length in coordinates of a chain of skips. Chains start at fixed coordinates, so that the mask of a segment is the
+/// mask of the whole, restricted to it.
 inline constexpr std::size_t mask_block = std::size_t{1} << 16;
 
-/// Writes what is selected of the part of a mask block that lies in `[begin, end)`; `out` has room for all of it.
+/// Writes the selected coordinates of `part`, which lies in the mask block at `block_begin`, and returns their number.
+/// `out` has room for all of `part`.
 template <IndexType Index>
 std::size_t mask_in_block(random_key key, const geometric_skips& skips, std::size_t block_begin, segment part,
                           Index* out) {
@@ -88,7 +91,7 @@ std::size_t mask_in_block(random_key key, const geometric_skips& skips, std::siz
             at += selected;
         }
     }
-    return count - (at > end ? selected : 0);  // the last one may lie behind
+    return count - (at > end ? selected : 0);  // the last one may lie beyond the end
 }
 
 }  // namespace detail
@@ -96,8 +99,8 @@ std::size_t mask_in_block(random_key key, const geometric_skips& skips, std::siz
 /// Appends to `indices` the coordinates of `universe` that the mask of this key selects, in ascending order, and
 /// returns their number. Each coordinate is selected with the chance `skips.density()`, independently.
 ///
-/// A function of key, density and coordinate alone: the mask of a segment is that of the whole, restricted. Costs a
-/// draw for each selected coordinate, and one for every 1024 skipped.
+/// Cost: a draw for each selected coordinate, and one for every 1024 skipped. Whether a coordinate is selected depends
+/// on key, density and coordinate alone: the mask of a segment is the mask of the whole, restricted to it.
 template <IndexType Index>
 std::size_t random_mask(random_key key, const geometric_skips& skips, segment universe,
                         aligned_vector<Index>& indices) {

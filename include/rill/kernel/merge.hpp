@@ -17,7 +17,7 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// Where a merge writes.
+/// The destination of a merge. `count` entries have been written.
 template <Element T, IndexType Index>
 struct sparse_sink {
     Index* indices = nullptr;
@@ -37,7 +37,7 @@ struct sparse_sink {
     }
 };
 
-/// The first position from `from` on whose index is not below `bound`: doubling steps, then bisection.
+/// Returns the first position from `from` on whose index is not below `bound`, by doubling steps and then bisection.
 template <IndexType Index>
 std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound) {
     std::size_t step = 1;
@@ -47,7 +47,8 @@ std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound
     return static_cast<std::size_t>(std::lower_bound(first, last, bound) - indices.begin());
 }
 
-/// How many times as long as another a vector is that is copied in the stretches between the other's entries.
+/// A vector that is more than this many times as long as the other is copied in the stretches between the other's
+/// entries.
 inline constexpr std::size_t much_longer = 32;
 
 /// Merges a short vector into a much longer one by copying the stretches between its entries.
@@ -68,11 +69,11 @@ void merge_into_long(sparse_view<T, Index> few, sparse_view<T, Index> many, spar
     out.append(many, j, many.count());
 }
 
-/// Whether a sum that is not needed may be made, because nobody sees it.
+/// Whether an unneeded sum may be computed: floating-point addition has no visible effect.
 template <Element T, class Fold>
 inline constexpr bool adds_freely = std::floating_point<T> && std::same_as<std::remove_cvref_t<Fold>, addition>;
 
-/// What is left of two vectors to merge, and where the result goes on.
+/// The positions of a merge: the entries left of a (i) and of b (j), and where the next result goes.
 struct merge_cursor {
     std::size_t i, i_end;
     std::size_t j, j_end;
@@ -99,7 +100,7 @@ template <Element T, IndexType Index, class Fold>
     ++at.to;
 }
 
-/// Goes to the end, and gives where the result ends.
+/// Completes the merge and returns where the result ends.
 template <Element T, IndexType Index, class Fold>
 std::size_t merge_rest(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index> out, merge_cursor at,
                        Fold& fold) {
@@ -110,8 +111,8 @@ std::size_t merge_rest(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_
     return out.count;
 }
 
-/// Two merges at a time, below and above the middle of what is left of `a`: while one waits for an index the other goes
-/// on. The upper one's result is moved to where the lower one's ends.
+/// Interleaves two merges, below and above the middle of what is left of `a`: while one waits for an index, the other
+/// proceeds. Then moves the upper result to the end of the lower one.
 template <Element T, IndexType Index, class Fold>
 void merge_halves(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, merge_cursor all,
                   Fold& fold) {
@@ -135,7 +136,7 @@ void merge_halves(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<
     out.count = below + (end - middle);
 }
 
-/// Stretch by stretch, so that what is moved lies in the first cache.
+/// Merges stretch by stretch, so that the entries that `merge_halves` moves lie in the L1 cache.
 template <Element T, IndexType Index, class Fold>
 void merge_evenly(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold) {
     constexpr std::size_t stretch = 4096;
@@ -153,7 +154,8 @@ sparse_view<T, Index> entries_between(sparse_view<T, Index> x, std::size_t first
     return {x.indices.subspan(first, last - first), x.values.subspan(first, last - first)};
 }
 
-/// `evenly(a, b, out)` merges what interleaves and is of similar length.
+/// Concatenates disjoint ranges and merges very unequal lengths by stretches. For all other inputs it calls `evenly(a,
+/// b, out)`.
 template <Element T, IndexType Index, class Fold, class Evenly>
 void merge_by_shape(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold,
                     Evenly evenly) {
@@ -177,7 +179,7 @@ void merge_portably(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sin
     merge_by_shape(a, b, out, fold, [&](auto x, auto y, auto& to) { merge_evenly(x, y, to, fold); });
 }
 
-/// Whether there are intrinsics for this.
+/// Whether there is an AVX-512 implementation for these types and this fold.
 template <Element T, IndexType Index, class Fold>
 inline constexpr bool adds_by_avx512 =
 #if defined(RILL_DETAIL_AVX512)
@@ -206,11 +208,12 @@ std::size_t merge_to(sparse_view<T, Index> a, sparse_view<T, Index> b, Index* in
 
 }  // namespace detail
 
-/// Writes the union of two sparse vectors and returns its size. Where both have an entry it is fold(a's, b's); other
-/// entries are copied, and `fold` is not called for them; but what is folded by `addition` may be added in vain.
+/// Writes the union of two sparse vectors and returns its size. Where both have an entry, the result is fold(a's value,
+/// b's value). Other entries are copied without a call of `fold`, except that floating-point `addition` may compute
+/// sums that are not used.
 ///
-/// `indices` and `values` hold at least a.count() + b.count() and overlap no input. Cost: one pass; disjoint ranges are
-/// concatenated, very unequal lengths copied in stretches.
+/// `indices` and `values` hold at least a.count() + b.count() and overlap no input. Cost: one pass. Disjoint ranges are
+/// concatenated; of very unequal inputs, the longer one is copied in stretches.
 template <Element T, IndexType Index, class Fold>
 std::size_t merge(sparse_view<T, Index> a, sparse_view<T, Index> b, std::span<Index> indices, std::span<T> values,
                   Fold&& fold) {

@@ -24,8 +24,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// Working memory of `merge_k`. It grows to what the inputs so far have needed, by their lengths and by how long the
-/// stretches are where they are dense.
+/// Working memory of `merge_k`. It grows to the largest need so far, which depends on the lengths of the inputs and on
+/// the lengths of their dense stretches.
 struct merge_scratch {
     buffer indices;
     buffer values;
@@ -38,13 +38,13 @@ struct merge_scratch {
 
 namespace detail {
 
-/// Scatters input after input into a tile of coordinates at a time.
+/// Merges tile by tile: scatters all inputs' entries in a range of coordinates into a dense tile, then reads it out.
 template <Element T, IndexType Index, class Fold>
 std::size_t merge_tiles(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
                         merge_scratch& scratch) {
     sparse_sink<T, Index> out{.indices = indices, .values = values};
     if (scratch.tile.size() < sizeof(tile<T>))
-        scratch.tile.assign(sizeof(tile<T>), std::byte{});  // sums read any of it
+        scratch.tile.assign(sizeof(tile<T>), std::byte{});  // zeroed, because sums may read entries that nothing wrote
     tile<T>& dense = *reinterpret_cast<tile<T>*>(scratch.tile.data());
     std::size_t* cursors = room<std::size_t>(scratch.cursors, inputs.size());
     std::fill_n(cursors, inputs.size(), std::size_t{0});
@@ -82,8 +82,8 @@ std::size_t merge_in_turn(std::span<const sparse_view<T, Index>> inputs, Index* 
     return acc.count();
 }
 
-/// Tiles cost a scan of the marks of the range, a tree moves entries once a level. With fewer coordinates per entry
-/// than this the former is the faster one: measured with 3, 4, 8 and 16 inputs of 16M coordinates.
+/// Tiles are faster than a tree with fewer coordinates per entry than this (measured with 3, 4, 8 and 16 inputs of 16M
+/// coordinates): tiles scan the marks of the whole range, a tree moves every entry once per level.
 template <Element T, IndexType Index, class Fold>
 constexpr std::size_t coordinates_per_entry(std::size_t inputs) {
     if (inputs < (adds_by_avx512<T, Index, Fold> ? 4 : 3)) return 0;
@@ -117,13 +117,13 @@ struct runs_for<T, Index, Fold> {
 };
 #endif
 
-/// How many stretches are merged in turn before the tree is tried again: twice as many where it fails at once. With
-/// half as many, dense vectors lose 3 % by the trials; with twice as many, most of the gain behind a small cluster is
-/// lost.
+/// How many stretches are merged in turn before the tree is tried again. The number doubles each time the tree fails at
+/// once. With half as many, the trials cost dense vectors 3 %; with twice as many, most of the gain after a small
+/// cluster is lost.
 inline constexpr std::size_t first_in_turn = 16;
 
-/// By pairs and pairs of these, where most coordinates are in one input only. What is in many takes fewer steps in
-/// turn, because sums stay short.
+/// Merges pairs of inputs, then pairs of results, where most coordinates occur in one input only. Where coordinates
+/// occur in many inputs, merging in turn takes fewer steps, because the results stay short.
 template <Element T, IndexType Index, class Fold, class Runs = typename runs_for<T, Index, Fold>::type>
 std::size_t merge_by_tree(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
                           merge_scratch& scratch) {
@@ -184,7 +184,7 @@ std::span<const sparse_view<T, Index>> cut_inputs(std::span<const sparse_view<T,
     return {views, all.count() * inputs.size()};
 }
 
-/// What tasks wrote with gaps between, each from `from[t]` on, closed up.
+/// Closes the gaps between the tasks' results. The result of task t begins at `from[t]`.
 template <class Value>
 void close_gaps(Value* values, const tasks& all, const task_counts& from, const task_counts& counts) {
     std::size_t to = counts[0];
@@ -194,8 +194,8 @@ void close_gaps(Value* values, const tasks& all, const task_counts& from, const 
     }
 }
 
-/// Each task merges a stretch of coordinates to where it ends up if no coordinate below is in two inputs; what is in
-/// two leaves gaps.
+/// Each task merges a stretch of coordinates and writes it where it belongs if no lower coordinate occurs in two
+/// inputs. Coordinates that occur in two leave gaps, which are closed afterwards.
 template <Element T, IndexType Index, class Fold, Executor Exec>
 std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::size_t entries, Index* indices,
                            T* values, Fold& fold, merge_scratch& scratch, const Exec& executor) {
@@ -225,11 +225,12 @@ std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::s
 
 }  // namespace detail
 
-/// Writes the union of sparse vectors and returns its size. An entry is the left fold of the values that are present at
-/// its coordinate, in the order of the inputs: the bits do not depend on how the inputs are spread.
+/// Writes the union of sparse vectors and returns its size. An entry is the left fold, in the order of the inputs, of
+/// the values present at its coordinate.
 ///
-/// `indices` and `values` hold at least the sum of the inputs' counts and overlap no input. A single value is copied;
-/// `fold` sees present values only.
+/// `indices` and `values` hold at least the sum of the inputs' counts and overlap no input. A value that is alone at
+/// its coordinate is copied; `fold` sees present values only. The bits of the result do not depend on the executor or
+/// on how the algorithm cuts the work.
 template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Index> indices, std::span<T> values,
                     Fold&& fold, merge_scratch& scratch, const Exec& executor = {}) {

@@ -1,8 +1,8 @@
 // QSGD: stochastic quantisation to 2, 4 or 8 bits (Alistarh et al., 2017), with the max norm of a bucket as its scale.
 //
 // A code is level + levels, level in [-levels, levels], levels = 2^(bits-1) - 1. The codes of a bucket of n entries
-// fill b = ceil(n * bits / 8) bytes plane by plane: entry p * b + j is in bits [p * bits, (p + 1) * bits) of byte j,
-// which packs whole blocks with the same shift. Bits behind the last entry are zero.
+// fill b = ceil(n * bits / 8) bytes plane by plane: entry p * b + j is in bits [p * bits, (p + 1) * bits) of byte j. So
+// whole blocks are packed with one shift. Bits beyond the last entry are zero.
 #pragma once
 
 #include <rill/concept/executor.hpp>
@@ -29,7 +29,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// Entries that share a scale where nothing else is asked for (SparCML, section 6).
+/// Default number of entries that share a scale (SparCML, section 6).
 inline constexpr std::size_t quantize_bucket = 1024;
 
 /// Whether values can be quantised to this many bits.
@@ -43,7 +43,7 @@ constexpr std::size_t quantize_buckets(std::size_t count, std::size_t bucket) {
     return count / bucket + (count % bucket != 0 ? 1U : 0U);
 }
 
-/// The bytes of the codes of `count` entries: each bucket is filled up to a whole byte.
+/// The bytes of the codes of `count` entries. Each bucket is padded to a whole byte.
 constexpr std::size_t quantized_bytes(std::size_t count, unsigned bits, std::size_t bucket) {
     const std::size_t per_byte = 8 / bits;
     const auto bytes = [&](std::size_t n) { return n / per_byte + (n % per_byte != 0 ? 1U : 0U); };
@@ -52,8 +52,9 @@ constexpr std::size_t quantized_bytes(std::size_t count, unsigned bits, std::siz
 
 namespace detail {
 
-/// The code of `x`, |x| <= scale: the level in fixed point with 24 fractional bits, plus a random fraction, cut off. No
-/// sum is in floating point, so that no compiler can contract it; x = ±scale and x = 0 give their levels exactly.
+/// Returns the code of `x`, |x| <= scale: the level in fixed point with 24 fractional bits, plus a random fraction,
+/// truncated. The sums are integer sums, so that no compiler can fuse them with a product. x = ±scale and x = 0 give
+/// their levels exactly.
 template <unsigned Bits, std::floating_point T>
 std::uint32_t code_of(T x, T scale, std::uint32_t random) {
     constexpr std::uint32_t levels = quantize_levels(Bits);
@@ -82,8 +83,8 @@ T max_norm(std::span<const T> x, std::size_t first) {
     return std::bit_cast<T>(largest);
 }
 
-/// 64 bytes of codes, whose entries are those from x[0], x[stride], x[2 * stride], …; `low`, `high` and `first` are the
-/// words of the random numbers' key, and the index of x[0].
+/// Writes 64 bytes of codes, of the entries from x[0], x[stride], x[2 * stride], … on. `low` and `high` are the words
+/// of the random numbers' key; `first` is the index of x[0].
 template <unsigned Bits, std::floating_point T>
 void quantize_block(const T* x, std::size_t stride, T scale, std::uint32_t low, std::uint32_t high, std::uint32_t first,
                     std::byte* codes) {
@@ -102,7 +103,7 @@ void quantize_block(const T* x, std::size_t stride, T scale, std::uint32_t low, 
     for (std::size_t i = 0; i < block; ++i) codes[i] = static_cast<std::byte>(packed[i]);
 }
 
-/// One bucket; all of its codes are written.
+/// Writes all codes of one bucket.
 template <unsigned Bits, std::floating_point T>
 void quantize_one(std::span<const T> x, T scale, const counter_rng& random, std::uint64_t first, byte_span codes) {
     constexpr std::size_t planes = 8 / Bits;
@@ -123,7 +124,7 @@ void quantize_one(std::span<const T> x, T scale, const counter_rng& random, std:
     }
 }
 
-/// put(to[i], value of the code in bits [shift, shift + Bits) of byte i) for `Count` bytes.
+/// Calls put(to[i], value of the code in bits [shift, shift + Bits) of byte i) for `Count` bytes.
 template <unsigned Bits, std::size_t Count, std::floating_point T, class Put>
 void dequantize_bytes(const std::byte* __restrict codes, std::size_t shift, T scale, T* __restrict to, Put& put) {
     constexpr std::uint32_t mask = (1U << Bits) - 1;
@@ -141,8 +142,8 @@ void dequantize_bytes(const std::byte* __restrict codes, std::size_t shift, T sc
     }
 }
 
-/// One bucket: put(out[i], value of code i). Out of line: in some callers g++ -O2 takes the loops for rarely run, and
-/// vectorises none of them.
+/// Calls put(out[i], value of code i) for one bucket. Not inlined: in some callers g++ -O2 takes the loops for rarely
+/// run and vectorises none of them.
 template <unsigned Bits, std::floating_point T, class Put>
 [[gnu::noinline]] void dequantize_one(byte_view codes, T scale, std::span<T> out, Put& put) {
     const std::size_t stride = codes.size();
@@ -178,7 +179,7 @@ void with_width(unsigned bits, Visit visit) {
     }
 }
 
-/// Where the scales and codes of some entries lie, the first of which begins a bucket.
+/// The position of the scales and codes of a segment of entries that begins a bucket.
 struct bucket_range {
     std::size_t first_scale, scales, first_byte, bytes;
 
@@ -189,7 +190,7 @@ struct bucket_range {
           bytes(quantized_bytes(entries.size(), bits, bucket)) {}
 };
 
-/// All buckets, one after the other.
+/// Quantises all buckets, one after the other.
 template <std::floating_point T>
 void quantize_in_turn(std::span<const T> x, unsigned width, std::size_t bucket, random_key key,
                       std::uint64_t first_index, std::span<T> scales, byte_span codes) {
@@ -229,8 +230,8 @@ void dequantize_each(byte_view codes, std::span<const T> scales, unsigned width,
 
 }  // namespace detail
 
-/// Quantises `x` without bias: the expected value of what `dequantize` returns is `x` (up to 2^-24 of a level, the
-/// resolution of the random numbers).
+/// Quantises `x` without bias: the expected result of `dequantize` is `x` (up to 2^-24 of a level, the resolution of
+/// the random numbers).
 ///
 /// `scales` holds `quantize_buckets(n, bucket)`, `codes` `quantized_bytes(n, bits, bucket)`. An entry errs by less than
 /// scale / levels; zero and the largest magnitude of each bucket are exact. `first_index` is the global index of x[0]:
@@ -250,8 +251,8 @@ void quantize(std::span<const T> x, unsigned bits, std::size_t bucket, random_ke
     });
 }
 
-/// out[i] = fold(out[i], value of entry i). Any codes are valid: the unused one counts as the highest level. The bits
-/// do not depend on the compiler: the value is rounded before it is folded.
+/// out[i] = fold(out[i], value of entry i). Any codes are valid: the one that `quantize` never writes counts as the
+/// highest level. The value is rounded before it is folded, so that the bits do not depend on the compiler.
 template <std::floating_point T, class Fold, Executor Exec = serial>
 void dequantize_fold(byte_view codes, std::span<const T> scales, unsigned bits, std::size_t bucket, std::span<T> out,
                      Fold&& fold, const Exec& executor = {}) {
@@ -265,7 +266,7 @@ void dequantize(byte_view codes, std::span<const T> scales, unsigned bits, std::
     detail::dequantize_each(codes, scales, bits, bucket, out, executor, [](T& to, T value) { to = value; });
 }
 
-/// Throws `protocol_error` naming the first bucket whose scale is no finite number of at least zero.
+/// Throws `protocol_error` naming the first bucket whose scale is negative, infinite or NaN.
 template <std::floating_point T>
 void check_scales(std::span<const T> scales) {
     for (std::size_t b = 0; b < scales.size(); ++b)

@@ -22,7 +22,8 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// The cut behind the `k` largest magnitudes, 0 < k <= n, digit by digit. No input is bad for it: a pass per 11 bits.
+/// Returns the cut below the `k` largest magnitudes, 0 < k <= n, digit by digit. Cost: a pass per 11 bits, for every
+/// input.
 template <Element T>
 cut<magnitude_key<T>> cut_by_digits(std::span<const T> x, std::size_t k) {
     using key = magnitude_key<T>;
@@ -56,7 +57,7 @@ tied<Index> room_for_ties(select_scratch& scratch, std::size_t capacity) {
     return {.indices = room<Index>(scratch.ties, capacity + block), .capacity = capacity};
 }
 
-/// Keys among which the cut is, and the largest of those that were looked at.
+/// The keys among which the cut lies, and the largest key of all candidates.
 template <class Key>
 struct middle_keys {
     Key* keys = nullptr;
@@ -64,7 +65,7 @@ struct middle_keys {
     Key largest = 0;
 };
 
-/// The keys of candidates that are at most `high`. The rest is above the cut, if the sample did not mislead.
+/// Gathers the candidates' keys that are at most `high`. The others lie above the cut, unless the sample misled.
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 middle_keys<magnitude_key<T>> gather_middle(const candidates<T, Index>& above, magnitude_key<T> high,
                                             select_scratch& scratch) {
@@ -81,7 +82,7 @@ middle_keys<magnitude_key<T>> gather_middle(const candidates<T, Index>& above, m
     return middle;
 }
 
-/// Writes the coordinates that a cut selects; they are known to be `k`.
+/// Writes the `k` coordinates of `x` that a cut selects.
 template <Element T, IndexType Index>
 void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at, std::size_t k, Index* out,
               select_scratch& scratch) {
@@ -93,7 +94,7 @@ void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at,
     std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + ties.count, out);
 }
 
-/// The cut behind the `k` largest candidates.
+/// Returns the cut below the `k` largest candidates.
 template <Element T, IndexType Index>
 cut<magnitude_key<T>> cut_candidates(const candidates<T, Index>& above, middle_keys<magnitude_key<T>> middle,
                                      std::size_t k) {
@@ -103,7 +104,7 @@ cut<magnitude_key<T>> cut_candidates(const candidates<T, Index>& above, middle_k
     return cut_keys(middle.keys, above.count, k);
 }
 
-/// How many candidates lie up to the last tie that the cut selects.
+/// Returns how many candidates there are up to and including the last tie that the cut selects.
 template <Element T, IndexType Index>
 std::size_t end_of_ties(const candidates<T, Index>& above, cut<magnitude_key<T>> at) {
     std::size_t i = 0;
@@ -117,7 +118,7 @@ std::size_t end_of_ties(const candidates<T, Index>& above, cut<magnitude_key<T>>
     return i;
 }
 
-/// Writes the coordinates of the candidates that a cut selects; they are known to be `k`.
+/// Writes the coordinates of the `k` candidates that a cut selects.
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 void emit_candidates(const candidates<T, Index>& above, cut<magnitude_key<T>> at, std::size_t k, Index* out) {
     const std::size_t turn = end_of_ties(above, at);
@@ -134,7 +135,7 @@ void emit_candidates(const candidates<T, Index>& above, cut<magnitude_key<T>> at
     emit(turn, above.count, at.key + 1);
 }
 
-/// Selects in little more than one pass; false, and nothing written, when the sample misled.
+/// Selects in little more than one pass. Returns false, and writes nothing, when the sample misled.
 template <Element T, IndexType Index>
 bool select_by_sample(std::span<const T> x, std::size_t first, std::size_t k, Index* out, select_scratch& scratch) {
     const auto guess = sample_bounds(x, k, scratch);
@@ -154,7 +155,7 @@ bool select_by_sample(std::span<const T> x, std::size_t first, std::size_t k, In
     return true;
 }
 
-/// The `k` largest magnitudes of `x`, whose first coordinate is `first`; min(k, n) indices are written.
+/// Selects the `k` largest magnitudes of `x`, whose first coordinate is `first`; writes and returns min(k, n) indices.
 template <Element T, IndexType Index>
 std::size_t select_largest(std::span<const T> x, std::size_t first, std::size_t k, Index* out,
                            select_scratch& scratch) {
@@ -182,12 +183,12 @@ constexpr bool fits(std::size_t dimension) {
 
 }  // namespace detail
 
-/// Writes the coordinates of the k largest magnitudes in ascending order, ties by the lower coordinate, and returns
-/// their number min(k, n).
+/// Writes the coordinates of the k largest magnitudes in ascending order and returns their number, min(k, n). Of equal
+/// magnitudes the lower coordinate is preferred.
 ///
-/// `indices` holds at least min(k, n). Cost: one pass over `x` and about twice the output, whatever the distribution;
-/// a few passes when a sample misleads or k is close to n. The result is exact and depends on `x` and `k` alone.
-/// Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
+/// `indices` holds at least min(k, n). Cost: one pass over `x` and about two over the output, for every distribution; a
+/// few passes when the internal sample misleads or k is close to n. The result is exact and depends on `x` and `k`
+/// alone. Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
 template <Element T, IndexType Index, Executor Exec = serial>
 std::size_t top_k(std::span<const T> x, std::size_t k, std::span<Index> indices, select_scratch& scratch,
                   const Exec& executor = {}) {

@@ -1,4 +1,4 @@
-// Shared by the selections of the k largest: the cut, and its estimate from a sample.
+// The cut of a selection of the k largest, and its estimate from a sample.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -33,7 +33,7 @@ struct select_scratch {
 
 namespace detail {
 
-/// The selection as a cut: everything above `key`, and the first `ties` coordinates that equal it.
+/// A selection as a cut: it takes every magnitude above `key`, and the first `ties` coordinates that equal it.
 template <class Key>
 struct cut {
     Key key = 0;
@@ -56,8 +56,8 @@ std::pair<Key, Key> range_of(const Key* keys, std::size_t count) {
     return {low, high};
 }
 
-/// Keeps those of `count` keys that share a digit with the k-th largest of them, of the 2048 into which their range is
-/// divided, and takes those above from `k`. Returns how many are kept; all of them where all are equal.
+/// Divides the range of `count` keys into 2048 digits, keeps the keys that share the digit of the k-th largest, and
+/// subtracts the number of keys above it from `k`. Returns how many are kept: all, if all are equal.
 template <class Key>
 std::size_t keep_digit(Key* keys, std::size_t count, std::size_t& k) {
     constexpr int digit = 11;
@@ -76,10 +76,10 @@ std::size_t keep_digit(Key* keys, std::size_t count, std::size_t& k) {
     return kept;
 }
 
-/// The cut behind the `k` largest of `count` keys, 0 < k <= count. Overwrites them.
+/// Returns the cut below the `k` largest of `count` keys, 0 < k <= count. Overwrites the keys.
 template <class Key>
 cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
-    constexpr std::size_t few = 4096;  // where nth_element is no slower than three passes
+    constexpr std::size_t few = 4096;  // up to this many, nth_element is no slower than three passes
     while (count > few) {
         const std::size_t kept = keep_digit(keys, count, k);
         if (kept == count) break;
@@ -92,7 +92,7 @@ cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
     return {key, k - above};
 }
 
-/// How many of `count` keys reach `bound`; `count` is a multiple of `block`.
+/// Returns how many of `count` keys reach `bound`. `count` is a multiple of `block`.
 template <class Key>
 std::size_t count_at_least(const Key* keys, std::size_t count, Key bound) {
     std::size_t sum = 0;
@@ -104,9 +104,9 @@ std::size_t count_at_least(const Key* keys, std::size_t count, Key bound) {
     return sum;
 }
 
-/// The cut behind the `k` largest keys by bisection over their values: as many counting passes as keys have bits at
-/// most, but they vectorise and leave the keys where they are. All keys that count reach `low`, at least k of them, and
-/// none is above `largest`. `count` is a multiple of `block`.
+/// Returns the cut below the `k` largest keys by bisection over their values. Cost: at most as many counting passes as
+/// a key has bits; they vectorise and do not move the keys. At least k keys reach `low`, and none is above `largest`.
+/// `count` is a multiple of `block`.
 template <class Key>
 cut<Key> cut_by_bisection(const Key* keys, std::size_t count, std::size_t k, Key low, Key largest) {
     Key high = largest + 1;  // at least k keys reach `low`, fewer reach `high`
@@ -125,8 +125,8 @@ cut<Key> cut_by_bisection(const Key* keys, std::size_t count, std::size_t k, Key
     return {low, k - above};
 }
 
-/// A bound that at least `k` of the keys reach, of which no larger one is reached by as many unless exactly k do; the
-/// rest as above.
+/// Returns a bound that at least `k` of the keys reach: one that exactly k reach if the bisection finds it, else the
+/// largest. The parameters are those of `cut_by_bisection`.
 template <class Key>
 Key reached_by(const Key* keys, std::size_t count, std::size_t k, Key low, Key largest) {
     const auto at = cut_by_bisection(keys, count, k, low, largest);
@@ -139,10 +139,10 @@ struct bounds {
     Key low = 0;
     Key high = 0;
     std::size_t capacity = 0;  ///< more magnitudes above `low` than this are most unlikely
-    std::size_t ties = 0;      ///< of those that equal `low`, this many are enough; none where few do
+    std::size_t ties = 0;      ///< how many keys equal to `low` suffice; zero if few equal it
 };
 
-/// Bounds from a random sample; none when k is so close to n that they would exclude nothing.
+/// Returns bounds from a random sample, or nothing when k is so close to n that they would exclude nothing.
 template <Element T>
 std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std::size_t k, select_scratch& scratch) {
     using key = magnitude_key<T>;

@@ -11,8 +11,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// [0, n) cut into tasks, by n alone: nearly equal, with borders at multiples of `unit`, not many of them, and none so
-/// small that handing it to another thread costs more than it saves.
+/// Cuts [0, n) into at most `most` nearly equal tasks, with borders at multiples of `unit`.
+///
+/// The cut does not depend on the number of threads. A task has about `smallest` entries at least, so that handing it
+/// to another thread pays.
 class tasks {
   public:
     static constexpr std::size_t most = 64;
@@ -45,7 +47,7 @@ class tasks {
     std::size_t count_;
 };
 
-/// How an executor cuts work on [0, n): not at all where it runs one task at a time.
+/// Returns the tasks of work on [0, n): a single one if the executor runs one task at a time.
 template <Executor Exec>
 constexpr tasks tasks_for(const Exec& executor, std::size_t n, std::size_t unit = 1,
                           std::size_t smallest = tasks::least) {
@@ -61,7 +63,7 @@ void run_tasks(const Exec& executor, const tasks& all, Body&& body) {
         else
             body(all[i]);
     };
-    if constexpr (!std::same_as<Exec, serial>)  // in whose loop `one` is inlined, once
+    if constexpr (!std::same_as<Exec, serial>)  // `serial` inlines `one` in its own loop
         if (all.count() == 1) return one(0);
     executor.run(all.count(), one);
 }

@@ -29,8 +29,8 @@ std::size_t write_at_least(std::span<const T> x, std::size_t first, magnitude_ke
 /// Fills `indices` with the coordinates whose magnitude is at least `limit`, in ascending order, and returns their
 /// number.
 ///
-/// One pass; `indices` grows as needed and keeps its capacity. Throws `invalid_value` naming the lowest coordinate that
-/// is NaN; `indices` is then unspecified.
+/// `indices` grows as needed and keeps its capacity. Cost: one pass. Throws `invalid_value` naming the lowest
+/// coordinate that is NaN; `indices` is then unspecified.
 template <Element T, IndexType Index>
 std::size_t threshold(std::span<const T> x, T limit, aligned_vector<Index>& indices) {
     using detail::block;

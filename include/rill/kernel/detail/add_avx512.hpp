@@ -1,5 +1,5 @@
-// The sum of two sparse vectors of floats by AVX-512: Inoue and others, "AA-Sort" (PACT 2007), section 4.2, with eight
-// keys at a time.
+// Adds two sparse vectors of floats with AVX-512, eight keys at a time. Source: Inoue and others, "AA-Sort" (PACT
+// 2007), section 4.2.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -53,8 +53,8 @@ class key_merge {
 
     bool has(std::ptrdiff_t entries) const { return a_end_ - a_ >= entries && b_end_ - b_ >= entries; }
 
-    /// The next keys in ascending order. Loads where the lower index is next: so nothing lower can come behind the
-    /// lowest half of what is loaded.
+    /// Returns the next eight keys in ascending order. It loads from the input whose next index is lower, so that no
+    /// later entry is lower than the lower half of the loaded keys.
     [[gnu::always_inline]] __m512i next() {
         const std::size_t from_a = *a_ <= *b_ ? 1 : 0;
         const __m512i more = load_turned(pick(from_a, a_, b_), pick(from_a, a_values_, b_values_));
@@ -68,12 +68,12 @@ class key_merge {
         return sort_bitonic(lowest);
     }
 
-    /// The first entry that is not loaded yet.
+    /// The first entry of each input that is not loaded yet.
     const std::uint32_t* a() const { return a_; }
     const std::uint32_t* b() const { return b_; }
 
   private:
-    /// Keys in descending order.
+    /// Loads eight keys in descending order.
     static __m512i load_turned(const std::uint32_t* indices, const float* values) {
         const __m512i order = _mm512_setr_epi32(7, 23, 6, 22, 5, 21, 4, 20, 3, 19, 2, 18, 1, 17, 0, 16);
         const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
@@ -123,7 +123,8 @@ class avx512_sum {
         there_ = 0xFFFF;
     }
 
-    /// How far each input is consumed, and how far the sum is complete (up to the entry that is held back).
+    /// How far each input is consumed, and how many entries of the sum are complete (all but the one that is held
+    /// back).
     struct progress {
         std::size_t of_a = 0;
         std::size_t of_b = 0;

@@ -50,7 +50,7 @@ class portable_steps {
         return detail::any_at_least<block>(x, bound);
     }
 
-    /// Bit j: whether the magnitude of x[j] reaches `bound`.
+    /// Returns a mask whose bit j says whether the magnitude of x[j] reaches `bound`.
     template <Element T>
     static std::uint64_t mask_at_least(const T* x, magnitude_key<T> bound) {
         alignas(64) std::uint8_t hits[block];  // one byte each: comparing and narrowing vectorises
@@ -88,7 +88,7 @@ class portable_steps {
         }
     }
 
-    /// Writes the keys, of 64, that are at most `high`; returns their number.
+    /// Writes those of 64 keys that are at most `high`; returns their number.
     template <class Key>
     static std::size_t keep_at_most(const Key* keys, Key high, Key* to) {
         std::size_t count = 0;
@@ -100,7 +100,7 @@ class portable_steps {
         return count;
     }
 
-    /// Writes the indices, of 64, whose keys reach `bound`; returns their number.
+    /// Writes those of 64 indices whose keys reach `bound`; returns their number.
     template <IndexType Index, class Key>
     static std::size_t keep_at_least(const Index* indices, const Key* keys, Key bound, Index* to) {
         std::size_t count = 0;
@@ -112,8 +112,8 @@ class portable_steps {
         return count;
     }
 
-    /// Entries that `append` writes at a time. For 8, 1 % of 16M floats take 1.1 times as long, and 10 % no less; one
-    /// such step is faster than a compaction of the block by AVX-512.
+    /// Entries that `append` writes at a time. With 8, selecting 1 % of 16M floats takes 1.1 times as long, and 10 %
+    /// takes no less. One step of 4 is faster than compacting the block with AVX-512.
     static constexpr std::size_t at_once = 4;
 
   private:
@@ -129,7 +129,7 @@ class portable_steps {
         [&]<std::size_t... I>(std::index_sequence<I...>) { (step(I), ...); }(std::make_index_sequence<at_once>());
     }
 
-    /// Bit i: the lowest bit of byte i of eight. No other bit of a byte is set.
+    /// Returns the lowest bits of eight bytes; that of byte i becomes bit i. No other bit of a byte is set.
     static std::uint64_t lowest_bits(const std::uint8_t* eight) {
         return (load_little<std::uint64_t>(eight) * 0x0102040810204080U) >> 56;
     }
@@ -186,8 +186,9 @@ void collect_block(const T* x, std::size_t first, magnitude_key<T> bound, candid
     append_hits<T, Index, Steps>(larger, x, first, above);
 }
 
-/// Collects those of 16 blocks whose magnitudes reach `bound`, where few do; less than all of them where `to` is full.
-/// Which blocks hold some is then as random as the data: a branch for each costs more than a list, which needs none.
+/// Collects the entries of 16 blocks whose magnitudes reach `bound`, for inputs in which few do; stops when `to` is
+/// full. Which blocks hold such entries is unpredictable, so that a branch for each block costs more than a list of
+/// blocks, which is made without branches.
 template <Element T, IndexType Index, class Steps>
 void collect_stretch(const T* x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& to) {
     constexpr std::size_t blocks = collected_at_once / block;
@@ -204,7 +205,8 @@ void collect_stretch(const T* x, std::size_t first, magnitude_key<T> bound, cand
     }
 }
 
-/// Collects the coordinates of `x` above `bound` and the first ties with it. False when `above` has no room for them.
+/// Collects the coordinates of `x` above `bound` and the first ties with it. Returns false if `above` has no room for
+/// them.
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 bool collect(std::span<const T> x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& above,
              tied<Index>& ties) {

@@ -1,4 +1,4 @@
-// Compaction of 32-bit lanes with AVX-512. A register is compressed and stored whole, and what lies behind the result
+// Compaction of 32-bit lanes with AVX-512. A register is compressed and stored whole, so that memory beyond the result
 // is overwritten: compressing straight to memory is microcoded on Zen 4.
 #pragma once
 
@@ -15,7 +15,7 @@
 RILL_DETAIL_AVX512_BEGIN
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// The steps of `portable_steps` by AVX-512, for floats with 32-bit coordinates.
+/// The steps of `portable_steps` with AVX-512, for floats with 32-bit coordinates.
 class avx512_steps {
   public:
     static bool any_at_least(const float* x, std::uint32_t bound) { return mask_at_least(x, bound) != 0; }

@@ -1,4 +1,4 @@
-// Elias-Fano's inner loop for x86-64-v4; the results are those of the portable one, bit for bit.
+// The inner loop of Elias-Fano decoding for x86-64-v4. Results equal those of the portable loop bit for bit.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -25,7 +25,7 @@ class elias_fano_join_avx512 {
           stride_(all(std::uint32_t{16} << width)),
           fits_halves_(width <= 17) {
         const __m512i bits = _mm512_mullo_epi32(steps_avx512(), all(width));
-        if (fits_halves_)  // 15 bits before the entry, and the entry
+        if (fits_halves_)  // up to 15 bits before the entry, and the entry
             word_ = _mm512_add_epi32(_mm512_mullo_epi32(_mm512_maskz_srli_epi32(every, bits, 4), all(0x10001)),
                                      all(0x10000));
         else
@@ -38,8 +38,8 @@ class elias_fano_join_avx512 {
         loaded_ = (std::uint64_t{1} << bytes_) - 1;  // width < 32
     }
 
-    /// As `place_bits`, or shifted to where the bits of a place belong in v, whichever is the faster: 1.2 times, with
-    /// and without VBMI2.
+    /// Does what `place_bits` does, or writes the places shifted to their bits of v, whichever is faster on this
+    /// machine (1.2 times, with and without VBMI2).
     std::size_t place(std::uint64_t word, std::uint32_t first, std::uint32_t* places) const {
 #if defined(RILL_DETAIL_VBMI2)
         return place_bits_avx512(word, first, places);
@@ -50,20 +50,20 @@ class elias_fano_join_avx512 {
 
     void operator()(const std::uint32_t* places, const std::byte* low, std::uint32_t first, std::uint32_t base,
                     std::uint32_t* out, std::size_t count = block) {
-        // base + i + v(i) is the shifted place, the low bits, and base + i less i shifted.
+        // base + i + v(i) is the sum of the shifted place, the low bits, and base + i minus the shifted i.
         __m512i rest =
             _mm512_sub_epi32(_mm512_add_epi32(steps_avx512(), all(base + first - (first << width_))), steps_);
         const __m512i stride = _mm512_sub_epi32(all(16), stride_);
         __m512i last = last_;  // local copies: the compiler must assume that writes may alias members
         std::uint32_t descents = descents_;
-        std::uint64_t compared = first == 0 ? ~std::uint64_t{1} : ~std::uint64_t{0};  // the first has none before it
+        std::uint64_t compared = first == 0 ? ~std::uint64_t{1} : ~std::uint64_t{0};  // entry 0 has no predecessor
         if (count < block) compared &= (std::uint64_t{1} << count) - 1;
         for (std::size_t j = 0; j < block; j += 16, rest = _mm512_add_epi32(rest, stride)) {
             const __m512i high = high_bits(places + j);
             const __m512i v = _mm512_ternarylogic_epi32(high, bits_at(low + j / 16 * bytes_), mask_, high_or_masked);
             const __m512i index = _mm512_add_epi32(v, rest);
             const __m512i before = _mm512_maskz_alignr_epi32(every, index, last, 15);
-            // What exceeds 32 bits is below what is before it.
+            // An index that overflows 32 bits is lower than its predecessor.
             descents |= _mm512_mask_cmple_epu32_mask(static_cast<__mmask16>(compared >> j), index, before);
             _mm512_storeu_si512(out + j, index);
             last = index;
@@ -86,7 +86,7 @@ class elias_fano_join_avx512 {
     /// a | (b & c).
     static constexpr int high_or_masked = 0xF8;
 
-    /// The high bits of 16 entries of `places`.
+    /// Returns the high bits of 16 entries of `places`.
     __m512i high_bits(const std::uint32_t* places) const {
         const __m512i each = _mm512_loadu_si512(places);
 #if defined(RILL_DETAIL_VBMI2)
@@ -96,10 +96,10 @@ class elias_fano_join_avx512 {
 #endif
     }
 
-    /// The low bits of 16 entries, with those of later ones above them.
+    /// Returns the low bits of 16 entries. The bits above them belong to later entries.
     __m512i bits_at(const std::byte* at) const {
         const __m512i packed = _mm512_maskz_loadu_epi8(loaded_, at);
-        if (fits_halves_)  // two halves of a word from where the entry begins
+        if (fits_halves_)  // the two 16-bit halves of a word in which the entry begins
             return _mm512_maskz_srlv_epi32(every, _mm512_maskz_permutexvar_epi16(~__mmask32{0}, word_, packed), shift_);
         const __m512i from =
             _mm512_maskz_srlv_epi32(every, _mm512_maskz_permutexvar_epi32(every, word_, packed), shift_);

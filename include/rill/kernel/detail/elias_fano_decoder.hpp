@@ -16,10 +16,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// The two parts of `count` indices in a universe of `size` coordinates, at least as many.
+/// The sizes of the two parts of an Elias-Fano code of n indices in a universe of `size` coordinates, n <= size.
 struct elias_fano_layout {
-    std::size_t count, greatest;  ///< of the v; the most that one can be
-    unsigned width = 0;           ///< of their low bits
+    std::size_t count, greatest;  ///< number of the values v(i); the largest that one can be
+    unsigned width = 0;           ///< bits of each value in the lower part
     std::size_t low_bytes, upper_bits, upper_bytes;
 
     elias_fano_layout(std::size_t n, std::size_t size) : count(n), greatest(n == 0 ? 0 : size - n) {
@@ -47,8 +47,8 @@ struct native_elias_fano {
 using native_elias_fano = portable_elias_fano;
 #endif
 
-/// Works in two alternating phases: set bits of the upper part are placed until some blocks are full, then these are
-/// joined with their low bits. `Word` holds every coordinate, counted from the first of the universe.
+/// Alternates between two phases: it writes the places of the set bits of the upper part until some blocks are full,
+/// and then joins these with their low bits. `Word` holds every coordinate, counted from the first of the universe.
 template <class Loops, class Word, IndexType Index>
 class elias_fano_decoder {
   public:
@@ -61,7 +61,7 @@ class elias_fano_decoder {
           out_(out),
           join_(layout.width) {}
 
-    /// Decodes; false if no encoder writes such bytes. The caller has checked sizes and padding.
+    /// Decodes. Returns false if no encoder writes such bytes. The caller has checked sizes and padding.
     bool run() {
         for (std::size_t at = 0; at < upper_.size();) {
             at = place_many(at);
@@ -79,7 +79,8 @@ class elias_fano_decoder {
     static constexpr std::size_t at_once = 8 * block;
     static constexpr bool is_direct = sizeof(Index) == sizeof(Word);
 
-    /// Places bits from byte `at` of the upper part on until enough are held; returns the byte where it stopped.
+    /// Writes the places of set bits, from byte `at` of the upper part on, until enough are held. Returns the byte
+    /// where it stopped.
     std::size_t place_many(std::size_t at) {
         const byte_view upper = upper_;  // local copies: the compiler must assume that writes may alias members
         std::size_t held = held_;
@@ -117,13 +118,13 @@ class elias_fano_decoder {
     }
 
     const elias_fano_layout& layout_;
-    const std::byte* low_;  // of the next entry
+    const std::byte* low_;  // low bits of the next block
     byte_view upper_;
     std::size_t begin_;
-    Word base_;  // of what is joined: the first of the universe, if words hold it
+    Word base_;  // added to joined values: the first of the universe, or 0
     Index* out_;
     typename Loops::template join<Word> join_;
-    std::size_t held_ = 0, done_ = 0;  // placed; joined before them
+    std::size_t held_ = 0, done_ = 0;  // places held; entries joined before them
     Word places_[at_once + 64 + place_slack];
 };
 

@@ -1,4 +1,4 @@
-// Elias-Fano's inner loop: what joins the two parts of an entry, a block at a time.
+// The inner loop of Elias-Fano decoding: joins the two parts of entries, a block at a time.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -11,7 +11,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Entry number `i` of `width` bits, fewer than 64. Reads up to 8 bytes behind the entry.
+/// Returns entry number `i` of `width` < 64 bits. Reads up to 8 bytes beyond the entry.
 template <class Word>
 Word low_bits(const std::byte* packed, std::size_t i, unsigned width) {
     const std::size_t bit = i * width;
@@ -31,12 +31,13 @@ class elias_fano_join {
   public:
     explicit elias_fano_join(unsigned width) : width_(width) {}
 
-    /// Notes where bits are set in a word of the upper part, whose first one is number `first`; as `place_bits`.
+    /// Writes the places of the set bits of a word of the upper part, whose lowest bit has the number `first`; see
+    /// `place_bits`.
     static std::size_t place(std::uint64_t word, Word first, Word* places) { return place_bits(word, first, places); }
 
-    /// Writes a block of `base + i + v(i)`, the first for i = `first`, and looks whether the first `count` of these v
-    /// descend. `base` is the same in all calls. `places` are of their bits in the upper part; `low` can be read 8
-    /// bytes beyond the block.
+    /// Writes a block of values `base + i + v(i)` from i = `first` on, and checks whether the first `count` of these v
+    /// descend. `base` does not change between calls. `places` are the places of their bits in the upper part. `low`
+    /// can be read 8 bytes beyond the block.
     void operator()(const Word* places, const std::byte* low, Word first, Word base, Word* out,
                     std::size_t count = block) {
         Word v[block + 1];

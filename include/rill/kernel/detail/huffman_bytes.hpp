@@ -14,13 +14,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// The bytes by the number of their set bits, then by value.
+/// All bytes, ordered by the number of their set bits, then by value.
 struct byte_ranks {
     std::uint8_t bytes[256] = {};
 
     constexpr byte_ranks() {
         std::uint8_t ones[256] = {};
-        unsigned next[9] = {0, 1, 9, 37, 93, 163, 219, 247, 255};  // of each number of set bits
+        unsigned next[9] = {0, 1, 9, 37, 93, 163, 219, 247, 255};  // next[n]: where the next byte with n set bits goes
         for (unsigned byte = 0; byte < 256; ++byte) {
             ones[byte] = static_cast<std::uint8_t>(ones[byte / 2] + byte % 2);
             bytes[next[ones[byte]]++] = static_cast<std::uint8_t>(byte);
@@ -29,8 +29,9 @@ struct byte_ranks {
 };
 inline constexpr byte_ranks bytes_by_ones;
 
-/// Huffman's code for the bytes of a bitmap of which `count` of `size` bits are set at random, with at most 12 bits a
-/// byte. Made of integers alone, the same everywhere: it need not be sent. Some 2 us.
+/// The Huffman code, of at most 12 bits per byte, for the bytes of a bitmap of which `count` of `size` bits are set at
+/// random. It is computed with integers only, so that it is the same on every machine and need not be sent. Cost: some
+/// 2 us.
 class byte_code {
   public:
     static constexpr unsigned longest = 12;
@@ -60,7 +61,7 @@ class byte_code {
         return static_cast<std::uint16_t>(out);
     }
 
-    /// How many codes have each length: Huffman's, and then the long ones shortened.
+    /// Counts how many codes have each length: those of the Huffman code, after which too long ones are shortened.
     static void count_lengths(std::size_t rare, std::size_t size, std::uint16_t* of_length) {
         constexpr std::size_t leaves = 256, nodes = 2 * leaves - 1;
         std::uint64_t weights[nodes];
@@ -77,7 +78,7 @@ class byte_code {
             }
         }
         depths[nodes - 1] = 0;
-        std::size_t taken = 0;  // of 2^longest codes
+        std::size_t taken = 0;  // code space in use, in codes of length `longest`
         for (std::size_t node = nodes - 1; node-- > 0;) {
             depths[node] = static_cast<std::uint16_t>(depths[parents[node]] + 1);
             if (node >= leaves) continue;
@@ -85,7 +86,7 @@ class byte_code {
             ++of_length[bits];
             taken += std::size_t{1} << (longest - bits);
         }
-        for (; taken > std::size_t{1} << longest; --taken) {  // a longest code moves next to the next shorter one
+        for (; taken > std::size_t{1} << longest; --taken) {  // pairs a code of length `longest` with a shorter one
             unsigned bits = longest - 1;
             while (of_length[bits] == 0) --bits;
             --of_length[longest];
@@ -94,8 +95,9 @@ class byte_code {
         }
     }
 
-    /// 2^31 times the chance of each byte, in ascending order. None is taken to be rarer than one of 2^12, which leaves
-    /// few codes to shorten: at densities from 6 % on the bytes are then those of the best code of at most 12 bits.
+    /// Computes 2^31 times the chance of each byte, in ascending order. No chance is taken to be below 2^-12, so that
+    /// few codes must be shortened: at densities from 6 % on, the coded size is then that of the best code of at most
+    /// 12 bits.
     static void weigh(std::size_t rare, std::size_t size, std::uint64_t* weights) {
         const auto scale = std::max(static_cast<unsigned>(std::bit_width(size)), 32U) - 32;
         constexpr std::uint64_t one = 1U << 16, one_in_longest = std::uint64_t{1} << (31 - longest);
@@ -161,14 +163,14 @@ class bit_writer {
     unsigned held_ = 0;  // at most 7 after a flush
 };
 
-/// Reads bits, low ones first. Beyond its part it reads the bytes that follow, or zeros behind all bytes: `used` tells
-/// whether it did.
+/// Reads bits, low ones first. Beyond the end of its stream it reads the bytes that follow, and zeros beyond all bytes;
+/// `used` tells whether it did.
 class bit_reader {
   public:
     bit_reader() = default;
     bit_reader(byte_view all, std::size_t begin) : all_(all), begin_(begin), at_(begin) {}
 
-    /// Afterwards 56 bits can be read.
+    /// Refills the word: afterwards 56 bits can be read.
     void refill() {
         word_ |= next() << held_;
         at_ += (63 - held_) / 8;

@@ -18,7 +18,7 @@ constexpr U little_endian(U value) {
     return swapped;
 }
 
-/// Reads an integer whose first byte counts least.
+/// Reads a little-endian integer.
 template <std::unsigned_integral U>
 U load_little(const void* from) {
     U value;
@@ -26,7 +26,7 @@ U load_little(const void* from) {
     return little_endian(value);
 }
 
-/// Writes an integer, the byte that counts least first.
+/// Writes a little-endian integer.
 template <std::unsigned_integral U>
 void store_little(void* to, U value) {
     value = little_endian(value);

@@ -9,8 +9,8 @@ namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 /// Trip count of inner loops: a constant, because compilers vectorise no other loops at -O2.
 inline constexpr std::size_t block = 64;
 
-/// Prefetches the cache line of `address` to the second-level cache: the first allows too few outstanding requests to
-/// keep the memory busy.
+/// Prefetches the cache line of `address` to the L2 cache: L1 allows too few outstanding requests to keep the memory
+/// busy.
 inline void prefetch(const void* address) {
 #if defined(__GNUC__)
     __builtin_prefetch(address, 0, 1);
@@ -26,8 +26,8 @@ inline constexpr bool fuses_products = false;
 inline constexpr bool fuses_products = true;
 #endif
 
-/// Ends what the optimiser knows about the values: a product that passes through here is rounded, and never becomes
-/// half of a fused multiply-add.
+/// Hides the values' origin from the optimiser: a product that passes through here is rounded and never becomes part of
+/// a fused multiply-add.
 template <class T, std::size_t Count>
 void round_here(T (&values)[Count]) {
 #if defined(__GNUC__)
@@ -37,8 +37,8 @@ void round_here(T (&values)[Count]) {
 #endif
 }
 
-/// Ends what the optimiser knows about a value: a loop whose loads pass through here does not become one of gathers,
-/// which AVX2 makes slower than the loads one by one.
+/// Hides a value's origin from the optimiser: loads that pass through here are not turned into gathers, which are
+/// slower than single loads with AVX2.
 template <class T>
 void load_alone(T& value) {
 #if defined(__GNUC__)

@@ -14,12 +14,12 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Coordinates that are folded together: their values and marks fit the second cache. On Zen 4, 8 vectors of 16M
-/// coordinates, half and twice as many are up to 1.1 times as slow.
+/// Coordinates of a tile: their values and marks fit the L2 cache. On Zen 4, with 8 vectors of 16M coordinates, half
+/// and twice as many take up to 1.1 times as long.
 inline constexpr std::size_t merge_tile = 32768;
 
-/// A stretch of coordinates as a dense array, and a mark for each coordinate that is present. Marks are bytes, not
-/// bits: neighbours that are set one after the other would wait for each other.
+/// A stretch of coordinates as a dense array, with a mark for each coordinate that is present. Marks are bytes, not
+/// bits, because setting neighbouring bits one after the other would make each wait for the one before.
 template <Element T>
 struct tile {
     enum class mark : std::uint8_t { absent, present };
@@ -31,7 +31,7 @@ struct tile {
     /// Marks the first `extent` coordinates as absent.
     void clear(std::size_t extent) { std::fill_n(marks, (extent + group - 1) / group * group, mark::absent); }
 
-    /// Folds in the entries from `first` on that lie in the tile that begins at `base`; returns the first entry behind
+    /// Folds in the entries from `first` on that lie in the tile that begins at `base`. Returns the first entry beyond
     /// the tile.
     template <IndexType Index, class Fold>
     std::size_t put(sparse_view<T, Index> x, std::size_t first, Index base, Fold& fold) {
@@ -53,7 +53,7 @@ struct tile {
         return j;
     }
 
-    /// Moves the entries present among the first `extent` coordinates to `out`, and marks these as absent.
+    /// Moves the entries present among the first `extent` coordinates to `out`, and marks them as absent.
     template <IndexType Index>
     void drain(Index base, std::size_t extent, sparse_sink<T, Index>& out) {
         Index* indices = out.indices + out.count;

@@ -1,5 +1,5 @@
-// Sparse vectors merged by pairs, the results by pairs, and so on. Entries at one coordinate stay side by side in the
-// order of the inputs until they are folded at the end: the order of the folds is not the tree's.
+// Merges sparse vectors by pairs, the results by pairs, and so on. Entries at one coordinate stay side by side in the
+// order of the inputs until they are folded at the end, so that the shape of the tree does not affect the result.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -17,7 +17,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// The lowest index that no cursor has passed; `any` is false when all inputs are used up.
+/// Returns the lowest index that no cursor has passed. Sets `any` to false if all inputs are used up.
 template <Element T, IndexType Index>
 Index lowest_index(std::span<const sparse_view<T, Index>> inputs, const std::size_t* cursors, bool& any) {
     Index lowest = std::numeric_limits<Index>::max();
@@ -48,7 +48,7 @@ class plain_runs {
   public:
     struct entry {
         T value;
-        Index key;  // from where a stretch of coordinates begins
+        Index key;  // coordinate, counted from the begin of the stretch
     };
 
     explicit plain_runs(std::size_t) {}
@@ -95,7 +95,7 @@ class plain_runs {
     }
 };
 
-/// Merges stretch by stretch, so that what is on its way lies in the second cache; two stretches at a time.
+/// Merges stretch by stretch, two stretches at a time, so that intermediate runs lie in the L2 cache.
 template <class Runs, Element T, IndexType Index>
 class merge_tree {
   public:
@@ -131,7 +131,7 @@ class merge_tree {
         return merged;
     }
 
-    /// Leaves as much as `times` stretches to the caller: a view of each input.
+    /// Skips as much as `times` stretches and gives it to the caller, as a view of each input.
     void skip(std::size_t times, std::span<sparse_view<T, Index>> views) {
         take_stretch(times * share_, std::numeric_limits<Index>::max(),
                      [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
@@ -140,7 +140,8 @@ class merge_tree {
   private:
     using entry = typename Runs::entry;
 
-    /// A stretch of coordinates: how many entries each run has; the runs, and room for the next ones.
+    /// A stretch of coordinates: its first coordinate, the number of entries of each run, the runs, and room for the
+    /// next level's runs.
     struct part {
         Index base = 0;
         std::size_t* counts = nullptr;
@@ -157,8 +158,8 @@ class merge_tree {
         });
     }
 
-    /// Less than `extent` wide, and as wide as no input has more than `share` entries there: `take(k, base, entries)`
-    /// for each input. Nothing is in it when nothing is left.
+    /// Takes the next stretch of coordinates: at most `extent` wide, and so narrow that no input has more than `share`
+    /// entries in it. Calls `take(k, base, entries)` for each input; all are empty if nothing is left.
     template <class Take>
     void take_stretch(std::size_t share, Index extent, Take&& take) {
         bool any = false;
@@ -176,7 +177,7 @@ class merge_tree {
         }
     }
 
-    /// Until one run is left of each part; gives which of its two it is.
+    /// Merges until each part has one run left; returns in which of its two arrays this run is.
     std::size_t merge_runs() {
         std::size_t now = 0;
         for (std::size_t left = inputs_.size(); left > 1; left = (left + 1) / 2, now = 1 - now) {
@@ -189,7 +190,8 @@ class merge_tree {
         return now;
     }
 
-    /// Runs k and k + 1 of `left`. The last one may be alone: it is merged with an empty one.
+    /// Returns runs k and k + 1 of `left`, and advances `from` and `to`. A last run without a partner is merged with an
+    /// empty one.
     static run_pair<entry> next_pair(std::size_t* counts, std::size_t k, std::size_t left, const entry*& from,
                                      entry*& to) {
         run_pair<entry> pair{from, counts[k], Runs::end_of(from, counts[k]), 0, to};

@@ -1,4 +1,4 @@
-// Runs of entries of a tree of merges by AVX-512.
+// Runs of entries for `merge_tree` with AVX-512.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -19,8 +19,9 @@
 RILL_DETAIL_AVX512_BEGIN
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Runs of keys: the coordinate, below it the rank, below that the bits of the value. No two keys are equal but those
-/// behind the end, of which there are up to a block and one: merging takes blocks of eight.
+/// Runs of keys. A key holds the coordinate in its high bits, then the number of the input, then the bits of the value.
+/// No two keys are equal, except the padding beyond the end of a run, which has up to a block plus one keys because
+/// merging takes blocks of eight.
 class key_runs {
   public:
     using entry = std::uint64_t;
@@ -65,12 +66,12 @@ class key_runs {
         in_y.finish();
     }
 
-    /// 16 keys at a time. What follows the first of a coordinate is added to it, one after the other.
+    /// Folds 16 keys at a time. Further values at a coordinate are added to the first one, one after the other.
     void fold_to(const entry* run, std::size_t count, std::uint32_t base, sparse_sink<float, std::uint32_t>& out,
                  const addition&) const {
         const __m128i shift = _mm_cvtsi32_si128(rank_bits_);
         const __m512i first = _mm512_set1_epi32(static_cast<int>(base));
-        unsigned begun = 0;  // before the group: then its first entry is added already
+        unsigned begun = 0;  // 1 if a sum of the previous group contains the first entry
         for (std::size_t i = 0; i < count; i += group) {
             const auto there = static_cast<__mmask16>(0xFFFFU >> (group - std::min(count - i, group)));
             const __m512i key = coordinates(run + i, shift);
@@ -99,7 +100,7 @@ class key_runs {
 
     static constexpr std::size_t blocks_for(std::size_t count) { return (count + block - 1) / block; }
 
-    /// Two runs on their way into one: as key_merge does it, but to the end.
+    /// A merge of two runs into one, done like `key_merge`, but to the end of both runs.
     struct merging {
         const entry* a;
         const entry* b;
@@ -112,7 +113,7 @@ class key_runs {
               b(x.b),
               to(x.to),
               steps(blocks_for(x.of_a) + blocks_for(x.of_b)),
-              highest(_mm512_loadu_si512(next())) {  // where both are empty, what is behind them
+              highest(_mm512_loadu_si512(next())) {  // if both runs are empty, their padding
             if (steps != 0) --steps;
         }
         [[gnu::always_inline]] void step() {

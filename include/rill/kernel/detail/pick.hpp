@@ -10,7 +10,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// `one` or `other` as `which` is 1 or 0.
+/// Returns `one` if `which` is 1, `other` if it is 0.
 template <Element T>
 T pick(std::size_t which, T one, T other) {
     using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -18,7 +18,7 @@ T pick(std::size_t which, T one, T other) {
     return std::bit_cast<T>(static_cast<bits>(y ^ ((x ^ y) & (bits{0} - static_cast<bits>(which)))));
 }
 
-/// Address `one` or `other` as `which` is 1 or 0.
+/// Returns the address `one` if `which` is 1, `other` if it is 0.
 template <class T>
 const T* pick(std::size_t which, const T* one, const T* other) {
     const auto x = reinterpret_cast<std::uintptr_t>(one), y = reinterpret_cast<std::uintptr_t>(other);

@@ -7,11 +7,11 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Room for `count` uninitialised elements in a reusable buffer; what the buffer held before is lost.
+/// Returns room for `count` uninitialised elements in a reusable buffer, whose contents are lost.
 template <class T>
 T* room(buffer& memory, std::size_t count) {
     if (memory.size() / sizeof(T) < count) {
-        memory.clear();  // growing must not copy what nobody will read
+        memory.clear();  // so that growing copies nothing
         memory.resize(count * sizeof(T));
     }
     return count == 0 ? nullptr : ::new (static_cast<void*>(memory.data())) T[count];

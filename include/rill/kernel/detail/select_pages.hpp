@@ -18,17 +18,17 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// What one task found, page by page. The large entries may all lie in one place, so that no task can know how much
-/// room it needs: pages are taken from a common store.
+/// A page of the candidates that one task found. The large entries may all lie in one place, so that no task can know
+/// how much room it needs; therefore all tasks take pages from a common store.
 template <Element T>
 struct page {
     std::size_t task = 0;
-    std::size_t number = 0;  ///< in the store: where its entries lie
+    std::size_t number = 0;  ///< the page's position in the store
     std::size_t count = 0;   ///< entries
-    std::size_t middle = 0;  ///< of these, not above the upper bound
-    std::size_t above = 0;   ///< the cut
-    std::size_t ties = 0;    ///< with the cut, all of them; then those that are selected
-    std::size_t place = 0;   ///< of its first selected entry
+    std::size_t middle = 0;  ///< entries that are not above the upper bound
+    std::size_t above = 0;   ///< entries above the cut
+    std::size_t ties = 0;    ///< entries equal to the cut: first all, later those that are selected
+    std::size_t place = 0;   ///< output position of its first selected entry
     magnitude_key<T> largest = 0;
 };
 
@@ -45,7 +45,7 @@ class candidate_pages {
           keys_(room<key>(scratch.keys, most_ * entries)),
           middle_(room<key>(scratch.middle, most_ * entries)) {}
 
-    /// Collects what is above `bound`, whose magnitudes are integers; false when there is no more room.
+    /// Collects the entries above `bound`. Returns false if there is no more room.
     template <Executor Exec>
     bool collect(std::span<const T> x, key bound, const Exec& executor) {
         std::atomic<std::size_t> taken = 0;
@@ -57,7 +57,8 @@ class candidate_pages {
         return true;
     }
 
-    /// The cut behind the `k` largest of them; nothing where `high` is too low to leave it below.
+    /// Returns the cut below the `k` largest candidates. Returns nothing if there are fewer candidates, or if the cut
+    /// lies above `high`.
     template <Executor Exec>
     std::optional<cut<key>> find_cut(std::size_t k, key high, const Exec& executor) {
         for_each_page(executor, [&](std::size_t at, page<T>& p) { gather_middle(at, p, high); });
@@ -94,11 +95,11 @@ class candidate_pages {
   private:
     static constexpr std::size_t entries = 1024;
 
-    /// In the order of tasks; before they are sorted pages lie in the first half, in the order in which they were
-    /// taken.
+    /// The pages in the order of tasks. Before sorting, pages lie in the first half of the array, in the order in which
+    /// they were taken.
     page<T>* sorted() const { return pages_ + most_; }
 
-    /// Stops where there is no page left.
+    /// Collects the entries of one task. Stops if no page is left.
     void collect_part(std::span<const T> x, segment part, std::size_t task, key bound,
                       std::atomic<std::size_t>& taken) {
         tied<Index> no_ties;
@@ -125,7 +126,7 @@ class candidate_pages {
         close();
     }
 
-    /// A task takes its pages in ascending order of their numbers.
+    /// Sorts the pages by task. The pages of one task keep their order, because their numbers ascend.
     void sort_by_task() {
         task_counts first{};
         for (std::size_t p = 0; p < count_; ++p)
@@ -166,8 +167,8 @@ class candidate_pages {
         }
     }
 
-    /// The last entry may be written behind the page's own, where the next page's first goes: hence not without a
-    /// branch.
+    /// Writes a page's selected entries. It needs a branch: a branchless loop would write one entry beyond the page's
+    /// own output, where the next page's first entry goes.
     void emit_page(const page<T>& p, key at, Index* out) const {
         const key* const keys = keys_of(p);
         const Index* const indices = indices_ + p.number * entries;
@@ -187,9 +188,9 @@ class candidate_pages {
     std::size_t count_ = 0;
 };
 
-/// Selects the `k` largest magnitudes, 0 < k < n, in little more than one pass; false, and nothing written, when the
-/// sample misled, when an entry is NaN, or when so many entries equal the bound that the first of them must be found in
-/// turn.
+/// Selects the `k` largest magnitudes, 0 < k < n, in little more than one pass. Returns false, and writes nothing, if
+/// the sample misled, if an entry is NaN, or if so many entries equal the bound that the first of them must be found
+/// serially.
 template <Element T, IndexType Index, Executor Exec>
 bool select_by_pages(std::span<const T> x, std::size_t k, Index* out, select_scratch& scratch, const Exec& executor) {
     const auto guess = sample_bounds(x, k, scratch);

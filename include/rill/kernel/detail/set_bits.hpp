@@ -1,4 +1,4 @@
-// The places of the set bits of a word: the inner step of every coding that holds a bitmap.
+// Finds the places of the set bits of a word: the inner step of every coding that holds a bitmap.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -13,7 +13,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Up to eight bytes from `at` on, as the lowest of a word.
+/// Returns up to eight bytes from `at` on, as the lowest bytes of a word.
 inline std::uint64_t word_at(byte_view bytes, std::size_t at) {
     if (bytes.size() - at >= 8) return load_little<std::uint64_t>(bytes.data() + at);
     std::byte padded[8] = {};
@@ -21,7 +21,7 @@ inline std::uint64_t word_at(byte_view bytes, std::size_t at) {
     return load_little<std::uint64_t>(padded);
 }
 
-/// How many bits are set.
+/// Returns how many bits are set.
 inline std::size_t count_ones(byte_view bytes) {
     std::size_t ones = 0;
     for (std::size_t i = 0; i < bytes.size(); i += 8)
@@ -29,7 +29,7 @@ inline std::size_t count_ones(byte_view bytes) {
     return ones;
 }
 
-/// Whether a bit is set in the last byte behind the first `bits` bits.
+/// Whether the last byte has a bit set beyond the first `bits` bits.
 inline bool has_bits_behind(byte_view bytes, std::size_t bits) {
     return bits % 8 != 0 && (std::to_integer<unsigned>(bytes.back()) >> (bits % 8)) != 0;
 }
@@ -39,8 +39,8 @@ constexpr std::size_t bytes_for_bits(std::size_t bits) { return bits / 8 + (bits
 /// Places that `place_bits` may write beyond 64: it writes whole vectors, so that appending needs no branch.
 inline constexpr std::size_t place_slack = 16;
 
-/// Of each byte the places of its set bits, the lowest first. As wide as most indices, 8 KiB: numbers that need no
-/// widening are added as they are by every instruction set.
+/// For each byte, the places of its set bits, the lowest first. The numbers are as wide as most indices, so that no
+/// instruction set must widen them. 8 KiB.
 struct byte_places {
     std::uint32_t of[256][8] = {};
 
@@ -52,8 +52,8 @@ struct byte_places {
 };
 inline constexpr byte_places places_in_byte;
 
-/// Places in a register. What takes two at once g++ 12 -O2 puts on the stack: Elias-Fano is read at 580 M indices/s,
-/// not 700.
+/// Places in one register. An array that needs two registers is put on the stack by g++ 12 -O2: Elias-Fano is then
+/// decoded at 580 instead of 700 M indices/s.
 #if defined(__AVX2__)
 inline constexpr std::size_t place_lanes = 8;
 #else
@@ -61,7 +61,8 @@ inline constexpr std::size_t place_lanes = 4;
 #endif
 
 /// Writes `base` plus the place of each set bit of `word`, in ascending order; returns their number. `out` holds 64
-/// entries and `place_slack`, of which any may be overwritten. Eight at a time by table: no branch depends on the bits.
+/// entries and `place_slack`, any of which may be overwritten. Looks up a byte at a time in a table: no branch depends
+/// on the bits.
 template <class Place>
 std::size_t place_bits(std::uint64_t word, Place base, Place* out) {
     std::size_t count = 0;
@@ -79,7 +80,7 @@ std::size_t place_bits(std::uint64_t word, Place base, Place* out) {
     return count;
 }
 
-/// Does what `place_bits` does, by the fastest instructions of this build.
+/// Does what `place_bits` does, with the fastest instructions of this build.
 template <class Place>
 std::size_t place_bits_native(std::uint64_t word, Place base, Place* out) {
 #if defined(RILL_DETAIL_AVX512)
@@ -88,7 +89,7 @@ std::size_t place_bits_native(std::uint64_t word, Place base, Place* out) {
     return place_bits(word, base, out);
 }
 
-/// Writes the first `room` places of set bits, for an `out` that ends there.
+/// Writes the first `room` places of set bits; `out` ends after `room` entries.
 template <class Place>
 void place_some(std::uint64_t word, Place base, Place* out, std::size_t room) {
     if (word == 0) return;

@@ -17,11 +17,11 @@ namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 inline __m512i steps_avx512() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
 
-// Compressed in registers: compressing into memory is slow on Zen 4. Most stores cross a line, and cost the most: three
-// take half the time of four.
+// Places are compressed in registers, because compressing into memory is slow on Zen 4. The stores cost the most,
+// because most of them cross a cache line: three stores take half the time of four.
 #if defined(RILL_DETAIL_VBMI2)
 
-/// As `place_bits`.
+/// Does what `place_bits` does, for 32-bit places.
 inline std::size_t place_bits_avx512(std::uint64_t word, std::uint32_t base, std::uint32_t* out) {
     alignas(64) static constexpr auto numbers = [] {
         std::array<std::uint8_t, 64> each{};
@@ -61,7 +61,7 @@ inline std::size_t place_shifted_avx512(std::uint64_t word, std::uint32_t base, 
     return static_cast<std::size_t>(std::popcount(word));
 }
 
-/// As `place_bits`.
+/// Does what `place_bits` does, for 32-bit places.
 inline std::size_t place_bits_avx512(std::uint64_t word, std::uint32_t base, std::uint32_t* out) {
     return place_shifted_avx512(word, base, 0, out);
 }
