@@ -14,29 +14,30 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// A way to add up gradients, and what a step of it takes.
+/// A way to add up gradients, and the time of a step with it. Times are in seconds.
 struct planned_step {
     std::string name;  ///< "coded tree", "gradient coding", "master-worker", "tree", "ring", "ignoring the slowest"
-    gather_plan plan;  ///< of a ring only the load counts
+    gather_plan plan;  ///< for a ring, only the load has a meaning
     double formula = 0;
     sampled_time simulated;
 };
 
-/// What `plan_coded_tree` found. Times are the simulated means, except where they are called formulas.
+/// What `plan_coded_tree` found. Times are simulated means, except those called formulas.
 struct coded_tree_plan {
-    /// The best tolerance of each tree, the fastest first; of depth 1 it is gradient coding at one master.
+    /// Each depth's tree with its best tolerance, the fastest first. The tree of depth 1 is gradient coding at one
+    /// master.
     std::vector<planned_step> coded;
-    /// Exact without redundancy, the fastest first: master-worker, trees that wait for all, the ring.
+    /// Exact ways without redundancy, the fastest first: master-worker, trees that wait for all children, the ring.
     std::vector<planned_step> uncoded;
-    /// Not exact: the master goes on without as many as the best coded tree tolerates in all.
+    /// Not exact: the master ignores as many workers as the best coded tree tolerates in total.
     planned_step ignoring;
-    /// The latency of a message from which on the best coded way is faster than the ring, in seconds; 0 where it is at
-    /// any.
+    /// The message latency, in seconds, from which on the best coded way is faster than the ring; 0 if it is faster at
+    /// any latency.
     double pays_from_latency = 0;
-    /// The mean of the exponential part, as a multiple of the given one, from which on coding is the fastest by
-    /// formula; 0 where no multiple up to 10,000 is enough.
+    /// The multiple of the given mean of the exponential part from which on coding is the fastest by formula; 0 if no
+    /// multiple up to 10,000 is enough.
     double pays_from_tail = 0;
-    std::string reason;  ///< complete in itself: what to take, how much faster it is, and when that would change
+    std::string reason;  ///< one text: what to take, how much faster it is, and when that would change
 
     const planned_step& best_coded() const { return coded.front(); }
     const planned_step& best_uncoded() const { return uncoded.front(); }
@@ -45,14 +46,15 @@ struct coded_tree_plan {
 
 namespace detail {
 
-/// The width of the largest tree of some depth that so many workers fill; less than 2 where there is none.
+/// Returns the width of the largest regular tree of depth `depth` with at most `workers` workers; less than 2 if there
+/// is none.
 inline int widest(int workers, int depth) {
     int width = 1;
     while (gather_plan{.width = width + 1, .depth = depth}.workers() <= workers) ++width;
     return width;
 }
 
-/// All tolerances from 1 on where there are few; else some sixty.
+/// Returns the tolerances to compare: all from 1 on for small widths, else some sixty.
 inline std::vector<int> tolerances(int width) {
     std::vector<int> all;
     for (int s = 1; s < width; s += std::max(1, s < 16 ? 1 : width / 48)) all.push_back(s);
@@ -87,7 +89,7 @@ inline best_formulas compare(const step_model& model, int workers) {
     return best;
 }
 
-/// The multiple of the tail at which coding becomes the fastest, to a hundredth; 0 where it does not.
+/// Returns the multiple of the tail at which coding becomes the fastest, to 1 %; 0 if it does not.
 inline double tail_that_pays(const step_model& model, int workers) {
     const auto pays = [&](double multiple) {
         step_model changed = model;
@@ -147,12 +149,12 @@ inline bool is_faster(const planned_step& a, const planned_step& b) { return a.s
 
 }  // namespace detail
 
-/// The tree of least expected time: depth, width and tolerated stragglers per parent, for at most so many workers; and
-/// what the same workers take without coding.
+/// Plans the tree of least expected time (depth, width and tolerated stragglers per parent) for at most `workers`
+/// workers, and compares it with the same workers without coding.
 ///
-/// Of each depth the largest regular tree that the workers fill is looked at, all of whose tolerances (some sixty where
-/// there are more) are compared by `expected_time`; the best of each depth is simulated. Loads are those of
-/// `cyclic_repetition` and `cyclic_mds`; see `default_code` for the widths at which float messages need more.
+/// For each depth it takes the largest regular tree that the workers fill, compares its tolerances (some sixty if there
+/// are more) by `expected_time`, and simulates the best one. Loads are those of `cyclic_repetition` and `cyclic_mds`;
+/// see `default_code` for the widths at which float messages need a larger load.
 inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sampling how = {}) {
     RILL_EXPECTS(workers >= 2, "plan_coded_tree: at least two workers");
     RILL_EXPECTS(model.points > 0 && model.least_per_point >= 0 && model.tail_per_point >= 0 && model.message >= 0 &&
@@ -178,7 +180,7 @@ inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sam
     found.ignoring = step("ignoring the slowest", ignoring_slowest(workers, lost));
     const auto ring = std::find_if(found.uncoded.begin(), found.uncoded.end(),
                                    [](const planned_step& each) { return each.name == "ring"; });
-    const int more_messages = 2 * (workers - 1) - best.depth;  // one after the other
+    const int more_messages = 2 * (workers - 1) - best.depth;  // that the ring sends one after the other
     const double behind = found.best_coded().simulated.mean - ring->simulated.mean;
     if (more_messages > 0) found.pays_from_latency = std::max(0.0, model.latency + behind / more_messages);
     if (model.tail_per_point > 0) found.pays_from_tail = detail::tail_that_pays(model, workers);

@@ -12,18 +12,21 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// The sizes of a schedule's messages. `begin(ranks, parts)` is called once; `bytes(sender, parts, kind)` gives the
-/// size of a message of the current round. A model whose messages depend on earlier ones also has `receive(rank,
-/// transfers, kind)`, which tells it what a rank receives in the round, and `end_round()`. Until `end_round()`, `bytes`
-/// uses the state before the round.
+/// Gives the sizes of a schedule's messages.
+///
+/// `begin(ranks, parts)` is called once. `bytes(sender, parts, kind)` returns the size of a message of the current
+/// round. A model whose messages depend on earlier ones also has `receive(rank, transfers, kind)`, which tells it what
+/// a rank receives in the round, and `end_round()`. Until `end_round()`, `bytes` uses the state before the round.
 template <class M>
 concept MessageModel = requires(M& model, int count, rank_t rank, part_range parts, action kind) {
     model.begin(count, count);
     { model.bytes(rank, parts, kind) } -> std::convertible_to<std::uint64_t>;
 };
 
-/// The messages of a dense collective over `dimension` elements: one frame each, of exactly the bytes that it sends.
-/// Not where a transport asks for chunks (`mpi`, large vectors): the same content then goes in more messages.
+/// The messages of a dense collective over `dimension` elements. Models `MessageModel`.
+///
+/// Each message is one frame; sizes are exact. If a transport asks for chunks (`mpi`, large vectors), the collective
+/// sends the same content in more messages than this model says.
 template <Element T = float>
 class dense_messages {
   public:

@@ -25,14 +25,14 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// The bytes of a frame of `count` dense values, header included.
+/// Returns the bytes of a frame of `count` dense values, header included.
 template <Element T>
 std::uint64_t dense_frame_bytes(std::size_t count, const coding& codes = {}) {
     return wire::header_bytes + rill::detail::value_length<T>(codes, count);
 }
 
-/// The bytes of the frame of a stream, header included: exactly those that `coded_frame` writes. Packed gaps and
-/// Huffman's coding cost a pass over the indices.
+/// Returns the bytes of the frame that `coded_frame` writes for a stream, header included. Exact. Cost: constant,
+/// except that packed gaps and the Huffman coding take a pass over the indices.
 template <Element T, IndexType Index>
 std::uint64_t frame_bytes(const stream_view<T, Index>& view, const coding& codes = {}) {
     const coding resolved = rill::detail::resolve(codes, view);
@@ -42,17 +42,17 @@ std::uint64_t frame_bytes(const stream_view<T, Index>& view, const coding& codes
 
 namespace detail {
 
-/// `count` coordinates of `[0, size)`, spread at random; the same for the same arguments.
+/// Returns `count` random coordinates of `[0, size)`, in ascending order. A pure function of its arguments.
 template <IndexType Index>
 std::vector<Index> some_indices(std::size_t count, std::size_t size) {
     std::vector<Index> chosen;
     chosen.reserve(count);
     random_sequence random(random_key{}.derive(count, size));
     std::size_t left = count;
-    for (std::size_t i = 0; left > 0; ++i) {  // each coordinate with the chance that leaves the right number
+    for (std::size_t i = 0; left > 0; ++i) {  // selects each with the chance that leads to `count` in all
         const double chance = static_cast<double>(left) / static_cast<double>(size - i);
         const double u = (static_cast<double>(random.bits()) + 0.5) * 0x1p-32;
-        if (chance < 0.1) {  // over many at once
+        if (chance < 0.1) {  // skips many at once
             const double skip = std::floor(std::log(u) / std::log1p(-chance));
             i += static_cast<std::size_t>(std::min(skip, static_cast<double>(size - i - left)));
         } else if (u >= chance) {
@@ -64,7 +64,8 @@ std::vector<Index> some_indices(std::size_t count, std::size_t size) {
     return chosen;
 }
 
-/// The bytes of `count` packed gaps in a range of `size`, of coordinates at random: of a sample where they are many.
+/// Returns the bytes of `count` packed gaps of random coordinates of a range of `size`, estimated from a sample if
+/// `count` is above 4096.
 template <IndexType Index>
 std::uint64_t expected_gap_bytes(std::size_t count, std::size_t size) {
     constexpr std::size_t most = 4096;
@@ -80,9 +81,10 @@ std::uint64_t expected_gap_bytes(std::size_t count, std::size_t size) {
 
 }  // namespace detail
 
-/// The bytes of a frame of `count` of the coordinates of `range`, header included, where only their number is known.
-/// Exact but for packed gaps and Huffman's coding (and `smallest` where it chooses them), whose length is that of
-/// coordinates at random.
+/// Returns the bytes of a frame of `count` coordinates of `range`, header included, if only their number is known.
+///
+/// Exact, except for packed gaps and the Huffman coding (and for `smallest` if it chooses one of these), where random
+/// coordinates are assumed.
 template <Element T, IndexType Index>
 std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding& codes = {}) {
     RILL_EXPECTS(count <= range.size(), "cost::sparse_frame_bytes: more entries than coordinates");

@@ -30,19 +30,19 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// Between whom, and how carefully, a link is measured.
+/// Which link is measured, and how carefully.
 struct link_probe {
     rank_t from = 0;
-    rank_t to = no_rank;                               ///< `no_rank`: the last
-    std::size_t largest_bytes = std::size_t{1} << 20;  ///< of the messages, which grow from none by factors of four
-    int repetitions = 7;                               ///< of each size; the median counts
+    rank_t to = no_rank;                               ///< `no_rank`: the last rank
+    std::size_t largest_bytes = std::size_t{1} << 20;  ///< payload; sizes grow from 0 by factors of 4
+    int repetitions = 7;                               ///< round trips per size; their median is used
 
     friend bool operator==(const link_probe&, const link_probe&) = default;
 };
 
 namespace detail {
 
-/// One rank's part in a measurement: frames of int32, there and back.
+/// One rank's part in a measurement: frames of int32 go there and back.
 template <class Net>
 class ping_pong {
   public:
@@ -50,7 +50,7 @@ class ping_pong {
 
     std::size_t largest() const { return zeros_.size(); }
 
-    /// What it sends is read until the operation ends.
+    /// Runs the rank's part. This object must live until the operation ends, because its messages are read until then.
     network_link run(exchange<Net>& call) {
         call_ = &call;
         const rank_t self = call.net().rank();
@@ -93,7 +93,7 @@ class ping_pong {
         call_->send(peer, view_frame(rill::detail::frame_header_of(*call_), view({0, values.size()}, values),
                                      headers_.take(wire::header_bytes).data()));
     }
-    /// Calls `use(values)` on what has come.
+    /// Receives a frame of `count` values and calls `use(values)` on them.
     template <class Use>
     void receive(rank_t peer, std::size_t count, Use&& use) {
         call_->expect(peer, {});
@@ -144,13 +144,15 @@ class ping_pong {
 
 }  // namespace detail
 
-/// Measures the link between two ranks by messages there and back, of growing sizes, and fits latency and bandwidth to
-/// the medians. Collective: every rank calls it with the same `probe` and gets the same figures, those of rank `from`.
-/// Of a simulated network they are those that it was given (the bandwidth as far as nanoseconds tell it); in process,
-/// where a receiver reads the sender's memory, only the latency has a meaning.
+/// Measures the link between two ranks: sends messages of growing sizes there and back, and fits latency and bandwidth
+/// to the medians.
 ///
-/// Takes some 2.7 (repetitions + 1) largest_bytes / bandwidth. Half a round trip counts as one way. `largest_bytes` is
-/// at least 1024. A group of one rank has no links: both figures are 0. Errors: as of `barrier`.
+/// Collective: every rank calls it with the same `probe` and gets the same figures, those of rank `from`. Half a round
+/// trip counts as one way. On a simulated network the result is the given link (the bandwidth as precisely as
+/// nanoseconds allow). In process, where a receiver reads the sender's memory, only the latency has a meaning.
+///
+/// `largest_bytes` is at least 1024. A group of one rank has no links: both figures are 0. Cost: some 2.7 (repetitions
+/// + 1) largest_bytes / bandwidth. Errors: those of `barrier`.
 template <class Group>
 network_link measure_link(Group& group, link_probe probe = {}) {
     if (probe.to == no_rank) probe.to = group.size() - 1;

@@ -19,7 +19,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// Links and cards: `simulated::network` is one.
+/// A network as links and cards. `simulated::network` models it.
 template <class N>
 concept NetworkModel = requires(const N& network, rank_t rank) {
     { network.link_of(rank, rank) } -> std::convertible_to<network_link>;
@@ -36,17 +36,19 @@ struct links_without_cards {
 };
 }  // namespace detail
 
-/// What the schedules `schedule_of(0) … schedule_of(ranks - 1)` take on a network, with messages of `messages`: all
-/// rounds of all ranks, by the simulated network's own arithmetic, without running anything.
+/// Predicts the time and traffic of the schedules `schedule_of(0) … schedule_of(ranks - 1)` on a network, without
+/// running them. All rounds of all ranks are computed by the arithmetic of the simulated network.
 ///
-/// `network`: links, and cards on both sides, as of a `simulated::network`, of which nothing else is looked at (no
-/// jitter, no faults); or any `LinkModel`. `messages`: `dense_messages`, `stream_messages`, or any `MessageModel`.
-/// Computing takes no time. `starts`: when each rank enters, without it all at 0. The elapsed time of a run with lone
-/// messages on equal links is met to the nanosecond; where cards queue, or ranks enter late, a rank is not held up
-/// here by a receiver that has not read yet, nor overtaken at a card by a message of a later round.
+/// `network`: links and cards, e.g. a `simulated::network` (whose jitter and faults are ignored), or any `LinkModel`.
+/// `messages`: `dense_messages`, `stream_messages`, or any `MessageModel`. `starts`: when each rank enters; without it,
+/// all enter at 0. Computing takes no time.
 ///
-/// Time O(messages), memory O(ranks) in addition to that of `messages`, and O(messages of a round) where receiving is
-/// limited.
+/// For lone messages on equal links, the elapsed time of a simulated run is met to the nanosecond. If cards queue or
+/// ranks enter late, a run can differ: the prediction ignores that a receiver which has not read yet holds up its
+/// sender, and that a message of a later round overtakes another one at a card.
+///
+/// Cost: O(messages) time. Memory: O(ranks) in addition to that of `messages`, and O(messages of a round) if a card
+/// limits receiving.
 template <class ScheduleOf, class Messages, class Network>
     requires(NetworkModel<Network> || LinkModel<Network>) && MessageModel<std::remove_reference_t<Messages>>
 prediction predict(int ranks, const ScheduleOf& schedule_of, Messages&& messages, const Network& network,
@@ -64,7 +66,7 @@ prediction predict(int ranks, const ScheduleOf& schedule_of, Messages&& messages
         return predict(ranks, schedule_of, messages, detail::links_without_cards<Network>{network}, starts);
 }
 
-/// Predicts a topology's `all_reduce`.
+/// Predicts the `all_reduce` of a topology; see `predict`.
 template <Topology Shape, class Messages, class Network>
 prediction predict_all_reduce(const Shape& shape, int ranks, Messages&& messages, const Network& network,
                               std::span<const duration> starts = {}) {

@@ -12,10 +12,10 @@ namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// What a collective is expected to cost.
 struct prediction {
-    duration elapsed{};  ///< until the last rank has all that it waits for
+    duration elapsed{};  ///< from the first start until the last rank has received everything
     int rounds = 0;
-    std::vector<duration> ends{};        ///< of each rank, on the clock of the starts
-    std::vector<rill::traffic> ranks{};  ///< of each rank, headers included
+    std::vector<duration> ends{};        ///< when each rank ends, on the clock of `starts`
+    std::vector<rill::traffic> ranks{};  ///< traffic of each rank, headers included
 
     std::uint64_t messages() const {
         std::uint64_t sum = 0;

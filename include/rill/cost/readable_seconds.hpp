@@ -4,13 +4,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// A time, and its unit: "s", "ms" or "us".
+/// A time in a readable unit: "s", "ms" or "us".
 struct readable_seconds {
     double value;
     const char* unit;
 };
 
-/// Seconds in the largest unit of which there is one.
+/// Converts seconds to the largest unit in which the value is at least 1, or to "us".
 constexpr readable_seconds readable(double seconds) {
     if (seconds >= 1) return {seconds, "s"};
     if (seconds >= 1e-3) return {seconds * 1e3, "ms"};

@@ -15,13 +15,12 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// How often coordinates are selected, counted on real gradients: ranks that look at like data select alike, and their
-/// union is smaller than the density says.
+/// Counts on real gradients how often coordinates are selected, and predicts the size of unions. Models `UnionModel`.
 ///
-/// A model of unions in which each rank has each coordinate of a bucket with the frequency of the bucket,
-/// independently. Small buckets see where gradients are large, and need many selections to see it well: of few
-/// selections, buckets of one coordinate find an overlap that is not there. Memory: 8 bytes a bucket. A query costs a
-/// power for each bucket that its range touches.
+/// Ranks with similar data select similar coordinates, so that their union is smaller than `uniform_density` predicts.
+/// Here each rank selects each coordinate of a bucket independently, with the bucket's frequency. Small buckets resolve
+/// where gradients are large, but need many selections: with few, buckets of one coordinate show an overlap that does
+/// not exist. Memory: 8 bytes per bucket. Cost of a query: a power for each bucket that its range touches.
 class selection_frequency {
   public:
     explicit selection_frequency(std::size_t dimension, std::size_t bucket = 512)
@@ -31,9 +30,9 @@ class selection_frequency {
     }
 
     std::size_t dimension() const { return dimension_; }
-    /// How many selections were counted.
+    /// The number of selections counted.
     std::uint64_t selections() const { return selections_; }
-    /// The mean share of the coordinates that a selection has.
+    /// The mean share of the coordinates that a selection contains.
     double density() const {
         std::uint64_t all = 0;
         for (const std::uint64_t count : counts_) all += count;
@@ -41,7 +40,7 @@ class selection_frequency {
         return places == 0 ? 0 : static_cast<double>(all) / places;
     }
 
-    /// Counts the coordinates that a rank sent of one gradient.
+    /// Counts one selection: the coordinates that a rank sent of one gradient.
     template <IndexType Index>
     void add(std::span<const Index> selected) {
         for (const Index i : selected) {

@@ -20,7 +20,7 @@ struct sampled_time {
     friend bool operator==(const sampled_time&, const sampled_time&) = default;
 };
 
-/// How many steps are drawn, of which random numbers: plans with the same seed meet the same stragglers.
+/// How many steps are drawn, and from which random numbers. Plans with the same seed meet the same stragglers.
 struct sampling {
     int steps = 400;
     std::uint64_t seed = 1;
@@ -34,7 +34,8 @@ inline double drawn_compute(const step_model& model, double load, std::uint64_t 
     return load * model.points * (model.least_per_point - model.tail_per_point * std::log(uniform));
 }
 
-/// When a parent has taken the first `waits` of gradients that were sent at these times, which it sorts.
+/// Returns when a parent has taken the first `waits` of `count` gradients that were sent at the times `sent`. Sorts
+/// `sent`.
 inline double taken(const step_model& model, double* sent, int count, int waits) {
     std::sort(sent, sent + count);
     double busy = 0;
@@ -58,16 +59,17 @@ sampled_time mean_of(sampling how, OneStep&& one_step) {
 
 }  // namespace detail
 
-/// Steps of a gather by the model itself: draws what each worker computes, and follows the gradients up to the master.
-/// An inner node sends when it has what it waits for and its own gradient.
+/// Simulates steps of a gather: draws each worker's computing time and follows the gradients up to the master.
 ///
-/// Cost: O(steps · workers · log width). Determinism: a function of the arguments, on each machine.
+/// An inner node sends when it has its own gradient and those of the children that it waits for.
+///
+/// Cost: O(steps · workers · log width). Determinism: on one machine, a function of the arguments.
 inline sampled_time simulate_step(const step_model& model, const gather_plan& plan, sampling how = {}) {
     RILL_EXPECTS(0 <= plan.missing && plan.missing < plan.width && plan.depth > 0,
                  "cost: fewer children are missing than a parent has");
     const auto workers = static_cast<std::size_t>(plan.workers());
     const auto width = static_cast<std::size_t>(plan.width);
-    std::vector<double> sent(workers + 1);  // by each rank of a regular tree; the master's is the time of the step
+    std::vector<double> sent(workers + 1);  // when each rank of the tree sends; for the master: the time of the step
     const std::size_t inner = (workers - 1) / width + 1;
     return detail::mean_of(how, [&](int step) {
         for (std::size_t rank = 1; rank <= workers; ++rank)

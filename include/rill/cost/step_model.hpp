@@ -8,15 +8,16 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// What a step of distributed gradient descent takes, in seconds. A worker that computes on x points takes
-/// x · (`least_per_point` + an exponential time of mean `tail_per_point`), one draw for the whole x. A gradient arrives
-/// `latency` after it was sent, waits until its receiver has taken those that arrived before, and takes it for
-/// `message`.
+/// A model of the time of a step of distributed gradient descent, in seconds.
 ///
-/// Source: CodedReduce, section III-C: a = `least_per_point`, 1/μ = `tail_per_point`, t_c = `message`. The paper knows
-/// no latency, and like it we leave out what the model takes down to the workers, decoding and updating.
+/// A worker that computes on x points takes x · (`least_per_point` + an exponential time of mean `tail_per_point`),
+/// with one draw for the whole x. A gradient arrives `latency` after it was sent, waits until its receiver has taken
+/// those that arrived earlier, and then occupies the receiver for `message`.
+///
+/// Source: CodedReduce, section III-C: a = `least_per_point`, 1/μ = `tail_per_point`, t_c = `message`. The paper has no
+/// latency. As in the paper, sending the model to the workers, decoding and updating take no time.
 struct step_model {
-    double points = 1;  ///< of the whole data set
+    double points = 1;  ///< number of points of the whole data set
     double least_per_point = 0;
     double tail_per_point = 0;
     double message = 0;
@@ -25,8 +26,8 @@ struct step_model {
     friend bool operator==(const step_model&, const step_model&) = default;
 };
 
-/// How gradients come to a master: a regular tree, a star where `depth` is 1, whose parents each go on without the last
-/// `missing` of their children.
+/// How gradients come to a master: a regular tree (a star if `depth` is 1), each of whose parents goes on without the
+/// last `missing` of its children.
 struct gather_plan {
     int width = 1;
     int depth = 1;
@@ -42,15 +43,16 @@ struct gather_plan {
     friend bool operator==(const gather_plan&, const gather_plan&) = default;
 };
 
-/// All workers send to the master, which waits for all.
+/// Plan in which all workers send to the master, which waits for all.
 inline gather_plan master_worker(int workers) { return {.width = workers, .load = 1.0 / workers}; }
 
-/// All workers send to the master, which does not wait for the slowest `missing`; their part of the gradient is lost.
+/// Plan in which all workers send to the master, which ignores the slowest `missing`. Their part of the gradient is
+/// lost.
 inline gather_plan ignoring_slowest(int workers, int missing) {
     return {.width = workers, .missing = missing, .load = 1.0 / workers};
 }
 
-/// A gradient code over a tree, with the least load that it can have: (n/(s+1) + … + (n/(s+1))^L)^-1 of the points,
+/// Plan of a gradient code over a tree, with the least possible load: (n/(s+1) + … + (n/(s+1))^L)^-1 of the points,
 /// which is (s+1)/n for gradient coding at one master. Source: CodedReduce, Theorem 1.
 inline gather_plan coded_tree(int width, int depth, int stragglers) {
     RILL_EXPECTS(width > 0 && depth > 0, "coded_tree: width and depth are at least 1");
@@ -61,7 +63,7 @@ inline gather_plan coded_tree(int width, int depth, int stragglers) {
     return {.width = width, .depth = depth, .missing = stragglers, .load = 1 / sum};
 }
 
-/// 1 + 1/2 + … + 1/n.
+/// Returns 1 + 1/2 + … + 1/n; an asymptotic series for n > 1000.
 inline double harmonic(long long n) {
     if (n > 1000) {
         const auto x = static_cast<double>(n);
@@ -72,7 +74,7 @@ inline double harmonic(long long n) {
     return sum;
 }
 
-/// When the `arrived`-th of `workers` has computed, in the mean: load · d · (a + (H_n − H_{n−arrived}) / μ).
+/// Returns the mean time until `arrived` of `workers` have computed: load · d · (a + (H_n − H_{n−arrived}) / μ).
 inline double compute_time(const step_model& model, double load, long long workers, long long arrived) {
     return load * model.points *
            (model.least_per_point + model.tail_per_point * (harmonic(workers) - harmonic(workers - arrived)));
@@ -80,12 +82,12 @@ inline double compute_time(const step_model& model, double load, long long worke
 
 namespace detail {
 
-/// The chance that at least `least` of n have done what each has done with chance p.
+/// Returns the chance that at least `least` of n independent events occur, each with chance p.
 inline double at_least(int n, int least, double p) {
     if (p >= 1) return 1;
     if (p <= 0) return least == 0 ? 1 : 0;
     const double odds = std::log(p) - std::log1p(-p);
-    double exactly = n * std::log1p(-p), sum = 0;  // the logarithm of: exactly i of n
+    double exactly = n * std::log1p(-p), sum = 0;  // log of the chance of exactly i of n
     for (int i = 0; i < least; ++i) {
         sum += std::exp(exactly);
         exactly += odds + std::log(static_cast<double>(n - i) / (i + 1));
@@ -93,8 +95,9 @@ inline double at_least(int n, int least, double p) {
     return std::max(0.0, 1 - sum);
 }
 
-/// The mean time until the master of a tree has what it waits for, where gradients take no time and workers one that is
-/// exponential of mean 1: H_n - H_s at depth 1; below it an integral over the chance that a sub-tree is not done.
+/// Returns the mean time until the master of a tree has what it waits for, if gradients take no time and each worker an
+/// exponential time of mean 1. At depth 1 it is H_n - H_s; at larger depths, an integral over the chance that the tree
+/// is not done.
 inline double tree_wait(const gather_plan& plan) {
     if (plan.depth == 1) return harmonic(plan.width) - harmonic(plan.missing);
     const double step = 0.02;
@@ -111,17 +114,19 @@ inline double tree_wait(const gather_plan& plan) {
 
 }  // namespace detail
 
-/// A step of a gather by formula: the larger of two times. One is that of all computations that are waited for, with
-/// one gradient per layer. The other is that of the last layer with the queue behind each of its computations, and
-/// above it of a queue per layer, of gradients that arrive together.
+/// Returns the expected time of a step of a gather by formula.
 ///
-/// Mostly within 10 % of the simulated mean, within 25 % where computing and queues take about as long. Cost: O(width ·
-/// depth) for some hundred points of an integral.
-/// Source: the order statistics of CodedReduce, appendix D; the queues are ours.
+/// It is the larger of two times. The first is that of all computations that are waited for, plus one gradient per
+/// layer. The second is that of the lowest layer with the queue after each of its computations, plus one queue per
+/// higher layer, of gradients that arrive together.
+///
+/// Mostly within 10 % of the simulated mean; within 25 % if computing and queues take about equally long. Cost: O(width
+/// · depth) for some hundred points of an integral. Source: the order statistics of CodedReduce, appendix D; the queues
+/// are ours.
 inline double expected_time(const step_model& model, const gather_plan& plan) {
     const int n = plan.width, waits = plan.waits_for();
     const double own = plan.load * model.points;
-    double last_layer = 0, sum = 0;  // of 1/n + 1/(n-1) + …
+    double last_layer = 0, sum = 0;  // sum: 1/n + 1/(n-1) + …
     for (int j = 1; j <= waits; ++j) {
         sum += 1.0 / (n - j + 1);
         last_layer = std::max(
@@ -132,8 +137,8 @@ inline double expected_time(const step_model& model, const gather_plan& plan) {
     return std::max(queues, own * (model.least_per_point + tail) + plan.depth * (model.latency + model.message));
 }
 
-/// CodedReduce's upper bound: (r d/μ) log(n/s) + a r d + n L t_c, and the latency of each layer; infinite where nobody
-/// may be missing. Source: Theorem 2, which has it up to terms that vanish with n.
+/// Returns CodedReduce's upper bound (r d/μ) log(n/s) + a r d + n L t_c, plus the latency of each layer; infinite if
+/// `missing` is 0. Source: Theorem 2, where it holds up to terms that vanish for large n.
 inline double upper_bound(const step_model& model, const gather_plan& plan) {
     if (plan.missing == 0) return std::numeric_limits<double>::infinity();
     return plan.load * model.points *
@@ -142,8 +147,9 @@ inline double upper_bound(const step_model& model, const gather_plan& plan) {
            plan.depth * (plan.width * model.message + model.latency);
 }
 
-/// What CodedReduce's lower bound tends to for large n: (r d/μ) log(n/s) + a r d + (n - s + L - 1) t_c. Its terms of
-/// o(n) are left out, so that it is no bound for small n. Source: Theorem 2.
+/// Returns the limit of CodedReduce's lower bound for large n: (r d/μ) log(n/s) + a r d + (n - s + L - 1) t_c, plus the
+/// latency of each layer; infinite if `missing` is 0. Its terms of o(n) are left out, so that it is no bound for small
+/// n. Source: Theorem 2.
 inline double lower_trend(const step_model& model, const gather_plan& plan) {
     if (plan.missing == 0) return std::numeric_limits<double>::infinity();
     return plan.load * model.points *
@@ -152,8 +158,8 @@ inline double lower_trend(const step_model& model, const gather_plan& plan) {
            (plan.waits_for() + plan.depth - 1) * model.message + plan.depth * model.latency;
 }
 
-/// A ring all_reduce, which waits for the slowest worker and then takes 2(N-1) messages of 1/N of a gradient.
-/// (CodedReduce states no model of it.)
+/// Returns the expected time of a step with a ring all_reduce, which waits for the slowest worker and then sends 2(N-1)
+/// messages of 1/N of a gradient, one after the other. (CodedReduce states no model of it.)
 inline double expected_ring_time(const step_model& model, int workers) {
     return compute_time(model, 1.0 / workers, workers, workers) +
            2.0 * (workers - 1) * (model.message / workers + model.latency);

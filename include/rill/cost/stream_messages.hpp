@@ -23,15 +23,18 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// The messages of a collective on streams, by the expected number of entries: a part that is the fold of k
-/// contributions has `entries(range, k)`, or all of them once a fold has switched to the dense form.
+/// The messages of a collective on streams, by the expected number of entries. Models `MessageModel`.
 ///
-/// Follows what each rank has, in blocks, as `stream_state` does: what is one frame there is one here. Exact where
-/// `entries` is, but for packed gaps. Memory: 16 bytes for each rank and part.
+/// A part that is the fold of k contributions has `entries(range, k)` entries, or all coordinates once a fold has
+/// switched to the dense form.
+///
+/// Follows what each rank holds in the same blocks as `stream_state`, so that the frames are the same. Sizes are exact
+/// if `entries` is, except for codings whose length depends on the coordinates (see `sparse_frame_bytes`). Memory: 16
+/// bytes for each rank and part.
 template <UnionModel Union, Element T = float, IndexType Index = std::uint32_t>
 class stream_messages {
   public:
-    /// `dense`: contributions are dense vectors, as of `compress::keep_all`.
+    /// `dense`: contributions are dense vectors, such as those of `compress::keep_all`.
     stream_messages(std::size_t dimension, Union entries, const stream_codings& codings = {}, bool dense = false)
         : dimension_(dimension), entries_(std::move(entries)), codings_(codings), starts_dense_(dense) {}
 
@@ -54,7 +57,7 @@ class stream_messages {
         return sum;
     }
 
-    /// What comes to a rank in a round, in ascending order of the peers. Takes effect at the end of the round.
+    /// Takes what a rank receives in a round, in ascending order of the peers. It takes effect in `end_round()`.
     void receive(rank_t rank, std::span<const transfer> from, action kind) {
         if (kind == action::copy) return copy(rank, from);
         for (std::size_t first = 0, last = 0; first < from.size(); first = last) {
@@ -69,7 +72,7 @@ class stream_messages {
     }
 
   private:
-    /// What a rank has of consecutive parts: one stream.
+    /// Consecutive parts that a rank holds as one stream.
     struct block {
         std::int32_t first = 0;
         std::int32_t last = 0;
@@ -110,7 +113,7 @@ class stream_messages {
         });
     }
 
-    /// The frames of a message, each with the block that it is cut from.
+    /// Calls `visit` for each frame of a message, with the block that it is cut from.
     template <class Visit>
     void for_each_frame(rank_t sender, part_range parts, action kind, Visit&& visit) {
         const bool by_part = kind == action::copy && !codings_.copy.is_lossless();

@@ -10,15 +10,15 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// Says how many entries of a range the fold of some contributions has, in expectation: `model(range, contributors)`,
-/// between 0 and the size of the range. Any function of that shape is one.
+/// Predicts the expected number of entries that the fold of some contributions has in a range: `model(range,
+/// contributors)`, between 0 and the size of the range. Any function of this signature models it.
 template <class M>
 concept UnionModel = std::copy_constructible<M> && requires(const M& model, segment range, int contributors) {
     { model(range, contributors) } -> std::convertible_to<double>;
 };
 
-/// Each rank has each coordinate with probability `density`, independently: k of them have N (1 - (1 - density)^k)
-/// together. Source: Renggli et al., SparCML, SC 2019, appendix B.
+/// Each rank has each coordinate with probability `density`, independently: k ranks have N (1 - (1 - density)^k) of N
+/// coordinates together. Models `UnionModel`. Source: Renggli et al., SparCML, SC 2019, appendix B.
 struct uniform_density {
     double density = 0.01;
 

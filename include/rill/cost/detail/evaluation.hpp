@@ -18,8 +18,9 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost::detail {
 
-/// The rounds of all ranks, one after the other. A rank ends a round when it has all that the round brings; a message
-/// departs as in the simulated network, when its rank has begun the round and link and card are free.
+/// Computes the rounds of all ranks, one round after the other. A rank ends a round when it has received all messages
+/// of the round. As in the simulated network, a message departs when its sender has begun the round and both link and
+/// card are free.
 template <Schedule Plan, class Messages, class Network>
 class evaluation {
   public:
@@ -62,21 +63,21 @@ class evaluation {
     };
     struct state {
         network_card card{};
-        time_point now{};   ///< when it began the round
-        time_point next{};  ///< when it begins the next
+        time_point now{};   ///< when the rank began the round
+        time_point next{};  ///< when it begins the next round
         time_point can_send_at{};
-        time_point can_send_next{};  ///< after the round
+        time_point can_send_next{};  ///< `can_send_at` after the round
         time_point can_receive_at{};
-        time_point links_free_at{};     ///< the last of the links that it uses in this round
-        std::vector<busy_link> busy{};  ///< since earlier rounds
+        time_point links_free_at{};     ///< when the last link used in this round is free
+        std::vector<busy_link> busy{};  ///< links busy since earlier rounds
     };
-    /// A message on its way: when its first and last byte reach the receiver.
+    /// A message on its way. `head` and `tail`: when its first and last byte reach the receiver.
     struct flight {
         rank_t receiver = no_rank;
         time_point head{}, tail{}, link_free_at{};
         std::uint64_t bytes = 0;
     };
-    /// The link to a peer, as used by the rank whose turn it is.
+    /// When the link from the rank being computed to a peer is free. Valid if `turn` is the current turn.
     struct use {
         std::uint64_t turn = 0;
         time_point free_at{};
@@ -101,8 +102,8 @@ class evaluation {
         }
     }
 
-    /// Calls `visit(flight)` for each message of a rank in a round, from its state before the round; returns when its
-    /// card can send the next.
+    /// Calls `visit(flight)` for each message that a rank sends in a round, from its state before the round. Returns
+    /// when its card can send the next message.
     template <class Visit>
     time_point for_each_flight(rank_t rank, int round, Visit&& visit) {
         const Plan& mine = plan(rank);
@@ -138,7 +139,7 @@ class evaluation {
             at(f.receiver).next = std::max(at(f.receiver).next, f.tail);
     }
 
-    /// A receiver's card takes one message after the other: first come, first served.
+    /// Lets the receivers' cards take one message after the other: first come, first served.
     void land_all() {
         std::stable_sort(inbound_.begin(), inbound_.end(),
                          [](const flight& a, const flight& b) { return a.head < b.head; });
@@ -150,7 +151,7 @@ class evaluation {
         }
     }
 
-    /// Of the links, only those are kept that the rank finds busy in its next round: seldom any.
+    /// Keeps only the links that the rank finds busy in its next round; there seldom are any.
     void remember_busy_links(rank_t rank, int round) {
         state& self = at(rank);
         if (self.busy.empty() && self.links_free_at <= self.next) return;
@@ -163,7 +164,7 @@ class evaluation {
         self.busy.swap(still_busy_);
     }
 
-    /// Tells the messages' model what every rank gets.
+    /// Tells the message model what every rank receives.
     void follow(int round) {
         for (rank_t rank = 0; rank < size(); ++rank) {
             const Plan& mine = plan(rank);

@@ -12,13 +12,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace cost::detail {
 
-/// The measured time of a round trip of a message of some bytes.
+/// The measured time of a round trip of a message.
 struct round_trip {
     std::uint64_t bytes = 0;
     duration time{};
 };
 
-/// A number of bytes per second between two bounds with as few digits as can be.
+/// Returns the number between two bounds with the fewest digits, in bytes per second.
 inline std::uint64_t roundest_between(double least, double most) {
     for (double unit = 1e18; unit > 1; unit /= 10)
         if (const double multiple = std::ceil(least / unit) * unit; multiple > 0 && multiple <= most)
@@ -26,8 +26,8 @@ inline std::uint64_t roundest_between(double least, double most) {
     return static_cast<std::uint64_t>(std::llround((least + most) / 2));
 }
 
-/// The link of a latency that gives all times to the nanosecond, if there is one. A time tells a bandwidth only up to
-/// its resolution: the roundest that all of them allow.
+/// Returns the link of the given latency that explains all times to the nanosecond, if there is one. Times determine
+/// the bandwidth only up to their resolution; the roundest possible bandwidth is taken.
 inline std::optional<network_link> exact_link(std::span<const round_trip> trips, duration latency) {
     if (latency < duration{}) return std::nullopt;
     double least = 0, most = 1e18;
@@ -44,8 +44,8 @@ inline std::optional<network_link> exact_link(std::span<const round_trip> trips,
     return found;
 }
 
-/// The link, of any latency, that gives all times to the nanosecond, as between simulated ranks. `trips` ascend in
-/// bytes.
+/// Returns the link, of any latency, that explains all times to the nanosecond, as between simulated ranks. `trips`
+/// ascend in bytes.
 inline std::optional<network_link> exact_link(std::span<const round_trip> trips) {
     const round_trip &small = trips.front(), &large = trips.back();
     if (large.time == small.time) {
@@ -61,7 +61,7 @@ inline std::optional<network_link> exact_link(std::span<const round_trip> trips)
     return std::nullopt;
 }
 
-/// Least squares of the relative errors, so that short messages count as much as long ones.
+/// Fits a link by least squares of the relative errors, so that short messages count as much as long ones.
 inline network_link nearest_link(std::span<const round_trip> trips) {
     double ones = 0, sizes = 0, squares = 0, times = 0, products = 0;
     for (const round_trip& each : trips) {
