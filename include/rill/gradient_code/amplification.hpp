@@ -13,27 +13,27 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// How much a code amplifies the errors of its messages: over sets of survivors F, as many as the code can lose less
-/// than all, Σ over i ∈ F of |a_i|·‖b_i‖₁, divided by the number of partitions; 1 is the least.
+/// How much a code amplifies the errors of its messages. The amplification of a set F of n - s survivors is Σ over i ∈
+/// F of |a_i|·‖b_i‖₁, divided by the number of partitions; 1 is the least possible.
 struct amplification_report {
-    double worst = 1;  ///< infinite where some row drowns in rounding errors
+    double worst = 1;  ///< infinite if rounding errors leave some set without a decoding row
     double median = 1;
-    long long sets = 0;    ///< how many sets of survivors were looked at
-    bool is_exact = true;  ///< whether these are all; else random ones and those where neighbours are lost
+    long long sets = 0;    ///< how many sets of survivors were evaluated
+    bool is_exact = true;  ///< whether these are all sets; else random ones and those that lack cyclic neighbours
 
     friend bool operator==(const amplification_report&, const amplification_report&) = default;
 };
 
-/// How many sets of survivors are looked at.
+/// Which sets of survivors are evaluated.
 struct amplification_options {
-    long long all_up_to = 20'000;  ///< all of them, where there are not more
-    int samples = 1'000;           ///< otherwise so many random ones, and all of neighbours
+    long long all_up_to = 20'000;  ///< all sets, if there are at most this many
+    int samples = 1'000;           ///< otherwise this many random sets, and the n that lack cyclic neighbours
     std::uint64_t seed = 1;
 };
 
 namespace detail {
 
-/// C(n, k), or `most + 1` where it is more than `most`.
+/// Returns C(n, k), or `most + 1` if it is more than `most`.
 constexpr long long subsets(int n, int k, long long most) {
     long long count = 1;
     for (int i = 1; i <= std::min(k, n - k); ++i) {
@@ -43,7 +43,7 @@ constexpr long long subsets(int n, int k, long long most) {
     return count;
 }
 
-/// Calls `visit(lost)` with every ascending set of `k` out of `n`.
+/// Calls `visit(lost)` with every set of `k` out of `n`, in ascending order of its members.
 template <class Visit>
 void for_each_subset(int n, int k, Visit&& visit) {
     std::vector<int> chosen(static_cast<std::size_t>(k));
@@ -58,7 +58,8 @@ void for_each_subset(int n, int k, Visit&& visit) {
     }
 }
 
-/// Calls `visit(lost)` with `samples` random ascending sets of `k` out of `n`, and with the n of cyclic neighbours.
+/// Calls `visit(lost)` with `samples` random sets of `k` out of `n`, and with the n sets of cyclic neighbours. Members
+/// ascend.
 template <class Visit>
 void for_some_subsets(int n, int k, int samples, std::uint64_t seed, Visit&& visit) {
     random_sequence random(random_key{seed}.derive(n, k));
@@ -79,7 +80,7 @@ void for_some_subsets(int n, int k, int samples, std::uint64_t seed, Visit&& vis
     }
 }
 
-/// Those of `0 … n-1` that are not in an ascending list.
+/// Sets `left` to the members of `0 … n-1` that are not in `lost`, which ascends.
 inline void complement(const std::vector<int>& lost, int n, std::vector<int>& left) {
     left.clear();
     std::size_t next = 0;
@@ -93,9 +94,10 @@ inline void complement(const std::vector<int>& lost, int n, std::vector<int>& le
 
 }  // namespace detail
 
-/// Measures a code's amplification: an error of ε in the messages, relative to the sums of the absolute values that
-/// they are made of, becomes one of ε · amplification in the decoded gradient, relative to the gradients of the
-/// partitions.
+/// Measures a code's amplification.
+///
+/// A message that errs by ε, relative to the sum of the absolute values that it is made of, makes the decoded gradient
+/// err by at most ε · amplification, relative to the gradients of the partitions.
 ///
 /// Cost: one decoding row per set. Determinism: the sampled sets are a function of (n, s, options).
 template <GradientCode Code>

@@ -10,7 +10,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// Any of the library's codes, for choices that are made at run time.
+/// Any of the library's codes, for a choice at run time. Models `GradientCode`.
 class any_code {
   public:
     any_code(group_code code) : group_(std::move(code)) {}
@@ -37,7 +37,7 @@ class any_code {
     }
 
   private:
-    std::optional<dual_code> dual_;  // one of the two
+    std::optional<dual_code> dual_;  // exactly one of the two is set
     std::optional<group_code> group_;
 };
 

@@ -15,16 +15,17 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// n partitions; worker i holds i … i+s (mod n), with the coefficients of a polynomial that vanishes at s neighbouring
-/// roots of unity, those around -1: a cyclic code whose every n-s rows are independent, which is known without a
-/// search.
+/// A cyclic code of n partitions: worker i holds i … i+s (mod n). Models `GradientCodePolicy`.
 ///
-/// Load (s+1)/n. Errors grow little while s is small (worst amplification 14 for (12, 3), 42 for (12, 5)), and beyond
-/// single precision when s is large: see `amplification` and `default_code`.
+/// The coefficients are those of a polynomial that vanishes at the s neighbouring roots of unity around -1. Hence any
+/// n-s rows are independent, without a search.
 ///
-/// Source: Raviv et al., Gradient Coding from Cyclic MDS Codes and Expander Graphs. Over the real numbers there are
-/// such roots only if n - s is odd. If it is even we take s roots of -1 instead: a row that runs over the end changes
-/// its sign there, and column j is divided by c_j, where c is what remains of 1 without its parts along these roots.
+/// Load (s+1)/n. The amplification is moderate for small s (at worst 14 for (12, 3), 42 for (12, 5)) and exceeds single
+/// precision for large s: see `amplification` and `default_code`.
+///
+/// Source: Raviv et al., Gradient Coding from Cyclic MDS Codes and Expander Graphs. Over the real numbers such roots
+/// exist only if n - s is odd. If it is even, s roots of -1 are taken instead: a row that wraps around changes its sign
+/// there, and column j is divided by c_j, where c is the vector 1 minus its projections on these roots.
 struct cyclic_mds {
     static constexpr const char* name = "cyclic_mds";
 
@@ -52,8 +53,8 @@ struct cyclic_mds {
     friend constexpr bool operator==(cyclic_mds, cyclic_mds) = default;
 
   private:
-    /// The angles 2πf/n at which the polynomial vanishes: f in n/2 - (s-1)/2 … n/2 + (s-1)/2, whole numbers or all
-    /// halves.
+    /// The angles 2πf/n at which the polynomial vanishes, for f from n/2 - (s-1)/2 to n/2 + (s-1)/2 in steps of 1; the
+    /// f are all integers or all half-integers.
     struct roots {
         int n, s;
 
@@ -66,8 +67,8 @@ struct cyclic_mds {
         }
     };
 
-    /// Π (x² - 2 cos φ x + 1) over the pairs of roots, times x + 1 where -1 is one of them; the sum of the coefficients
-    /// is s+1.
+    /// Returns the coefficients of Π (x² - 2 cos φ x + 1) over the pairs of roots, times x + 1 if -1 is a root, scaled
+    /// to the sum s+1.
     static std::vector<double> polynomial(const roots& zeros) {
         std::vector<double> p{1};
         const auto times = [&](std::vector<double> factor) {
@@ -84,7 +85,7 @@ struct cyclic_mds {
         return p;
     }
 
-    /// Sines and cosines of the roots, which every column of B is orthogonal to.
+    /// Returns sines and cosines of the roots, to which every column of B is orthogonal.
     static detail::matrix null_rows(const roots& zeros) {
         detail::matrix null{static_cast<std::size_t>(zeros.s), zeros.size()};
         std::size_t row = 0;
@@ -108,8 +109,8 @@ struct cyclic_mds {
         return scale;
     }
 
-    /// The row that takes B to 1 and is orthogonal to `null_rows`. In terms of the roots that are left B only
-    /// multiplies.
+    /// Adds to `base` the row a with a·B = 1 that is orthogonal to `null_rows`. In the basis of the remaining roots, B
+    /// only multiplies each component.
     static void find_base(const roots& zeros, const std::vector<double>& taps, std::vector<double>& base) {
         if (!zeros.turns()) {
             base.assign(zeros.size(), 1.0 / (zeros.s + 1));

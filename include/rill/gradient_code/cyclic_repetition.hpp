@@ -17,12 +17,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// n partitions; worker i holds i … i+s (mod n), with coefficients that a random s×n matrix H with H·1 = 0 takes to
-/// zero.
+/// A random cyclic code of n partitions: worker i holds i … i+s (mod n). Models `GradientCodePolicy`.
 ///
-/// Load (s+1)/n. Plain random codes amplify errors a hundred- to ten-thousandfold: of `draws` matrices the one whose
-/// worst amplification is least is taken. `cyclic_mds` is better for few stragglers; see `amplification` and
-/// `default_code`.
+/// The rows of B are orthogonal to a random s×n matrix H with H·1 = 0.
+///
+/// Load (s+1)/n. Random codes amplify errors a hundred- to ten-thousandfold. With `draws` above 1, the draw with the
+/// smallest worst amplification is taken, at the cost of an `amplification` per draw. `cyclic_mds` is better for few
+/// stragglers; see `amplification` and `default_code`.
 ///
 /// Determinism: the code is a function of (n, s, seed, draws).
 /// Source: Tandon et al., Gradient Coding (ICML 2017), Algorithm 2, which draws once, from a normal distribution; here
@@ -63,7 +64,7 @@ struct cyclic_repetition {
     friend constexpr bool operator==(cyclic_repetition, cyclic_repetition) = default;
 
   private:
-    /// Nothing where s columns of H that should be independent are not.
+    /// Draws B, or returns nothing if s columns of H that must be independent are not.
     static std::optional<detail::matrix> draw(int workers, int stragglers, random_key key) {
         const auto n = static_cast<std::size_t>(workers), s = static_cast<std::size_t>(stragglers);
         detail::matrix h{s, n};

@@ -18,22 +18,22 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// A code, and why it was taken.
+/// A code, and why it was chosen.
 struct code_choice {
     any_code code;
     const char* policy;                  ///< the name of the policy that made it
     double load;                         ///< the largest part of the data that a worker computes on
     amplification_report amplification;  ///< of the errors of its messages
-    std::string reason;                  ///< complete in itself: names the policy, the load and what decided
+    std::string reason;                  ///< one text: the policy, the load and what decided
 };
 
-/// What the messages are, and how much may be lost in decoding.
+/// The precision of the messages, and the error that decoding may add.
 struct code_needs {
-    double roundoff;   ///< relative error of a value of a message
-    double tolerance;  ///< of the decoded gradient, relative to Σ‖gradient of a partition‖
+    double roundoff;   ///< relative rounding error of a value in a message
+    double tolerance;  ///< bound on the error of the decoded gradient, relative to Σ‖gradient of a partition‖
 };
 
-/// 1e-5 for float and 1e-7 for double messages; whole numbers have no codes.
+/// Returns the needs of an element type: tolerance 1e-5 for float and 1e-7 for double. Integer types are refused.
 inline code_needs needs_of(element_type type) {
     RILL_EXPECTS(type == element_type::float32 || type == element_type::float64,
                  "gradient code: decoding coefficients are real numbers; use float or double");
@@ -67,7 +67,7 @@ inline code_choice chosen(any_code code, const char* policy, const amplification
     return {std::move(code), policy, load, report, describe(policy, load, report) + "; " + why};
 }
 
-/// Measures codes of the least load one after the other, and remembers why it did not take those before.
+/// Measures codes of the least load one after the other, and remembers why it refused earlier ones.
 class code_search {
   public:
     code_search(int workers, int stragglers, code_needs needs)
@@ -93,11 +93,14 @@ class code_search {
 
 }  // namespace detail
 
-/// Fractional repetition where s+1 divides n, and groups where their load is within 5 % of the least: both amplify
-/// nothing. Else `cyclic_mds`, else `cyclic_repetition`, where the messages can bear what it amplifies: where roundoff
-/// · 2 · amplification stays below the tolerance, or a hundredth of it where not all sets were looked at. Else groups.
+/// Chooses a code for n workers and s stragglers.
 ///
-/// Cost: up to 2·20,000 decoding rows, at most 2·(300 + n) of them where there are more sets than that.
+/// It takes the first that fits: `fractional_repetition` if s+1 divides n; `repetition_groups` if their load is within
+/// 5 % of the least (neither amplifies errors); `cyclic_mds`, then `cyclic_repetition`, if 2 · roundoff · worst
+/// amplification is at most the tolerance, or a hundredth of it if not all sets were evaluated; else
+/// `repetition_groups`.
+///
+/// Cost: up to 2·20,000 decoding rows; if a code has more than 20,000 sets of survivors, at most 2·(300 + n).
 inline code_choice default_code(int workers, int stragglers, code_needs needs) {
     RILL_EXPECTS(0 <= stragglers && stragglers < workers,
                  "gradient code: stragglers are at least 0 and fewer than the workers");

@@ -17,15 +17,17 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// A gradient code given by its matrix B, decoded through the rows that B takes to zero: with s stragglers a system of
-/// s equations, whatever the number of workers.
+/// A gradient code given by its matrix B. Models `GradientCode`.
 ///
-/// Cost, with n workers, s lost: a row takes O(s³ + n·s) the first time and O(n) while it is among the last 256 that
-/// were asked for (fewer where they would take more than 1 MiB). Copies share one table of rows. At most 1024 workers.
-/// Determinism: the same survivors get the same bits, in whatever order, of several rows the shortest.
+/// It decodes through the rows x with x·B = 0: with s stragglers it solves a system of s equations, for any number of
+/// workers. At most 1024 workers.
+///
+/// Cost, with n workers of which s are lost: a row takes O(s³ + n·s) the first time, and O(n) while it is in the cache
+/// of 256 rows (fewer if they would take more than 1 MiB). Copies share one cache. Determinism: equal sets of survivors
+/// get equal bits, in any order. Of several exact rows the shortest is taken.
 class dual_code {
   public:
-    /// The code whose matrix is `b`; `dual` belongs to it, and any `stragglers` workers may be lost.
+    /// Makes the code of the matrix `b`. `dual` is that of `b`. Any `stragglers` workers may be lost.
     dual_code(const detail::matrix& b, int stragglers, detail::dual dual)
         : state_(std::make_shared<state>(b, stragglers, std::move(dual))) {}
 
@@ -42,7 +44,7 @@ class dual_code {
         return std::span(state_->coefficients).subspan(first, state_->start(worker + 1) - first);
     }
 
-    /// Solves for the row, which a call of `decoding_row` then has at hand.
+    /// Solves for the row and caches it for a later `decoding_row`.
     bool is_decodable(std::span<const int> survivors) const {
         const detail::worker_set set(survivors, workers());
         if (const std::optional<double> error = state_->cache.find(set, {}, {})) return *error == 0;
@@ -61,7 +63,7 @@ class dual_code {
         RILL_EXPECTS(*error == 0, "gradient code: too few workers are left to decode the gradient");
     }
 
-    /// The returned ‖a·B − 1‖₂ is 0 where the survivors are decodable.
+    /// Returns ‖a·B − 1‖₂, or 0 if the survivors are decodable.
     double approximate_row(std::span<const int> survivors, std::span<double> row) const {
         RILL_EXPECTS(row.size() == survivors.size(), "gradient code: a row has one coefficient per survivor");
         const detail::worker_set set(survivors, workers());
@@ -79,7 +81,7 @@ class dual_code {
   private:
     struct state {
         int workers, partitions, stragglers;
-        std::vector<std::size_t> starts;  // of each worker's entries below, and their end
+        std::vector<std::size_t> starts;  // where each worker's entries begin in `columns`, and the end
         std::vector<int> columns;
         std::vector<double> coefficients;
         detail::dual dual;
@@ -117,7 +119,7 @@ class dual_code {
     }
     bool is_exact(double error) const { return error <= 1e-6 * std::sqrt(static_cast<double>(partitions())); }
 
-    /// A row with an element for each worker, which is then kept, or nothing.
+    /// Returns a row with an element for each worker and caches it; empty if there is none.
     std::vector<double> exact_row(const detail::worker_set& set) const {
         std::vector<int> lost;
         lost.reserve(static_cast<std::size_t>(workers()));

@@ -6,9 +6,11 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// n partitions; s+1 neighbours hold the same s+1 of them, with coefficients 1. Needs s+1 to divide n.
+/// A code of n partitions: each group of s+1 neighbours holds the same s+1 partitions, with coefficients 1. Models
+/// `GradientCodePolicy`. s+1 must divide n.
 ///
-/// Load (s+1)/n of the data, the least there is, and no error is amplified: the best code where it exists.
+/// Load (s+1)/n of the data, which is the least possible; errors are not amplified. It is the best code where it
+/// exists.
 ///
 /// Source: Tandon et al., Gradient Coding (ICML 2017), section 3.1.
 struct fractional_repetition {

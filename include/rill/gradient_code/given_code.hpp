@@ -15,10 +15,11 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// The code of a matrix B that the caller has: `values` row by row, one row per worker.
+/// Makes the code of a matrix B given by the caller. `values` holds it row by row, one row per worker.
 ///
-/// Checks that 1 is reached whichever `stragglers` workers are lost (all sets where there are at most 20,000, else
-/// 1,000 random ones and those of neighbours): a matrix of which that does not hold breaks the contract.
+/// Checks that the gradient is decodable whichever `stragglers` workers are lost: for all sets of them if there are at
+/// most 20,000, else for 1,000 random ones and those of cyclic neighbours. A matrix that fails the check breaks the
+/// contract.
 inline dual_code given_code(int workers, int partitions, int stragglers, std::span<const double> values) {
     RILL_EXPECTS(0 <= stragglers && stragglers < workers,
                  "given_code: stragglers are at least 0 and fewer than the workers");

@@ -10,15 +10,17 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// Repetition: the workers form groups of more than `stragglers()` neighbours, those of one group compute the same sum
-/// of neighbouring partitions, and one survivor of each group is enough.
+/// A repetition code. Models `GradientCode`.
 ///
-/// The lowest survivor of each group has coefficient 1, all others have 0: what is decoded has the same bits whoever is
-/// lost. Any set that has a survivor in each group is decodable, however many are lost.
-/// Cost: a row takes O(survivors) when they are in ascending order, O(survivors²) otherwise; nothing is allocated.
+/// The workers form groups of more than `stragglers()` neighbours. All workers of a group compute the same sum of
+/// neighbouring partitions, so that one survivor of each group is enough.
+///
+/// The lowest survivor of each group has coefficient 1, all others 0: the decoded bits do not depend on who is lost.
+/// Any set with a survivor in each group is decodable, however many workers are lost. Cost: a row takes O(survivors)
+/// when they are in ascending order, O(survivors²) otherwise; nothing is allocated.
 class group_code {
   public:
-    /// `groups` of nearly equal size, each with its own `partitions_per_group`.
+    /// Makes `groups` groups of nearly equal size, each with `partitions_per_group` partitions of its own.
     group_code(int workers, int stragglers, int groups, int partitions_per_group)
         : workers_(workers),
           stragglers_(stragglers),
@@ -35,7 +37,7 @@ class group_code {
     int workers() const { return workers_; }
     int partitions() const { return static_cast<int>(numbers_.size()); }
     int stragglers() const { return stragglers_; }
-    /// The fewest that may be decodable: one of each group.
+    /// The fewest survivors that can be decodable: one of each group.
     int least_survivors() const { return groups_; }
     int groups() const { return groups_; }
     int group_of(int worker) const {
@@ -67,7 +69,8 @@ class group_code {
     }
 
   private:
-    /// How many groups have a survivor; marks their lowest in `row`, where there is one.
+    /// Returns how many groups have a survivor. Sets `row`, unless null, to 1 for each group's lowest survivor and to 0
+    /// for the others.
     int present(std::span<const int> survivors, double* row) const {
         bool ascending = true;
         for (std::size_t i = 1; i < survivors.size(); ++i) ascending = ascending && survivors[i - 1] < survivors[i];

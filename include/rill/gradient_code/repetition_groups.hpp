@@ -6,9 +6,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// g = ⌊n/(s+1)⌋ partitions, one for each of g groups of nearly equal size: for any n.
+/// A code of g = ⌊n/(s+1)⌋ partitions, one for each of g groups of nearly equal size. Models `GradientCodePolicy`. It
+/// exists for any n > s.
 ///
-/// Load 1/g of the data, which is more than (s+1)/n where s+1 does not divide n; no error is amplified.
+/// Load 1/g of the data, which is more than (s+1)/n if s+1 does not divide n. Errors are not amplified.
 struct repetition_groups {
     static constexpr const char* name = "repetition_groups";
 

@@ -10,14 +10,14 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code::detail {
 
-/// All decoding rows of a code at once: `base` + any combination of the rows of `null`, which are orthonormal, span
-/// what times B vanishes, and are orthogonal to `base`.
+/// All decoding rows of a code: `base` plus any linear combination of the rows of `null`. These are orthonormal,
+/// orthogonal to `base`, and span the rows x with x·B = 0.
 struct dual {
     matrix null;               ///< a column for each worker
     std::vector<double> base;  ///< an element for each worker
 };
 
-/// The dual of a matrix B whose rank is at most `most`; nothing tells whether any row reaches 1 at all.
+/// Returns the dual of a matrix B whose rank is at most `most`. It does not tell whether any row a has a·B = 1.
 inline dual dual_of(const matrix& b, std::size_t most) {
     matrix transposed{b.columns, b.rows};
     for (std::size_t i = 0; i < b.rows; ++i)
@@ -30,8 +30,8 @@ inline dual dual_of(const matrix& b, std::size_t most) {
     return d;
 }
 
-/// What makes `base` + Σ products[j] · `null[j]` vanish at the `lost` workers, or comes closest to it; of several the
-/// shortest. Nothing where the equations depend on each other.
+/// Returns the products for which `base` + Σ products[j] · `null[j]` is zero at the `lost` workers, or closest to zero;
+/// of several the shortest. Returns nothing if the equations are linearly dependent.
 inline std::vector<double> products_without(const dual& d, const std::vector<int>& lost) {
     const std::size_t unknowns = d.null.rows;
     std::vector<double> wanted(lost.size());
@@ -56,13 +56,13 @@ inline std::vector<double> products_without(const dual& d, const std::vector<int
     return shortest_solution(independent, wanted);
 }
 
-/// A decoding row, with an element for each worker, and how far from 1 it takes B at most.
+/// A decoding row a with an element for each worker, and a bound on ‖a·B − 1‖₂ over the survivors.
 struct bounded_row {
     std::vector<double> row;
     double error = std::numeric_limits<double>::infinity();
 };
 
-/// How much of what a `dual` says of its matrix drowned in rounding errors.
+/// The rounding errors of a `dual` of the matrix B.
 struct dual_errors {
     double base = 0;                  ///< ‖base·B − 1‖₂
     double null = 0;                  ///< the largest ‖null[j]·B‖₂
@@ -82,8 +82,8 @@ struct dual_errors {
     }
 };
 
-/// The row that takes B to 1 without the `lost` workers, whose elements mean nothing; its error is large where there is
-/// none.
+/// Returns the row a with a·B = 1 that does without the `lost` workers, whose elements have no meaning. Its error is
+/// large if there is no such row.
 inline bounded_row row_without(const dual& d, const dual_errors& errors, const std::vector<int>& lost) {
     const std::vector<double> products = products_without(d, lost);
     if (products.size() != d.null.rows) return {};

@@ -1,4 +1,4 @@
-// What decoding needs of linear algebra, for systems of tens to hundreds of unknowns.
+// The linear algebra of decoding, for systems of tens to hundreds of unknowns.
 #pragma once
 
 #include <rill/core/config.hpp>
@@ -32,8 +32,8 @@ inline void add(double factor, const double* x, double* y, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) y[i] += factor * x[i];
 }
 
-/// Solves the square system A x = b by elimination with partial pivoting; x replaces b. False where A is singular to
-/// the last bit: then A and b are spoilt.
+/// Solves the square system A x = b by elimination with partial pivoting; x replaces b. Returns false if a pivot is
+/// exactly zero; A and b are then unspecified. A is overwritten in any case.
 inline bool solve_square(matrix& a, std::vector<double>& b) {
     const std::size_t size = a.rows;
     for (std::size_t k = 0; k < size; ++k) {
@@ -58,8 +58,8 @@ inline bool solve_square(matrix& a, std::vector<double>& b) {
 
 /// Orthonormal vectors that span the rows of a matrix: Gram-Schmidt, done twice, the longest remainder first.
 ///
-/// Row `order[j]` of the matrix is Σ over i ≤ j of `r[i][j]` · `q[i]`, but for the rows past `rank`, whose remainders
-/// are below `cutoff` times the longest row.
+/// Row `order[j]` of the matrix is Σ over i ≤ j of `r[i][j]` · `q[i]` for j < `rank`. The remainders of the other rows
+/// are at most `cutoff` times the longest row, unless `rank` has reached `most`.
 struct orthogonal_rows {
     std::size_t rank = 0;
     std::vector<std::size_t> order;
@@ -111,8 +111,8 @@ struct orthogonal_rows {
     }
 };
 
-/// Σ x[i] · row i of what `rows` was made of comes closest to `target`, with x = 0 for rows past the rank; returns the
-/// distance.
+/// Finds x such that Σ x[i] · row i comes closest to `target`; the rows are those from which `rows` was made. x is 0
+/// for rows past the rank. Returns the distance.
 inline double least_squares(const orthogonal_rows& rows, std::span<const double> target, std::span<double> x) {
     std::vector<double> remainder(target.begin(), target.end());
     std::vector<double> along(rows.rank);
@@ -131,7 +131,8 @@ inline double least_squares(const orthogonal_rows& rows, std::span<const double>
     return std::sqrt(dot(remainder.data(), remainder.data(), remainder.size()));
 }
 
-/// The shortest x whose product with row i of what `rows` was made of is `products[i]`; the rows are independent.
+/// Returns the shortest x whose product with row i is `products[i]`. The rows are those from which `rows` was made;
+/// they are independent.
 inline std::vector<double> shortest_solution(const orthogonal_rows& rows, std::span<const double> products) {
     std::vector<double> x(rows.q.columns);
     std::vector<double> along(rows.rank);
@@ -144,7 +145,7 @@ inline std::vector<double> shortest_solution(const orthogonal_rows& rows, std::s
     return x;
 }
 
-/// Orthonormal rows that complete the first `rows.rank` of `rows.q` to a basis.
+/// Returns orthonormal rows that complete the first `rows.rank` rows of `rows.q` to a basis.
 inline matrix orthogonal_complement(const orthogonal_rows& rows) {
     const std::size_t size = rows.q.columns;
     const std::size_t missing = size - rows.rank;

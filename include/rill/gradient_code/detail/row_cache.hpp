@@ -12,9 +12,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code::detail {
 
-/// The rows of the survivor sets asked for last: at most 256 of them and 1 MiB, four to a bucket, where the one that
-/// was not asked for longest makes room. Safe to use from several threads, which wait for each other for the time of a
-/// copy.
+/// A cache of the rows of recent survivor sets: at most 256 rows and 1 MiB, in buckets of four, from which the least
+/// recently used row is evicted. Several threads may use it; they block each other for the time of a copy.
 class row_cache {
   public:
     explicit row_cache(int workers)
@@ -22,7 +21,8 @@ class row_cache {
         while (buckets_ > 1 && buckets_ * ways * workers_ * sizeof(double) > most_bytes) buckets_ /= 2;
     }
 
-    /// The error of the row of `set`, whose coefficients for `survivors` go to `row`; nothing where it is not held.
+    /// Returns the error of the row of `set` and writes its coefficients for `survivors` to `row`; returns nothing if
+    /// the row is not cached.
     std::optional<double> find(const worker_set& set, std::span<const int> survivors, std::span<double> row) {
         const std::size_t bucket = set.hash() & (buckets_ - 1);
         const lock held(busy_);
@@ -39,7 +39,7 @@ class row_cache {
         return std::nullopt;
     }
 
-    /// Keeps a row with an element for each worker.
+    /// Caches a row with an element for each worker.
     void keep(const worker_set& set, std::span<const double> row, double error) {
         const std::size_t bucket = set.hash() & (buckets_ - 1);
         const lock held(busy_);
@@ -61,7 +61,7 @@ class row_cache {
     static constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
     struct entry {
-        std::uint64_t used = 0;  ///< when it was asked for last; 0: empty
+        std::uint64_t used = 0;  ///< when it was used last; 0: empty
         double error = 0;
     };
 

@@ -11,13 +11,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code::detail {
 
-/// Some of up to `capacity` workers, a bit for each.
+/// A set of workers below `capacity`, as one bit for each.
 class worker_set {
   public:
     static constexpr int capacity = 1024;
     static constexpr std::size_t words_for(int workers) { return (static_cast<std::size_t>(workers) + 63) / 64; }
 
-    /// Distinct workers below `workers`, in any order.
+    /// Makes the set of `members`: distinct workers below `workers`, in any order.
     worker_set(std::span<const int> members, int workers) : words_(words_for(workers)) {
         for (const int worker : members) {
             RILL_EXPECTS(0 <= worker && worker < workers, "gradient code: a survivor is none of the workers");
