@@ -17,7 +17,7 @@ namespace detail {
 template <class Derived>
 std::type_identity<Derived> eigen_type(const Eigen::DenseBase<Derived>&);
 
-/// A `Ref` to what is `const` may have evaluated its argument into memory of its own.
+/// Whether a type is a `Ref` to const, which may have evaluated its argument into memory of its own.
 template <class X>
 constexpr bool is_eigen_const_ref = false;
 template <class X, int options, class Stride>
@@ -29,16 +29,16 @@ concept EigenDense = requires(const X& x) { eigen_type(x); };
 
 }  // namespace detail
 
-/// Eigen's dense types as tensors.
+/// Makes Eigen's dense types tensors.
 ///
-/// Coordinates are numbered as the type stores them: column by column, or row by row where it is `RowMajor` (a
-/// transposed expression is of the other order). What lies in memory without gaps (vectors, matrices, maps, blocks of
-/// whole columns) is used there. Everything else is copied: a strided block element by element, an expression is
+/// Coordinates are numbered as the type stores them: column by column, or row by row if it is `RowMajor` (a transposed
+/// expression has the other order). Objects that lie in memory without gaps (vectors, matrices, maps, blocks of whole
+/// columns) are used in place. Everything else is copied: a strided block element by element; an expression is
 /// evaluated, a product without a temporary.
 ///
-/// An operation in the background evaluates an expression that is a temporary when it starts, and keeps a map or block
-/// that is one. A block of a matrix that is itself a temporary, `f().topRows(2)`, has the type of any other block: it
-/// cannot be told apart, and reads freed memory. Name the matrix first.
+/// An operation in the background evaluates a temporary expression when it starts, and keeps a copy of a temporary map
+/// or block. A block of a temporary matrix, `f().topRows(2)`, reads freed memory, because its type is that of any other
+/// block. Store the matrix in a variable first.
 template <detail::EigenDense X>
 struct tensor_traits<X> {
     using element_type = typename X::Scalar;

@@ -16,7 +16,7 @@ namespace rill { inline namespace RILL_ABI { namespace adapt {
 
 namespace detail {
 
-/// Of the exceptions that tasks threw, the one of the lowest.
+/// Keeps, of all exceptions thrown by tasks, that of the lowest task.
 class lowest_failure {
   public:
     void note(std::size_t task) {
@@ -37,12 +37,13 @@ class lowest_failure {
 
 }  // namespace detail
 
-/// An executor on the threads of oneTBB: those of the caller's arena, or of one that is given and outlives it.
+/// An executor on the threads of oneTBB: those of the caller's arena, or of a given arena, which must outlive it.
+/// Models `Executor`.
 ///
 ///     rill::group workers{net, rill::topology::ring{}, {}, rill::adapt::tbb_executor{}};
 ///
-/// The ranks of one process share oneTBB's threads: there are never more of these than cores. While a thread waits for
-/// the tasks of an operation it runs no others: a task of the user's that calls rill, or waits for another rank, never
+/// The ranks of one process share oneTBB's threads, of which there are never more than cores. While a thread waits for
+/// the tasks of an operation, it runs no other tasks: a user's task that calls rill or waits for another rank never
 /// runs inside a fold.
 class tbb_executor {
   public:
@@ -57,7 +58,7 @@ class tbb_executor {
 
     template <class Body>
     void run(std::size_t tasks, Body&& body) const {
-        // Not bound to an outer context, whose cancellation would leave tasks out.
+        // Isolated: the cancellation of an outer context would skip tasks.
         ::tbb::task_group_context context(
             ::tbb::task_group_context::isolated,
             ::tbb::task_group_context::default_traits | ::tbb::task_group_context::fp_settings);

@@ -36,14 +36,14 @@ template <class X>
 inline constexpr xt::layout_type xtensor_order =
     X::static_layout == xt::layout_type::column_major ? xt::layout_type::column_major : xt::layout_type::row_major;
 
-/// Whether the type says that there is only one index.
+/// Whether a shape type has exactly one index, known at compile time.
 template <class Shape>
 inline constexpr bool is_one_index = false;
 template <class Shape>
     requires requires { std::tuple_size<Shape>::value; }
 inline constexpr bool is_one_index<Shape> = std::tuple_size<Shape>::value == 1;
 
-/// Whether the elements lie one after the other in their order. Where an index has one value its stride says nothing.
+/// Whether the elements lie one after the other in counting order. The stride of an axis of extent 1 has no meaning.
 template <class X>
 bool xtensor_is_contiguous(const X& x) {
     const std::size_t indices = x.dimension();
@@ -57,7 +57,8 @@ bool xtensor_is_contiguous(const X& x) {
     return true;
 }
 
-/// Exact for one index or two; with more, everything from the lowest to the highest address.
+/// Returns the memory of an expression: exact with one or two indices; with more, everything from the lowest to the
+/// highest address.
 template <class X>
 memory_layout xtensor_layout(const X& x) {
     constexpr std::ptrdiff_t bytes = sizeof(typename X::value_type);
@@ -77,11 +78,12 @@ memory_layout xtensor_layout(const X& x) {
 
 }  // namespace detail
 
-/// Xtensor's containers, adaptors, views and expressions as tensors.
+/// Makes xtensor's containers, adaptors, views and expressions tensors.
 ///
-/// Coordinates are numbered as the type stores them: the first index fastest where its static layout is `column_major`,
-/// the last one fastest otherwise. What lies in memory in this order without gaps is used there; everything else is
-/// copied element by element, or evaluated; by an operation in the background, if it is a temporary, when it starts.
+/// Coordinates are numbered as the type stores them: the first index varies fastest if the static layout is
+/// `column_major`, otherwise the last one. Objects that lie in memory in this order without gaps are used in place;
+/// everything else is copied element by element or evaluated. An operation in the background evaluates a temporary when
+/// it starts.
 template <detail::XtensorExpression X>
 struct tensor_traits<X> {
     using element_type = std::remove_cv_t<typename X::value_type>;
@@ -105,7 +107,7 @@ struct tensor_traits<X> {
     {
         return detail::xtensor_layout(x);
     }
-    /// Of elements that are `const` if `x.data()` says so.
+    /// Returns the elements in place; they are `const` if those of `x.data()` are.
     template <class Y>
         requires detail::XtensorWithMemory<X>
     static auto view(Y& x) {
