@@ -9,8 +9,8 @@ namespace rill { inline namespace RILL_ABI { namespace systems {
 template <class Optimizer, class Rate, class Clip = train::no_clip>
 using psgd_strategy = train::bsp<topology::ring, Optimizer, Rate, Clip>;
 
-/// A strategy for `train::trainer`; `rate` multiplies the mean gradient in the optimizer, `clip` acts on each rank's
-/// own.
+/// Makes a strategy for `train::trainer`. `rate` multiplies the mean gradient in the optimizer; `clip` acts on each
+/// rank's own gradient.
 template <class Optimizer, class Rate, class Clip = train::no_clip>
 constexpr psgd_strategy<Optimizer, Rate, Clip> psgd(const Optimizer& optimizer, const Rate& rate,
                                                     const Clip& clip = {}) {
