@@ -25,7 +25,7 @@ std::vector<T> law_samples() {
     return all;
 }
 
-/// What floating-point numbers have besides: no number, infinities, two zeros.
+/// Special values of floating-point types: NaN, infinities, zeros of both signs; and some ordinary values.
 template <Element T>
 std::vector<T> law_special_samples() {
     using limits = std::numeric_limits<T>;
@@ -35,7 +35,7 @@ std::vector<T> law_special_samples() {
         return {};
 }
 
-/// Bit for bit, but one NaN is as good as another.
+/// Whether two values are equal bit for bit; all NaNs count as equal.
 template <Element T>
 bool is_same_value(T x, T y) {
     if constexpr (std::floating_point<T>)
@@ -92,7 +92,7 @@ bool finish_changes_nothing(const Fold& fold) {
 
 /// Checks an aggregator against the laws of the concept, on elements of type T.
 ///
-/// `visit(const char* name, const law_outcome&)` is called once per law. A flag that promises less than holds is fine.
+/// `visit(const char* name, const law_outcome&)` is called once per law. A flag may promise less than what holds.
 template <Element T, Aggregator<T> Fold, class Visit>
 void for_each_aggregator_law(const Fold& fold, Visit&& visit) {
     const auto law = [&](const char* name, bool held, const char* otherwise) {

@@ -35,7 +35,8 @@ std::vector<T> law_input(std::size_t dimension, std::uint64_t seed) {
     return input;
 }
 
-/// What a worker contributes, as a dense vector over the coded dimension; checks that the view is one.
+/// Encodes `input` and returns the contribution as a dense vector over the coded dimension; checks the view's range and
+/// indices.
 template <Element T, Compressor<T> Codec>
 std::vector<T> law_sent(Codec& codec, std::span<const T> input) {
     const auto view = codec.encode(input);
@@ -50,7 +51,7 @@ std::vector<T> law_sent(Codec& codec, std::span<const T> input) {
     return sent;
 }
 
-/// What the others see of it: the result of an operation to which nobody else contributes.
+/// Returns the result of an operation to which only `sent` is contributed.
 template <Element T, Compressor<T> Codec>
 std::vector<T> law_result(Codec& codec, const std::vector<T>& sent) {
     if constexpr (Codec::is_coordinatewise) {
@@ -62,7 +63,7 @@ std::vector<T> law_result(Codec& codec, const std::vector<T>& sent) {
     }
 }
 
-/// One whole operation: the result, and the commit.
+/// Runs one operation with its commit, and returns the result.
 template <Element T, Compressor<T> Codec>
 std::vector<T> law_operation(Codec& codec, std::uint64_t number, const std::vector<T>& input) {
     codec.begin(number);
@@ -81,7 +82,8 @@ double law_norm(const std::vector<T>& a, const std::vector<T>& b) {
     return std::sqrt(sum);
 }
 
-/// What the others receive of it in a frame: the same, in the codec's coding at the source. Not committed yet.
+/// Runs one operation without its commit, and returns the result that other ranks compute from the frame, which has the
+/// codec's `contribution` coding.
 template <Element T, Compressor<T> Codec>
 std::vector<T> law_received(Codec& codec, std::uint64_t number, const std::vector<T>& input) {
     using Index = typename Codec::index_type;
@@ -101,7 +103,7 @@ std::vector<T> law_received(Codec& codec, std::uint64_t number, const std::vecto
     return law_result<T>(codec, dense);
 }
 
-/// The laws, each of which throws where it does not hold.
+/// The laws. Each function throws if its law does not hold.
 template <Element T, class Bind>
 class compressor_laws {
   public:
@@ -117,7 +119,7 @@ class compressor_laws {
                    "two codecs that were bound alike give other results");
     }
 
-    /// Operations in which this rank contributes nothing, or after which the contribution returns.
+    /// Runs an operation without a contribution, and one that is rolled back.
     void bears_that_nothing_is_contributed() const {
         auto codec = bind_();
         codec.begin(1);
@@ -134,8 +136,9 @@ class compressor_laws {
             expect(law_operation<T>(codec, 1, input(1)) == input(1), "the result is not the input");
     }
 
-    /// The mean over `draws` operations lies as near to the input as the scatter of the single ones lets expect: at
-    /// four times the distance that is usual it is not by chance. Not a matter of luck, since all draws are fixed.
+    /// Compares the distance between the input and the mean over `draws` operations with the distance that the scatter
+    /// of single operations predicts. More than four times that distance is not chance. The outcome is reproducible,
+    /// because all draws are fixed.
     void hits_the_input_on_average_if_unbiased() const {
         if (!codec_type::is_unbiased) return;
         constexpr int draws = 256;
@@ -150,7 +153,7 @@ class compressor_laws {
                 squares[i] += error * error;
             }
         }
-        double bias = 0, scatter = 0, size = 0;  // squares of norms; of the mean of so many draws
+        double bias = 0, scatter = 0, size = 0;  // squared norms; scatter: of the mean of all draws
         for (std::size_t i = 0; i < dimension_; ++i) {
             const double mean = sum[i] / draws;
             bias += mean * mean;
@@ -176,7 +179,7 @@ class compressor_laws {
         });
     }
 
-    /// Of a biased rounding; an unbiased one may be left to average out.
+    /// Checks biased roundings only: an unbiased one may be left to average out.
     void keeps_what_is_rounded_off() const
         requires keeps_residual
     {
@@ -188,7 +191,7 @@ class compressor_laws {
         });
     }
 
-    /// `operation(codec, number, input)` gives its result.
+    /// Checks that results and residual add up to the inputs. `operation(codec, number, input)` returns its result.
     template <class Operation>
     void adds_up(Operation operation) const
         requires keeps_residual
@@ -222,7 +225,7 @@ class compressor_laws {
     std::size_t dimension_;
 };
 
-/// Tells `visit` how a law went.
+/// Runs `check` and reports the outcome to `visit`.
 template <class Check, class Visit>
 void visit_law(const char* name, Check&& check, Visit& visit) {
     law_outcome outcome;
@@ -236,11 +239,12 @@ void visit_law(const char* name, Check&& check, Visit& visit) {
 
 }  // namespace detail
 
-/// Checks a compressor against the laws of the concept. `bind()` gives a fresh codec, bound alike each time.
+/// Checks a compressor against the laws of the concept. `bind()` returns a fresh codec, bound with the same arguments
+/// each time.
 ///
-/// Checked is what `encode`, `decode`, `commit` and `rollback` do; of the codings of frames (`stream_codings`) whether
-/// what arrives is unbiased, where the codec says so. Where the codec has a `residual()`, as error feedback has,
-/// nothing may be lost. `visit(const char* name, const law_outcome&)` is called once per law.
+/// Checks `encode`, `decode`, `commit` and `rollback`. If the codec says that it is unbiased, the values that arrive in
+/// frames (`stream_codings`) must be unbiased too. If the codec has a `residual()`, as error feedback has, results and
+/// residual must add up to the inputs. `visit(const char* name, const law_outcome&)` is called once per law.
 template <Element T, class Bind, class Visit>
     requires Compressor<std::invoke_result_t<Bind&>, T>
 void for_each_compressor_law(Bind&& bind, Visit&& visit) {

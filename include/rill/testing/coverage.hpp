@@ -13,7 +13,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
-/// Counts runs by what they were runs of: a grid with an axis for each property. Memory: two numbers for each cell.
+/// Counts runs in a grid that has an axis for each property of a run. Memory: two numbers for each cell.
 class coverage {
   public:
     struct axis {
@@ -27,7 +27,8 @@ class coverage {
         cells_.resize(cells);
     }
 
-    /// A run of the cell, given by the number of its value on each axis; `failed`: with a fault that showed.
+    /// Counts a run of the cell, which is given by the number of its value on each axis. `failed`: the run showed a
+    /// fault.
     void count(std::initializer_list<std::size_t> cell, bool failed) {
         RILL_EXPECTS(cell.size() == axes_.size(), "coverage: a cell has a value on each axis");
         std::size_t at = 0;
@@ -47,7 +48,7 @@ class coverage {
         return sum;
     }
 
-    /// The cells that have seen no run, the first few by name; nothing when there is none.
+    /// Names the first few cells without a run, and their number if there are more; empty if every cell has one.
     std::string never_run() const {
         constexpr std::size_t named = 10;
         std::string text;
@@ -57,7 +58,7 @@ class coverage {
         return missing > named ? text + "... " + std::to_string(missing) + " cells in all\n" : text;
     }
 
-    /// Runs by two axes, summed over the others: `runs/failed`, or `runs` where none failed.
+    /// Returns a table of runs by two axes, summed over the others: `runs/failed`, or `runs` where none failed.
     std::string table(std::size_t rows, std::size_t columns) const {
         RILL_EXPECTS(rows < axes_.size() && columns < axes_.size() && rows != columns, "coverage: no such axes");
         std::vector<std::vector<std::string>> text(1, {axes_[rows].name + " \\ " + axes_[columns].name});

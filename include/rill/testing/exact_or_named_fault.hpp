@@ -13,12 +13,12 @@ namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
-/// Looks at the calls of the ranks that have lived to the end.
+/// Judges the calls and complaints in the record of a run.
 class call_judge {
   public:
     explicit call_judge(const run_record& seen) : seen_(&seen) {}
 
-    /// The first thing that is wrong, or nothing.
+    /// Returns the first violation found, or an empty string.
     std::string verdict() const {
         std::size_t most = 0;
         for (rank_t r = 0; r < size(); ++r) most = std::max(most, at(r).calls.size());
@@ -53,8 +53,8 @@ class call_judge {
         return {};
     }
 
-    /// The `i`-th call: on all survivors, results are the same, and so is who is to blame; where one failed, all later
-    /// calls of its group fail.
+    /// Returns what is wrong with the `i`-th calls of all survivors: different results, different culprits, or a
+    /// success after an earlier failure in the same group.
     std::string disagreement_in(std::size_t i) const {
         const call_record* result = nullptr;
         const call_record* blaming = nullptr;
@@ -74,7 +74,7 @@ class call_judge {
         }
         return {};
     }
-    /// On a survivor.
+    /// The first failed call of `group` on any survivor, or null.
     const call_record* first_failure_in(int group) const {
         const call_record* first = nullptr;
         for (rank_t r = 0; r < size(); ++r)
@@ -90,18 +90,20 @@ class call_judge {
 
 }  // namespace detail
 
-/// What holds for every run of a collective protocol; nothing when it does, else what was seen instead:
+/// Checks what holds for every run of a collective protocol. Returns an empty string if all of it holds, else what was
+/// seen instead.
 ///
-/// - The run ends: no deadlock, no rank that goes on beyond the time of the run, no exception but `rill::error`.
-/// - Each call on each rank is exact, or fails with an error that names a rank which died, as its culprit, or a link
-///   that has lost or doubled a message, with both its ends. Where nothing died, was lost or doubled, no call fails.
-/// - Results agree on their bits. All failures of one call name the same; after one on any survivor, no call of a
-///   later step in that group succeeds on any. (Two faults may end two calls: a rank that has completed the first call
-///   learns of the second fault only.)
+/// - The run ends: no deadlock, no rank that runs beyond the time limit, no exception other than `rill::error`.
+/// - Each call on each rank is exact, or fails with an error. The error names as culprit a rank that died, or both ends
+///   of a link that has lost or duplicated a message. If no rank died and no message was lost or duplicated, no call
+///   fails.
+/// - Results agree bit for bit. All failures of one call name the same culprit. After a failure on any survivor, no
+///   call of a later step in that group succeeds on any survivor. (Two faults may end two calls: a rank that has
+///   completed the first call learns of the second fault only.)
 /// - A call that is spared succeeds. No rank complains.
 ///
-/// Calls are compared by their position in `rank_record::calls`: all ranks make the same ones in the same order, until
-/// they end. Of a rank that has died nothing is asked but that it complains of nothing.
+/// Calls are compared by their position in `rank_record::calls`: all ranks make the same calls in the same order until
+/// they end. Results and culprits are compared among survivors only.
 inline std::string exact_or_named_fault(const protocol_case&, const run_record& seen) {
     if (!seen.ended_by.empty()) return seen.ended_by;
     return detail::call_judge(seen).verdict();

@@ -24,7 +24,7 @@ template <Executor Exec>
 void law_each_runs_once(const Exec& executor) {
     for (const std::size_t tasks : law_task_counts) {
         std::vector<std::atomic<int>> calls(tasks);
-        std::vector<std::size_t> written(tasks);  // no atomics: the return of `run` is what makes them visible
+        std::vector<std::size_t> written(tasks);  // not atomic: the return of `run` must make them visible
         executor.run(tasks, [&](std::size_t i) {
             ++calls.at(i);
             written[i] = i + 1;
@@ -36,7 +36,7 @@ void law_each_runs_once(const Exec& executor) {
     }
 }
 
-/// Tasks that throw their own number; those below the lowest of them must have run.
+/// Some tasks throw their own number. All tasks below the lowest of these must have run.
 template <Executor Exec>
 void law_lowest_failure(const Exec& executor) {
     for (const std::size_t first : {0U, 37U, 998U}) {
@@ -73,7 +73,7 @@ void law_rounding(const Exec& executor) {
 
 }  // namespace detail
 
-/// Checks an executor against the laws of the concept, with four threads that share it.
+/// Checks an executor against the laws of the concept; one of them lets four threads share it.
 ///
 /// `visit(const char* name, const law_outcome&)` is called once per law.
 template <Executor Exec, class Visit>

@@ -12,14 +12,14 @@
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
-/// What goes wrong in a run: `draw_faults` makes a plan of it.
+/// The kind of fault in a run; `draw_faults` turns it into a plan.
 enum class fault_kind : std::uint8_t {
     none,
     delay,          ///< messages are late
     reorder,        ///< messages of different senders overtake each other
     slow,           ///< a rank computes slowly
     kill,           ///< a rank ends without a word
-    restart,        ///< a rank ends without a word and begins anew, when the others have gone on without it
+    restart,        ///< a rank ends without a word and begins anew later
     cut,            ///< a directed link loses everything, from some moment on
     cut_both_ways,  ///< nothing gets through between two ranks, from some moment on
     cut_and_heal,   ///< a link, or both of two ranks, loses everything for some time
@@ -27,13 +27,13 @@ enum class fault_kind : std::uint8_t {
     duplicate       ///< messages arrive twice by chance
 };
 
-/// In their order.
+/// All kinds, in the order of the enumeration.
 inline constexpr fault_kind every_fault_kind[] = {fault_kind::none, fault_kind::delay,         fault_kind::reorder,
                                                   fault_kind::slow, fault_kind::kill,          fault_kind::restart,
                                                   fault_kind::cut,  fault_kind::cut_both_ways, fault_kind::cut_and_heal,
                                                   fault_kind::loss, fault_kind::duplicate};
 
-/// As it stands in tables: "cut_both_ways".
+/// Returns the name for tables, e.g. "cut_both_ways".
 constexpr const char* name(fault_kind kind) {
     constexpr const char* names[] = {"none", "delay",         "reorder",      "slow", "kill",     "restart",
                                      "cut",  "cut_both_ways", "cut_and_heal", "loss", "duplicate"};
@@ -42,7 +42,7 @@ constexpr const char* name(fault_kind kind) {
 
 namespace detail {
 
-/// Draws what a plan needs.
+/// Draws the random parts of a plan.
 class fault_dice {
   public:
     fault_dice(int ranks, duration within, random_key key) : ranks_(ranks), within_(within), draw_(key) {}
@@ -61,16 +61,16 @@ class fault_dice {
         return (one + step) % ranks_;
     }
 
-    /// At a moment of the run, or after some messages, which is in the midst of a protocol's rounds, or from the start.
+    /// Lets `f` begin at a moment of the run, or after some messages: amid a protocol's rounds, or from the start.
     fault begun(const fault& f) { return one_in(3) ? f.at(moment()) : f.after(below(one_in(2) ? 4 : 40)); }
-    /// A cut link in one direction.
+    /// Puts `f` on one directed link.
     fault link_of(const fault& f) {
         const rank_t from = rank();
         return f.on(from, other_than(from));
     }
-    /// On all links, or on one.
+    /// Puts `f` on one directed link, or leaves it on all.
     fault somewhere(const fault& f) { return one_in(2) ? link_of(f) : f; }
-    /// 1/2, 1/4, ... 1/64, or certain.
+    /// Returns 1, 1/2, 1/4, … or 1/64.
     double probability() {
         const auto halvings = below(7);
         return halvings == 0 ? 1.0 : 1.0 / static_cast<double>(std::uint64_t{1} << halvings);
@@ -84,8 +84,8 @@ class fault_dice {
 
 }  // namespace detail
 
-/// A random plan of one kind for a run among `ranks`, at least 2, that begins to go wrong in the first `within` of its
-/// time. What is cut and healed is healed by then. A pure function of its arguments.
+/// Draws a random plan of one kind for a run of `ranks` ranks, at least 2. A fault that begins at a time begins in the
+/// first `within` of the run; a link that is cut and healed works again by then. A pure function of its arguments.
 inline fault_plan draw_faults(fault_kind kind, int ranks, duration within, random_key key) {
     RILL_EXPECTS(ranks >= 2 && within.ns > 0, "draw_faults: needs two ranks and some time");
     detail::fault_dice dice(ranks, within, key);

@@ -18,7 +18,7 @@ namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
-/// Calls `visit(survivors)` with all sets that lack `lost` workers, where there are few, else with some.
+/// Calls `visit(survivors)` with all sets that lack `lost` workers if there are at most `most`, else with some of them.
 template <class Visit>
 void for_survivors(int workers, int lost, int most, Visit&& visit) {
     std::vector<int> left;
@@ -32,7 +32,7 @@ void for_survivors(int workers, int lost, int most, Visit&& visit) {
         gradient_code::detail::for_some_subsets(workers, lost, most, 1, turn);
 }
 
-/// a·B − 1, of a row for some survivors.
+/// Returns a·B − 1, where `row` holds the elements of a for the survivors.
 template <class Code>
 std::vector<double> remainder(const Code& code, const std::vector<int>& survivors, const std::vector<double>& row) {
     std::vector<double> left(static_cast<std::size_t>(code.partitions()), -1.0);
@@ -78,7 +78,7 @@ bool order_does_not_matter(const Code& code, const std::vector<int>& given) {
     return row == turned && row == again;
 }
 
-/// Whether what is left cannot be made smaller by any survivor, and is as long as was said.
+/// Whether no survivor can make the remainder shorter, and its length is the one that was returned.
 template <class Code>
 bool is_closest(const Code& code, const std::vector<int>& survivors) {
     std::vector<double> row(survivors.size());
@@ -112,11 +112,11 @@ bool refuses(const Code& code, const std::vector<int>& survivors) {
 
 }  // namespace detail
 
-/// Checks a gradient code against the laws of the concept: on all sets of survivors where there are not more than
-/// `most`, else on `most` random ones and those where neighbours are lost.
+/// Checks a gradient code against the laws of the concept: on all sets of survivors if there are at most `most`, else
+/// on `most` random sets and those that lack neighbouring workers.
 ///
-/// `visit(const char* name, const law_outcome&)` is called once per law. Needs contracts of level fast. A law whose
-/// check throws does not hold.
+/// `visit(const char* name, const law_outcome&)` is called once per law. Contracts must be checked (level fast). A law
+/// whose check throws does not hold.
 template <GradientCode Code, class Visit>
 void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500) {
     const int n = code.workers(), s = code.stragglers();

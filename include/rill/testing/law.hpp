@@ -19,38 +19,38 @@
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
-/// A law does not hold; the message says what was seen.
+/// Thrown where a law does not hold; the message says what was seen.
 class law_failure : public std::logic_error {
   public:
     using std::logic_error::logic_error;
 };
 
-/// What became of a law.
+/// The outcome of checking one law.
 struct law_outcome {
     bool held = true;
-    std::string what;  ///< what was seen instead, where it does not hold
+    std::string what;  ///< what was seen instead, if it does not hold
 };
 
-/// What the laws need to know about the group that a runner makes, and how far they shall go.
+/// Properties of the groups that a runner makes, and limits on what the laws try.
 struct transport_limits {
-    /// The bound of handed-over bytes with which the runner makes mailboxes, at least 4096 (ranks post that much before
-    /// they receive); 0: unknown, its laws are left out.
+    /// The bound on handed-over bytes of the runner's mailboxes, at least 4096, because ranks post that much before
+    /// they receive. 0: unknown; the laws about it are left out.
     std::size_t mailbox_bytes = 0;
-    /// Whether a borrowed message is read in the sender's memory: then it is done only after the receiver has released
-    /// it.
+    /// Whether the receiver reads a borrowed message in the sender's memory. If so, the send is done only after the
+    /// receiver has released the message.
     bool lends = true;
-    /// Borrowed messages up to this size are copied when they are posted, and are done then: what the laws say of
-    /// sends under way is checked with larger ones.
+    /// Borrowed messages up to this size are copied when they are posted, and their sends are done then. Laws about
+    /// sends under way use larger messages.
     std::size_t copied_bytes = 0;
-    /// Whether all ranks run in the process that checks, not each in one of its own.
+    /// Whether all ranks run in the checking process, not each in a process of its own.
     bool one_process = true;
-    /// Of a message in the exchange of all with all; well above every limit of the library below.
+    /// Size of a message in the exchange of all with all. It should be well above every size limit of the transport.
     std::size_t large_bytes = std::size_t{8} << 20;
-    /// Of the one largest message.
+    /// Size of the largest message of all laws.
     std::size_t largest_bytes = 100'000'000;
-    /// Of the one largest group; laws that need more ranks than that are left out.
+    /// Size of the largest group; laws that need more ranks are left out.
     int most_ranks = 64;
-    /// Checks only the law of this name, where it is not empty.
+    /// If not empty, only the law of this name is checked.
     std::string_view only{};
 };
 
@@ -65,7 +65,7 @@ void expect_equal(const Number& seen, const Number& wanted, const char* what) {
     throw law_failure(std::string(what) + ": " + std::to_string(seen) + " instead of " + std::to_string(wanted));
 }
 
-/// Runs laws one by one and tells a visitor how each went.
+/// Runs laws one by one and reports each outcome to a visitor.
 template <class Runner, class Visit>
 class law_list {
   public:
@@ -74,13 +74,13 @@ class law_list {
 
     const transport_limits& limits() const { return limits_; }
 
-    /// One law: `body(net)` on each of `ranks` ranks.
+    /// Checks one law: runs `body(net)` on each of `ranks` ranks.
     template <class Body>
     void law(const char* name, int ranks, Body body) const {
         law_of_run(name, ranks, [&](auto& runner) { runner(ranks, body); });
     }
 
-    /// One law about whole runs of up to `ranks` ranks: `check(runner)`.
+    /// Checks one law about whole runs of up to `ranks` ranks: calls `check(runner)`.
     template <class Check>
     void law_of_run(const char* name, int ranks, Check check) const {
         if (ranks > limits_.most_ranks || (!limits_.only.empty() && limits_.only != name)) return;
@@ -108,8 +108,8 @@ inline std::size_t lent_size(const transport_limits& limits) { return limits.cop
 
 inline constexpr std::size_t pattern_period = 4093;
 
-/// `size` bytes that depend on `seed`: random ones, then the same again and again. The period is prime, so that blocks
-/// which end up in wrong places show. Copied, not computed: 100 MB must be cheap without optimisation too.
+/// Returns `size` bytes that depend on `seed`: random bytes, repeated with a prime period, so that misplaced blocks are
+/// detected. Repetitions are copied, so that 100 MB are cheap without optimisation too.
 inline buffer pattern(std::size_t size, std::uint64_t seed) {
     buffer bytes(size);
     for (std::size_t i = 0; i < size && i < pattern_period; ++i)
@@ -119,7 +119,7 @@ inline buffer pattern(std::size_t size, std::uint64_t seed) {
     return bytes;
 }
 
-/// Whether the pieces joined are `wanted`.
+/// Whether the pieces, joined, equal `wanted`.
 inline bool same_bytes(const byte_pieces& pieces, byte_view wanted) {
     for (const byte_view piece : pieces) {
         if (piece.size() > wanted.size()) return false;
@@ -129,7 +129,7 @@ inline bool same_bytes(const byte_pieces& pieces, byte_view wanted) {
     return wanted.empty();
 }
 
-/// Whether the pieces joined are `pattern(size, seed)`, which is not made for that.
+/// Whether the pieces, joined, equal `pattern(size, seed)`, without making all of it.
 inline bool is_pattern(const byte_pieces& pieces, std::size_t size, std::uint64_t seed) {
     const buffer block = pattern(std::min(size, pattern_period), seed);
     std::size_t seen = 0;
@@ -144,7 +144,7 @@ inline bool is_pattern(const byte_pieces& pieces, std::size_t size, std::uint64_
     return seen == size;
 }
 
-/// A message that is one small number.
+/// Returns a message that holds one number.
 inline buffer number_message(std::uint32_t value) {
     buffer bytes(4);
     for (unsigned i = 0; i < 4; ++i) bytes[i] = static_cast<std::byte>((value >> (8 * i)) & 0xFFU);

@@ -22,27 +22,28 @@
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
-/// All that one run of a protocol depends on, besides the protocol: the same case makes the same run.
+/// All that a run of a given protocol depends on: equal cases give equal runs.
 struct protocol_case {
-    std::uint64_t seed = 0;  ///< of the network, of when ranks come, and of what the protocol draws for itself
+    std::uint64_t seed = 0;  ///< of the network, of the ranks' delays, and of the protocol's own draws
     int ranks = 2;
-    std::size_t size = 0;  ///< of the data, whatever the protocol takes that for
-    bool plain = false;    ///< a uniform network without cards, jitter or computing; all ranks come at once
+    std::size_t size = 0;  ///< of the data; its unit is the protocol's choice
+    bool plain = false;    ///< a uniform network without cards, jitter or computing times; no rank enters late
     fault_plan faults{};
 
-    /// What the protocol may draw from.
+    /// The key of the protocol's own random numbers.
     random_key key() const { return random_key{seed}.derive(1); }
 
     friend bool operator==(const protocol_case&, const protocol_case&) = default;
 };
 
-/// In one line, as `parse_protocol_case` reads it: `run 7 ranks 3 size 65 plain: seed 0; kill rank 2 after 3`.
+/// Returns the case in one line, which `parse_protocol_case` reads: `run 7 ranks 3 size 65 plain: seed 0; kill rank 2
+/// after 3`.
 inline std::string to_string(const protocol_case& of) {
     return "run " + std::to_string(of.seed) + " ranks " + std::to_string(of.ranks) + " size " +
            std::to_string(of.size) + (of.plain ? " plain" : "") + ": " + to_string(of.faults);
 }
 
-/// Throws `std::runtime_error` when the text is no case.
+/// Reads a case from the text that `to_string` makes. Throws `std::runtime_error` if the text is no case.
 inline protocol_case parse_protocol_case(std::string_view text) {
     const std::string_view all = text;
     const auto refuse = [&] {
@@ -70,22 +71,22 @@ inline protocol_case parse_protocol_case(std::string_view text) {
     return of;
 }
 
-/// How cases are drawn.
+/// Limits on the cases that `draw_case` draws, and on their runs.
 struct protocol_limits {
     int least_ranks = 2;
     int most_ranks = 16;
     std::size_t most_size = 2000;
-    /// How long a rank of the protocol waits for others before it gives up. The network is fast against that: no
-    /// message takes longer than a hundredth of it, but by a fault.
+    /// How long a rank of the protocol waits for others before it gives up. The network is much faster: its latencies
+    /// and jitter are at most a thousandth of this time, except by a fault.
     duration timeout = seconds(10);
-    /// Ranks come at most so late after the first; below half the timeout, so that who waits for whom can be told.
+    /// The longest delay before a rank's call. Below half the timeout, so that it can be told who waits for whom.
     duration latest_entry = seconds(4);
-    /// Of virtual time: a run that goes on longer hangs.
+    /// Longest virtual time of a run; one that takes longer counts as hanging.
     duration longest = seconds(10'000);
 };
 
-/// A random case: ranks, a size (0, 1, below the number of ranks and larger ones alike), faults of the kind. A pure
-/// function of its arguments.
+/// Draws a random case: the number of ranks, the size (0, 1, up to the number of ranks, and larger ones), and faults of
+/// the kind. A pure function of its arguments.
 inline protocol_case draw_case(fault_kind kind, std::uint64_t seed, const protocol_limits& limits = {}) {
     RILL_EXPECTS(2 <= limits.least_ranks && limits.least_ranks <= limits.most_ranks,
                  "draw_case: needs at least two ranks");
@@ -99,7 +100,7 @@ inline protocol_case draw_case(fault_kind kind, std::uint64_t seed, const protoc
     return drawn;
 }
 
-/// The network of a case: links, cards, jitter and computing times as its seed draws them, its faults.
+/// Returns the network of a case, with its faults; its seed draws links, cards, jitter and computing times.
 inline simulated::network network_of(const protocol_case& of, const protocol_limits& limits = {}) {
     simulated::network net{.faults = of.faults,
                            .poll = microseconds(10),
@@ -128,7 +129,7 @@ inline simulated::network network_of(const protocol_case& of, const protocol_lim
     return net;
 }
 
-/// When a rank enters its `step`-th call, after it has come to it: nothing, a little, or up to `latest_entry`.
+/// Returns how long a rank delays its `step`-th call: not at all, a little, or up to `latest_entry`.
 inline duration entry_delay(const protocol_case& of, rank_t rank, int step, const protocol_limits& limits = {}) {
     if (of.plain) return {};
     random_sequence of_step(random_key{of.seed}.derive(5, step));

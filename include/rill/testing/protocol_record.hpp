@@ -13,23 +13,23 @@
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
-/// What a call of a protocol gave on one rank, where it returned.
+/// The result of a call that returned, on one rank.
 struct call_result {
-    bool is_exact = false;   ///< what it had to be
-    std::uint64_t bits = 0;  ///< a hash of the result, where that must be the same on all ranks; else 0
+    bool is_exact = false;   ///< whether the result is the expected one
+    std::uint64_t bits = 0;  ///< a hash of the result if it must be the same on all ranks, else 0
 };
 
-/// What became of one call on one rank.
+/// The outcome of one call on one rank.
 struct call_record {
     enum class end : std::uint8_t { none, exact, wrong, failed };
 
     const char* name = "";
     int group = 0;           ///< calls of one group fail together: see `exact_or_named_fault`
-    int step = 0;            ///< calls of one step are in flight together; those of the next begin when they have ended
+    int step = 0;            ///< calls of one step are in flight together; the next step begins after they end
     bool is_spared = false;  ///< no fault of the plan can reach it
     end came = end::none;
     std::uint64_t bits = 0;
-    rank_t culprit = no_rank;  ///< and these, where it failed
+    rank_t culprit = no_rank;  ///< set if the call failed, as are `other` and `said`
     rank_t other = no_rank;
     std::string said{};
 };
@@ -37,10 +37,10 @@ struct call_record {
 /// What happened on one rank. Its protocol fills it in.
 struct rank_record {
     std::vector<call_record> calls;
-    std::vector<std::string> complaints;  ///< what should not be, in the protocol's own words
+    std::vector<std::string> complaints;  ///< violations that the protocol itself has noticed
     bool has_ended = false;               ///< the body has returned; set by the harness
 
-    /// Runs `call()`, which returns a `call_result` or throws a `rill::error`, and keeps what came of it.
+    /// Runs `call()`, which returns a `call_result` or throws a `rill::error`, and records its outcome.
     template <class Call>
     const call_record& attempt(const call_record& which, Call&& call) {
         const std::size_t at = calls.size();
@@ -63,19 +63,19 @@ struct rank_record {
 /// What happened in a run.
 struct run_record {
     std::vector<rank_record> ranks;
-    simulated::report report{};  ///< of a run that came to its end
-    std::string ended_by{};      ///< what ended it otherwise: an exception of a body, a deadlock, its time
+    simulated::report report{};  ///< if the run came to its end
+    std::string ended_by{};      ///< what else ended it: an exception of a body, a deadlock, the time limit
 
-    /// Whether the plan has ended a rank's life before its body returned, or its life after that.
+    /// Whether the rank was killed: its body has not returned, or the rank has begun anew.
     bool has_died(rank_t rank) const {
         const auto at = static_cast<std::size_t>(rank);
         return rank >= 0 && at < report.ranks.size() && (!ranks[at].has_ended || report.ranks[at].lives > 1);
     }
-    /// Whether messages of a link were lost or came twice, other than those to a rank that died.
+    /// Whether the link lost or duplicated messages; messages to a rank that died do not count.
     bool has_failed(const simulated::link_report& link) const {
         return link.lost + link.duplicated > 0 && !has_died(link.receiver);
     }
-    /// Whether messages between two ranks were lost or came twice, in any direction.
+    /// Whether messages between two ranks were lost or duplicated, in either direction.
     bool has_failed_between(rank_t a, rank_t b) const {
         for (const simulated::link_report& each : report.links)
             if (has_failed(each) &&

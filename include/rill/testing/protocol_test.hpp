@@ -19,15 +19,15 @@
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
-/// What two failures of one kind have in common.
+/// Removes digits and dots. Two failures of one kind have the rest of their texts in common.
 inline std::string without_numbers(std::string text) {
     std::erase_if(text, [](char c) { return ('0' <= c && c <= '9') || c == '.'; });
     return text;
 }
 }  // namespace detail
 
-/// Plays a case in virtual time: `protocol(net, of, record)` on each rank, with the record of that rank. The same case
-/// gives the same record.
+/// Plays a case in virtual time: runs `protocol(net, of, record)` on each rank, with the record of that rank. Equal
+/// cases give equal records.
 template <class Protocol>
 run_record play(const protocol_case& of, Protocol&& protocol, const protocol_limits& limits = {}) {
     run_record seen;
@@ -46,13 +46,14 @@ run_record play(const protocol_case& of, Protocol&& protocol, const protocol_lim
     return seen;
 }
 
-/// Runs a protocol under random networks and faults and says what does not hold, with the simplest case in which the
-/// same goes wrong (but for numbers) and a line that replays it.
+/// Runs a protocol under random networks and faults and reports violations.
+///
+/// A report has the simplest case found that fails with the same text (numbers apart), and a line that replays it.
 ///
 /// `protocol(net, of, record)` is the body of one rank on a `simulated::endpoint`: it computes on data of `of.size`,
 /// draws what it needs from `of.key()`, makes each call through `record.attempt`, and lets no `rill::error` pass. All
-/// that it does must depend on `of` alone; what its ranks share lives in one object for each run, made anew when rank 0
-/// begins, or not at all. `check(of, seen)` says what is wrong with a run, nothing if all is well. Example:
+/// that it does must depend on `of` alone: state that its ranks share must be made anew for each run, when rank 0
+/// begins. `check(of, seen)` returns what is wrong with a run, or an empty string. Example:
 ///
 ///     testing::protocol_test test("my_sum");
 ///     for (testing::fault_kind kind : testing::every_fault_kind)
@@ -60,21 +61,21 @@ run_record play(const protocol_case& of, Protocol&& protocol, const protocol_lim
 ///             CHECK(test.run(kind, seed, my_sum_on_one_rank) == "");
 class protocol_test {
   public:
-    /// `name` is unique in the program. A failing case is made simpler in at most `most_reruns` runs.
+    /// `name` is unique in the program. A failing case is simplified in at most `most_reruns` runs.
     explicit protocol_test(std::string name, const protocol_limits& limits = {}, int most_reruns = 400)
         : name_(std::move(name)), limits_(limits), most_reruns_(most_reruns) {}
 
-    /// The environment variable that holds what is to be replayed; then nothing else is played.
+    /// The environment variable that names the case to replay. If it is set, nothing else is played.
     static constexpr const char* replay_variable = "RILL_REPLAY";
     static bool is_replay() { return std::getenv(replay_variable) != nullptr; }
 
-    /// Plays the case that `draw_case(kind, seed)` draws. Returns the report of a failure, else nothing.
+    /// Plays the case that `draw_case(kind, seed)` draws. Returns the report of a failure, else an empty string.
     template <class Protocol, class Check = decltype(&exact_or_named_fault)>
     std::string run(fault_kind kind, std::uint64_t seed, Protocol&& protocol, Check&& check = &exact_or_named_fault) {
         return run(draw_case(kind, seed, limits_), protocol, check);
     }
 
-    /// Plays the case `drawn`. Returns the report of a failure, else nothing.
+    /// Plays the case `drawn`. Returns the report of a failure, else an empty string.
     template <class Protocol, class Check = decltype(&exact_or_named_fault)>
     std::string run(const protocol_case& drawn, Protocol&& protocol, Check&& check = &exact_or_named_fault) {
         const auto wrong_with = [&](const protocol_case& of) {
@@ -92,7 +93,7 @@ class protocol_test {
                "  replay:   " + replay_variable + "='" + name_ + ": " + to_string(simplest) + "' with this test\n";
     }
 
-    /// Of the last case that was played.
+    /// The record of the case played last.
     const run_record& last() const { return last_; }
     const protocol_limits& limits() const { return limits_; }
 

@@ -15,7 +15,7 @@ namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
-/// The next simpler cases of one, the boldest steps first.
+/// The cases that are one step simpler than a given one, the boldest steps first.
 class simpler_cases {
   public:
     explicit simpler_cases(const protocol_case& than) : than_(than) {
@@ -48,7 +48,7 @@ class simpler_cases {
             });
     }
 
-    /// The faults' ranks move along where they would not be there any more.
+    /// Lowers the number of ranks; ranks of faults that no longer exist become lower ones.
     void fewer_ranks() {
         for (const int ranks : {2, than_.ranks / 2, than_.ranks - 1}) {
             if (ranks < 2 || ranks >= than_.ranks) continue;
@@ -80,7 +80,7 @@ class simpler_cases {
         for (rank_t r = 0; r < now.to; ++r)
             if (r != now.from) everywhere(now.to, r);
     }
-    /// One rank takes the place of another in all faults: a restart stays that of the rank which is killed.
+    /// Replaces a rank by another one in all faults, so that a restart still concerns the rank that is killed.
     void everywhere(rank_t old, rank_t rank) {
         with([&](protocol_case& c) {
             for (fault& f : c.faults.faults) {
@@ -96,8 +96,9 @@ class simpler_cases {
 
 }  // namespace detail
 
-/// Makes a failing case simpler while `still_fails(case)`, in at most `most_runs` calls: fewer faults, a plain network,
-/// fewer ranks, less data, faults that begin at once, are certain, go one way, hit lower ranks.
+/// Simplifies a failing case as long as `still_fails(case)` returns true, in at most `most_runs` calls. Simpler is:
+/// fewer faults, a plain network, fewer ranks, less data, and faults that begin at once, are certain, go one way, or
+/// hit lower ranks.
 template <class Fails>
 protocol_case shrink(protocol_case failing, int most_runs, Fails&& still_fails) {
     for (bool got_simpler = true; got_simpler;) {

@@ -17,9 +17,9 @@ namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
-inline constexpr unsigned most_in_law = 6;  // of the children, or ranks, all of whose subsets are looked at
+inline constexpr unsigned most_in_law = 6;  // number of children or ranks up to which all subsets are checked
 
-/// The numbers of the bits of `set`.
+/// Returns the numbers of the bits that are set in `set`.
 inline std::vector<int> members_of(unsigned set) {
     std::vector<int> members;
     for (int i = 0; (set >> i) != 0; ++i)
@@ -98,7 +98,7 @@ bool stays_started(const T& trigger) {
     return true;
 }
 
-/// What is wrong with a tree of `size` ranks; nothing if all is well.
+/// Returns what is wrong with a tree of `size` ranks, or an empty string.
 template <class Tree>
 std::string defect_of(const Tree& tree, int size) {
     const auto at = [](rank_t rank, const char* what) { return "rank " + std::to_string(rank) + what; };
@@ -130,7 +130,7 @@ std::string defect_of(const Tree& tree, int size) {
 
 }  // namespace detail
 
-// Each calls `visit(const char* name, const law_outcome&)` once per law.
+// Each function below calls `visit(const char* name, const law_outcome&)` once per law.
 
 /// Checks a completion against the laws of the concept.
 template <Completion C, class Visit>

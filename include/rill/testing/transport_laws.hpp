@@ -12,12 +12,12 @@
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
-/// Checks a model of `Transport` against the laws of the concept, those of `ConcurrentTransport`,
-/// `ExpectingTransport` and `SharedMemoryTransport` where it models these.
+/// Checks a model of `Transport` against the laws of the concept, and against those of `ConcurrentTransport`,
+/// `ExpectingTransport` and `SharedMemoryTransport` if it models these.
 ///
 /// `runner(ranks, body)` calls `body(net)` on every rank of a fresh group of `ranks` and rethrows what a body throws.
-/// `visit(const char* name, const law_outcome&)` is called once per law. Nothing here measures time, or sleeps to let
-/// others be first, so that the laws hold in virtual time too. Example:
+/// `visit(const char* name, const law_outcome&)` is called once per law. No law depends on measured time or on sleeps
+/// that let others go first, so that the laws hold in virtual time too. Example:
 ///
 ///     for_each_law([](int ranks, auto body) { in_process::run(ranks, body, {.mailbox_bytes = 4096}); },
 ///                  transport_limits{.mailbox_bytes = 4096},

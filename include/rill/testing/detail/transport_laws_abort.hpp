@@ -29,7 +29,7 @@ inline abort_notice law_notice(std::uint64_t context, rank_t culprit) {
             .reason = "rank " + std::to_string(culprit) + " has had enough"};
 }
 
-/// Whether `wait()` throws the error of `notice`.
+/// Checks that `wait()` throws the error of `notice`.
 template <class Wait>
 void expect_ended(const abort_notice& notice, const char* kind, Wait wait) {
     try {
@@ -41,7 +41,8 @@ void expect_ended(const abort_notice& notice, const char* kind, Wait wait) {
     expect(false, kind);
 }
 
-/// The last rank aborts when all others have said that they go to wait: they have begun to, or will find the notice.
+/// The last rank aborts after all others have said that they are about to wait. They already wait, or find the notice
+/// when they begin.
 template <class Net, class Wait>
 void ends_waits(Net& net, std::uint64_t context, const char* kind, Wait wait) {
     const channel ready{.context = law_context + 1, .tag = 40};
@@ -53,7 +54,7 @@ void ends_waits(Net& net, std::uint64_t context, const char* kind, Wait wait) {
         expect_ended(notice, kind, wait);  // a wait that begins after the abort
     } else {
         for (rank_t peer = 0; peer < culprit; ++peer) receive_number(net, peer, ready);
-        net.sleep_until(net.now() + microseconds(300));  // more likely that they wait already; right in either case
+        net.sleep_until(net.now() + microseconds(300));  // so that they probably wait already; not needed
         expect(net.abort(notice) == notice, "abort returns another notice than the only one");
         expect_ended(notice, kind, wait);
     }
@@ -110,7 +111,7 @@ void ends_posts(Net& net, std::size_t bound) {
     });
 }
 
-/// All abort at once: one notice wins, the same on all ranks.
+/// All ranks abort at once: one notice wins, the same on all ranks.
 template <class Net>
 void agrees_on_first(Net& net) {
     const abort_notice won = net.abort(law_notice(law_context, net.rank()));
@@ -124,7 +125,8 @@ void agrees_on_first(Net& net) {
         expect_equal(receive_number(net, peer, on), static_cast<std::uint32_t>(won.culprit), "culprit on another rank");
 }
 
-/// Operations before the one that has failed go on; should one of them fail later, all from there on end.
+/// Operations with lower tags than the failed one go on. If one of them fails later, all operations from its tag on
+/// end.
 template <class Net>
 void spares_lower_tags(Net& net) {
     const rank_t self = net.rank();
@@ -166,7 +168,8 @@ void keeps_first_of_context(Net& net) {
     expect(net.abort(law_notice(law_context + 6, 2)) == wide, "a context ends twice");
 }
 
-/// What the ranks of a run have seen. Each has its own place: they may be threads of this process, or one of them.
+/// What the ranks of a run have seen. Each rank has its own slot, because all ranks may be threads of this process, or
+/// only one may be in it.
 class run_witness {
   public:
     explicit run_witness(int ranks) : ran_(static_cast<std::size_t>(ranks)), informed_(ran_.size()) {}
@@ -192,7 +195,8 @@ inline bool tells_of(const error& heard, rank_t culprit, const char* reason) {
     return heard.culprit() == culprit && heard.notice().reason.find(reason) != std::string::npos;
 }
 
-/// A run in which `thrower` throws std::out_of_range: it must come out of the run there, and elsewhere its notice.
+/// Checks a run in which rank `thrower` throws std::out_of_range: the run rethrows it there; elsewhere it throws the
+/// notice's error.
 template <class Runner, class Body>
 void expect_rethrown(Runner& runner, int ranks, rank_t thrower, const char* reason, run_witness& seen, Body body) {
     bool rethrown = false, told = false;
@@ -209,7 +213,7 @@ void expect_rethrown(Runner& runner, int ranks, rank_t thrower, const char* reas
     if (seen.has_any()) expect(seen.has_run(thrower) ? rethrown : told, "a run does not rethrow what ended it");
 }
 
-/// Rank 1 throws; the others wait as `wait(net)` says, and hear of it.
+/// Rank 1 throws. The others wait in `wait(net)`, which must end with the notice.
 template <class Runner, class Wait>
 void ends_with_exception(Runner& runner, bool one_process, Wait wait) {
     constexpr int ranks = 4;
@@ -254,7 +258,7 @@ void ends_in_name_of_culprit(Runner& runner, bool one_process) {
 
 }  // namespace detail
 
-/// Laws of aborts: which waits they end, on which ranks, in whose name.
+/// Checks the laws of aborts: which waits they end, on which ranks, and which culprit they name.
 template <class Laws>
 void abort_laws(const Laws& all) {
     using detail::law_context;

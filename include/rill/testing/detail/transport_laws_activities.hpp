@@ -123,7 +123,7 @@ void rethrows_on_join(Net& net) {
     expect(rethrown, "join() does not rethrow");
 }
 
-/// An activity that waits for ever does not hold up an exception that passes its handle.
+/// An activity that waits for ever does not block an exception that destroys its handle.
 template <class Runner>
 void unwinds_past_activities(Runner& runner) {
     const char* const reason = "past an activity";
@@ -146,7 +146,7 @@ void unwinds_past_activities(Runner& runner) {
 
 }  // namespace detail
 
-/// Laws of `ConcurrentTransport`; they hold trivially for a transport that is none.
+/// Checks the laws of `ConcurrentTransport`. They hold trivially for a transport that does not model it.
 template <class Laws>
 void activity_laws(const Laws& all) {
     const auto concurrent = [&](const char* name, int ranks, auto body) {

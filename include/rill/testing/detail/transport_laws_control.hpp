@@ -35,7 +35,7 @@ void tells_calls(Net& net) {
     expect(!net.inquire(net.rank(), law_context + 5, 1, deadline::immediate), "an inquiry looks into other contexts");
 }
 
-/// Activities enter their calls in any order; each is found as long as it is among the highest numbers.
+/// Announces calls in any order: each is found as long as its number is among the `calls_remembered` highest.
 template <class Net>
 void remembers_calls(Net& net) {
     const std::uint64_t context = law_context + 6;
@@ -51,7 +51,7 @@ void remembers_calls(Net& net) {
     }
     const channel on{.context = law_context, .tag = 32};
     const rank_t next = (net.rank() + 1) % net.size(), previous = (net.rank() + net.size() - 1) % net.size();
-    for (int i = 1; i < net.size(); ++i) {  // all have looked before anybody goes on
+    for (int i = 1; i < net.size(); ++i) {  // all ranks have inquired before any goes on
         post_number(net, next, on, 0);
         receive_number(net, previous, on);
     }
@@ -112,7 +112,7 @@ void counts(Net& net) {
 
 }  // namespace detail
 
-/// Laws of the control channel: `announce`, `inquire`, contexts.
+/// Checks the laws of the control channel: `announce`, `inquire`, contexts.
 template <class Laws>
 void control_laws(const Laws& all) {
     for (const int ranks : {1, 2, 5})

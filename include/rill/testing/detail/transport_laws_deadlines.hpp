@@ -89,7 +89,7 @@ template <class Net>
 bool refused_intact(Net& net, channel on, std::size_t size, deadline until) {
     buffer bytes = pattern(size, 8);
     if (net.post(net.rank(), on, std::move(bytes), until)) return false;
-    // NOLINTNEXTLINE(bugprone-use-after-move): that a refusal moves nothing is what the law says
+    // NOLINTNEXTLINE(bugprone-use-after-move): the law says that a refusal moves nothing
     expect(bytes == pattern(size, 8), "a refused buffer is changed");
     return true;
 }
@@ -144,7 +144,7 @@ void frees_room_on_close(Net& net, std::size_t bound) {
 
 }  // namespace detail
 
-/// Laws of deadlines, and of mailboxes that are full.
+/// Checks the laws of deadlines and of full mailboxes.
 template <class Laws>
 void deadline_laws(const Laws& all) {
     all.law("a passed deadline is an empty result", 2, [](auto& net) { detail::gives_up_in_time(net); });

@@ -16,7 +16,7 @@
 namespace rill { inline namespace RILL_ABI { namespace testing {
 namespace detail {
 
-/// A message of a head and a body, and memory where such a one may be put.
+/// A message of a head and a body, or memory into which one may be received.
 struct framed_message {
     explicit framed_message(std::size_t size, std::uint64_t seed)
         : head(pattern(40, seed)), body(pattern(size, seed)) {}
@@ -44,8 +44,8 @@ void expect_same(const Message& received, const framed_message& sent) {
     expect(received && same_bytes(received->pieces(), joined), "an expected message arrives with other bytes");
 }
 
-/// Rank 0 sends three messages to rank 1, which expects them before or after: the first in its place, the second
-/// anywhere, the third in a place of another size.
+/// Rank 0 sends three messages to rank 1, which expects them before or after they are sent: the first into memory of
+/// its size, the second without memory, the third into memory of another size.
 template <class Net>
 void receives_what_it_expects(Net& net, std::size_t size, bool beforehand) {
     const channel on{.context = law_context, .tag = 60};
@@ -69,7 +69,7 @@ void receives_what_it_expects(Net& net, std::size_t size, bool beforehand) {
     }
 }
 
-/// After `forget` the place is the receiver's own again, whether the message is on its way or never comes.
+/// After `forget` the memory belongs to the receiver again, whether the message is on its way or never comes.
 template <class Net>
 void forgets_what_it_expected(Net& net, std::size_t size, bool is_sent) {
     const channel on{.context = law_context, .tag = 61}, other{.context = law_context, .tag = 62};
@@ -83,7 +83,7 @@ void forgets_what_it_expected(Net& net, std::size_t size, bool is_sent) {
         post_number(net, 1, other, 8);
     } else {
         framed_message place(size, 0);
-        receive_number(net, 0, other);  // what was sent before is known by now
+        receive_number(net, 0, other);  // the message sent before has been noticed by now
         expect_into(net, on, place);
         net.forget(on);
         std::copy(own.body.begin(), own.body.end(), place.body.begin());
@@ -95,7 +95,7 @@ void forgets_what_it_expected(Net& net, std::size_t size, bool is_sent) {
 
 }  // namespace detail
 
-/// Messages that are expected before somebody waits for them.
+/// Checks the laws of messages that are expected before a receive waits for them.
 template <class Laws>
 void expectation_laws(const Laws& all) {
     const std::size_t sizes[] = {100, detail::lent_size(all.limits()), 4'000'000};

@@ -57,7 +57,7 @@ void pass_around_ring(Net& net, std::size_t size) {
     expect(sent.wait(deadline::never), "a send that was received is not done");
 }
 
-/// Two ranks post, then receive; this one `size` bytes, the other one `theirs`.
+/// Two ranks post, then receive: this rank posts `size` bytes, the other one `theirs`.
 template <class Net>
 void crosses(Net& net, std::size_t size, std::size_t theirs) {
     const channel on{.context = law_context, .tag = 2};
@@ -158,7 +158,7 @@ void takes_latest(Net& net) {
     }
     meet(net, 0);
     for (rank_t peer = 1; peer < net.size(); ++peer) {
-        // That all have met does not say that all has arrived: there is an order only inside a channel.
+        // The meeting does not imply that all messages have arrived: only messages of one channel are ordered.
         std::uint32_t newest = 0;
         while (newest != 3) {
             const auto message = net.receive_latest({&peer, 1}, on, deadline::never);
@@ -300,7 +300,7 @@ void withdraws(Net& net, std::size_t size) {
     expect(none.done() && none.wait(deadline::immediate), "a default-constructed sending is not done");
 }
 
-/// A sending that ends while its message is read: the reader keeps valid bytes, since settle() waits for it.
+/// A send ends while its message is being read. The reader keeps valid bytes, because settle() waits for it.
 template <class Net>
 void settles_after_reading(Net& net, std::size_t size) {
     const channel on{.context = law_context, .tag = 17};
@@ -327,7 +327,7 @@ void settles_after_reading(Net& net, std::size_t size) {
 
 }  // namespace detail
 
-/// Laws of messages: order, content, sizes, sources, what is counted.
+/// Checks the laws of messages: order, content, sizes, sources, and counts.
 template <class Laws>
 void message_laws(const Laws& all) {
     for (const int ranks : {1, 2, 3, 5, 8}) {

@@ -43,7 +43,7 @@ void see_all(Commons& shared, int size, std::uint64_t number, Visit&& visit) {
     }
 }
 
-/// Every rank reads its own byte of all inputs and writes it to all outputs, through more operations than places.
+/// Every rank reads its own byte of all inputs and writes it to all outputs, in more operations than there are slots.
 template <class Net>
 void reaches_all_memory(Net& net) {
     auto shared = net.share(law_context);
@@ -67,7 +67,7 @@ void reaches_all_memory(Net& net) {
     }
 }
 
-/// Copies in slots stay until all have read them, although their rank goes on and ends.
+/// Copies in slots stay until all ranks have read them, even if their own rank goes on and ends.
 template <class Net>
 void keeps_slots(Net& net) {
     auto shared = net.share(law_context + 1);
@@ -86,12 +86,12 @@ void keeps_slots(Net& net) {
         expect(slot.size() == sizeof value, "a slot has another size");
         std::memcpy(slot.data(), &value, sizeof value);
         shared.expose({shared_call(number), {}, slot.data(), nullptr});
-        shared.prepare(number + 1 + number % 3 / 2);  // the next one, or at times another
+        shared.prepare(number + 1 + number % 3 / 2);  // mostly the next number, sometimes a later one
         read(number);
     }
 }
 
-/// A call that is exposed has been announced; another one that is announced ends the wait for what is exposed.
+/// Exposing announces the call. The announcement of another call ends the wait for exposed memory.
 template <class Net>
 void announces_what_is_exposed(Net& net) {
     constexpr std::uint64_t context = law_context + 2;
@@ -111,7 +111,7 @@ void announces_what_is_exposed(Net& net) {
     meet(net, 1);
 }
 
-/// Nobody enters once a rank has withdrawn, and a rank that withdraws waits for those who have entered.
+/// No rank enters after a rank has withdrawn its memory; withdrawing waits for the ranks that have entered.
 template <class Net>
 void withdraws(Net& net) {
     constexpr std::uint64_t context = law_context + 3;
@@ -125,7 +125,7 @@ void withdraws(Net& net) {
         if (net.rank() == 0) {
             if (enters_first) receive_number(net, 1, on);
             shared.withdraw(number);
-            own.output[0] = std::byte{9};  // nobody else writes it now
+            own.output[0] = std::byte{9};  // no other rank writes it now
             if (!enters_first) post_number(net, 1, on, 0);
         } else {
             if (!enters_first) receive_number(net, 0, on);
@@ -176,7 +176,7 @@ void ends_waits_for_memory(Net& net) {
 
 }  // namespace detail
 
-/// Memory that ranks expose to each other.
+/// Checks the laws of memory that ranks expose to each other.
 template <class Laws>
 void shared_memory_laws(const Laws& all) {
     const auto where_shared = [](auto check) {
