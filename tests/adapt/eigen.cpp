@@ -54,10 +54,10 @@ MatrixXf values(int rank, Eigen::Index rows, Eigen::Index columns) {
         rows, columns, [=](Eigen::Index i, Eigen::Index j) { return static_cast<float>((rank + 1) * (10 * i + j)); });
 }
 
-/// The sum over three ranks of what `values` gives them.
+/// The sum over three ranks of the matrices that `values` makes for them.
 MatrixXf sum_of_values(Eigen::Index rows, Eigen::Index columns) { return 6 * values(0, rows, columns); }
 
-/// Runs `body(group)` on three ranks; whether it was true on all.
+/// Runs `body(group)` on three ranks; returns whether it returned true on all of them.
 template <class Body>
 bool on_three(Body body) {
     std::array<bool, 3> good{};
@@ -80,7 +80,7 @@ TEST_CASE("eigen: matrices, blocks, maps and expressions are inputs and outputs"
         rill::all_reduce(workers, 2 * in - in.cwiseAbs(), out);
         good = good && out == sum;
 
-        MatrixXf wide = MatrixXf::Constant(8, 6, -1);  // strided on both sides, an rvalue as output
+        MatrixXf wide = MatrixXf::Constant(8, 6, -1);  // strided input and output; the output is an rvalue
         rill::all_reduce(workers, in.topRows(5), wide.block(2, 1, 5, 4));
         good = good && wide.block(2, 1, 5, 4) == sum.topRows(5);
         wide.block(2, 1, 5, 4).setConstant(-1);
@@ -112,7 +112,7 @@ TEST_CASE("eigen: coordinates are numbered as the type stores them") {
     }));
 }
 
-TEST_CASE("eigen: a block of rows of a row-major matrix lies in one piece, one of columns does not") {
+TEST_CASE("eigen: a block of rows of a row-major matrix is contiguous, a block of columns is not") {
     row_major m(4, 6);
     MatrixXf n(4, 6);
     using span = std::span<const float>;
@@ -189,7 +189,7 @@ TEST_CASE("eigen: the start of an operation evaluates an expression, whose tempo
             rill::start_reduce(workers, made() + added, reduced, 0),
             rill::start_all_reduce(workers, tensors{made() + added, added}, pair),
         };
-        added.setConstant(-1);  // too late: all have read it
+        added.setConstant(-1);  // too late: the expression has been evaluated on all ranks
         for (rill::request& each : all) each.get();
         const MatrixXf due = 2 * sum_of_values(4, 3);
         bool good = sum == due && largest == due && scattered == due.col(workers.rank());
@@ -209,7 +209,7 @@ TEST_CASE("eigen: the layers of a model in one operation") {
     }));
 }
 
-TEST_CASE("eigen: what lies in one piece is sent from where it lies") {
+TEST_CASE("eigen: contiguous tensors are sent from their own memory") {
     std::array<bool, 3> good{};
     support::on_watched_ranks(3, [&](support::watched& net) {
         rill::group workers{net, rill::topology::split_allgather{}};
@@ -227,7 +227,7 @@ TEST_CASE("eigen: what lies in one piece is sent from where it lies") {
 }
 
 #ifndef RILL_TEST_SANITIZED
-TEST_CASE("eigen: a steady state allocates nothing, be it in one piece or not") {
+TEST_CASE("eigen: a steady state allocates nothing, for contiguous and for strided tensors") {
     unsigned long allocated = 1;
     rill::in_process::run(1, [&](auto& net) {
         rill::group workers{net, rill::topology::split_allgather{}};

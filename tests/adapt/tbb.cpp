@@ -31,7 +31,7 @@
 
 using rill::adapt::tbb_executor;
 
-TEST_CASE("tbb: keeps the laws of executors") {
+TEST_CASE("tbb: models the laws of executors") {
     ::tbb::task_arena two(2);
     for (const tbb_executor& executor : {tbb_executor{}, tbb_executor(two)})
         rill::testing::for_each_executor_law(executor, [](const char* name, const rill::testing::law_outcome& outcome) {
@@ -41,7 +41,7 @@ TEST_CASE("tbb: keeps the laws of executors") {
         });
 }
 
-TEST_CASE("tbb: in the arena that it is given") {
+TEST_CASE("tbb: runs in the arena that it is given") {
     ::tbb::task_arena two(2);
     const tbb_executor executor(two);
     CHECK(executor.concurrency() == 2);
@@ -56,14 +56,14 @@ TEST_CASE("tbb: in the arena that it is given") {
     CHECK(executor != tbb_executor{});
 }
 
-TEST_CASE("tbb: every kernel gives the bits that it gives alone") {
+TEST_CASE("tbb: every kernel gives the same bits as on one thread") {
     ::tbb::task_arena four(4);
     support::check_same_bits(tbb_executor(four));
 }
 
 namespace {
 
-/// What a rank has after each step of two in a group with this executor: dense, quantised, sparse, and in flight.
+/// What a rank has after each of two steps in a group with this executor: dense, quantised, sparse and non-blocking.
 template <class Executor, class Keep>
 void exchange(auto& net, const Executor& executor, Keep keep) {
     using namespace rill::compress;
@@ -87,7 +87,7 @@ void exchange(auto& net, const Executor& executor, Keep keep) {
     }
 }
 
-/// Of rank 0 among three.
+/// The results of rank 0 of three.
 template <class Executor>
 std::vector<float> results(const Executor& executor) {
     std::vector<float> joined;
@@ -101,7 +101,7 @@ std::vector<float> results(const Executor& executor) {
 
 }  // namespace
 
-TEST_CASE("tbb: a group with it has the results of a group without") {
+TEST_CASE("tbb: a group with a tbb_executor gives the results of a group without one") {
     ::tbb::task_arena four(4);
     const auto expected = results(rill::serial{});
     CHECK(support::equal_bits(results(tbb_executor(four)), expected));
@@ -137,7 +137,7 @@ TEST_CASE("tbb: a rank that fails in a task is named by all") {
     });
 }
 
-TEST_CASE("tbb: what is selected, quantised and folded again and again allocates nothing") {
+TEST_CASE("tbb: selecting, quantising and folding allocate nothing in a steady state") {
 #ifndef RILL_TEST_SANITIZED
     ::tbb::task_arena four(4);
     const tbb_executor executor(four);
@@ -168,7 +168,7 @@ TEST_CASE("tbb: what is selected, quantised and folded again and again allocates
 #endif
 }
 
-TEST_CASE("tbb: rounds fold with it as without") {
+TEST_CASE("tbb: rounds give the same result with and without a tbb_executor") {
     ::tbb::task_arena four(4);
     const auto result = [](const auto& executor) {
         std::vector<float> update(support::many);

@@ -60,10 +60,10 @@ matrix values(int rank, std::size_t rows, std::size_t columns) {
     return made;
 }
 
-/// The sum over three ranks of what `values` gives them.
+/// The sum over three ranks of the matrices that `values` makes for them.
 matrix sum_of_values(std::size_t rows, std::size_t columns) { return 6.0F * values(0, rows, columns); }
 
-/// Runs `body(group)` on three ranks; whether it was true on all.
+/// Runs `body(group)` on three ranks; returns whether it returned true on all of them.
 template <class Body>
 bool on_three(Body body) {
     std::array<bool, 3> good{};
@@ -86,7 +86,7 @@ TEST_CASE("xtensor: containers, adaptors, views and expressions are inputs and o
         rill::all_reduce(workers, 2.0F * in - xt::abs(in), out);
         good = good && out == sum;
 
-        matrix wide = xt::ones<float>({8, 6});  // strided on both sides, an rvalue as output
+        matrix wide = xt::ones<float>({8, 6});  // strided input and output; the output is an rvalue
         rill::all_reduce(workers, xt::view(in, xt::all(), xt::range(1, 3)),
                          xt::view(wide, xt::range(2, 8), xt::range(3, 5)));
         good = good && xt::view(wide, xt::range(2, 8), xt::range(3, 5)) == xt::view(sum, xt::all(), xt::range(1, 3));
@@ -110,7 +110,7 @@ TEST_CASE("xtensor: coordinates are numbered as the type stores them") {
         rill::all_reduce(workers, in, rows);
         rill::all_reduce(workers, by_columns(in), columns);
         xt::xarray<float, xt::layout_type::dynamic> any({3, 2}, xt::layout_type::column_major);
-        any = in;  // stored by columns, numbered by rows
+        any = in;  // stored column by column, numbered row by row
         rill::all_reduce(workers, any, dynamic);
         return columns == std::vector<float>{0, 60, 120, 6, 66, 126} && rows == dynamic &&
                rows == std::vector<float>{0, 6, 60, 66, 120, 126};
@@ -121,14 +121,14 @@ TEST_CASE("xtensor: the start of an operation evaluates an expression that is a 
     CHECK(on_three([](auto& workers) {
         matrix added = values(workers.rank(), 4, 3), sum({4, 3});
         auto request = rill::start_all_reduce(workers, values(workers.rank(), 4, 3) + added, sum);
-        added.fill(-1);  // too late
+        added.fill(-1);  // too late: the expression has been evaluated
         request.get();
         return sum == 2.0F * sum_of_values(4, 3);
     }));
     static_assert(rill::detail::is_evaluated_at_start<sum_of_two> && !rill::detail::is_evaluated_at_start<column>);
 }
 
-TEST_CASE("xtensor: whole rows lie in one piece, columns do not") {
+TEST_CASE("xtensor: whole rows are contiguous, columns are not") {
     matrix m({4, 6});
     by_columns n({4, 6});
     const auto lies_in_one_piece = [](const auto& x) { return rill::detail::has_view<std::span<const float>>(x); };
@@ -178,7 +178,7 @@ TEST_CASE("xtensor: the layers of a model in one operation") {
     }));
 }
 
-TEST_CASE("xtensor: what lies in one piece is sent from where it lies") {
+TEST_CASE("xtensor: contiguous tensors are sent from their own memory") {
     std::array<bool, 3> good{};
     support::on_watched_ranks(3, [&](support::watched& net) {
         rill::group workers{net, rill::topology::split_allgather{}};
