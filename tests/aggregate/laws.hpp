@@ -1,4 +1,4 @@
-// The shipped laws of Aggregator as checks.
+// Checks that an aggregator keeps the shipped laws of Aggregator.
 #pragma once
 
 #include <rill/testing/aggregator_laws.hpp>

@@ -16,13 +16,13 @@ TEST_CASE_TEMPLATE("mean divides by the sum of the weights", T, float, double) {
     CHECK(values == std::vector<T>{T{4}, T{-6}, T{0}});
 }
 
-TEST_CASE("the mean of nobody is zero") {
+TEST_CASE("the mean of no contribution is zero") {
     std::vector<float> values(3, aggregate::mean::identity<float>());
     aggregate::mean::finish(std::span<float>(values), 0);
     CHECK(values == std::vector<float>(3, 0.0F));
 }
 
-TEST_CASE("there is no mean of integers") {
+TEST_CASE("mean does not accept integers") {
     CHECK(Aggregator<aggregate::mean, float>);
     CHECK(Aggregator<aggregate::mean, double>);
     CHECK_FALSE(Aggregator<aggregate::mean, std::int32_t>);
