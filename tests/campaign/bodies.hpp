@@ -1,4 +1,4 @@
-// The collectives as protocols: what a campaign needs to know of them. One source for each topology has the rest.
+// The collectives as protocols: the declarations that a campaign needs. One source per topology has the definitions.
 #pragma once
 
 #include <rill/testing/protocol_test.hpp>
@@ -28,16 +28,16 @@ inline constexpr const char* call_names[] = {"all_reduce dense",      "all_reduc
                                              "reduce_scatter stream", "all_gather dense",  "all_gather stream",
                                              "broadcast dense",       "broadcast stream",  "barrier"};
 
-/// What the ranks of a run know of each other, besides the messages between them: nothing that they act upon.
+/// What the ranks of a run record together, apart from their messages. No rank acts upon it.
 struct common {
-    /// Of each call: how many ranks have entered it.
+    /// Per call: how many ranks have entered it.
     std::vector<int> entered = std::vector<int>(64);
-    /// Of the calls with a codec: what all contributed, and what is left of it in the residuals and the results.
+    /// Per call with a codec: the sum of what all ranks contributed, and of what is left in the residuals.
     std::vector<double> given = std::vector<double>(64), left = std::vector<double>(64);
     std::vector<int> settled = std::vector<int>(64);
 };
 
-/// What one rank does in a run of a call on a topology.
+/// Plays one rank's part in a run of a call on a topology.
 template <class Shape>
 void play_member(rill::simulated::endpoint& net, const rill::testing::protocol_case& of,
                  const rill::testing::protocol_limits& limits, rill::testing::rank_record& mine, call which,

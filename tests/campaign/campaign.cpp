@@ -1,4 +1,5 @@
-// Every collective on every topology under every kind of fault: exact, or an error that names the fault; never a hang.
+// Every collective on every topology under every kind of fault: the result is exact, or an error names the fault; no
+// run hangs.
 #include <rill/testing/coverage.hpp>
 #include <rill/testing/fault_kind.hpp>
 #include <rill/testing/protocol_test.hpp>
@@ -44,7 +45,7 @@ constexpr body bodies[] = {&on<rill::topology::ring>,
                            &on<rill::topology::tree, 3>,
                            &on<rill::topology::star>};
 
-/// The protocol of one rank; what the ranks of a run have in common lives until the next run.
+/// The protocol of one rank. What the ranks of a run share lives until the next run.
 auto protocol_of(call which, std::size_t topology, const testing::protocol_limits& limits, common& all) {
     return [=, &limits, &all](auto& net, const testing::protocol_case& of, testing::rank_record& mine) {
         if (net.rank() == 0 && net.restarts() == 0) all = {};
@@ -76,7 +77,7 @@ std::string explore(call which, std::size_t topology, testing::coverage& seen) {
 
 }  // namespace
 
-TEST_CASE("every collective on every topology is exact or names the fault, whatever goes wrong") {
+TEST_CASE("every collective on every topology gives an exact result or an error that names the fault") {
     testing::coverage seen({{"call", {std::begin(call_names), std::end(call_names)}},
                             {"topology", topology_names},
                             {"fault", fault_names()},
@@ -92,13 +93,13 @@ TEST_CASE("every collective on every topology is exact or names the fault, whate
     if (one_in == 1) CHECK(seen.never_run() == "");
 }
 
-TEST_CASE("what was found once does not come back") {
+TEST_CASE("failures that the campaign has found stay fixed") {
     struct found {
         call which;
         std::size_t topology;
         const char* what;
     };
-    // On a ring, messages that carry nothing, or all cover the same range, were taken for each other.
+    // These cases found a bug of the ring: it confused messages that are empty or all cover the same range.
     const found all_found[] = {
         {call::all_gather_stream, 0, "run 609464616 ranks 8 size 4 plain: seed 680; duplicate 0.03125"},
         {call::all_gather_stream, 0, "run 194609661 ranks 9 size 0 plain: seed 12; lose 0.25 on 0>1"},

@@ -1,4 +1,4 @@
-// How much a campaign plays, by the environment.
+// How many runs a campaign plays, set by environment variables.
 #pragma once
 
 #include <rill/testing/fault_kind.hpp>
@@ -17,7 +17,7 @@ inline std::uint64_t number_in(const char* variable, std::uint64_t otherwise) {
     return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// Another compiler, another part of the cases.
+// Each compiler plays another part of the cases.
 #if defined(__clang__)
 constexpr std::uint64_t first_by_default = 1'000'000'000;
 #else
@@ -29,8 +29,8 @@ constexpr std::uint64_t one_in_by_default = 10;
 constexpr std::uint64_t one_in_by_default = 1;
 #endif
 
-// RILL_PROTOCOL_RUNS: of each cell of the coverage. RILL_PROTOCOL_SEED: where their seeds begin. RILL_PROTOCOL_ONE_IN:
-// plays only one run of so many, for a slow machine; then cells may be left out.
+// RILL_PROTOCOL_RUNS: runs per cell of the coverage. RILL_PROTOCOL_SEED: the first seed. RILL_PROTOCOL_ONE_IN: plays
+// only one of this many runs, for a slow machine; some cells of the coverage may then stay empty.
 inline const std::uint64_t runs_of_each_cell = number_in("RILL_PROTOCOL_RUNS", 1);
 inline const std::uint64_t first_seed = number_in("RILL_PROTOCOL_SEED", first_by_default);
 inline const std::uint64_t one_in = number_in("RILL_PROTOCOL_ONE_IN", one_in_by_default);

@@ -1,4 +1,4 @@
-// Every collective as a protocol: what one rank does in a run, and how it knows that all is well.
+// Every collective as a protocol: what one rank does in a run, and how it checks its result.
 #pragma once
 
 #include <rill/collective/all_gather.hpp>
@@ -28,7 +28,7 @@
 
 namespace protocols {
 
-/// Whole numbers, so that every order of folding gives the same.
+/// Whole numbers, so that every order of folding gives the same sum.
 inline float value(int rank, std::size_t i, std::uint64_t salt) {
     return static_cast<float>((rill::mix64(salt, i) + static_cast<std::uint64_t>(rank) * 7) % 199) - 99.0F;
 }
@@ -95,7 +95,7 @@ class job {
         return rill::barrier(lane);
     }
 
-    /// After `run` has returned.
+    /// Whether the result is right; to be called after `run` has returned.
     rill::testing::call_result result() const {
         if (which_ == call::barrier) return {.is_exact = true};
         if (which_ == call::all_reduce_codec) return {.is_exact = true, .bits = hash_of(output_)};
@@ -107,7 +107,7 @@ class job {
         return {.is_exact = is_exact, .bits = is_part || is_root_only ? 0 : hash_of(given)};
     }
 
-    /// Whether the inputs are as they were.
+    /// Whether the inputs are unchanged.
     bool is_unchanged() const {
         if (is_sparse()) {
             rill::stream<float, index> again(n_);
@@ -144,7 +144,7 @@ class job {
         return is_present(rank, i, salt_);
     }
 
-    /// By a loop over all ranks.
+    /// The expected result, by a loop over all ranks.
     std::vector<float> wanted() const {
         std::vector<float> all(n_);
         const bool is_broadcast = which_ == call::broadcast_dense || which_ == call::broadcast_stream;
@@ -175,8 +175,8 @@ class job {
     std::optional<decltype(policy().bind(1))> codec_;
 };
 
-/// One rank of a run: some calls, while whatever goes wrong goes wrong; once more when all is over; and then, if
-/// something failed, the same among those who can go on.
+/// One rank of a run. It makes some calls while faults strike, one more call when all faults are over, and then, if a
+/// call failed, further calls in a new group of the ranks that can go on.
 template <class Shape>
 class member {
   public:
@@ -190,7 +190,7 @@ class member {
         : net_(&net), of_(&of), limits_(&limits), mine_(&mine), which_(which), shape_(shape), all_(&all) {}
 
     void play() {
-        if (net_->restarts() > 0) return;  // who comes back is not missed any more
+        if (net_->restarts() > 0) return;  // the others do not wait for a rank that was restarted
         rill::random_sequence draw(of_->key());
         const int steps = 1 + static_cast<int>(draw.below(3));
         std::vector<rill::rank_t> members(static_cast<std::size_t>(net_->size()));
@@ -204,7 +204,8 @@ class member {
     }
 
   private:
-    /// Calls in a group of its own. Whether anything failed there, for any rank: known when all is over.
+    /// Makes calls in a group of its own. Returns whether anything failed there on any rank, which is known when all
+    /// faults are over.
     bool play_in(const std::vector<rill::rank_t>& members, const rill::testing::call_record& kind, int steps,
                  rill::random_sequence& draw, bool at_leisure) {
         net_type net(*net_, members);
@@ -259,7 +260,7 @@ class member {
         settle(number, workers.size(), data);
     }
 
-    /// Two at once, which may end in any order.
+    /// Two operations in flight at once, which may end in any order.
     void fly(group_type& workers, const rill::testing::call_record& as, const std::uint64_t (&salts)[2]) {
         std::vector<job> data;
         data.reserve(2);
@@ -295,7 +296,7 @@ class member {
         return data.result();
     }
 
-    /// What holds whether the call failed or not. A gradient is never lost: what the result lacks is in a residual.
+    /// Checks what must hold whether the call failed or not: what of a gradient is not in the result is in a residual.
     void settle(std::size_t number, int ranks, const job& data) {
         if (!data.is_unchanged()) mine_->complain("an input has changed");
         if (!data.has_codec()) return;
@@ -310,13 +311,13 @@ class member {
             mine_->complain("the result and the residuals are not what was contributed");
     }
 
-    /// The faults that are still at work when all is over.
+    /// Whether faults are still at work when the first group has ended.
     bool may_strike_again() const {
         return std::any_of(of_->faults.faults.begin(), of_->faults.faults.end(), [](const rill::fault& f) {
             return f.kind == rill::fault::what::loss || f.kind == rill::fault::what::duplicate;
         });
     }
-    /// Who is not in the next group: who died, or one end of a link that stays cut.
+    /// The rank that is left out of the next group: one that died, or one end of a link that stays cut.
     rill::rank_t left_out() const {
         const auto is = [&](rill::fault::what kind) {
             return std::any_of(of_->faults.faults.begin(), of_->faults.faults.end(),
@@ -325,7 +326,7 @@ class member {
         const bool is_lasting =
             is(rill::fault::what::kill) || (is(rill::fault::what::cut) && !is(rill::fault::what::heal));
         if (!is_lasting) return rill::no_rank;
-        // Two faults may end two calls; the last call, on the ended group, names the same on all ranks.
+        // Two faults may fail two calls. The last call, on a group that has ended, names the same culprit on all ranks.
         for (std::size_t i = mine_->calls.size(); i-- > 0;)
             if (mine_->calls[i].came == end::failed) return mine_->calls[i].culprit;
         return rill::no_rank;

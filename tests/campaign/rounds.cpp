@@ -1,5 +1,6 @@
-// Rounds under every kind of fault, with every completion, staleness and tree: nothing is in twice, nobody is told
-// wrong, whom the policies do without is done without, and whoever must stop says whom it waited for.
+// Rounds under every kind of fault, with every completion, staleness and tree. No contribution is in two results, each
+// rank is told correctly whether its contribution was used, ranks that the policies may do without do not stop the
+// rounds, and a rank that must stop names the rank for which it waited.
 #include <rill/collective/group.hpp>
 #include <rill/compress/error_feedback.hpp>
 #include <rill/compress/top_k.hpp>
@@ -39,7 +40,7 @@
 namespace testing = rill::testing;
 using namespace rill::straggler;
 
-// Chosen at run time, so that the compiler sees one kind of rounds.
+// Policies chosen at run time, so that the compiler instantiates rounds only once.
 namespace policies {
 
 struct any_completion {
@@ -91,7 +92,7 @@ const std::vector<std::string> completion_names{"wait_all", "fastest", "tolerate
 const std::vector<std::string> staleness_names{"fresh", "bounded", "unbounded"};
 const std::vector<std::string> tree_names{"star", "tree of 2", "chain"};
 
-/// A star is a tree without a bound on the children.
+/// The tree number `shape`; a star is a tree with any number of children.
 rill::topology::tree tree_of(std::size_t shape, int ranks) {
     return {shape == 0 ? std::max(1, ranks - 1) : shape == 1 ? 2 : 1};
 }
@@ -100,7 +101,7 @@ struct scene {
     std::size_t completion = 0, staleness = 0, shape = 0;
 };
 
-/// What the policies of a run are, besides the case of the scene.
+/// The policies of a run and what else is drawn for it, within the case that the scene names.
 struct choice {
     rill::topology::tree tree;
     any_completion enough;
@@ -109,7 +110,7 @@ struct choice {
     std::uint64_t rounds = 0;
     bool has_codec = false;
     bool leads_only = false;      ///< the root contributes nothing
-    rill::duration at_leisure{};  ///< the root takes so long for each round
+    rill::duration at_leisure{};  ///< the root takes this long for each round
 
     choice(const scene& of, const testing::protocol_case& drawn, const testing::protocol_limits& limits)
         : tree(tree_of(of.shape, drawn.ranks)) {
@@ -136,7 +137,7 @@ struct choice {
         if (below(4) == 0) at_leisure = limits.timeout * 3 / 10;
     }
 
-    /// Whether a rank with so many children does without any one of them.
+    /// Whether a rank with this many children can do without any one of them.
     bool does_without_one_of(int children) const {
         if (std::holds_alternative<bounded>(age.chosen) || start.waits_for_all) return false;
         if (const auto* t = std::get_if<tolerate>(&enough.chosen)) return t->stragglers >= 1;
@@ -146,19 +147,19 @@ struct choice {
     }
 };
 
-// --- what a run leaves to look at
+// --- what a run records
 
-/// Of a rank in a round.
+/// The contribution of a rank in a round.
 using part = std::pair<rill::rank_t, std::uint64_t>;
 
-/// What the ranks of a run have seen; nothing that they act upon.
+/// What the ranks of a run record. No rank acts upon it.
 struct ledger {
     enum class fate : unsigned char { untold, out, in };
     struct made {
         fate told = fate::untold;
-        bool at_end = false;  ///< it was told when rounds had ended
+        bool at_end = false;  ///< the rank learned its fate after rounds had ended
         int in_results = 0;
-        double mass = 0;  ///< of what was sent, where its rank was told that it is in
+        double mass = 0;  ///< sum of the sent values, where the rank was told that they are in a result
     };
 
     std::map<part, made> parts;
@@ -168,7 +169,7 @@ struct ledger {
     std::uint64_t rounds_done = 0;
 };
 
-/// Whole numbers, so that all sums are exact, and no two contributions alike.
+/// Whole numbers, so that all sums are exact; all contributions differ.
 double value(rill::rank_t rank, std::uint64_t round, std::size_t i) {
     return static_cast<double>(rill::mix64(static_cast<std::uint64_t>(rank), round) % (std::uint64_t{1} << 24U) + i);
 }
@@ -193,7 +194,7 @@ class member {
         mine_->attempt({.name = "making"}, [&]() -> testing::call_result {
             workers.emplace(*net_, rill::topology::star{}, rill::group_options{.timeout = limits_->timeout});
             steps.emplace(*workers, chosen_->tree, chosen_->enough, chosen_->age, chosen_->start);
-            return {.is_exact = true};  // who comes back before anybody has missed it is in
+            return {.is_exact = true};  // a rank that is restarted before any other rank has missed it takes part
         });
         if (!steps) return;
         const auto self = static_cast<std::size_t>(net_->rank());
@@ -248,7 +249,7 @@ class member {
         net_->compute(1);
     }
 
-    /// What this rank is told of its latest contribution.
+    /// Records what this rank is told about its latest contribution.
     template <class Codec>
     void learn(const rounds_type& steps, part latest, double before, const std::vector<double>& own, const Codec& codec,
                bool at_end) {
@@ -261,7 +262,7 @@ class member {
             mine_->complain("a contribution that is in no result has not come back");
     }
 
-    /// At the root: the result is what the receipt says.
+    /// At the root: checks that the result is what the receipt says.
     void judge(const rill::round_receipt& r, std::uint64_t round, const std::vector<double>& update) {
         std::vector<double> expected(update.size());
         double weight = 0;
@@ -306,7 +307,7 @@ class member {
 
 // --- all ranks
 
-/// Looks at a run when it is over.
+/// Checks a run when it is over.
 class judge {
   public:
     using end = testing::call_record::end;
@@ -348,7 +349,7 @@ class judge {
                            [](const auto& link) { return link.lost > 0; });
     }
 
-    /// With the calls of a rank; of one that has died nothing is asked but that it comes to an end.
+    /// What is wrong with the calls of rank `r`. A rank that died need only end.
     std::string wrong_with(rill::rank_t r) const {
         if (seen_->has_died(r)) return {};
         for (const testing::call_record& call : record(r).calls) {
@@ -367,13 +368,14 @@ class judge {
         }
         return {};
     }
-    /// A rank that is not there any more: for itself alone it has given up.
+    /// Whether rank `r` has given up, and thus left the rounds.
     bool has_left(rill::rank_t r) const {
         return std::any_of(record(r).calls.begin(), record(r).calls.end(),
                            [](const auto& call) { return call.came == end::failed; });
     }
 
-    /// One rank, or one link, is gone, and with it what one child of the root has gathered.
+    /// Whether the root must go on: one rank or one link has failed, and with it at most what one child of the root has
+    /// gathered.
     bool must_go_on() const {
         if (!have_all_joined() || seen_->has_died(0)) return false;
         for (const rill::fault& f : of_->faults.faults)
@@ -390,8 +392,8 @@ class judge {
         if (it.told == ledger::fate::out && must_count) return "is told that it is out where nothing is dropped";
         return {};
     }
-    /// What came late to a rank between this one and the root, which had to go on with it when it stopped, or when
-    /// rounds ended.
+    /// Whether a contribution may have come late to a rank between its own rank and the root, and may not have been
+    /// forwarded before that rank stopped or rounds ended.
     bool may_be_on_the_way(const part& which) const {
         if (std::holds_alternative<fresh>(chosen_->age.chosen)) return false;
         if (seen_->has_died(0) || is_of(all_->has_failed, 0)) return true;
@@ -410,7 +412,7 @@ class judge {
         if (!chosen_->has_codec || all_->rounds_done == 0) return {};
         double mass = 0;
         for (const auto& [which, it] : all_->parts) {
-            if (it.in_results != 0 && it.told != ledger::fate::in) return {};  // nobody has looked
+            if (it.in_results != 0 && it.told != ledger::fate::in) return {};  // the rank did not ask for its fate
             if (it.in_results != 0) mass += it.mass;
         }
         return mass == all_->results_mass ? "" : "the results are not what was taken from the contributions";
@@ -424,12 +426,12 @@ class judge {
 
 // --- the campaign
 
-/// Ranks come at most so late that even in a chain of 16 the sum of it is below the timeout.
+/// Limits under which the entry delays of a chain of 16 ranks add up to less than the timeout.
 testing::protocol_limits limits_for(int least, int most) {
     return {.least_ranks = least, .most_ranks = most, .most_size = 200, .latest_entry = rill::milliseconds(300)};
 }
 
-/// Plays a case of a scene, and says what is wrong with it.
+/// Plays a case of a scene; returns what is wrong with it.
 template <class Test>
 std::string run(Test& test, const scene& of, const testing::protocol_case& drawn) {
     ledger all;
@@ -476,7 +478,7 @@ std::string explore(const scene& of, testing::coverage& seen) {
 
 }  // namespace
 
-TEST_CASE("rounds go on, or name the fault; each contribution is where its rank is told") {
+TEST_CASE("rounds go on or name the fault; each rank is told correctly whether its contribution was used") {
     testing::coverage seen({{"completion", completion_names},
                             {"staleness", staleness_names},
                             {"tree", tree_names},
@@ -494,13 +496,13 @@ TEST_CASE("rounds go on, or name the fault; each contribution is where its rank 
     if (protocols::one_in == 1) CHECK(seen.never_run() == "");
 }
 
-TEST_CASE("rounds: what was found once does not come back") {
+TEST_CASE("rounds: failures that the campaign has found stay fixed") {
     struct found {
         scene of;
         const char* what;
     };
-    // What a rank with children had waited for, because nothing was to be dropped, was dropped when rounds that the
-    // rank itself had missed made it older than the bound.
+    // These cases found a bug: a rank with children waited for a contribution that must not be dropped; by the rounds
+    // that the rank itself had missed, the contribution became older than the bound and was dropped.
     const found all_found[] = {
         {{2, 1, 2}, "run 625686544 ranks 3 size 0: seed 0"},
         {{2, 1, 1}, "run 682028951 ranks 4 size 0: seed 0"},
