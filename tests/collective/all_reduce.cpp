@@ -98,7 +98,7 @@ TEST_CASE("lossless index codings change nothing") {
 }
 
 TEST_CASE("all ranks and both transports get the same bits") {
-    // One schedule gives one order of folding: what rounding leaves is the same everywhere.
+    // One schedule gives one order of folding, so rounding errors are the same on all ranks and transports.
     std::map<std::string, std::vector<float>> results;
     std::mutex mutex;
     const std::string failed = on_every_group([&](auto& workers, auto fail) {
@@ -128,7 +128,7 @@ TEST_CASE("all ranks and both transports get the same bits") {
     CHECK(results.size() == 7 * std::size(rank_counts));
 }
 
-TEST_CASE("in place with a codec that sends its input from where it lies") {
+TEST_CASE("all_reduce in place with a codec that sends its input without a copy") {
     CHECK(on_every_group([](auto& workers, auto fail) {
               const std::size_t n = 1000;
               std::vector<float> data = dense_input<float>(workers.rank(), n);
@@ -138,7 +138,7 @@ TEST_CASE("in place with a codec that sends its input from where it lies") {
           }) == "");
 }
 
-TEST_CASE("a rank of weight zero contributes nothing, and the mean knows it") {
+TEST_CASE("a rank of weight zero contributes nothing, and the mean takes that into account") {
     CHECK(on_every_group([](auto& workers, auto fail) {
               if (workers.size() < 2) return;
               const std::size_t n = 65;
@@ -153,11 +153,11 @@ TEST_CASE("a rank of weight zero contributes nothing, and the mean knows it") {
           }) == "");
 }
 
-TEST_CASE("all_reduce: max and min beside a NaN and signed zeros are the same on every topology") {
+TEST_CASE("all_reduce: max and min of NaN and signed zeros are the same on every topology") {
     CHECK(on_every_group([](auto& workers, auto fail) {
               const float nan = std::numeric_limits<float>::quiet_NaN();
               const auto rank = workers.rank();
-              // A NaN of rank 1; zeros whose sign is minus on all ranks but the last.
+              // Rank 1 contributes NaN; all ranks but the last contribute negative zeros.
               std::vector<float> x(200, rank == 1 ? nan : static_cast<float>(rank));
               for (std::size_t i = 100; i < 200; ++i) x[i] = rank + 1 < workers.size() ? -0.0F : 0.0F;
               const auto check = [&](const auto& fold, bool is_minus) {

@@ -20,8 +20,8 @@
 using namespace cases;
 
 namespace {
-/// The allocations of all ranks in ten steps, the least of several times: a rank that the machine has held up fills a
-/// mailbox more than ever before, but what allocates in each step does so every time.
+/// The allocations of all ranks in ten steps, the least of several attempts: a rank that the operating system held up
+/// can fill a mailbox more than ever before, but code that allocates in each step does so in every attempt.
 template <class Group, class Step>
 long least_allocations(Group& workers, const Step& step) {
     long least = -1;
@@ -38,7 +38,7 @@ long least_allocations(Group& workers, const Step& step) {
     return least;
 }
 
-/// Allocations of a steady-state step with blocking calls.
+/// Counts the allocations of a steady-state step with blocking calls.
 template <class Shape, class Run>
 long steady_allocations(Shape shape, Run run) {
     long counted = -1;
@@ -55,14 +55,14 @@ long steady_allocations(Shape shape, Run run) {
             rill::all_reduce(workers, gradient, update, codec);
             rill::all_reduce(workers, gradient, update, rounding);
         };
-        // Mailboxes fill differently from step to step: the pools need some steps to see their largest use.
+        // Mailboxes fill differently from step to step, so that the pools need some steps to reach their largest use.
         for (int i = 0; i < 300; ++i) step();
         if (const long least = least_allocations(workers, step); net.rank() == 0) counted = least;
     });
     return counted;
 }
 
-/// Allocations of a steady-state step with three operations in flight.
+/// Counts the allocations of a steady-state step with three operations in flight.
 template <class Shape, class Run>
 long steady_allocations_in_flight(Shape shape, Run run) {
     long counted = -1;

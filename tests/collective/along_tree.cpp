@@ -1,4 +1,4 @@
-// A group on a tree that has no collectives of its own.
+// A group on a user's tree that has no collectives of its own.
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/broadcast.hpp>

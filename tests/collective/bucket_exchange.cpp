@@ -21,7 +21,8 @@ namespace {
 const std::vector<std::size_t> sizes{5, 3, 6, 2};
 const bucket_plan plan = fusion{.bytes = 32}.bind(sizes, sizeof(float));  // {2, 3}, {0, 1}
 
-/// Exchanges `values` bucket by bucket; rank `silent` contributes nothing to bucket 0. Notes the order of starts.
+/// Exchanges `values` bucket by bucket and records the order of the starts; rank `silent` contributes nothing to bucket
+/// 0.
 template <class Group>
 auto exchange_of(Group& workers, std::span<float> values, std::vector<std::size_t>& started, rank_t silent = no_rank) {
     return bucket_exchange(workers, plan, [&workers, &started, values, silent](std::size_t i) {
@@ -54,7 +55,7 @@ TEST_CASE("bucket_exchange: buckets start in their order as soon as all before a
     });
 }
 
-TEST_CASE("bucket_exchange: the receipt tells of the poorest bucket") {
+TEST_CASE("bucket_exchange: the receipt is that of the bucket with the fewest contributors") {
     simulated::run(3, {}, [](auto& net) {
         group workers{net, topology::split_allgather{}};
         std::vector<float> values(16, static_cast<float>(net.rank()));
@@ -83,7 +84,7 @@ TEST_CASE("bucket_exchange: each tensor becomes ready once") {
     });
 }
 
-TEST_CASE("agree: passes when all have the same, and names the rank that has not") {
+TEST_CASE("agree: passes if all ranks have the same value, otherwise names the rank that differs") {
     simulated::run(5, {}, [](auto& net) {
         group workers{net, topology::split_allgather{}};
         CHECK(agree(workers, {options_of::buckets, {7}}).rounds > 0);

@@ -22,7 +22,7 @@ namespace cases {
 inline constexpr int rank_counts[] = {1, 2, 3, 4, 5, 7, 8};
 inline constexpr std::size_t dimensions[] = {0, 1, 2, 63, 64, 65, 1000};
 
-/// What went wrong on any rank. (An assertion inside a rank's body would report a thread at a time.)
+/// Collects failures of all ranks. (Assertions inside a rank's body would be reported thread by thread.)
 class failures {
   public:
     void add(const std::string& what) {
@@ -36,7 +36,7 @@ class failures {
     std::string text_;
 };
 
-/// Expects `call()` to throw `Error` on this rank, naming `culprit` and saying `what`.
+/// Expects `call()` to throw `Error` on this rank, with `culprit` and with `what` in its text.
 template <class Error = rill::error, class Call, class Fail>
 void expect_error(Call call, rill::rank_t culprit, const std::string& what, Fail fail) {
     try {
@@ -50,8 +50,8 @@ void expect_error(Call call, rill::rank_t culprit, const std::string& what, Fail
     }
 }
 
-/// How long an operation waits that is to run out of time: in virtual time that costs nothing; of threads on a busy
-/// machine, none may be so late that it is taken for one that does not come.
+/// The timeout of an operation that is meant to time out. In virtual time it costs nothing; among threads it must be
+/// long enough that no rank on a busy machine is mistaken for one that never enters.
 template <class Net>
 constexpr rill::duration short_timeout = rill::seconds(4);
 template <>
@@ -79,7 +79,7 @@ std::string on_every_group(Body body) {
     return all.text();
 }
 
-/// Whole numbers, so that every order of folding gives the same: rank r's value at coordinate i.
+/// Rank r's value at coordinate i. Whole numbers, so that every order of folding gives the same sum.
 template <class T>
 T value(int rank, std::size_t i) {
     return static_cast<T>((rank + 1) * static_cast<int>(i % 11) - static_cast<int>(i % 5) * 3 + rank % 3);
@@ -92,7 +92,7 @@ std::vector<T> dense_input(int rank, std::size_t n) {
     return input;
 }
 
-/// Whether rank r's sparse contribution has coordinate i: about one in `gap`, other ones on every rank.
+/// Whether rank r's sparse contribution has coordinate i: about one coordinate in `gap`, different ones on every rank.
 inline bool is_present(int rank, std::size_t i, std::size_t gap) {
     return (i * 2654435761U + static_cast<std::size_t>(rank) * 97) % gap == 0;
 }
@@ -105,7 +105,7 @@ rill::stream<T, Index> sparse_input(int rank, std::size_t n, std::size_t gap) {
     return input;
 }
 
-/// The left fold over all ranks in ascending order; sparse contributions only where they are present.
+/// The left fold over all ranks in ascending order, of a sparse contribution only at the coordinates that it has.
 template <class T, class Fold>
 std::vector<T> oracle(int ranks, std::size_t n, const Fold& fold, std::size_t gap = 1) {
     std::vector<T> result(n, fold.template identity<T>());

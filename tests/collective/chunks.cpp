@@ -37,7 +37,7 @@ std::vector<float> reals(int rank, std::size_t n) {
     return made;
 }
 
-/// As all_reduce gives it, and as reduce_scatter and all_gather do.
+/// The results of all_reduce, and of reduce_scatter followed by all_gather.
 template <class Shape, class Net>
 std::vector<float> sum_of_reals(Net& net, std::size_t n, bool in_place) {
     group workers{net, Shape{}};
@@ -59,7 +59,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-/// Through `delayed`, which hands expectations on, without the places.
+/// Through `delayed`, which passes the chunk size on, but not the places for expected messages.
 template <class Shape>
 std::string difference_of_delayed(in_process::endpoint& net, std::size_t n, const std::vector<float>& whole) {
     foreseeing<in_process::endpoint> inner(net, 20);
@@ -94,7 +94,7 @@ void compare_with_whole() {
 
 }  // namespace
 
-TEST_CASE("chunks: a delayed transport asks for those of the inner one, and lets them in early") {
+TEST_CASE("chunks: a delayed transport asks for the chunk size of its inner one, and receives chunks early") {
     cases::failures all;
     in_process::run(3, [&](in_process::endpoint& net) {
         const std::string differs =
@@ -104,13 +104,13 @@ TEST_CASE("chunks: a delayed transport asks for those of the inner one, and lets
     CHECK(all.text() == "");
 }
 
-TEST_CASE("chunks: the bits are those of whole parts") {
+TEST_CASE("chunks: the bits are those of messages that are not cut") {
     compare_with_whole<topology::ring>();
     compare_with_whole<topology::split_allgather>();
     compare_with_whole<topology::recursive_doubling>();
 }
 
-TEST_CASE("chunks: as many as have the size that the transport asks for") {
+TEST_CASE("chunks: their number follows from the size that the transport asks for") {
     in_process::run(1, [](in_process::endpoint& net) {
         const choosy<in_process::endpoint> picky(net, 100);
         const auto ring_of_4 = topology::ring{}.all_reduce(4, 0);
@@ -124,7 +124,7 @@ TEST_CASE("chunks: as many as have the size that the transport asks for") {
     });
 }
 
-TEST_CASE("chunks: of a round travel while others are on their way") {
+TEST_CASE("chunks: those of one round travel while those of another are on their way") {
     constexpr std::size_t n = 4000, frame = wire::header_bytes + n;  // a quarter of the floats
     const simulated::network links{.latency = microseconds(100), .bandwidth = 1'000'000'000};
     const auto time_of = [&](auto& net) {
@@ -140,13 +140,13 @@ TEST_CASE("chunks: of a round travel while others are on their way") {
     });
     simulated::run(4, links, [&](simulated::endpoint& net) {
         choosy<simulated::endpoint> picky(net, n / 4);
-        // Only the last chunk of a round waits for its bytes; those before it are on the wire meanwhile.
+        // Only the last chunk of a round waits for the bytes before it; the earlier chunks are already on the link.
         const duration chunk = rill::transfer_time(wire::header_bytes + n / 4, links.bandwidth);
         CHECK(time_of(picky).ns == ((links.latency + chunk) * 6 + chunk * 3).ns);
     });
 }
 
-TEST_CASE("chunks: reduce_scatter and all_gather travel in them too") {
+TEST_CASE("chunks: reduce_scatter and all_gather send chunks too") {
     constexpr std::size_t n = 4000;  // floats, of which a quarter goes in each of 3 rounds
     const simulated::network links{.latency = microseconds(100), .bandwidth = 1'000'000'000};
     simulated::run(4, links, [&](simulated::endpoint& net) {

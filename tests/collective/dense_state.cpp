@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t dimension = 96;
 
-/// Part `part` of three, all of it `value`.
+/// A frame of part `part` of three, all of whose values are `value`.
 buffer frame_of(int part, float value, const coding& codes, std::uint32_t contributors) {
     stream<float> s;
     const segment range = split(dimension, 3, static_cast<std::size_t>(part));
@@ -28,7 +28,8 @@ buffer frame_of(int part, float value, const coding& codes, std::uint32_t contri
     return {bytes.begin(), bytes.end()};
 }
 
-/// What rank 0 of three makes of what the others send: their shares of its part, then their own parts, as they are.
+/// What rank 0 of three computes from the others' messages: their contributions to its part, then their own finished
+/// parts.
 std::string outcome(const coding& codes, std::uint32_t contributors) {
     scripted net(0, 3);
     net.expect(frame_of(0, 2, codes, contributors), {}, true);
@@ -47,7 +48,7 @@ std::string outcome(const coding& codes, std::uint32_t contributors) {
 
 }  // namespace
 
-TEST_CASE("a dense fold takes raw frames, and refuses coded ones, of which it keeps one at a time") {
+TEST_CASE("a dense fold takes raw frames, and refuses coded ones") {
     CHECK(outcome({}, 1) == "7 everywhere");
     for (const value_coding lossy : {value_coding::bf16, value_coding::qsgd4})
         CHECK(outcome({.values = lossy}, 1) ==

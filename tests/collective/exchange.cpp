@@ -33,7 +33,7 @@ rill::byte_view bytes_of(const std::vector<int>& values) { return std::as_bytes(
 
 }  // namespace
 
-TEST_CASE("exchange: memory that is being read is waited for, other memory is not") {
+TEST_CASE("exchange: await_readers waits for memory that is being read, and for no other") {
     rill::simulated::run(2, {}, [](auto& net) {
         exchange current(net, context, context + 1);
         current.begin(call(1), rill::seconds(1));
@@ -59,7 +59,7 @@ TEST_CASE("exchange: memory that is being read is waited for, other memory is no
     });
 }
 
-TEST_CASE("exchange: who does not send is blamed if it has not come, or else both ends of the link are") {
+TEST_CASE("exchange: a rank that has not entered is blamed for a timeout; otherwise both ends of the link are") {
     rill::simulated::run(3, {}, [](auto& net) {
         exchange current(net, context, context + 1);
         if (net.rank() == 2) return net.sleep_until(net.now() + rill::seconds(2));
@@ -74,7 +74,7 @@ TEST_CASE("exchange: who does not send is blamed if it has not come, or else bot
     rill::simulated::run(3, {}, [](auto& net) {
         exchange current(net, context, context + 1);
         current.begin(call(1), rill::seconds(1));
-        // Rank 2 is through already, and in the next operation, of another kind.
+        // Rank 2 has already finished, and is in the next operation, of another kind.
         if (net.rank() == 2) current.begin(call(2, 99), rill::seconds(1));
         if (net.rank() == 0) {
             const auto notice = thrown_by(current, [](auto& c) { c.receive(1); });
@@ -86,13 +86,13 @@ TEST_CASE("exchange: who does not send is blamed if it has not come, or else bot
     });
 }
 
-TEST_CASE("exchange: the odd one among those who have come is blamed for a mismatch") {
+TEST_CASE("exchange: the odd one among the ranks that have entered is blamed for a mismatch") {
     const auto blamed = [](std::vector<rill::call_signature> calls) {
         rill::abort_notice notice;
         rill::simulated::run(static_cast<int>(calls.size()), {}, [&](auto& net) {
             exchange current(net, context, context + 1);
             const auto& mine = calls[static_cast<std::size_t>(net.rank())];
-            if (mine.number == 0) return;  // does not come
+            if (mine.number == 0) return;  // does not enter
             current.begin(mine, rill::seconds(1));
             if (net.rank() == 0) notice = thrown_by(current, [](auto& c) { c.disagree(1); });
         });
@@ -104,5 +104,6 @@ TEST_CASE("exchange: the odd one among those who have come is blamed for a misma
     CHECK(blamed({call(1), call(1, 11)}) == 1);
     CHECK(blamed({call(1), call(1, 11), call(1, 11), call(1)}) == 1);
     CHECK(blamed({call(1), call(5), call(1)}) == 1);
-    CHECK(blamed({call(1), call(1, 11), call(1), {}}) == 1);  // rank 3 is late or lost: not the reason
+    CHECK(blamed({call(1), call(1, 11), call(1), {}}) ==
+          1);  // rank 3 is late or lost, which is not the cause of the mismatch
 }

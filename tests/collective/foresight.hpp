@@ -1,4 +1,4 @@
-// Transports that ask for messages of some size, and let in what is expected.
+// Transports that ask for messages of a given size, and that receive expected messages into their places.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -28,7 +28,7 @@ inline std::vector<rank_t> all_ranks(int size) {
     return ranks;
 }
 
-/// All ranks of a transport, as one that asks for messages of some size.
+/// A transport, as a subgroup of all its ranks, that asks for messages of a given size.
 template <class Net>
 class choosy : public subgroup<Net> {
   public:
@@ -39,7 +39,7 @@ class choosy : public subgroup<Net> {
     std::size_t wanted_;
 };
 
-/// The same, and what is expected arrives in the place for it.
+/// A `choosy` transport that receives expected messages into the places given for them.
 template <class Net>
 class foreseeing : public choosy<Net> {
     using base = choosy<Net>;

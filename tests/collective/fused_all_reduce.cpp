@@ -1,4 +1,4 @@
-// The dense all_reduce by one-sided access beside the one by messages: the same bits, receipts and errors.
+// The dense all_reduce by one-sided access gives the bits, receipts and errors of the one by messages.
 #include <rill/aggregate/max.hpp>
 #include <rill/aggregate/mean.hpp>
 #include <rill/aggregate/sum.hpp>
@@ -34,7 +34,7 @@ using rill::in_process::endpoint;
 namespace {
 
 constexpr rill::topology::split_allgather shape;
-/// Of floats, the most that go through slots.
+/// The largest number of floats that goes through slots.
 constexpr std::size_t most_small = endpoint::window::slot_bytes / sizeof(float);
 
 /// Neither commutes nor associates, and its finish depends on the weight.
@@ -76,7 +76,7 @@ bool same_receipt(const rill::receipt& fused, const rill::receipt& sent) {
            fused.rounds == sent.rounds && fused.operation_number == sent.operation_number && fused.wire == sent.wire;
 }
 
-/// `in_place(rank)`: which ranks call in place.
+/// `in_place(rank)` tells which ranks call in place.
 template <class T, class Fold, class InPlace>
 void compare(endpoint& net, rill::group<endpoint, rill::topology::split_allgather>& fused, auto& sent, std::size_t n,
              const Fold& fold, InPlace in_place, const rill::contribution& own, failures& failed) {
@@ -120,7 +120,7 @@ std::string beside_messages(int ranks, const std::vector<std::size_t>& sizes, co
     return failed.text();
 }
 
-/// What every rank of four has to say, of operations that fail on all of them.
+/// The errors of all four ranks, of operations that fail on all of them.
 template <class Body>
 void expect_failure(rill::rank_t culprit, rill::failure kind, const std::string& what, rill::duration timeout,
                     Body body) {
@@ -145,7 +145,7 @@ void expect_failure(rill::rank_t culprit, rill::failure kind, const std::string&
 constexpr rill::duration hour = rill::seconds(3600);
 constexpr std::size_t small_size = 500, large_size = 100'000;
 
-/// On the rank that says so, breaks or waits.
+/// A sum that throws or waits on the rank that is told to.
 struct troubled : rill::aggregate::sum {
     static constexpr const char* name = "troubled";
     bool breaks = false;
@@ -166,7 +166,7 @@ static_assert(!rill::SharedMemoryTransport<rill::subgroup<endpoint>>);
 static_assert(rill::SharedMemoryTransport<rill::traced<endpoint>>);
 static_assert(!rill::SharedMemoryTransport<rill::simulated::endpoint>);
 
-TEST_CASE("fused: a topology that folds at the owners does so") {
+TEST_CASE("fused: topologies that fold at the owners use one-sided access") {
     for (int ranks = 1; ranks <= 17; ++ranks)
         for (int rank = 0; rank < ranks; ++rank) {
             const auto plan = shape.all_reduce(ranks, rank);
@@ -179,14 +179,14 @@ TEST_CASE("fused: a topology that folds at the owners does so") {
         }
 }
 
-TEST_CASE("fused: the bits and receipts are those of the messages") {
+TEST_CASE("fused: bits and receipts are those of the all_reduce by messages") {
     const std::vector<std::size_t> sizes = {0, 1, 2, 63, 64, 65, 1000};
     for (const int ranks : {1, 2, 3, 4, 5, 7, 8, 9, 17}) CHECK(beside_messages<float>(ranks, sizes, skewed{}) == "");
     for (const int ranks : {2, 3, 9})
         CHECK(beside_messages<float>(ranks, {most_small - 1, most_small, most_small + 1, 50'000}, skewed{}) == "");
 }
 
-TEST_CASE("fused: of all elements and folds") {
+TEST_CASE("fused: all element types and folds") {
     const std::vector<std::size_t> sizes = {65, most_small / 2 + 1, most_small + 1};
     CHECK(beside_messages<double>(5, sizes, rill::aggregate::mean{}) == "");
     CHECK(beside_messages<float>(4, sizes, rill::aggregate::mean{}) == "");
@@ -229,7 +229,7 @@ TEST_CASE("fused: a rank that calls something else is found at once") {
     with_odd_one(0, "dimension", reduce(small_size), reduce(large_size));
 }
 
-TEST_CASE("fused: a fold that throws on one rank ends all, and inputs stay") {
+TEST_CASE("fused: a fold that throws on one rank ends the operation everywhere, and inputs are unchanged") {
     for (const std::size_t n : {small_size, large_size}) {
         std::atomic<int> changed{0};
         expect_failure(2, rill::failure::exception, "this fold is broken", hour, [&](auto& workers) {
@@ -267,7 +267,7 @@ TEST_CASE("fused: a rank that dies is the culprit") {
     }
 }
 
-TEST_CASE("fused: a rank that does not come runs the others out of time") {
+TEST_CASE("fused: the others time out if a rank never enters") {
     for (const std::size_t n : {small_size, large_size})
         expect_failure(1, rill::failure::timeout, "rank 1 has not entered the operation", rill::milliseconds(400),
                        [&](auto& workers) {
@@ -279,7 +279,7 @@ TEST_CASE("fused: a rank that does not come runs the others out of time") {
                        });
 }
 
-TEST_CASE("fused: nobody unwinds while another is in its memory") {
+TEST_CASE("fused: no rank unwinds while another one reads its memory") {
     std::atomic<int> is_inside{0};
     expect_failure(1, rill::failure::timeout, "for rank 1, which has entered the operation", rill::milliseconds(400),
                    [&](auto& workers) {
@@ -336,7 +336,7 @@ TEST_CASE("fused: operations of several groups and sizes are in flight at once")
     CHECK(failed.text() == "");
 }
 
-TEST_CASE("fused: an operation that lags behind keeps its place") {
+TEST_CASE("fused: an operation that lags behind later ones gets its own result") {
     failures failed;
     rill::in_process::run(2, [&](endpoint& net) {
         rill::group workers{net, shape};

@@ -16,7 +16,7 @@ std::vector<bucket> buckets_of(const bucket_plan& plan) { return {plan.buckets()
 
 }  // namespace
 
-TEST_CASE("fusion: neighbours share a bucket while they fit, from the last to the first") {
+TEST_CASE("fusion: neighbouring tensors share a bucket while they fit, from the last tensor to the first") {
     const bucket_plan plan = plan_of(40, {3, 4, 6, 2, 8});
     CHECK(buckets_of(plan) == std::vector<bucket>{{{3, 5}, {13, 23}}, {{1, 3}, {3, 13}}, {{0, 1}, {0, 3}}});
     CHECK(plan.tensors() == 5);
@@ -25,7 +25,7 @@ TEST_CASE("fusion: neighbours share a bucket while they fit, from the last to th
     for (std::size_t tensor = 0; tensor < 5; ++tensor) CHECK(plan.bucket_of(tensor) == expected[tensor]);
 }
 
-TEST_CASE("fusion: a tensor that is larger than a bucket has one of its own") {
+TEST_CASE("fusion: a tensor that is larger than a bucket has its own bucket") {
     CHECK(buckets_of(plan_of(40, {2, 11, 2})) ==
           std::vector<bucket>{{{2, 3}, {13, 15}}, {{1, 2}, {2, 13}}, {{0, 1}, {0, 2}}});
     CHECK(buckets_of(plan_of(0, {2, 0, 2})) == std::vector<bucket>{{{1, 3}, {2, 4}}, {{0, 1}, {0, 2}}});
@@ -38,7 +38,7 @@ TEST_CASE("fusion: no tensors make no buckets, empty ones make one") {
     CHECK(buckets_of(plan_of(40, {0, 0})) == std::vector<bucket>{{{0, 2}, {0, 0}}});
 }
 
-TEST_CASE("fusion: plans that divide otherwise have other fingerprints") {
+TEST_CASE("fusion: plans with other buckets have other fingerprints") {
     const auto usual = plan_of(40, {3, 4, 6, 2, 8}).fingerprint();
     CHECK(plan_of(43, {3, 4, 6, 2, 8}).fingerprint() == usual);  // the same buckets
     CHECK(plan_of(60, {3, 4, 6, 2, 8}).fingerprint() != usual);

@@ -23,7 +23,7 @@ namespace {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// One rank's part in `attempt(group, fail)`.
+/// Plays one rank's part in `attempt(group, fail)`.
 template <class Shape, class Attempt>
 auto on_rank(Shape shape, rill::duration timeout, Attempt& attempt, failures& all) {
     return [=, &attempt, &all](auto& net) {
@@ -48,7 +48,7 @@ std::string on_some_groups(Attempt attempt) {
     return all.text();
 }
 
-/// The same for an attempt that may end only when its time is up: among threads once.
+/// Runs an attempt that may end only at its timeout: among threads only once.
 template <class Attempt>
 std::string until_time_is_up(Attempt attempt) {
     failures all;
@@ -61,7 +61,7 @@ std::string until_time_is_up(Attempt attempt) {
     return all.text();
 }
 
-/// Waits until all ranks have entered the operation under way.
+/// Waits until all ranks have entered the current operation.
 template <class Group>
 void await_all(Group& workers) {
     for (int r = 0; r < workers.size(); ++r)
@@ -77,7 +77,7 @@ struct explosive_sum : rill::aggregate::sum {
     }
 };
 
-/// Enters nothing more and stays in its body until the others have given up.
+/// Enters no further operation and stays in its body until the others have given up.
 template <class Group>
 void stay_out(Group& workers) {
     auto& net = workers.net();
@@ -141,7 +141,7 @@ TEST_CASE("rooted operations with another dimension or root fail on every rank")
           }) == "");
 }
 
-TEST_CASE("groups that were made differently do not come about") {
+TEST_CASE("groups that were made with different arguments cannot be made") {
     failures all;
     const auto body = [&](auto& net) {
         const auto fail = [&](const std::string& what) { all.add(what); };
@@ -168,7 +168,7 @@ TEST_CASE("groups that were made differently do not come about") {
     CHECK(all.text() == "");
 }
 
-TEST_CASE("a group that does not come about closes its context") {
+TEST_CASE("a group that cannot be made closes its context") {
     failures all;
     const auto body = [&](auto& net) {
         std::uint64_t context = 0;
@@ -177,7 +177,7 @@ TEST_CASE("a group that does not come about closes its context") {
         } catch (const rill::mismatch& e) {
             context = e.notice().context;
         }
-        // What is handed over to an open context fills the mailbox.
+        // Messages that are handed over to an open context fill the mailbox.
         for (int i = 0; i < 2; ++i)
             if (!net.post(net.rank(), {context, 9}, rill::buffer(100))) all.add("the context is open");
     };
@@ -205,7 +205,7 @@ TEST_CASE("an error of another group is this rank's failure") {
           }) == "");
 }
 
-TEST_CASE("bytes that are no frame are the failure of who sent them") {
+TEST_CASE("bytes that are no frame are blamed on their sender") {
     CHECK(on_some_groups([](auto& workers, auto fail) {
               const std::vector<float> data(64, 1);
               rill::stream<float> sparse(64), sum;  // of which frames are read on any transport
@@ -236,7 +236,7 @@ TEST_CASE("a rank that never comes is named by a timeout, and later calls fail a
           }) == "");
 }
 
-TEST_CASE("a rank that does not come is not taken for one that came before the operation number went back") {
+TEST_CASE("a rank that never enters is not mistaken for one that entered before the operation number was set back") {
     CHECK(until_time_is_up([](auto& workers, auto fail) {
               std::vector<float> data(64, 1), output(64);
               for (int i = 0; i < 5; ++i) rill::all_reduce(workers, data, output);
@@ -262,7 +262,7 @@ TEST_CASE("a group that goes on at a later operation number counts from there, i
 
 TEST_CASE("a fold that throws ends the operation everywhere with its rank as the culprit") {
     CHECK(on_some_groups([](auto& workers, auto fail) {
-              // Only one coordinate explodes, and only once all contributions are in.
+              // Only one coordinate makes the fold throw, and only when all contributions are folded.
               std::vector<double> data(1, 1e6 / workers.size() + 1), output(1);
               try {
                   rill::all_reduce(workers, data, output, explosive_sum{});
@@ -328,8 +328,9 @@ TEST_CASE("wrong arguments are refused before anything is sent") {
     });
 }
 
-TEST_CASE("who is still in an operation, or makes the group, completes it though another rank has failed in the next") {
-    // Rank 3 is far away: the others are ahead of it by as much as a schedule lets them.
+TEST_CASE(
+    "a rank that is still in an operation, or makes the group, completes it though another rank failed in the next") {
+    // Rank 3 is far away: the others are ahead of it as far as a schedule allows.
     const auto far = [](rill::rank_t a, rill::rank_t b) {
         return rill::network_link{rill::milliseconds(a == 3 || b == 3 ? 200 : 1), 0};
     };
@@ -361,7 +362,7 @@ TEST_CASE("who is still in an operation, or makes the group, completes it though
     });
 }
 
-TEST_CASE("a topology whose options make no sense is refused when the group is made") {
+TEST_CASE("a topology with invalid options is refused when the group is made") {
     rill::simulated::run(3, {}, [](auto& net) {
         const auto make = [&](auto shape) { rill::group{net, shape}; };
         CHECK_THROWS_WITH_AS(make(rill::topology::tree{.arity = 0}), doctest::Contains("arity is 0"),

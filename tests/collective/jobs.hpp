@@ -34,7 +34,7 @@ inline auto make_codec(std::size_t n) {
     return error_feedback{encoded{top_k{.density = 0.1}, qsgd{.bits = 4}, packed_gaps{}}}.bind(n);
 }
 
-/// One operation of any kind with its own data: the same on all ranks but for the values.
+/// One operation of any kind with its own data. The kind and sizes are the same on all ranks; the values are not.
 class job {
   public:
     job(int kind, std::size_t n, int root, int ranks, int rank, std::uint64_t seed)
@@ -87,7 +87,7 @@ class job {
         }
     }
 
-    /// Of what it has come to: its bits.
+    /// A digest of the bits of its results.
     std::uint64_t digest() const {
         std::uint64_t digest = 0;
         for (const auto* part : {&input_, &output_}) {
@@ -98,7 +98,7 @@ class job {
         return digest;
     }
 
-    /// Whether two jobs have come to the same, bit for bit.
+    /// Whether the results of two jobs are the same, bit for bit.
     friend bool operator==(const job& a, const job& b) {
         const auto same = [](const std::vector<float>& x, const std::vector<float>& y) {
             return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;

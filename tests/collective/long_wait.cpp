@@ -1,4 +1,4 @@
-// A link that is cut is named by both of its ends, on every rank, wherever the waiting ends first.
+// A cut link is named by both of its ends, on every rank, whichever timeout expires first.
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/detail/long_wait.hpp>
 #include <rill/collective/group.hpp>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr rill::duration longest_wait = milliseconds(200);
 
-/// What one rank got.
+/// What one rank was told.
 struct outcome {
     rill::rank_t culprit = rill::no_rank;
     rill::rank_t other = rill::no_rank;
@@ -30,8 +30,8 @@ struct outcome {
     friend bool operator==(const outcome&, const outcome&) = default;
 };
 
-/// `call(group, in, out)` twice on every rank, each of which begins when it likes, with one link cut from then on: what
-/// came of the second call. In the first, ranks that do not need the link may have got their result.
+/// Makes `call(group, in, out)` twice on every rank, with one link cut from the second call on, which each rank enters
+/// at its own time. Returns the outcome of the second call: ranks that do not need the link may have got their result.
 template <class Shape, class Call>
 std::vector<outcome> with_cut_link(Shape shape, int ranks, rill::rank_t from, rill::rank_t to, Call call) {
     std::vector<outcome> all(static_cast<std::size_t>(ranks));
@@ -60,7 +60,7 @@ std::vector<outcome> with_cut_link(Shape shape, int ranks, rill::rank_t from, ri
 
 }  // namespace
 
-TEST_CASE("long_wait: travels as a call, and explains what was due later") {
+TEST_CASE("long_wait: travels as a call signature, and explains later timeouts") {
     const rill::detail::long_wait wait{.peer = 70000, .reading = true, .of_round = 9000, .in_round = 12345};
     CHECK(rill::detail::long_wait::from(wait.announced_in(7)) == wait);
     CHECK(wait.announced_in(7).number == 7);
@@ -75,7 +75,7 @@ TEST_CASE("long_wait: travels as a call, and explains what was due later") {
     CHECK_FALSE(rill::detail::long_wait{}.explains(of_message(2)));
 }
 
-TEST_CASE("a link that is cut is named by both ends on every rank, or nobody misses it") {
+TEST_CASE("a cut link is named by both ends on every rank, unless no rank needs it") {
     failures wrong;
     int cuts_that_matter = 0;
     for_each_topology([&](auto shape) {

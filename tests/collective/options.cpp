@@ -1,4 +1,4 @@
-// Options without sense are refused when they are bound, on the rank that has them, before anything is sent.
+// Invalid options are refused when they are bound, on the rank that has them, before anything is sent.
 #include <rill/collective/all_reduce.hpp>
 #include <rill/compress/bucket_top_k.hpp>
 #include <rill/compress/encoded.hpp>
@@ -28,7 +28,7 @@ namespace {
 using namespace rill::straggler;
 namespace compress = rill::compress;
 
-/// What rank 2 of five is told that calls `body(net)`.
+/// The error that rank 2 of five gets from `body(net)`.
 template <class Body>
 std::string refused(Body body) {
     std::string told;

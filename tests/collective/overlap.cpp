@@ -25,7 +25,7 @@ using rill::detail::have_apart;
 using rill::detail::may_share;
 using rill::detail::sharing;
 
-/// What rank 1 of three is told that calls `body(group)`, before anything is sent; the others call nothing.
+/// The error that rank 1 of three gets from `body(group)` before anything is sent; the other ranks call nothing.
 template <class Body>
 std::string refused(Body body) {
     std::string told;
@@ -36,7 +36,7 @@ std::string refused(Body body) {
     return told;
 }
 
-/// A matrix of four columns that lie one behind the other, as `rows` x `columns` elements from one on.
+/// A `rows` x `columns` block, from element `from` on, of a matrix whose four columns are stored one after the other.
 memory_layout block(const std::array<float, 16>& all, std::size_t from, std::size_t rows, std::size_t columns) {
     return {&all[from], sizeof(float), sizeof(float), rows, 4 * sizeof(float), columns};
 }
@@ -65,7 +65,7 @@ TEST_CASE("overlap: a collective refuses an input and an output that overlap in 
     CHECK(x == std::vector<float>(40, 1.0F));
 }
 
-TEST_CASE("overlap: several tensors are compared piece by piece") {
+TEST_CASE("overlap: several tensors are compared with each other piece by piece") {
     std::vector<float> a(10, 1.0F), b(10, 1.0F), c(10, 1.0F);
     CHECK(is_refused(refused([&](auto& g) { rill::all_reduce(g, rill::tensors{a, b}, rill::tensors{b, a}); })));
     CHECK(is_refused(refused([&](auto& g) { rill::all_reduce(g, rill::tensors{a, b}, rill::tensors{c, a}); })));
@@ -78,7 +78,7 @@ TEST_CASE("overlap: several tensors are compared piece by piece") {
     CHECK(have_apart(a, rill::tensors{std::span(a).first(3), std::span(a).subspan(3)}, sharing::same_coordinates));
 }
 
-TEST_CASE("overlap: a round refuses it at the root") {
+TEST_CASE("overlap: a round refuses an overlap at the root") {
     std::string told;
     rill::simulated::run(2, {}, [&](auto& net) {
         rill::group workers{net, rill::topology::ring{}};
@@ -93,7 +93,7 @@ TEST_CASE("overlap: a round refuses it at the root") {
     CHECK(is_refused(told));
 }
 
-TEST_CASE("overlap: in place and apart remain") {
+TEST_CASE("overlap: in place and disjoint memory are allowed") {
     rill::simulated::run(3, {}, [](auto& net) {
         rill::group workers{net, rill::topology::ring{}};
         std::vector<float> x(60, 1.0F);
@@ -107,7 +107,7 @@ TEST_CASE("overlap: in place and apart remain") {
     });
 }
 
-TEST_CASE("overlap: elements between those of another tensor are not its own") {
+TEST_CASE("overlap: interleaved tensors do not overlap") {
     std::array<float, 16> all{};
     CHECK(!may_share(block(all, 0, 1, 4), block(all, 1, 1, 4)));   // rows
     CHECK(!may_share(block(all, 0, 2, 4), block(all, 2, 2, 4)));   // upper and lower half

@@ -44,8 +44,8 @@ std::vector<std::size_t> any_order(std::size_t n, rill::random_sequence& draw) {
     return order;
 }
 
-/// Starts up to eight operations at a time, waits for them in any order and in any manner, and compares with the
-/// blocking calls in another group.
+/// Starts up to eight operations at a time, waits for them in a random order and by random calls, and compares the
+/// results with those of the blocking calls in another group.
 template <class Group, class Fail>
 void mix(Group& workers, Fail fail) {
     rill::group others{workers.net(), workers.shape()};
@@ -110,7 +110,7 @@ TEST_CASE("request: an operation goes on without its caller") {
         CHECK(net.now() == before);
         CHECK(done.elapsed < rill::milliseconds(1));
 
-        // Two at once take the time of one, where latency is all there is.
+        // Two operations at once take the time of one where only latency costs time.
         auto first = rill::start_all_reduce(workers, data, data), second = rill::start_all_reduce(workers, more, more);
         CHECK(!second.wait_for(rill::nanoseconds(1)));
         first.get();
@@ -132,7 +132,7 @@ TEST_CASE("request: an operation goes on without its caller") {
     });
 }
 
-TEST_CASE("request: more than the calls remembered, got backwards") {
+TEST_CASE("request: more operations than a group remembers, waited for in reverse order") {
     CHECK(on_groups(rill::topology::tree{}, [](auto& workers, auto fail) {
               constexpr std::size_t count = rill::calls_remembered + 10;
               std::vector<std::vector<int>> data(count, std::vector<int>(3, 1));

@@ -53,7 +53,7 @@ struct broken_sum : rill::aggregate::sum {
     constexpr std::uint64_t fingerprint() const { return 1; }
 };
 
-/// Returns when all ranks have come, without the group: afterwards no rank is still inside an earlier call.
+/// Returns when all ranks have arrived, without using the group: afterwards no rank is still inside an earlier call.
 template <class Net>
 void meet(Net& net) {
     const rill::channel on{.context = 4711, .tag = 1};
@@ -77,7 +77,7 @@ TEST_CASE("request: the failure of one operation is that of all in flight and of
                   fold.breaks = workers.rank() == 2 && &each == &data[3];
                   requests.push_back(rill::start_all_reduce(workers, each, each, fold));
               }
-              // The last one waits for somebody who does not come before the failure: it cannot be done.
+              // The last operation waits for a rank that does not come before the failure: it cannot be done.
               rill::request stuck;
               if (workers.rank() != 1) stuck = rill::start_all_reduce(workers, long_data, long_data);
               if (workers.rank() == 1) {
@@ -186,7 +186,7 @@ TEST_CASE("request: cancelling ends the operation everywhere, naming who did it"
               meet(net);
               const std::string text = "operation 2: rank 1 has cancelled it";
               if (workers.rank() == 1) {
-                  // Nobody can have done it: this rank's part is not started before it is cancelled.
+                  // No rank can have finished: this rank starts its part only after the cancellation.
                   typename std::remove_reference_t<decltype(net)>::event never{net};
                   auto request = rill::start(workers, [&](auto& lane) {
                       while (!net.aborted(lane.context())) never.wait(net.now() + rill::microseconds(10));
@@ -203,7 +203,7 @@ TEST_CASE("request: cancelling ends the operation everywhere, naming who did it"
           }) == "");
 }
 
-TEST_CASE("request: an unfinished one that is destroyed lets go of its memory and ends the group") {
+TEST_CASE("request: an unfinished request that is destroyed releases its memory and ends the group") {
     CHECK(on_four_ranks([](auto& net, auto fail) {
               rill::group workers{net, rill::topology::ring{}};
               meet(net);
@@ -223,7 +223,7 @@ TEST_CASE("request: an unfinished one that is destroyed lets go of its memory an
           }) == "");
 }
 
-TEST_CASE("request: assigning to an unfinished one abandons it, to a finished one does not") {
+TEST_CASE("request: assigning to an unfinished request abandons it, assigning to a finished one does not") {
     CHECK(on_four_ranks([](auto& net, auto fail) {
               rill::group workers{net, rill::topology::ring{}};
               std::vector<float> data(100, 1), more(100, 1);
@@ -240,7 +240,7 @@ TEST_CASE("request: assigning to an unfinished one abandons it, to a finished on
           }) == "");
 }
 
-TEST_CASE("request: one that is assigned to itself goes on") {
+TEST_CASE("request: a request that is assigned to itself goes on") {
     CHECK(on_four_ranks([](auto& net, auto fail) {
               rill::group workers{net, rill::topology::ring{}};
               std::vector<float> data(100, 1);
@@ -254,7 +254,7 @@ TEST_CASE("request: one that is assigned to itself goes on") {
           }) == "");
 }
 
-TEST_CASE("request: an exception that passes requests ends all ranks with its own words") {
+TEST_CASE("request: an exception that unwinds past requests ends all ranks with its own text") {
     const auto body = [](auto& net) {
         rill::group workers{net, rill::topology::split_allgather{}};
         vectors data = some_vectors(4);
@@ -268,14 +268,14 @@ TEST_CASE("request: an exception that passes requests ends all ranks with its ow
     CHECK_THROWS_AS(rill::simulated::run(4, {}, body), std::out_of_range);
 }
 
-TEST_CASE("request: it may outlive its group, which cancels what is in flight") {
+TEST_CASE("request: may outlive its group, which cancels operations in flight") {
     CHECK(on_four_ranks([](auto& net, auto fail) {
               std::vector<float> data(100, 1), more(100, 1);
               rill::request done, cut;
               {
                   rill::group workers{net, rill::topology::ring{}};
                   done = rill::start_all_reduce(workers, data, data);
-                  rill::barrier(workers);  // done everywhere, though nobody has asked
+                  rill::barrier(workers);  // done on all ranks, though no rank has waited for it
                   done.wait();
                   meet(net);
                   if (net.rank() != 2) cut = rill::start_all_reduce(workers, more, more);
@@ -293,14 +293,14 @@ TEST_CASE("request: it may outlive its group, which cancels what is in flight") 
           }) == "");
 }
 
-TEST_CASE("request: one that never began gives back what it was lent before its group goes") {
+TEST_CASE("request: an operation that never began returns borrowed memory before its group is destroyed") {
     using rill::compress::error_feedback, rill::compress::top_k;
     const auto on_rank = [](auto& net) {
         auto codec = error_feedback{top_k{.density = 0.1}}.bind(100);
         std::vector<float> data(100, 1);
         rill::request never;
         {
-            // Where the address sanitizer remembers it: exceptions make it forget a stack.
+            // On the heap, where the address sanitizer still notices a later use: exceptions make it forget a stack.
             using group = rill::group<std::remove_reference_t<decltype(net)>, rill::topology::ring>;
             const auto workers = std::make_unique<group>(net);
             never = rill::start_all_reduce(*workers, data, data, codec);
@@ -311,7 +311,7 @@ TEST_CASE("request: one that never began gives back what it was lent before its 
     rill::simulated::run(2, {}, on_rank);
 }
 
-TEST_CASE("request: survivors go on in a new group") {
+TEST_CASE("request: survivors continue in a new group") {
     CHECK(on_four_ranks([](auto& net, auto fail) {
               {
                   rill::group workers{net, rill::topology::ring{}, runs_out(net)};
@@ -331,7 +331,7 @@ TEST_CASE("request: survivors go on in a new group") {
           }) == "");
 }
 
-TEST_CASE("request: a body that throws before its collective fails for all; after it, for itself") {
+TEST_CASE("request: a body that throws before its collective fails on all ranks; after it, only on its own") {
     CHECK(on_four_ranks([](auto& net, auto fail) {
               rill::group workers{net, rill::topology::ring{}};
               std::vector<float> data(100, 1);
@@ -356,7 +356,7 @@ TEST_CASE("request: a body that throws before its collective fails for all; afte
           }) == "");
 }
 
-TEST_CASE("request: a body runs one operation, neither none nor two") {
+TEST_CASE("request: a body runs exactly one operation") {
     CHECK(on_four_ranks([](auto& net, auto fail) {
               {
                   rill::group workers{net, rill::topology::ring{}};
@@ -375,12 +375,12 @@ TEST_CASE("request: a body runs one operation, neither none nor two") {
                   fail("no error");
               } catch (const rill::contract_violation&) {
               }
-              // Whoever comes first is to blame.
+              // The first error decides who is blamed.
               CHECK_THROWS_AS(rill::barrier(workers), rill::peer_failure);
           }) == "");
 }
 
-TEST_CASE("request: broken contracts are thrown at the start, before anything is sent") {
+TEST_CASE("request: broken contracts throw at the start, before anything is sent") {
     CHECK(on_four_ranks([](auto& net, auto fail) {
               rill::group workers{net, rill::topology::ring{}};
               std::vector<float> data(100, 1), output(100), odd(99);

@@ -32,10 +32,10 @@ TEST_CASE("request: a trace shows operations that overlap, each on a track of it
         }
         REQUIRE(operations.size() == count);
         CHECK(of_operations.size() == count);
-        CHECK(of_operations.count(0) == 0);  // the caller's own
+        CHECK(of_operations.count(0) == 0);  // the caller's own track
         for (const auto& a : operations)
             for (const auto& b : operations) CHECK(a.begin < b.end);
-        // What an operation does stands on its track.
+        // Events of an operation are on its track.
         for (std::size_t i = 0; i < tracks.size(); ++i) {
             const rill::trace_event& e = log.events()[i];
             if (e.kind == rill::trace_event::what::receive && e.on.tag != 0) CHECK(of_operations.count(tracks[i]) == 1);

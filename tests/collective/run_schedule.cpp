@@ -20,7 +20,7 @@ namespace {
 constexpr auto whole = static_cast<std::size_t>(-1);
 using eager = foresight::foreseeing<rill::simulated::endpoint>;
 
-/// How many messages came to where they belong on a late rank, in an all_reduce in place.
+/// How many messages were received directly into their final place on a late rank, in an all_reduce in place.
 template <class Shape>
 int placed_on_late_rank(int ranks) {
     constexpr std::size_t n = 1200;
@@ -29,7 +29,8 @@ int placed_on_late_rank(int ranks) {
         eager net(inner, whole);
         rill::group workers{net, Shape{}};
         std::vector<float> data(n, 1);
-        if (net.rank() == 0) net.sleep_until({1'000'000'000});  // what others send first has come, its own has not
+        if (net.rank() == 0)
+            net.sleep_until({1'000'000'000});  // the others' first messages have arrived, its own has not been sent
         rill::all_reduce(workers, data, data);
         CHECK(data == std::vector<float>(n, static_cast<float>(ranks)));
         if (net.rank() == 0) placed = net.placed;
@@ -55,7 +56,7 @@ TEST_CASE("executor: a schedule takes the time of its rounds and no more") {
         });
 }
 
-TEST_CASE("executor: what is finished comes to where it belongs, also where others read when its round begins") {
+TEST_CASE("executor: finished parts are received into their place, even if it is being read when the round begins") {
     CHECK(placed_on_late_rank<rill::topology::split_allgather>(2) == 1);
     CHECK(placed_on_late_rank<rill::topology::split_allgather>(4) == 3);
     CHECK(placed_on_late_rank<rill::topology::halving_doubling>(4) == 2);

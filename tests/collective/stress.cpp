@@ -1,5 +1,5 @@
-// Random steps under random schedules: each run mixes collectives, sizes and folds, then one or two ranks fail.
-// Whatever happens, all ranks end, blame the same rank, keep their inputs, and the others go on without it.
+// Random steps under random schedules: each run mixes collectives, sizes and folds, then one or two ranks fail. In
+// every run all ranks end, blame the same rank and keep their inputs, and the others continue without it.
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/barrier.hpp>
@@ -30,7 +30,7 @@ using namespace cases;
 
 namespace {
 
-/// More runs find rarer schedules: RILL_STRESS=20 runs twenty times as many.
+/// More runs find rarer schedules: RILL_STRESS=20 plays twenty times as many.
 const int factor = std::getenv("RILL_STRESS") == nullptr ? 1 : std::atoi(std::getenv("RILL_STRESS"));
 const auto simulated_runs = static_cast<std::uint64_t>(150 * factor);
 const auto thread_runs = static_cast<std::uint64_t>(30 * factor);
@@ -66,7 +66,8 @@ struct scenario {
         steps = 1 + below(12);
         kind = static_cast<trouble>(below(static_cast<int>(trouble::number_of)));
         if (kind == trouble::none) return;
-        culprits.push_back(ranks == 2 && kind == trouble::wrong_size ? 1 : below(ranks));  // of two, the second is odd
+        culprits.push_back(
+            ranks == 2 && kind == trouble::wrong_size ? 1 : below(ranks));  // of two ranks, the second is the odd one
         if (ranks > 3 && kind != trouble::wrong_size && below(3) == 0)
             culprits.push_back((culprits[0] + 1 + below(ranks - 1)) % ranks);
     }
@@ -93,7 +94,7 @@ class actor {
                  what);
     }
 
-    /// A collective of any kind that works; its result is checked.
+    /// A collective of any kind that succeeds; checks its result.
     void step() {
         const move next = pick_move();
         const auto before = workers_.net().counted();
@@ -101,7 +102,7 @@ class actor {
         if (workers_.net().counted() - before != done.wire) fail("the receipt counts other bytes than the transport");
     }
 
-    /// Starts some collectives that work.
+    /// Starts some collectives that succeed.
     void take_off() {
         const auto count = draw_.below(5);
         for (std::uint64_t i = 0; i < count; ++i)
@@ -109,7 +110,7 @@ class actor {
                 rill::start(workers_, [this, next = pick_move()](auto& lane) { return play(lane, next); }));
     }
 
-    /// Gets them, in any order. Where the group has ended they may have failed, but no other way than `blamed` says.
+    /// Waits for them in any order. If the group has ended they may have failed, but only with `blamed` as the culprit.
     void land(rill::rank_t blamed = rill::no_rank) {
         while (!flying_.empty()) {
             std::swap(flying_[own_draw_.below(flying_.size())], flying_.back());
@@ -124,7 +125,7 @@ class actor {
         }
     }
 
-    /// The collective that goes wrong: throws on every rank, and no input has changed.
+    /// The collective that fails: throws on every rank, and no input has changed.
     void failing_step() {
         const std::size_t n = 64 + pick_size();
         const bool mine = story_.is_culprit(workers_.rank());
@@ -284,7 +285,8 @@ auto body_of(const scenario& story, Shape shape, verdicts& verdict, failures& al
                 if (story.kind == trouble::none) return player.land();
                 if (story.kind == trouble::absent && story.is_culprit(net.rank())) return player.land(net.rank());
                 player.failing_step();
-                // A leaf folds nothing; and who was through before another's fold broke learns it in the next call.
+                // A leaf folds nothing; and a rank that finished before another's fold threw learns of it in the next
+                // call.
                 if (story.kind != trouble::fold_throws) player.fail("nothing is thrown");
                 rill::barrier(workers);
             } catch (const rill::error& e) {
@@ -338,7 +340,7 @@ TEST_CASE("any mixture of steps and failures ends alike on every rank, on thread
     const auto on_threads = [&](std::uint64_t number) {
         play(number, all, [](const scenario& story, auto body) { rill::in_process::run(story.ranks, body); });
     };
-    std::vector<std::jthread> at_once;  // those that wait for a rank that never comes
+    std::vector<std::jthread> at_once;  // scenarios that wait for a rank that never enters
     std::vector<std::uint64_t> in_turn;
     for (std::uint64_t number = 1'000'000; number < 1'000'000 + thread_runs; ++number) {
         if (scenario(number).kind == trouble::absent && at_once.size() < 8)

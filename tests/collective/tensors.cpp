@@ -38,7 +38,7 @@ static_assert(!rill::Tensor<rill::stream<float>>);
 static_assert(rill::detail::is_lasting<std::span<vector>> && !rill::detail::is_lasting<std::vector<vector>>,
               "a temporary span refers to tensors that outlive it");
 
-/// Layers of a model, of 3, 0, 40 and 57 elements, apart in memory.
+/// The layers of a model, of 3, 0, 40 and 57 elements, not adjacent in memory.
 struct layers {
     vector first = vector(3), none, second = vector(40), third = vector(57);
     static constexpr std::size_t size = 100;
@@ -68,7 +68,7 @@ std::string on_three(Body body) {
     return all.text();
 }
 
-/// All payloads that three ranks send in `body(group, memory)` come from the memory that it lists.
+/// Checks that all payloads that three ranks send in `body(group, memory)` come from the memory that it lists.
 template <class Body>
 bool sends_in_place(Body body) {
     bool in_place[3] = {};
@@ -158,7 +158,7 @@ TEST_CASE("a compressor takes several tensors") {
             auto codec = policy.bind(layers::size), other = policy.bind(layers::size);
             for (int step = 0; step < 3; ++step) {
                 rill::all_reduce(workers, in.all(), out.all(), codec);
-                workers.resume_at(workers.operation_number() - 1);  // the same draws
+                workers.resume_at(workers.operation_number() - 1);  // draws the same random numbers
                 rill::all_reduce(workers, mine, expected, other);
                 if (out.flat() != expected) fail("step " + std::to_string(step));
             }
@@ -168,7 +168,7 @@ TEST_CASE("a compressor takes several tensors") {
     CHECK(check(rill::compress::error_feedback{rill::compress::random_mask{.density = 0.2}}) == "");
 }
 
-TEST_CASE("operations in the background keep what they were given as temporaries") {
+TEST_CASE("non-blocking operations keep the temporary tensor lists that they were given") {
     CHECK(on_three([](auto& workers, auto fail) {
               const auto mine = dense_input<float>(workers.rank(), layers::size);
               layers in, out;
@@ -200,7 +200,7 @@ TEST_CASE("a rank that contributes nothing is not read") {
           }) == "");
 }
 
-TEST_CASE("tensors that lie one behind the other are sent from where they lie") {
+TEST_CASE("adjacent tensors are sent from their own memory") {
     const auto adjacent = [](auto& workers, auto& memory) {
         static thread_local vector in, out;
         in.assign(100, 1);
@@ -239,7 +239,7 @@ TEST_CASE("several tensors in a steady state allocate nothing") {
         for (int i = 0; i < 10; ++i) step();
         rill::barrier(workers);
         if (net.rank() == 0) allocated = all_allocations() - before;
-        rill::barrier(workers);  // nobody closes the group yet
+        rill::barrier(workers);  // no rank closes the group before all are done
     });
     CHECK(allocated == 0);
 }
