@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::size_t n = 500;
 
-/// What rank `rank` contributes to operation number `operation`, as a dense vector.
+/// Rank `rank`'s contribution to operation number `operation`, as a dense vector.
 template <class Policy>
 std::vector<float> contributed(const Policy& policy, int rank, std::uint64_t operation) {
     auto codec = policy.template bind<float>(n);
@@ -45,7 +45,7 @@ std::vector<float> contributed(const Policy& policy, int rank, std::uint64_t ope
     return dense;
 }
 
-/// A codec that sends its values as they are gives exactly the sum of what was chosen.
+/// Checks that a codec that sends exact values gives exactly the sum of the chosen entries.
 template <class Policy, class Group, class Fail>
 void check_exact(Group& workers, Fail fail, const std::string& what, const Policy& policy) {
     std::vector<float> expected(n, 0.0F), output(n, 99.0F);
@@ -79,7 +79,7 @@ std::string on_three_ranks(Body body) {
 
 }  // namespace
 
-TEST_CASE("codecs that round nothing give the sum of what was chosen") {
+TEST_CASE("lossless codecs give the sum of the chosen entries") {
     using namespace rill::compress;
     CHECK(on_every_group([](auto& workers, auto fail) {
               check_exact(workers, fail, "keep_all", keep_all{});
@@ -105,13 +105,13 @@ TEST_CASE("random_mask sends values and headers, and no index") {
     });
 }
 
-TEST_CASE("after a failed step all ranks have the same mask, and their contributions back") {
+TEST_CASE("after a failed step all ranks draw the same mask again, and their contributions are in the residuals") {
     failures all;
     const auto body = [&](auto& net) {
         const auto fail = [&](const std::string& what) { all.add("rank " + std::to_string(net.rank()) + " " + what); };
         auto codec = compress::error_feedback{compress::random_mask{.density = 0.2}}.bind(n);
         std::vector<float> input = dense_input<float>(net.rank(), n), output(n);
-        bool given = false;  // not where the failure has come in the making of the group
+        bool given = false;  // false if the failure arrived while the group was made
         {
             auto broken = input;
             if (net.rank() == 1) broken[123] = NAN;
@@ -125,7 +125,7 @@ TEST_CASE("after a failed step all ranks have the same mask, and their contribut
                 if (std::string(e.what()).find("coordinate 123") == std::string::npos) fail(e.what());
             }
         }
-        const bool returned = given && net.rank() != 1;  // what rank 1 gave was refused
+        const bool returned = given && net.rank() != 1;  // rank 1's own contribution was refused
         for (std::size_t i = 0; i < n; ++i)
             if (codec.residual()[i] != (returned ? input[i] : 0)) return fail("has another residual");
         group workers{net, topology::ring{}};
@@ -142,7 +142,7 @@ TEST_CASE("after a failed step all ranks have the same mask, and their contribut
     CHECK(all.text() == "");
 }
 
-TEST_CASE("a result that is refused returns the contribution") {
+TEST_CASE("a refused result returns the contribution to the residual") {
     CHECK(on_every_group([](auto& workers, auto fail) {
               auto codec = compress::error_feedback{compress::top_k{.density = 0.05}}.bind(n);
               const auto input = dense_input<float>(workers.rank(), n);
@@ -174,7 +174,7 @@ TEST_CASE("a rank of weight zero keeps its residual") {
           }) == "");
 }
 
-TEST_CASE("a result into a stream holds what a dense one holds, and no more entries than were sent") {
+TEST_CASE("a stream result has the values of a dense one, and at most as many entries as were sent") {
     using namespace rill::compress;
     CHECK(on_every_group([](auto& workers, auto fail) {
               const auto check = [&](const std::string& what, const auto& policy) {
@@ -184,7 +184,7 @@ TEST_CASE("a result into a stream holds what a dense one holds, and no more entr
                   stream<float> sparse(7);
                   const std::uint64_t number = workers.operation_number();
                   all_reduce(workers, input, dense, one, aggregate::mean{});
-                  workers.resume_at(number);  // for equal random numbers
+                  workers.resume_at(number);  // draws the same random numbers
                   const receipt done = all_reduce(workers, input, sparse, other, aggregate::mean{});
                   if (done.contributors != workers.size()) fail(what + " counts others");
                   if (sparse.range() != segment{0, n}) fail(what + " has another range");
@@ -199,7 +199,7 @@ TEST_CASE("a result into a stream holds what a dense one holds, and no more entr
           }) == "");
 }
 
-TEST_CASE("ranks whose random masks differ learn it, whatever the seeds: 40 of 40") {
+TEST_CASE("ranks whose random masks differ get a mismatch, whatever the seeds: 40 of 40") {
     const auto refused = [](const compress::random_mask& usual, const compress::random_mask& odd) {
         failures all;
         simulated::run(3, {}, [&](auto& net) {
@@ -271,14 +271,14 @@ TEST_CASE("a contribution stays in the residual, however early the call fails") 
                 return sum;
             };
             if (net.rank() == 3) {
-                net.sleep_until(net.now() + milliseconds(5));  // until all have left the making of the group
+                net.sleep_until(net.now() + milliseconds(5));  // until all ranks have made the group
                 try {
                     start(workers, [](auto&) -> receipt { throw std::runtime_error("no data"); }).get();
                 } catch (const std::runtime_error&) {
                 }
                 return;
             }
-            net.sleep_until(net.now() + milliseconds(10));  // the failure has come before
+            net.sleep_until(net.now() + milliseconds(10));  // the failure has arrived before
             expect_error<peer_failure>(call, 3, "", fail);
             if (left() != 136) fail("keeps " + std::to_string(left()) + " of 136");
             expect_error<peer_failure>(call, 3, "", fail);
@@ -292,7 +292,7 @@ TEST_CASE("a contribution stays in the residual, however early the call fails") 
     }
 }
 
-TEST_CASE("a codec serves one operation at a time, whatever the groups") {
+TEST_CASE("a codec serves one operation at a time, also of different groups") {
     failures all;
     const auto body = [&](auto& net) {
         const auto fail = [&](const std::string& what) { all.add(what); };
@@ -316,7 +316,7 @@ TEST_CASE("a codec serves one operation at a time, whatever the groups") {
     CHECK(all.text() == "");
 }
 
-TEST_CASE("who gives what is not finite is blamed for it, also where the owner of the part rounds the sum") {
+TEST_CASE("a rank that contributes a non-finite value is blamed, also where the owner of the part rounds the sum") {
     using namespace compress;
     const auto check_at = [](const auto& policy, float bad, std::size_t at) {
         CHECK(on_three_ranks([&](auto& workers, auto fail) {
@@ -325,7 +325,7 @@ TEST_CASE("who gives what is not finite is blamed for it, also where the owner o
                       std::vector<float> input(64, 1), output(64);
                       if (workers.rank() == 2) input[at] = bad;
                       const auto call = [&] {
-                          barrier(workers);  // a failure may come before a rank has left the operation before
+                          barrier(workers);  // the failure may arrive before a rank has left the previous operation
                           all_reduce(workers, input, output, codec);
                       };
                       expect_error<invalid_value>(call, 2, "coordinate " + std::to_string(at), fail);
@@ -343,9 +343,10 @@ TEST_CASE("who gives what is not finite is blamed for it, also where the owner o
     check(encoded{random_mask{.density = 1}, raw{}, raw_indices{}, qsgd{}}, NAN);
 }
 
-TEST_CASE("what value codings round off comes later, and is never lost") {
+TEST_CASE("what value codings round off is sent later, and is never lost") {
     using namespace compress;
-    // The same input in every step: what arrives is it on average, but for what one step may leave.
+    // The input is the same in every step: the mean of the results is the input, apart from what one step may leave
+    // out.
     const auto distance = [](const auto& policy) {
         failures all;
         double most = 0;
@@ -377,7 +378,7 @@ TEST_CASE("what value codings round off comes later, and is never lost") {
     CHECK(fed_back < 1e-5);
 }
 
-TEST_CASE("what was rounded off returns whole where the step fails, and is the same on both transports") {
+TEST_CASE("what was rounded off returns to the residual if the step fails, alike on both transports") {
     using namespace compress;
     const auto residuals = [](auto run, const auto& policy) {
         std::vector<std::vector<float>> left(3);

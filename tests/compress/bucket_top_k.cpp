@@ -18,7 +18,7 @@ TEST_CASE("bucket_top_k sends the largest entries of each bucket") {
     CHECK(std::vector(view.values().begin(), view.values().end()) == std::vector<double>{-5, 3, 0, 0, 9, 8});
 }
 
-TEST_CASE("bucket_top_k refuses options without sense, and a NaN by its coordinate") {
+TEST_CASE("bucket_top_k refuses invalid options, and names the coordinate of a NaN") {
     CHECK_THROWS_AS(compress::bucket_top_k{}.bind(10), contract_violation);
     CHECK_THROWS_AS((compress::bucket_top_k{.count = 1, .bucket = 0}.bind(10)), contract_violation);
     auto codec = compress::bucket_top_k{.count = 1, .bucket = 4}.bind(10);

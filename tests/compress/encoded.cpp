@@ -27,7 +27,7 @@ TEST_CASE("coded gives each phase its coding") {
     CHECK(encoded{keep_all{}, qsgd{.bits = 8}}.codings().contribution.values == value_coding::qsgd8);
 }
 
-TEST_CASE("flags follow from the parts") {
+TEST_CASE("the flags of an encoded codec follow from its parts") {
     using exact = decltype(encoded{keep_all{}}.bind(1));
     CHECK(exact::is_lossless);
     CHECK(exact::is_unbiased);
@@ -48,7 +48,7 @@ TEST_CASE("flags follow from the parts") {
     CHECK_FALSE(Compressor<top_k, float>);  // a policy is not yet bound
 }
 
-TEST_CASE("qsgd refuses other widths, and empty buckets") {
+TEST_CASE("qsgd refuses other widths and empty buckets") {
     CHECK_THROWS_AS(qsgd{.bits = 3}.coding(), contract_violation);
     CHECK_THROWS_AS(qsgd{.bits = 16}.coding(), contract_violation);
     CHECK_THROWS_AS((qsgd{.bits = 4, .bucket = 0}.coding()), contract_violation);

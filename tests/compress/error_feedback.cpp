@@ -29,7 +29,7 @@ std::vector<T> residual_of(const Codec& codec) {
     return {codec.residual().begin(), codec.residual().end()};
 }
 
-/// What a view contributes, as a dense vector, and which coordinates it holds.
+/// What a view contributes, as a dense vector, and which coordinates it has.
 template <class T>
 struct contribution_of {
     std::vector<T> values = std::vector<T>(n, T{0});
@@ -85,7 +85,7 @@ void check_mass(const Policy& policy) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("sent plus residual is input plus residual before, bit for bit", T, float, double, std::int32_t) {
+TEST_CASE_TEMPLATE("sent plus new residual is input plus old residual, bit for bit", T, float, double, std::int32_t) {
     check_mass<T>(compress::top_k{.density = 0.05});
     check_mass<T>(compress::top_k{.count = n});
     check_mass<T>(compress::bucket_top_k{.count = 2, .bucket = 64});
@@ -97,7 +97,7 @@ TEST_CASE_TEMPLATE("sent plus residual is input plus residual before, bit for bi
         check_mass<T>(compress::encoded{compress::top_k{.density = 0.05}, compress::qsgd{}, compress::packed_gaps{}});
 }
 
-TEST_CASE("a step without a contribution leaves the residual") {
+TEST_CASE("a step without a contribution does not change the residual") {
     auto codec = compress::error_feedback{compress::top_k{.count = 3}}.bind(n);
     codec.encode(gradient<float>(n, 1));
     codec.commit();
@@ -108,7 +108,7 @@ TEST_CASE("a step without a contribution leaves the residual") {
     CHECK(residual_of<float>(codec) == before);
 }
 
-TEST_CASE("what is not finite is refused by its coordinate and leaves the residual") {
+TEST_CASE("a non-finite input is refused with its coordinate and does not change the residual") {
     for (float bad : {NAN, INFINITY, -INFINITY}) {
         auto codec = compress::error_feedback{compress::top_k{.count = 3}}.bind(n);
         codec.encode(gradient<float>(n, 1));
@@ -126,7 +126,7 @@ TEST_CASE("what is not finite is refused by its coordinate and leaves the residu
     CHECK_THROWS_AS(codec.scale_inputs(-INFINITY), contract_violation);
 }
 
-TEST_CASE("a sum that would not be finite is refused, and nothing of its input is added") {
+TEST_CASE("an input whose sum with the residual would not be finite is refused, and none of it is added") {
     const float huge = std::numeric_limits<float>::max();
     const std::vector<float> first{1, huge, -huge, 2}, beside{huge, 0, 0, -huge}, beyond{1, 1, -huge, 1};
     auto codec = compress::error_feedback{compress::top_k{.count = 1}}.bind(4);
@@ -144,7 +144,7 @@ TEST_CASE("a sum that would not be finite is refused, and nothing of its input i
     auto restored = compress::error_feedback{compress::top_k{.count = 1}}.bind(4);
     restored.restore(file, "codec");
     refuses(restored);
-    codec.encode(beside);  // larger together than any float, but not at one coordinate
+    codec.encode(beside);  // the sum of the magnitudes exceeds any float, but no single coordinate does
     codec.rollback();
     CHECK(residual_of<float>(codec) == std::vector<float>{huge, huge, -huge, -huge});
     codec.scale_inputs(-1);
@@ -153,7 +153,7 @@ TEST_CASE("a sum that would not be finite is refused, and nothing of its input i
     CHECK(residual_of<float>(codec)[2] == 0);
 }
 
-TEST_CASE("where the inner codec fails, all of the contribution stays, even if a commit follows") {
+TEST_CASE("if the inner codec fails, the whole contribution stays in the residual, even if a commit follows") {
     using selecting = decltype(compress::top_k{.count = 1}.bind(2));
     struct failing : selecting {
         const bool& fails;
@@ -175,7 +175,7 @@ TEST_CASE("where the inner codec fails, all of the contribution stays, even if a
     CHECK(residual_of<float>(codec) == std::vector<float>{2, 2});
 }
 
-TEST_CASE("a restored codec goes on with the same bits") {
+TEST_CASE("a restored codec continues with the same bits") {
     const auto go_on = [](auto policy) {
         auto codec = compress::error_feedback{policy}.bind(n);
         for (std::uint64_t step = 0; step < 5; ++step) {
@@ -185,7 +185,7 @@ TEST_CASE("a restored codec goes on with the same bits") {
         memory_checkpoint file;
         codec.save(file, "codec");
         auto restored = compress::error_feedback{policy}.bind(n);
-        restored.encode(gradient<float>(n, 99));  // whose contribution the restored state does not know
+        restored.encode(gradient<float>(n, 99));  // the restored state does not know this contribution
         restored.restore(file, "codec");
         CHECK(residual_of<float>(restored) == residual_of<float>(codec));
         restored.commit();
@@ -200,7 +200,7 @@ TEST_CASE("a restored codec goes on with the same bits") {
     go_on(compress::random_mask{.density = 0.1});
 }
 
-TEST_CASE("error_feedback: inputs count as often as it was told") {
+TEST_CASE("error_feedback: inputs are multiplied by the factor that scale_inputs was given") {
     auto scaled = compress::error_feedback{compress::top_k{.count = 20}}.bind(n);
     auto plain = compress::error_feedback{compress::top_k{.count = 20}}.bind(n);
     for (std::uint64_t step = 0; step < 5; ++step) {
@@ -219,7 +219,7 @@ TEST_CASE("error_feedback: inputs count as often as it was told") {
     }
 }
 
-TEST_CASE("error_feedback: what the receivers decode leaves the residual, and nothing else does") {
+TEST_CASE("error_feedback: exactly what the receivers decode leaves the residual") {
     using compress::bf16, compress::encoded, compress::keep_all, compress::qsgd, compress::top_k;
     const std::vector<float> input{1, 2, 3, 4}, decoded{1.5F, 2, 2.75F, 4};
     const auto after_commit = [&](auto policy) {
@@ -240,7 +240,7 @@ TEST_CASE("error_feedback: what the receivers decode leaves the residual, and no
     CHECK(after_commit(compress::error_feedback{encoded{keep_all{}, qsgd{}}, true}) == rest);
 }
 
-TEST_CASE("error_feedback: an operation that ends without a word, and a copy, leave all in the residual") {
+TEST_CASE("error_feedback: an operation that ends without a commit, and a copy, leave everything in the residual") {
     auto codec = compress::error_feedback{compress::top_k{.count = 2}}.bind(4);
     const std::vector<float> input{1, 2, 3, 4};
     codec.encode(input);

@@ -11,7 +11,7 @@ using namespace rill;
 namespace {
 constexpr std::size_t n = 10000;
 
-/// The coordinates of the mask of the next step: those that survive a round trip.
+/// The coordinates of the mask of the next step: those whose entries survive a round trip.
 template <class Codec>
 std::vector<std::size_t> mask_of(Codec& codec) {
     const std::vector<float> ones(n, 1.0F);
@@ -40,7 +40,7 @@ TEST_CASE("random_mask chooses each entry with the chance that its density says"
     CHECK(mask_of(all).size() == n);
 }
 
-TEST_CASE("ranks with one seed have one mask; each operation another") {
+TEST_CASE("ranks with the same seed have the same mask; each operation has another one") {
     const compress::random_mask policy{.density = 0.05, .seed = 9};
     auto a = policy.bind(n);
     auto b = policy.bind(n);
@@ -55,13 +55,13 @@ TEST_CASE("ranks with one seed have one mask; each operation another") {
     a.begin(2);
     a.rollback();
     a.begin(3);
-    b.begin(3);  // whatever a rank has seen before
+    b.begin(3);  // a codec's history does not change its masks
     const auto third = mask_of(a);
     CHECK(mask_of(b) == third);
     CHECK(third != first);
 }
 
-TEST_CASE("random_mask refuses a density without sense") {
+TEST_CASE("random_mask refuses an invalid density") {
     CHECK_THROWS_AS(compress::random_mask{.density = 0}.bind(n), contract_violation);
     CHECK_THROWS_AS(compress::random_mask{.density = 1.1}.bind(n), contract_violation);
     CHECK_THROWS_AS(compress::random_mask{.density = NAN}.bind(n), contract_violation);

@@ -26,10 +26,10 @@ namespace {
 
 constexpr std::size_t n = 500;
 
-/// The largest entries of any one contribution and of their sum, of the noise below.
+/// The largest entries of any one contribution and of the sum of all.
 constexpr float largest_entry = 1;
 
-/// A lossy codec: every rank the same bits, and an error within `bound`.
+/// Checks a lossy codec: the same bits on every rank, and an error within `bound`.
 template <class Policy, class Group, class Fail>
 std::vector<float> check_lossy(Group& workers, Fail fail, const std::string& what, const Policy& policy, float bound) {
     std::vector<double> exact(n, 0.0);
@@ -67,7 +67,7 @@ class agreement {
 
 }  // namespace
 
-TEST_CASE("rounded contributions: the same bits everywhere, within the error of each rank's rounding") {
+TEST_CASE("rounded contributions: the same bits on all ranks, within the sum of each rank's rounding error") {
     using namespace rill::compress;
     agreement bits;
     CHECK(on_every_group([&](auto& workers, auto fail) {
@@ -85,7 +85,7 @@ TEST_CASE("rounded contributions: the same bits everywhere, within the error of 
           }) == "");
 }
 
-TEST_CASE("a rounded copy phase: the same bits everywhere, within the error of one rounding more") {
+TEST_CASE("a rounded copy phase: the same bits on all ranks, within the error of one more rounding") {
     using namespace rill::compress;
     agreement bits;
     CHECK(on_every_group([&](auto& workers, auto fail) {
@@ -111,7 +111,7 @@ TEST_CASE("qsgd is unbiased, at the source and in the copy phase") {
         group workers{net, topology::split_allgather{}};
         constexpr std::size_t few = 64;
         constexpr int steps = 400;
-        const auto input = gradient<float>(few, 7);  // on both ranks: the sum is twice as much
+        const auto input = gradient<float>(few, 7);  // the same on both ranks: the sum is twice the input
         auto codec = encoded{keep_all{}, qsgd{.bits = 2}, raw_indices{}, qsgd{.bits = 4}}.bind(few);
         std::vector<float> output(few);
         std::vector<double> mean(few, 0.0);
@@ -119,7 +119,7 @@ TEST_CASE("qsgd is unbiased, at the source and in the copy phase") {
             all_reduce(workers, input, output, codec);
             for (std::size_t i = 0; i < few; ++i) mean[i] += output[i] / steps;
         }
-        // A rounding between two levels has a variance of at most a quarter of their distance squared.
+        // Rounding to one of two levels has a variance of at most a quarter of the squared distance between them.
         const double source = largest_entry, copy = 2 * largest_entry / 7.0;
         const double sigma = std::sqrt((2 * source * source + copy * copy) / 4 / steps);
         int wrong = 0;

@@ -16,7 +16,7 @@
 
 namespace rill::compress_tests {
 
-/// Noise with many sizes, so that sums round; whole numbers, with ties, of integer types.
+/// Noise of many magnitudes, so that sums round; for integer types whole numbers, with ties.
 template <class T>
 std::vector<T> gradient(std::size_t n, std::uint64_t seed) {
     random_sequence random(random_key{seed});
@@ -37,7 +37,7 @@ bool same_bits(std::span<const T> a, std::span<const T> b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-/// Stands for a checkpoint: named arrays.
+/// Stands in for a checkpoint: named arrays in memory.
 class memory_checkpoint {
   public:
     template <class Range>

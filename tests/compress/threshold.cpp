@@ -22,7 +22,7 @@ TEST_CASE("threshold sends the entries that reach the limit") {
     CHECK(indices({9, 9, 9, 9, 9, 9}).size() == 6);
 }
 
-TEST_CASE("threshold refuses a limit without sense, and a NaN by its coordinate") {
+TEST_CASE("threshold refuses an invalid limit, and names the coordinate of a NaN") {
     CHECK_THROWS_AS(compress::threshold{.limit = -1}.bind(10), contract_violation);
     CHECK_THROWS_AS(compress::threshold{.limit = NAN}.bind(10), contract_violation);
     auto codec = compress::threshold{.limit = 1}.bind(100);

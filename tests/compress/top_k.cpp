@@ -34,7 +34,7 @@ TEST_CASE("top_k sends the entries of largest magnitude, ties by the lower coord
     CHECK(chosen({.density = 0.01}, {}) == coordinates{});
 }
 
-TEST_CASE("top_k refuses options without sense, and a NaN by its coordinate") {
+TEST_CASE("top_k refuses invalid options, and names the coordinate of a NaN") {
     CHECK_THROWS_AS(compress::top_k{}.bind(10), contract_violation);
     CHECK_THROWS_AS(compress::top_k{.density = 1.5}.bind(10), contract_violation);
     CHECK_THROWS_AS(compress::top_k{.density = -0.5}.bind(10), contract_violation);
