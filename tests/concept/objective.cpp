@@ -9,7 +9,7 @@ using namespace rill;
 
 namespace {
 
-/// The least that an objective must have: the mean squared distance to the numbers of the batch.
+/// The minimum that models Objective: the mean squared distance to the numbers of the batch.
 class distance {
   public:
     using scalar = double;
@@ -57,7 +57,7 @@ static_assert(!Classifier<distance>);
 static_assert(!LayeredObjective<distance>);
 static_assert(!Objective<without_layers>);
 
-TEST_CASE("objective: an algorithm needs nothing beyond the concept") {
+TEST_CASE("objective: an algorithm uses nothing beyond the concept") {
     distance objective;
     const std::vector<double> samples{1, 2, 6};
     CHECK(descend(objective, samples) == doctest::Approx(3));

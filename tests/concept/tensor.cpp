@@ -11,12 +11,12 @@
 
 namespace {
 
-/// Every other element of a vector: no view, so it is read and written.
+/// Every other element of a vector: it has no view, so its values are copied in and out.
 struct every_other {
     std::vector<float> values;
 };
 
-/// Lies in memory without gaps as long as nobody has taken elements out.
+/// Contiguous unless elements have been removed.
 struct sometimes {
     std::vector<float> values;
     bool whole = true;
@@ -91,7 +91,7 @@ TEST_CASE("a tensor needs no view") {
     CHECK(x.values == std::vector<float>{7, 2, 8, 4});
 }
 
-TEST_CASE("a vector's order goes with every other") {
+TEST_CASE("the order of a vector's coordinates is compatible with every other order") {
     struct rows : every_other {};
     CHECK(detail::order_of<std::vector<float>> == coordinate_order::any);
     CHECK(detail::same_order<std::vector<float>, every_other>);
