@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-/// All ranks of `net` add up vectors, densely and then sparsely; whether this rank has got the right sums.
+/// All ranks of `net` sum vectors, densely and then sparsely. Returns whether this rank got the right sums.
 template <class Net>
 bool sums_up(Net& net) {
     constexpr std::size_t n = 1000;
@@ -20,7 +20,7 @@ bool sums_up(Net& net) {
     for (std::size_t i = 0; i < n; ++i)
         right = right && sum[i] == ranks * static_cast<float>(i) + ranks * (ranks - 1) / 2;
 
-    // The largest tenth of the entries, which is the same on all ranks.
+    // The largest tenth of the entries, which are the same coordinates on all ranks.
     auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 0.1}}.bind(n);
     std::vector<float> mean(n);
     rill::all_reduce(workers, input, mean, codec, rill::aggregate::mean{});

@@ -1,4 +1,4 @@
-// A rank's work on the threads of oneTBB: the same bits as on one.
+// A rank's work on the threads of oneTBB gives the same bits as on one thread.
 #include <rill/adapt/tbb.hpp>
 #include <rill/rill.hpp>
 #include <rill/transport/in_process.hpp>

@@ -1,4 +1,4 @@
-// What the component `train` brings, Eigen and zlib: reads back a packed file.
+// Uses what the component `train` links, Eigen and zlib: reads a compressed file.
 #include <rill/train/dense_product.hpp>
 #include <rill/train/gzip_source.hpp>
 

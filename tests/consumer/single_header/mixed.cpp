@@ -1,4 +1,4 @@
-// Must not compile: the header tree behind the single header.
+// Must not compile: includes headers of the header tree after the single header.
 #include <rill/rill.hpp>
 #include <rill/train/clip.hpp>
 

@@ -1,4 +1,4 @@
-// One of two translation units that include single_include/, this one everything twice.
+// One of two translation units that include single_include/; this one includes every file twice.
 // clang-format off
 #include <rill/rill.hpp>
 #include <rill/transport/simulated.hpp>

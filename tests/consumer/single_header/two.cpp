@@ -1,4 +1,4 @@
-// The other one; it includes what stands on rill.hpp first.
+// The second of two translation units; it includes the files that depend on rill.hpp before rill.hpp.
 // clang-format off
 #include <rill/testing.hpp>
 #include <rill/rill.hpp>
