@@ -19,7 +19,7 @@ std::vector<byte_span> take_all(arena& memory) {
 }
 }  // namespace
 
-TEST_CASE("what an arena gives stays where it is, on cache lines and apart") {
+TEST_CASE("memory of an arena stays where it is, on cache lines of its own") {
     arena memory;
     const auto taken = take_all(memory);
     for (std::size_t i = 0; i < taken.size(); ++i) {
@@ -31,7 +31,7 @@ TEST_CASE("what an arena gives stays where it is, on cache lines and apart") {
         CHECK(std::all_of(taken[i].begin(), taken[i].end(), [&](std::byte b) { return b == std::byte(i + 1); }));
 }
 
-TEST_CASE("a pattern of use that repeats finds the same memory") {
+TEST_CASE("a repeated pattern of use gets the same memory") {
     arena memory;
     const auto first = take_all(memory);
     for (int i = 0; i < 3; ++i) {
@@ -41,7 +41,7 @@ TEST_CASE("a pattern of use that repeats finds the same memory") {
     }
 }
 
-TEST_CASE("what was taken last can be shrunk") {
+TEST_CASE("the latest piece of memory can be shrunk") {
     arena memory;
     const byte_span before = memory.take(10);
     const byte_span large = memory.take(50000);

@@ -11,7 +11,7 @@
 using rill::buffer;
 using rill::buffer_shelf;
 
-TEST_CASE("buffer_shelf: rooms are at most an eighth larger, and fixed points") {
+TEST_CASE("buffer_shelf: capacities are at most an eighth larger than asked for, and are capacities of themselves") {
     for (std::size_t size = 1; size < (std::size_t{1} << 22); size += 1 + size / 97) {
         const std::size_t room = buffer_shelf::room_for(size);
         CHECK(room >= size);
@@ -22,7 +22,7 @@ TEST_CASE("buffer_shelf: rooms are at most an eighth larger, and fixed points") 
     }
 }
 
-TEST_CASE("buffer_shelf: a large buffer lies where an earlier one of its size did") {
+TEST_CASE("buffer_shelf: a large buffer reuses the memory of an earlier one of its size") {
     if (!buffer_shelf::keeps) return;
     constexpr std::size_t size = buffer_shelf::least * 3 + 5;
     buffer first(size);
@@ -33,11 +33,11 @@ TEST_CASE("buffer_shelf: a large buffer lies where an earlier one of its size di
     moved = buffer();
     buffer other(size * 2);
     CHECK(other.data() != place);
-    const buffer again(size - 1);  // of the same room
+    const buffer again(size - 1);  // has the same capacity
     CHECK(again.data() == place);
 }
 
-TEST_CASE("buffer_shelf: what does not fit goes back, and buffers of all sizes hold what is written") {
+TEST_CASE("buffer_shelf: memory that does not fit is freed, and buffers of all sizes hold what is written") {
     std::vector<buffer> all;
     for (int turn = 0; turn < 3; ++turn) {
         for (std::size_t i = 0; i < buffer_shelf::places + 10; ++i) {

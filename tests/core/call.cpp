@@ -8,7 +8,7 @@
 
 using namespace rill;
 
-TEST_CASE("calls that differ in anything differ in their hash") {
+TEST_CASE("calls that differ in any member differ in their hash") {
     const call_signature base{.number = 7,
                               .kind = operation::all_reduce,
                               .element = element_type::float32,

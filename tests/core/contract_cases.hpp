@@ -1,4 +1,4 @@
-// What is checked at the level that RILL_CONTRACTS names: included by one file for each level.
+// What is checked at the level that RILL_CONTRACTS names; one file per level includes this header.
 #pragma once
 
 #include <rill/core/contract.hpp>
@@ -18,7 +18,7 @@ bool debug_check(bool holds) {
     return holds;
 }
 
-/// What a check says; nothing where it is satisfied or left out.
+/// The message of a failed check; empty if the check is satisfied or left out.
 template <class Check>
 std::string said(Check check, bool holds) {
     try {

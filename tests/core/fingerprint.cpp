@@ -27,7 +27,7 @@ TEST_CASE("golden fingerprints of names, which are FNV-1a") {
     CHECK(fingerprint("\xff") != fingerprint("\x7f"));
 }
 
-TEST_CASE("a policy's fingerprint tells its name and each of its options") {
+TEST_CASE("a policy's fingerprint depends on its name and each of its options") {
     CHECK(fingerprint(plain{}) == fingerprint("plain"));
     const with_options policy{};
     CHECK(fingerprint(policy) == fingerprint(with_options{}));

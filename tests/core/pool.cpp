@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-TEST_CASE("pool: objects stay where they are and are taken again in order, as they were left") {
+TEST_CASE("pool: objects keep their addresses, and are handed out again in order and unchanged") {
     rill::pool<std::vector<int>> objects;
     std::vector<std::vector<int>*> taken;
     for (int i = 0; i < 100; ++i) {
@@ -35,7 +35,7 @@ TEST_CASE("pool: makes no more objects than are in use at a time") {
     CHECK(made == 5);
 }
 
-TEST_CASE("pool: what is moved from is empty") {
+TEST_CASE("pool: a moved-from pool is empty") {
     rill::pool<int> from;
     int* const first = &from.take();
     rill::pool<int> to = std::move(from);

@@ -1,4 +1,4 @@
-// Golden numbers: masks and quantisation on different machines and versions must draw the same.
+// Golden numbers: masks and quantisation must draw the same numbers on all machines and in all versions.
 #include <rill/core/random.hpp>
 
 #include <doctest/doctest.h>
@@ -58,7 +58,7 @@ TEST_CASE("multiply_high is the upper half of the product") {
 }
 
 TEST_CASE("below is unbiased") {
-    // Counts are binomial: 5 sigma around their mean, at a fixed seed.
+    // Counts are binomial: they are within 5 sigma of their mean, at a fixed seed.
     for (std::uint64_t bound : {1U, 2U, 3U, 7U, 10U}) {
         random_sequence random(random_key{bound});
         constexpr int draws = 20000;

@@ -39,7 +39,7 @@ TEST_CASE("durations of the standard library convert without loss") {
     CHECK(duration(std::chrono::duration<std::int64_t, std::pico>(-12'345)).ns == -12);
 }
 
-TEST_CASE("time ends at the ends of its range") {
+TEST_CASE("time saturates at the ends of its range") {
     CHECK(seconds(most).ns == most);
     CHECK(seconds(least).ns == least);
     CHECK(duration(std::chrono::hours::max()).ns == most);
@@ -64,7 +64,7 @@ TEST_CASE("time ends at the ends of its range") {
     CHECK((time_point{7} - time_point{10}).ns == -3);
 }
 
-TEST_CASE("bytes take their time, rounded up, to the end of its range") {
+TEST_CASE("the transfer time of bytes is rounded up, and saturates") {
     CHECK(transfer_time(0, 1).ns == 0);
     CHECK(transfer_time(1, 3).ns == 333'333'334);
     CHECK(transfer_time(12'500'000, 25'000'000) == milliseconds(500));
@@ -84,6 +84,6 @@ TEST_CASE("deadlines") {
     CHECK(soon.at.ns == 1'000'000'100);
     CHECK(deadline::immediate < soon);
     CHECK(soon < deadline::never);
-    // A wait of practically for ever is one for ever, not one that wraps into the past.
+    // A wait of practically for ever has no deadline; it does not wrap around into the past.
     CHECK(deadline(time_point{100} + duration(most)).is_never());
 }
