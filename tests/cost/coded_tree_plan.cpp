@@ -13,7 +13,7 @@ namespace {
 
 constexpr step_model network{.points = 49'920, .least_per_point = 5e-5, .tail_per_point = 5e-5, .message = 0.05};
 
-/// The best tolerance of a depth by trying all of them in the simulation.
+/// The least simulated time of any tolerance, at this depth.
 double least_simulated(const step_model& model, int width, int depth) {
     double least = simulate_step(model, coded_tree(width, depth, 1)).mean;
     for (int s = 2; s < width; ++s) least = std::min(least, simulate_step(model, coded_tree(width, depth, s)).mean);
@@ -32,7 +32,7 @@ TEST_CASE("coded_tree_plan: tolerances chosen by formula are nearly the best of 
     }
 }
 
-TEST_CASE("coded_tree_plan: each depth with the largest tree that the workers fill") {
+TEST_CASE("coded_tree_plan: for each depth, the largest tree that the workers fill") {
     const coded_tree_plan plan = plan_coded_tree(network, 156);
     CHECK(plan.coded.size() == 6);
     CHECK(std::is_sorted(plan.coded.begin(), plan.coded.end(), detail::is_faster));
@@ -49,14 +49,14 @@ TEST_CASE("coded_tree_plan: the paper's network, where a ring is faster") {
     CHECK(plan.best_uncoded().name == "ring");
     CHECK(plan.reason.find("Coding does not pay: ring, 206 ms a step") == 0);
     CHECK(plan.reason.find("It beats the ring where a message has a latency of") != std::string::npos);
-    // At the latency that it says the two take as long.
+    // The plan names a latency at which tree and ring take equally long.
     step_model slow = network;
     slow.latency = plan.pays_from_latency;
     const gather_plan& best = plan.best_coded().plan;
     CHECK(simulate_step(slow, best).mean == doctest::Approx(simulate_ring_step(slow, 156).mean).epsilon(0.001));
 }
 
-TEST_CASE("coded_tree_plan: a long tail makes coding pay, from where it says on") {
+TEST_CASE("coded_tree_plan: with a long tail coding pays, from the tail that the plan names") {
     const coded_tree_plan before = plan_coded_tree(network, 156);
     REQUIRE(before.pays_from_tail > 1);
     step_model longer = network;
@@ -69,7 +69,7 @@ TEST_CASE("coded_tree_plan: a long tail makes coding pay, from where it says on"
     CHECK(after.ignoring.simulated.mean < after.best_coded().simulated.mean);
 }
 
-TEST_CASE("coded_tree_plan: without a tail it never pays") {
+TEST_CASE("coded_tree_plan: without a tail coding never pays") {
     const coded_tree_plan plan = plan_coded_tree({.points = 1, .least_per_point = 1, .message = 0.001}, 14);
     CHECK_FALSE(plan.coding_pays());
     CHECK(plan.pays_from_tail == 0);

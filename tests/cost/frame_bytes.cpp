@@ -19,7 +19,7 @@ struct sample {
     std::vector<float> values{};
 
     sample(std::size_t count, std::size_t of) : size(of), values(count, 1.5F) {
-        // Selection sampling by a generator of its own: not the one that is checked.
+        // Selection sampling by a generator of its own, independent of the one under test.
         random_sequence random(random_key{7});
         for (std::size_t i = 0; i < of && indices.size() < count; ++i)
             if (random.below(of - i) < count - indices.size()) indices.push_back(static_cast<std::uint32_t>(i));
@@ -38,7 +38,7 @@ constexpr value_coding all_values[] = {value_coding::raw, value_coding::bf16, va
 
 }  // namespace
 
-TEST_CASE("the frame of a stream has the bytes that are written") {
+TEST_CASE("the predicted size of a stream's frame is the size that is written") {
     for (const std::size_t count : {0U, 1U, 129U, 5000U}) {
         const sample some(count, 60'000);
         for (const value_coding values : all_values) {
@@ -55,7 +55,7 @@ TEST_CASE("the frame of a stream has the bytes that are written") {
     }
 }
 
-TEST_CASE("by the number of entries alone: exact but for gaps and Huffman's code, of random coordinates") {
+TEST_CASE("sizes predicted from the number of random coordinates are exact, except for gaps and Huffman's code") {
     for (const std::size_t count : {0U, 3U, 700U, 20'000U}) {
         const sample some(count, 150'000);
         const segment range{0, 150'000};

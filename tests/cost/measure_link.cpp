@@ -31,7 +31,7 @@ std::vector<rill::network_link> measured(int ranks, const simulated::network& ne
 
 }  // namespace
 
-TEST_CASE("of a simulated network: exactly what it was given, on all ranks") {
+TEST_CASE("in a simulated network the measured link is exactly the given one, on all ranks") {
     for (const std::uint64_t bandwidth : {std::uint64_t{0}, std::uint64_t{1'250'000'000}, std::uint64_t{125'000'000},
                                           std::uint64_t{37'500'000}, std::uint64_t{1'000'000}})
         for (const duration latency : {nanoseconds(0), nanoseconds(777), microseconds(50)}) {
@@ -40,13 +40,13 @@ TEST_CASE("of a simulated network: exactly what it was given, on all ranks") {
         }
 }
 
-TEST_CASE("any bandwidth, as far as nanoseconds tell") {
+TEST_CASE("any bandwidth is measured to the precision of nanoseconds") {
     const rill::network_link found = measured(2, {.latency = nanoseconds(10), .bandwidth = 123'456'789})[0];
     CHECK(found.latency == nanoseconds(10));
     CHECK(static_cast<double>(found.bandwidth) == doctest::Approx(123'456'789).epsilon(1e-7));
 }
 
-TEST_CASE("links of one's choice: measured one by one, they make the network again") {
+TEST_CASE("links between chosen ranks are measured one by one, and describe the network again") {
     const simulated::network racks{.links = grouped_links{.group = 2,
                                                           .inside = {microseconds(1), 8'000'000'000},
                                                           .between = {microseconds(30), 250'000'000}}};
@@ -65,7 +65,7 @@ TEST_CASE("links of one's choice: measured one by one, they make the network aga
     CHECK(elapsed == predicted);
 }
 
-TEST_CASE("real clocks: medians give a link, and all ranks have the same") {
+TEST_CASE("with real clocks medians give a link, which is the same on all ranks") {
     std::vector<rill::network_link> all(4);
     in_process::run(4, [&](in_process::endpoint& self) {
         group workers{self, topology::ring{}};
@@ -76,12 +76,12 @@ TEST_CASE("real clocks: medians give a link, and all ranks have the same") {
     CHECK(all[0].latency >= duration{});
 }
 
-TEST_CASE("one rank has no links; a rank outside the group is refused") {
+TEST_CASE("a group of one rank has no links; a rank outside the group is refused") {
     CHECK(measured(1, {})[0] == rill::network_link{duration{}, 0});
     CHECK_THROWS_WITH(measured(2, {}, {.to = 2}), doctest::Contains("between two ranks of the group"));
 }
 
-TEST_CASE("ranks that probe otherwise are named") {
+TEST_CASE("ranks that probe with other arguments are named") {
     CHECK_THROWS_AS(simulated::run(3, {},
                                    [](simulated::endpoint& self) {
                                        group workers{self, topology::ring{}};
@@ -90,7 +90,7 @@ TEST_CASE("ranks that probe otherwise are named") {
                     mismatch);
 }
 
-TEST_CASE("the fit: by hand, with noise, and where latency is nothing") {
+TEST_CASE("the fit: on given times, with noise, and with negligible latency") {
     using cost::detail::round_trip;
     const auto noisy = cost::detail::fit_link(std::vector<round_trip>{
         {100, nanoseconds(2 * 10'150)}, {10'000, nanoseconds(2 * 19'900)}, {1'000'000, nanoseconds(2 * 1'012'000)}});

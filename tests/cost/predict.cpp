@@ -66,7 +66,7 @@ outcome simulate_dense(const Shape& shape, int ranks, std::size_t count, const s
         starts);
 }
 
-/// Contributions of every `step`-th coordinate, the same on all ranks, so that all unions are known.
+/// Contributions of every `step`-th coordinate, the same on all ranks, so that the sizes of all unions are known.
 struct every {
     std::size_t step = 1;
 
@@ -96,7 +96,7 @@ void compare(const outcome& seen, const cost::prediction& predicted) {
 
 }  // namespace
 
-TEST_CASE("dense: the time and the traffic of the simulated network, to the nanosecond and the byte") {
+TEST_CASE("dense: the predicted time and traffic are those of the simulated network, to the nanosecond and the byte") {
     cases::for_each_topology([](const auto& shape) {
         CAPTURE(shape.name);
         for (int ranks = 1; ranks <= 17; ++ranks)
@@ -109,7 +109,7 @@ TEST_CASE("dense: the time and the traffic of the simulated network, to the nano
     });
 }
 
-TEST_CASE("sparse: the same where the unions are known, in frames of one part and of several") {
+TEST_CASE("sparse: the prediction is exact where the unions are known, in frames of one part and of several") {
     const stream_codings bitmaps{.contribution = {.indices = index_coding::bitmap},
                                  .partial = {.indices = index_coding::bitmap},
                                  .copy = {.indices = index_coding::bitmap}};
@@ -128,7 +128,7 @@ TEST_CASE("sparse: the same where the unions are known, in frames of one part an
     });
 }
 
-TEST_CASE("lossy codings: each part has a frame of its own, also in messages of several") {
+TEST_CASE("lossy codings: each part has a frame of its own, also in messages of several parts") {
     const coding rounded{.values = value_coding::qsgd4, .bucket = 64};
     const auto check = [](const auto& shape, int ranks, const stream_codings& codings) {
         CAPTURE(shape.name);
@@ -144,7 +144,7 @@ TEST_CASE("lossy codings: each part has a frame of its own, also in messages of 
         }
 }
 
-TEST_CASE("other collectives are schedules too") {
+TEST_CASE("other collectives are predicted from their schedules too") {
     const topology::tree shape;
     for (const int ranks : {2, 7, 12}) {
         std::vector<std::vector<float>> data(static_cast<std::size_t>(ranks), std::vector<float>(500, 1.0F));
@@ -157,7 +157,7 @@ TEST_CASE("other collectives are schedules too") {
     }
 }
 
-TEST_CASE("links alone are a network") {
+TEST_CASE("a network may be given by its links alone") {
     const uniform_links links{{uneven.latency, uneven.bandwidth}};
     CHECK(cost::predict_all_reduce(topology::ring{}, 5, cost::dense_messages<float>(99), links) ==
           cost::predict_all_reduce(topology::ring{}, 5, cost::dense_messages<float>(99), uneven));

@@ -4,7 +4,7 @@
 
 #include <string>
 
-TEST_CASE("seconds are read in the largest unit of which there is one") {
+TEST_CASE("seconds are printed in the largest unit of which there is at least one") {
     const auto check = [](double seconds, double value, const std::string& unit) {
         const rill::cost::readable_seconds read = rill::cost::readable(seconds);
         CHECK(read.value == doctest::Approx(value));

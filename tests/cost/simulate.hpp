@@ -1,4 +1,4 @@
-// What a collective takes in a simulated network, when all ranks enter it at one instant.
+// How long a collective takes in a simulated network when all ranks enter it at the same time.
 #pragma once
 
 #include <rill/collective/group.hpp>
@@ -17,7 +17,7 @@ struct outcome {
     std::vector<rill::traffic> ranks;
 };
 
-/// `body(group)` returns its receipt; `starts` delays ranks.
+/// `body(group)` returns its receipt; `starts` delays the entry of ranks.
 template <class Shape, class Body>
 outcome simulate(int ranks, const rill::simulated::network& net, const Shape& shape, Body&& body,
                  const std::vector<rill::duration>& starts = {}) {

@@ -13,12 +13,12 @@ constexpr step_model network{.points = 49'920, .least_per_point = 5e-5, .tail_pe
 constexpr step_model fixed{.points = 100, .least_per_point = 0.01, .tail_per_point = 0, .message = 0.5, .latency = 2};
 }  // namespace
 
-TEST_CASE("simulate_step: without chance it can be counted") {
-    // 4 workers compute 0.25 s, their gradients arrive at 2.25 s and are taken one by one.
+TEST_CASE("simulate_step: without random times the result is exact") {
+    // 4 workers compute for 0.25 s; their gradients arrive at 2.25 s and are received one by one.
     CHECK(simulate_step(fixed, master_worker(4)).mean == doctest::Approx(0.25 + 2 + 4 * 0.5));
     CHECK(simulate_step(fixed, master_worker(4)).error == doctest::Approx(0));
     CHECK(simulate_step(fixed, ignoring_slowest(4, 3)).mean == doctest::Approx(0.25 + 2 + 0.5));
-    // Each of three sub-trees takes two gradients, and the master two of what they make of them.
+    // Each of three sub-trees receives two gradients; the master receives two of their three sums.
     const gather_plan tree = coded_tree(3, 2, 1);
     CHECK(simulate_step(fixed, tree).mean == doctest::Approx(4.0 / 15 + 2 * (2 + 2 * 0.5)));
     CHECK(simulate_ring_step(fixed, 4).mean == doctest::Approx(0.25 + 6 * (0.125 + 2)));
@@ -31,11 +31,11 @@ TEST_CASE("simulate_step: the speed-ups of CodedReduce's neural network") {
     CHECK(simulate_step(network, master_worker(156)).mean / coded == doctest::Approx(6.9).epsilon(0.01));
     CHECK(simulate_step(network, coded_tree(156, 1, 65)).mean / coded == doctest::Approx(5.0).epsilon(0.02));
     CHECK(simulate_step(network, ignoring_slowest(156, 65)).mean / coded == doctest::Approx(4.0).epsilon(0.01));
-    // A ring that uses its links to the full is faster than all, where the paper's was slower.
+    // A ring that uses the full bandwidth of its links is the fastest; the paper's ring was slower than the tree.
     CHECK(coded / simulate_ring_step(network, 156).mean == doctest::Approx(5.5).epsilon(0.02));
 }
 
-TEST_CASE("simulate_step: a function of its seed, whose error says how far another may be") {
+TEST_CASE("simulate_step: is a function of its seed, and its error bounds the difference to another seed") {
     const sampled_time one = simulate_step(network, coded_tree(12, 2, 1));
     const sampled_time two = simulate_step(network, coded_tree(12, 2, 1), {.seed = 2});
     CHECK(one == simulate_step(network, coded_tree(12, 2, 1)));

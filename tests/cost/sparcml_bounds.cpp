@@ -1,6 +1,6 @@
-// The bounds of SparCML's analysis (Renggli et al., SC 2019, section 5.3) against virtual time: α is the latency, β_s
-// the time of an index and a value. They are of payload, so the time of the headers is taken off. A byte takes a
-// nanosecond.
+// The bounds of SparCML's analysis (Renggli et al., SC 2019, section 5.3) compared with virtual time. α is the latency,
+// β_s the time of an index and a value. The bounds count the payload only, so the time of the headers is subtracted. A
+// byte takes one nanosecond.
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/core/random.hpp>
@@ -34,7 +34,7 @@ const simulated::network cards{.latency = nanoseconds(alpha), .bandwidth = 0, .c
 
 enum class overlap { full, none, random };
 
-/// k coordinates, spread evenly, but for those at random.
+/// k coordinates, evenly spread, or at random where `how` says so.
 std::vector<std::uint32_t> coordinates(rank_t rank, int ranks, overlap how) {
     std::vector<std::uint32_t> chosen;
     random_sequence random(random_key{5}.derive(rank));
@@ -70,7 +70,7 @@ std::int64_t levels(int ranks) { return std::countr_zero(static_cast<unsigned>(r
 
 }  // namespace
 
-TEST_CASE("SSAR_Recursive_double: log2(P) α + [log2(P) … (P - 1)] k β, the bounds are reached") {
+TEST_CASE("SSAR_Recursive_double: log2(P) α + [log2(P) … (P - 1)] k β, and both bounds are reached") {
     for (const int ranks : {2, 4, 8, 16, 32}) {
         const std::int64_t rounds = levels(ranks);
         const std::int64_t least = rounds * (alpha + k_entries);
@@ -91,13 +91,13 @@ TEST_CASE("the sparse gather by doubling: log2(P) α + (P - 1) k β without over
     for (const int ranks : {2, 8, 32}) {
         const std::int64_t most = levels(ranks) * alpha + (ranks - 1) * k_entries;
         const std::int64_t time = time_of(topology::recursive_doubling{}, ranks, overlap::none, links, gather);
-        CHECK(time - (ranks - 1) * header == most);  // a frame of each other rank
+        CHECK(time - (ranks - 1) * header == most);  // one frame from each other rank
     }
 }
 
 TEST_CASE("SSAR_Split_allgather: [2 (P - 1)/P … P] k β through cards that send and receive one message at a time") {
-    // Latencies of messages that are under way together do not add up here: 2 α where the analysis has at most P - 1 +
-    // log2(P).
+    // The latencies of messages that travel at the same time do not add up here: they cost 2 α, where the analysis has
+    // at most P - 1 + log2(P).
     for (const int ranks : {2, 4, 8, 16}) {
         const std::int64_t least = 2 * (ranks - 1) * k_entries / ranks;
         const std::int64_t most = ranks * k_entries;
@@ -113,7 +113,7 @@ TEST_CASE("SSAR_Split_allgather: [2 (P - 1)/P … P] k β through cards that sen
     }
 }
 
-TEST_CASE("coordinates at random: the prediction by density is near what the network took") {
+TEST_CASE("random coordinates: the time predicted from the density is near the simulated one") {
     const cost::uniform_density density{static_cast<double>(k) / dimension};
     for (const int ranks : {4, 11, 16}) {
         const auto taken = support::simulate(ranks, links, topology::split_allgather{}, [&](auto& workers) {

@@ -36,7 +36,7 @@ TEST_CASE("step_model: sums of reciprocals, exact and by series") {
     CHECK(harmonic(1001) == doctest::Approx(harmonic(1000) + 1.0 / 1001).epsilon(1e-13));
 }
 
-TEST_CASE("step_model: without messages a star takes the order statistic's mean") {
+TEST_CASE("step_model: without message times a star takes the mean of the order statistic") {
     step_model quiet = network;
     quiet.message = 0;
     CHECK(expected_time(quiet, coded_tree(12, 1, 5)) ==
@@ -44,7 +44,7 @@ TEST_CASE("step_model: without messages a star takes the order statistic's mean"
     CHECK(expected_time(quiet, master_worker(156)) == doctest::Approx(compute_time(quiet, 1.0 / 156, 156, 156)));
 }
 
-TEST_CASE("step_model: a tree that waits for all takes as long as the slowest of all its workers") {
+TEST_CASE("step_model: a tree that waits for all takes as long as its slowest worker") {
     step_model quiet = network;
     quiet.message = 0;
     const gather_plan plan = coded_tree(5, 3, 0);
@@ -56,7 +56,7 @@ TEST_CASE("step_model: Theorem 2 on the paper's network") {
     const double simulated = simulate_step(network, plan).mean;
     CHECK(upper_bound(network, plan) == doctest::Approx(8320 * 5e-5 * (1 + std::log(12 / 5.0)) + 24 * 0.05));
     CHECK(simulated < upper_bound(network, plan));
-    // The lower bound's terms of o(n) matter at n = 12: without them it lies above the mean.
+    // The o(n) terms of the lower bound matter at n = 12: without them it lies above the mean.
     CHECK(lower_trend(network, plan) == doctest::Approx(1.180).epsilon(1e-3));
     CHECK(simulated == doctest::Approx(1.135).epsilon(0.005));
     CHECK(std::isinf(upper_bound(network, coded_tree(12, 2, 0))));
@@ -80,7 +80,7 @@ TEST_CASE("step_model: the formula is near the simulated mean") {
                 }
 }
 
-TEST_CASE("step_model: many children, and the chance that enough of them are done") {
+TEST_CASE("step_model: many children, and the probability that enough of them are done") {
     CHECK(detail::at_least(2000, 1900, 0.5) < 1e-9);
     CHECK(detail::at_least(2000, 900, 0.5) > 0.999);
     CHECK(detail::at_least(2, 1, 0.5) == doctest::Approx(0.75));

@@ -14,7 +14,7 @@ namespace {
 
 using namespace rill;
 
-/// What `ranks` ranks have together, each coordinate with the chance that `chance(i)` gives it.
+/// The measured size of the union over `ranks` ranks, each of which has coordinate i with probability `chance(i)`.
 template <class Chance>
 std::vector<std::vector<std::uint32_t>> draw(int ranks, std::size_t dimension, std::uint64_t seed, Chance chance) {
     std::vector<std::vector<std::uint32_t>> all(static_cast<std::size_t>(ranks));
@@ -47,7 +47,7 @@ TEST_CASE("uniform density: N (1 - (1 - d)^k)") {
     CHECK(cost::uniform_density{0.05}({0, 50'000}, 8) == doctest::Approx(united(all, {0, 50'000})).epsilon(0.02));
 }
 
-TEST_CASE("measured frequencies know where gradients are large, and so that unions are smaller") {
+TEST_CASE("measured frequencies show where gradients are large, and so that unions are smaller") {
     const auto chance = [](std::size_t i) { return i < 5'000 ? 0.5 : 0.005; };
     cost::selection_frequency measured(50'000, 500);
     for (const auto& chosen : draw(4, 50'000, 1, chance)) measured.add(std::span<const std::uint32_t>(chosen));
@@ -59,7 +59,7 @@ TEST_CASE("measured frequencies know where gradients are large, and so that unio
     CHECK(measured({0, 50'000}, 8) < 0.8 * cost::uniform_density{measured.density()}({0, 50'000}, 8));
 }
 
-TEST_CASE("frequencies by hand: parts of buckets, a last bucket that is shorter") {
+TEST_CASE("frequencies given by hand: parts of buckets, and a shorter last bucket") {
     cost::selection_frequency measured(10, 4);
     CHECK(measured({0, 10}, 3) == 0);
     const std::vector<std::uint32_t> selected{0, 3, 9};
