@@ -1,4 +1,4 @@
-// The tables of docs/algorithms.md are what the schedules say: this test makes them anew and compares.
+// Computes the tables of docs/algorithms.md from the schedules and compares them with the document.
 
 #include "document.hpp"
 
@@ -93,7 +93,7 @@ void for_each_topology(Visit visit) {
 
 const std::string heading = " rounds | messages | sent | received | sent by all |\n|---|--:|--:|--:|--:|--:|\n";
 
-/// Rounds and bytes of the busiest rank as they stand in the document, and as the schedules are asked.
+/// Rounds and bytes of the busiest rank, as text for the document and as functions to compare with the schedules.
 struct formula {
     const char* topology;
     const char* rounds_text;
@@ -104,7 +104,7 @@ struct formula {
 
 std::vector<formula> formulas(int p) {
     const int floor_log = static_cast<int>(std::bit_width(static_cast<unsigned>(p))) - 1, power = 1 << floor_log;
-    const bool odd = p != power;  // no power of two
+    const bool odd = p != power;  // not a power of two
     const double share = (p - 1.0) / p, halves = (power - 1.0) / power;
     const auto depth = [p](int arity) { return topology::subtree{0, 0, p}.depth(arity); };
     const auto children = [p](int arity) { return std::min(arity, p - 1); };
@@ -131,7 +131,7 @@ TEST_CASE("the formulas of all_reduce hold") {
             CHECK(std::string(f.topology) == name);
             CHECK(c.rounds == f.rounds);
             if (std::string(f.sent_text).starts_with("at most"))
-                CHECK((f.sent <= c.sent && c.sent <= f.sent + 1));  // a root has no parent to send to
+                CHECK((f.sent <= c.sent && c.sent <= f.sent + 1));  // the root has no parent to send to
             else
                 CHECK(c.sent == doctest::Approx(f.sent));
         });
@@ -191,7 +191,7 @@ TEST_CASE("algorithms.md has the table of what topologies promise") {
     require_block("algorithms.md", "promises", table);
 }
 
-TEST_CASE("a dense message is its values and a header") {
+TEST_CASE("a dense message consists of a header and its values") {
     for_each_topology([&](const char* name, const auto& shape) {
         CAPTURE(name);
         const cost expected = all_reduce_cost(shape, ranks);

@@ -1,4 +1,4 @@
-// The text of a document in docs/, and the blocks in it that a test makes.
+// The text of a document in docs/, and those of its blocks that a test generates.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -16,8 +16,8 @@ inline std::string read_document(const std::string& name) {
     return text.str();
 }
 
-/// Fails, and shows what should stand there, unless the document has `content` between the comments
-/// `<!-- made: name -->` and `<!-- end -->`.
+/// Fails unless the document has `content` between the comments `<!-- made: name -->` and `<!-- end -->`, and shows
+/// what should stand there.
 inline void require_block(const std::string& document, const std::string& name, const std::string& content) {
     const std::string text = read_document(document);
     const std::string begin = "<!-- made: " + name + " -->\n", end = "<!-- end -->\n";

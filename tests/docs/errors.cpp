@@ -1,4 +1,4 @@
-// The messages that docs/errors.md shows are those that the library prints: each is provoked here.
+// Provokes each error whose message docs/errors.md shows, and compares the message with the document.
 
 #include "document.hpp"
 
@@ -27,7 +27,7 @@ namespace {
 
 using namespace rill;
 
-/// Runs `body(net)` on four ranks and gives what rank 0 was told, which must be an `Error`.
+/// Runs `body(net)` on four ranks and returns the message that rank 0 got, which must be that of an `Error`.
 template <class Error, class Body>
 std::string told(Body body, bool all_alike = true) {
     std::array<std::string, 4> messages;
@@ -183,7 +183,7 @@ TEST_CASE("protocol_error of a frame") {
 }
 
 TEST_CASE("protocol_error of coded indices") {
-    const std::byte descending[] = {std::byte{7}, std::byte{3}};  // low bits 3 and 1, the upper ones alike
+    const std::byte descending[] = {std::byte{7}, std::byte{3}};  // low bits 3 and 1; equal upper bits
     std::uint32_t room[2];
     try {
         kernel::decode_indices(index_coding::elias_fano, descending, 2, {0, 12}, std::span<std::uint32_t>(room));
@@ -220,7 +220,7 @@ TEST_CASE("contract_violation") {
         std::vector<float> input(10), output(9);
         all_reduce(workers, input, output);
     });
-    message.erase(message.rfind(" at "));  // a place in the sources
+    message.erase(message.rfind(" at "));  // the place in the sources
     require_message(message + " at …");
 }
 

@@ -1,4 +1,4 @@
-// The table of docs/gradient_codes.md is what the codes say: this test makes it anew and compares.
+// Computes the table of docs/gradient_codes.md from the codes and compares it with the document.
 
 #include "document.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 using namespace rill::gradient_code;
 
-/// One digit, as the codes for many workers have no more that matter.
+/// Two significant digits, one from 100 on: for many workers no further digit matters.
 std::string rough(double value) {
     if (std::isinf(value)) return "> 10^7";
     char text[32];
