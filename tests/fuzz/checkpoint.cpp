@@ -1,5 +1,5 @@
-// Checkpoints: arbitrary bytes, and arbitrary sections under a right checksum, beside a naive reader; what training
-// keeps in them; and arbitrary arrays written and read back.
+// Checkpoints: arbitrary bytes, and arbitrary sections under a correct checksum, compared with a naive reader; the
+// state that training keeps in them; and arbitrary arrays written and read back.
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/memory_file.hpp"
@@ -79,7 +79,7 @@ void require_same(const checkpoint& in, const std::string& name, const section& 
     }
 }
 
-/// An object that is restored takes all of what was saved, or nothing.
+/// A restored object takes the whole saved state, or nothing of it.
 void restore_sampler(const checkpoint& in) {
     train::sampler rows({.rows = 40, .batch = 3, .ranks = 2});
     const std::size_t step = rows.step();
@@ -98,7 +98,8 @@ void check_image(memory_file& file, byte_view image) {
     const auto due = naive(image);
     std::optional<checkpoint> in;
     try {
-        // The image; of each section, of at least 16 bytes, 56 and its name, in a vector that grows by doubling.
+        // Memory for the image; and for each section, which takes at least 16 bytes of it, 56 bytes and its name, in a
+        // vector that grows by doubling.
         const rill::fuzz::allocation_budget at_most(10 * image.size() + 2 * rill::fuzz::error_texts);
         in.emplace(checkpoint::load(path));
     } catch (const train::data_error&) {
@@ -116,7 +117,7 @@ void check_image(memory_file& file, byte_view image) {
     restore_sampler(*in);
 }
 
-/// Size and checksum as they are due, so that the fuzzer need not guess them.
+/// Writes the correct size and checksum, so that the fuzzer need not guess them.
 buffer sealed(byte_view body) {
     buffer image(header_bytes);
     std::memcpy(image.data(), "rillckpt", 8);
@@ -130,7 +131,7 @@ buffer sealed(byte_view body) {
     return image;
 }
 
-/// A directory in memory, where there is one: a checkpoint is written durably.
+/// A directory in memory, where there is one: writing a checkpoint waits until the disk has it.
 std::string scratch_path() {
     const std::filesystem::path memory = "/dev/shm";
     const auto folder = std::filesystem::is_directory(memory) ? memory : std::filesystem::temp_directory_path();
@@ -162,7 +163,7 @@ void check_round_trip(rill::fuzz::input in) {
     }
 }
 
-/// The state of a sampler as its owner would have saved it, but for what the input says.
+/// The input is the state of a sampler as its owner saves it, with the changes that the fuzzer makes.
 void check_sampler(memory_file& file, rill::fuzz::input in) {
     const std::uint64_t state[5] = {
         in.flag() ? in.number<std::uint64_t>() : 40, in.flag() ? in.number<std::uint64_t>() : 6,

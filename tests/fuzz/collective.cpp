@@ -23,9 +23,10 @@ namespace {
 using namespace rill;
 using rill::testing_support::scripted;
 
-/// What received bytes may grow to, as in the frames' own target, and as much again in a fold of them.
+/// The factor by which received bytes may grow in memory, as in the target `frame`, and again as much for a fold of
+/// them.
 constexpr std::size_t bytes_per_byte = 128;
-/// The group, its schedules and its arenas, and the few hundred coordinates that this rank has itself.
+/// Memory for the group, its schedules, its arenas and the few hundred coordinates of this rank's own data.
 constexpr std::size_t own_bytes = std::size_t{1} << 21;
 
 stream<float> own_stream(std::size_t dimension, rank_t rank) {

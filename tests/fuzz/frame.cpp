@@ -1,5 +1,5 @@
 // Arbitrary bytes as a message of frames, read as the collectives read them: each frame is a valid stream or a
-// `protocol_error`. What was read is forwarded, joined and written anew, and reads the same again.
+// `protocol_error`. What was read is forwarded, joined and written again, and reads the same again.
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
@@ -14,9 +14,9 @@ namespace {
 
 using namespace rill;
 
-/// A value takes at least two bits and its index a 128th of a byte; eight bytes each are the most they become.
+/// A value takes at least two bits and its index a 128th of a byte; each becomes at most eight bytes.
 constexpr std::size_t bytes_per_byte = 64;
-/// What a reader keeps for each frame besides.
+/// What a reader keeps in addition for each frame.
 constexpr std::size_t bytes_per_frame = 512;
 
 enum class layout { whole, pieces, shifted };
@@ -61,7 +61,7 @@ void require_valid(const stream_view<T, Index>& view, const frame& raw) {
                       "a frame is its header and its payload");
 }
 
-/// All frames of a message, or those before the first that is not sound.
+/// All frames of a message up to the first invalid one.
 template <class T, class Index>
 std::vector<received<T, Index>> read(const byte_pieces& message, bool& is_sound) {
     std::vector<received<T, Index>> frames;
@@ -104,7 +104,8 @@ void check_forwarding(const std::vector<received<T, Index>>& frames) {
         const wire::header& head = one.raw.head;
         verbatim.push_back(one.raw.bytes);
         views.push_back(view_frame(head, one.content, memory.take(wire::header_bytes).data()));
-        // What no quantiser has made cannot be coded without loss; nor need a bitmap of a wide range fit into memory.
+        // Values that no quantiser has made cannot be coded without loss; and a bitmap of a wide range need not fit
+        // into memory.
         coding codes{.indices =
                          one.content.range().size() > (1U << 16) ? index_coding::packed_gaps : head.codes.indices};
         if (codes.indices == index_coding::dense) codes.indices = index_coding::smallest;
@@ -117,7 +118,7 @@ void check_forwarding(const std::vector<received<T, Index>>& frames) {
     if (frames.size() == 1) require_equal(views.front(), frames);
 }
 
-/// Lengths as the header wants them, so that the fuzzer need not guess them.
+/// Sets the lengths that the header needs, so that the fuzzer need not guess them.
 template <class T>
 void repair(buffer& message) {
     if (message.size() < wire::header_bytes) return;

@@ -1,5 +1,5 @@
-// IDX files, plain and gzip: arbitrary bytes are an array that fits their dimensions, or a `data_error`. What is packed
-// here reads like the plain file, errors included.
+// IDX files, plain and gzip: arbitrary bytes are an array that fits their dimensions, or a `data_error`. A file that is
+// packed here reads like the plain one, with the same errors.
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/memory_file.hpp"
@@ -19,16 +19,16 @@ using namespace rill;
 using rill::fuzz::allocation_budget;
 using rill::fuzz::memory_file;
 
-/// zlib's window and state, the buffer of a gzip_source, the stream's own, texts of errors.
+/// Memory of zlib's window and state, the buffers of the gzip_source and of the stream, and error texts.
 constexpr std::size_t per_file = (std::size_t{1} << 17) + (std::size_t{1} << 16) + 3 * rill::fuzz::error_texts;
 
 using outcome = std::optional<train::idx_array>;
 
-/// `content`: the bytes of the file, unpacked.
+/// Reads `bytes` as a file; `content` is the number of its bytes when unpacked.
 outcome read(memory_file& file, byte_view bytes, std::size_t rank, std::size_t content) {
     file.write(bytes);
     const std::string path = file.path();
-    // The values grow with what has come out so far, at most to twice of it, by copying.
+    // The values grow with the bytes that were unpacked so far, by copying, to at most twice their size.
     const allocation_budget at_most(per_file + 4 * content);
     try {
         return train::read_idx(path, rank);
@@ -55,7 +55,7 @@ bool is_gzip(byte_view bytes) {
     return bytes.size() >= 2 && bytes[0] == std::byte{0x1F} && bytes[1] == std::byte{0x8B};
 }
 
-/// The bytes that come out of a gzip file, up to where it is damaged.
+/// The number of bytes that a gzip file unpacks to, up to where it is damaged.
 std::size_t unpacked_size(byte_view bytes) {
     z_stream stream{};
     RILL_FUZZ_REQUIRE(inflateInit2(&stream, 15 + 16) == Z_OK, "zlib");

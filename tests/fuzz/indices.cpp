@@ -1,5 +1,5 @@
-// Index codings: arbitrary bytes through the decoders beside naive ones that read a bit at a time, and whatever comes
-// out through all encoders and back.
+// Index codings: arbitrary bytes through the decoders, compared with naive ones that read bit by bit; and every decoded
+// result through all encoders and back.
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
@@ -20,7 +20,7 @@ using namespace rill;
 
 bool bit_of(byte_view bytes, std::size_t i) { return (std::to_integer<unsigned>(bytes[i / 8]) >> (i % 8) & 1U) != 0; }
 
-/// Indices as found, of which none has been checked.
+/// Indices as decoded, without any check.
 using found = std::optional<std::vector<std::uint64_t>>;
 
 template <class Index>
@@ -65,7 +65,7 @@ found read_gaps(byte_view bytes, std::size_t count, segment universe) {
     return bytes.empty() ? found(indices) : std::nullopt;
 }
 
-/// The floor of the logarithm of (size - count) / count, counted up.
+/// The floor of the logarithm of (size - count) / count, by counting.
 std::size_t low_width(std::size_t count, std::size_t size) {
     std::size_t width = 0;
     for (std::size_t ratio = (size - count) / count; ratio > 1; ratio /= 2) ++width;
@@ -152,7 +152,7 @@ found expected(index_coding coding, byte_view bytes, std::size_t count, segment 
     return read && is_sound(*read, count, universe) ? read : std::nullopt;
 }
 
-/// As a receiver does it: an announced count gets room only when the bytes can hold it.
+/// Decodes as a receiver does: allocates room for the announced count only if the bytes can hold it.
 template <class Index>
 std::optional<aligned_vector<Index>> decoded(index_coding coding, byte_view bytes, std::size_t count,
                                              segment universe) {
@@ -175,7 +175,8 @@ buffer encoded(index_coding coding, const aligned_vector<Index>& indices, segmen
     return bytes;
 }
 
-/// `bytes` are what the indices came from in `source`; only packed gaps may be written in several ways.
+/// `bytes` are what the indices were decoded from in the coding `source`; only packed gaps can be written in several
+/// ways.
 template <class Index>
 void check_encoders(index_coding source, byte_view bytes, const aligned_vector<Index>& indices, segment universe) {
     constexpr std::size_t widest_bitmap = 1 << 16;

@@ -1,5 +1,5 @@
-// Notes of rill::mpi: any head and content through the check, beside a naive one, and what passes through all that
-// reads it afterwards. Needs no MPI.
+// Notes of rill::mpi: any header and content through the check, compared with a naive check; what passes goes through
+// all functions that read it. Needs no MPI.
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
@@ -64,7 +64,7 @@ void check_notice(byte_view content) {
     RILL_FUZZ_REQUIRE(packed_notice::unpack(again.view()) == notice, "the same notice");
 }
 
-/// As a receiver does it: the sizes add up, there are as many parts as can be asked for, small pieces lie inside.
+/// Checks as a receiver does: the sizes add up, there are as many parts as can be asked for, small pieces lie inside.
 void check_announcement(byte_view content, std::size_t count, std::size_t small) {
     std::uint64_t size = 0, parts = 0;
     std::size_t inside = announcement::table;

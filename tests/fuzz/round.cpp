@@ -1,5 +1,5 @@
-// Arbitrary bytes as what a child sends in a round: a contribution with its contributor list, or a `protocol_error`.
-// What was read can be folded and handed up, and reads the same again.
+// Arbitrary bytes as a child's message in a round: a contribution with its contributor list, or a `protocol_error`.
+// What was read can be folded and sent to the parent, and reads the same again.
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
@@ -66,7 +66,7 @@ void check(rill::fuzz::input in) {
         "the same contributor list");
 }
 
-/// Of these numbers, whatever they are, or a `protocol_error`; in the form in which it is written it reads the same.
+/// Arbitrary numbers are a contributor list or a `protocol_error`; a list that is written again has the same numbers.
 void check_contributors(rill::fuzz::input in) {
     std::vector<std::int64_t> numbers;
     while (!in.done()) numbers.push_back(in.number<std::int64_t>());

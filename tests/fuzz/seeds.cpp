@@ -1,5 +1,5 @@
 // Writes the inputs from which the fuzzer starts, made by the library's own encoders: `fuzz_seeds FOLDER` makes
-// FOLDER/TARGET/NAME. Which of them are committed is decided by what each adds (`./dev fuzz --seeds`).
+// FOLDER/TARGET/NAME. Those that add coverage are committed (`./dev fuzz --seeds`).
 #include <rill/collective/join_frames.hpp>
 #include <rill/core/random.hpp>
 #include <rill/protocol/detail/contributor_list.hpp>
@@ -158,7 +158,8 @@ void index_seeds(const folder& to, const std::string& name) {
 
 template <class T>
 void value_seeds(const folder& to, const std::string& name) {
-    constexpr std::uint32_t buckets[] = {1, 2, 3, 7, 16, 64, 100, 1024};  // as the target numbers them
+    constexpr std::uint32_t buckets[] = {1,  2,  3,   7,
+                                         16, 64, 100, 1024};  // in the order in which the target numbers them
     for (std::size_t v = 0; v < 5; ++v)
         for (const unsigned b : {2U, 4U, 7U}) {
             const coding codes{.values = value_codings[v], .bucket = buckets[b]};
@@ -185,7 +186,7 @@ void stream_seeds(const folder& to) {
         for (unsigned v = 0; v < 5; ++v)
             for (unsigned i = 0; i < 6; ++i) {
                 seed made;
-                made.byte(type).byte(0).byte(v).byte(i).byte(15);  // one frame; its codings
+                made.byte(type).byte(0).byte(v).byte(i).byte(15);  // one frame, and its codings
                 made.number(std::uint16_t{300}).byte(0).byte(9);   // the range
                 made.byte(i == 3 && v % 2 == 0 ? 1 : 0);           // dense or sparse
                 to.write(
@@ -194,7 +195,7 @@ void stream_seeds(const folder& to) {
             }
 }
 
-/// What an honest peer sends in each transfer that a schedule announces.
+/// What a correct peer sends in each transfer of a schedule.
 template <class Plan, class Make>
 void add_receives(seed& made, const Plan& plan, std::size_t dimension, Make make) {
     for (int round = 0; round < plan.rounds(); ++round)
@@ -388,7 +389,7 @@ void note_seeds(const folder& to) {
     }
     for (const failure kind : {failure::exception, failure::deadlock}) {
         mpi::detail::packed_notice::fixed_part fixed;
-        std::memset(&fixed, 0, sizeof fixed);  // and what lies between its members
+        std::memset(&fixed, 0, sizeof fixed);  // clears the padding between its members, too
         fixed.culprit = 2;
         fixed.other = no_rank;
         fixed.length = 10;
@@ -398,7 +399,7 @@ void note_seeds(const folder& to) {
     }
 }
 
-/// What children send: a dense sum, a sparse contribution, nothing; and contributor lists alone.
+/// What children send: a dense sum, a sparse contribution, nothing; and contributor lists by themselves.
 void round_seeds(const folder& to) {
     const rill::detail::contributor_list nobody, two{{{1, 0, 1.0}, {3, 2, 0.5}}, {{4, 3, milliseconds(7)}}, 0.25};
     const std::vector<float> dense{1, 2, 3};

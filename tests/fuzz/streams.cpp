@@ -1,4 +1,4 @@
-// Streams of any content, written as frames in every coding, alone and behind each other: they read as they were
+// Streams of any content, written as frames in every coding, alone and one after another: they read as they were
 // written, exactly where the coding is lossless.
 #include "support/input.hpp"
 #include "support/require.hpp"
@@ -25,7 +25,7 @@ segment any_range(rill::fuzz::input& in) {
     return {begin, begin + size};
 }
 
-/// Values as their bits come, but not those that a lossy coding refuses.
+/// Values from arbitrary bits, except those that a lossy coding refuses.
 template <class T>
 T any_value(rill::fuzz::input& in, bool is_lossless) {
     if constexpr (std::is_floating_point_v<T>)
@@ -33,7 +33,7 @@ T any_value(rill::fuzz::input& in, bool is_lossless) {
     return in.number<T>();
 }
 
-/// Gaps of up to 15 coordinates, or runs of neighbours.
+/// Coordinates with gaps of up to 15, or in runs of neighbours.
 template <class T, class Index>
 stream<T, Index> any_stream(rill::fuzz::input& in, bool is_lossless) {
     stream<T, Index> made;

@@ -1,5 +1,5 @@
-// Value codings: arbitrary bytes through the decoders beside naive ones, and arbitrary values through the encoders and
-// back, within the error that each coding promises.
+// Value codings: arbitrary bytes through the decoders, compared with naive ones; and arbitrary values through the
+// encoders and back, within the error that each coding promises.
 #include "support/allocation_budget.hpp"
 #include "support/input.hpp"
 #include "support/require.hpp"
@@ -23,7 +23,7 @@ constexpr std::size_t most_values = 4096;
 
 unsigned bits_of(const coding& codes) { return static_cast<unsigned>(qsgd_bits(codes.values)); }
 
-/// Visits the buckets of `count` values one after the other: visit(first value, values, codes of the bucket).
+/// Calls visit(first value, values, codes of the bucket) for each bucket of `count` values in order.
 template <class T, class Bytes, class Visit>
 void for_each_bucket(Bytes bytes, std::size_t count, const coding& codes, Visit visit) {
     Bytes rest = bytes.subspan(kernel::quantize_buckets(count, codes.bucket) * sizeof(T));
@@ -36,7 +36,7 @@ void for_each_bucket(Bytes bytes, std::size_t count, const coding& codes, Visit 
     RILL_FUZZ_REQUIRE(rest.empty(), "as many bytes as the buckets need");
 }
 
-/// Where the code of entry `i` of a bucket is: its byte, and the lowest of its bits.
+/// Where the code of entry `i` of a bucket is: the byte, and the lowest of its bits.
 struct place {
     std::size_t byte;
     unsigned shift;
@@ -55,7 +55,7 @@ T scale_of(byte_view bytes, std::size_t bucket) {
 template <class T>
 using values_of = std::optional<std::vector<T>>;
 
-/// One value at a time.
+/// A naive decoder: one value at a time.
 template <class T>
 values_of<T> naive(byte_view bytes, std::size_t count, const coding& codes) {
     std::vector<T> values(count);
@@ -105,7 +105,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
     return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-/// A conversion from float to double makes a NaN quiet, and a compiler may choose when.
+/// Makes a NaN quiet: a conversion from float to double does so, and a compiler may choose when.
 template <class T>
 bool same_values(const std::vector<T>& a, const std::vector<T>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](T x, T y) {
@@ -138,7 +138,7 @@ void check_decoder(rill::fuzz::input in, const coding& codes) {
     RILL_FUZZ_REQUIRE(same_bits(sum, due), "decode and fold in one");
 }
 
-/// The nearest of all bfloat16 numbers; of two as near, the even one.
+/// The nearest bfloat16 number; a tie goes to the even one.
 std::uint16_t nearest_half(float x) {
     const auto bits = std::bit_cast<std::uint32_t>(x);
     const auto below = static_cast<std::uint16_t>(bits >> 16);
@@ -152,7 +152,7 @@ std::uint16_t nearest_half(float x) {
     return static_cast<std::uint16_t>(below + (is_up ? 1 : 0));
 }
 
-/// What a value becomes.
+/// What `x` becomes when it is rounded to bfloat16.
 template <class T>
 float half_of(T x) {
     const auto narrow = static_cast<float>(x);
@@ -168,7 +168,7 @@ void require_same_halves(std::span<const T> values, byte_view bytes) {
     }
 }
 
-/// Entry by entry, where the encoder works on blocks.
+/// A naive encoder: entry by entry, where the library's works on blocks.
 template <class T>
 void require_same_codes(std::span<const T> values, const coding& codes, random_key key, std::uint64_t first_index,
                         byte_view bytes) {
@@ -204,7 +204,7 @@ void require_near(std::span<const T> sent, const std::vector<T>& read, const cod
         const auto bucket = sent.subspan(first, std::min<std::size_t>(codes.bucket, sent.size() - first));
         T largest{};
         for (const T x : bucket) largest = std::max(largest, std::abs(x));
-        // A level, up to what its own rounding errs, which is more where numbers are denormal.
+        // One level, plus the error of its own rounding, which is larger for denormal numbers.
         const double level = static_cast<double>(largest) / levels * (1 + 1e-6) +
                              2 * static_cast<double>(std::numeric_limits<T>::denorm_min());
         for (std::size_t i = 0; i < bucket.size(); ++i) {

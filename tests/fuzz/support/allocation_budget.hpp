@@ -4,8 +4,8 @@
 
 namespace rill::fuzz {
 
-/// While it lives, `new` and `malloc` may hand out so many bytes in total; who asks for more ends the process there.
-/// The address sanitizer counts; without it nothing does.
+/// Limits the total bytes that `new` and `malloc` may return during its life; exceeding the limit ends the process.
+/// Works only under the address sanitizer, which counts the bytes.
 class allocation_budget {
   public:
     explicit allocation_budget(std::size_t bytes);
@@ -14,7 +14,7 @@ class allocation_budget {
     ~allocation_budget();
 };
 
-/// For exceptions and their texts, which do not grow with the input.
+/// Room for exceptions and their texts, whose size does not depend on the input.
 inline constexpr std::size_t error_texts = 4096;
 
 }  // namespace rill::fuzz

@@ -10,7 +10,7 @@
 
 namespace rill::fuzz {
 
-/// Takes an input apart, front to back; behind its end everything is zero.
+/// Takes an input apart from front to back; after its end it reads zeros.
 class input {
   public:
     input(const std::uint8_t* data, std::size_t size) : rest_(std::as_bytes(std::span(data, size))) {}
@@ -40,7 +40,7 @@ class input {
     byte_view rest_;
 };
 
-/// The bytes as they would arrive: aligned, and with nothing behind them that could be read unnoticed.
+/// A copy as a receiver has it: aligned, in an allocation of exactly its size, so that reading beyond it is noticed.
 inline buffer copy_of(byte_view bytes) { return {bytes.begin(), bytes.end()}; }
 
 }  // namespace rill::fuzz

@@ -1,4 +1,5 @@
-// Runs a fuzz target on files, or all files of folders, where there is no fuzzer: `fuzz_TARGET FILE|FOLDER...`.
+// Runs a fuzz target on files, or on all files of folders, without a fuzzer: `fuzz_TARGET FILE
+// FOLDER...`.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -25,10 +26,11 @@ std::vector<std::filesystem::path> files_of(const std::filesystem::path& folder)
 
 void replay(const std::filesystem::path& file) {
     std::printf("%s\n", file.c_str());
-    std::fflush(stdout);  // the last line before a crash names the reproducer
+    std::fflush(stdout);  // the last line before a crash names the input
     std::ifstream stream(file, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-    const auto exact = std::make_unique<std::uint8_t[]>(bytes.size());  // nothing can be read behind its end unnoticed
+    const auto exact = std::make_unique<std::uint8_t[]>(
+        bytes.size());  // an allocation of exactly its size, so that reading beyond it is noticed
     std::copy(bytes.begin(), bytes.end(), exact.get());
     LLVMFuzzerTestOneInput(exact.get(), bytes.size());
 }

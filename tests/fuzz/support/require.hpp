@@ -13,6 +13,6 @@ namespace rill::fuzz {
 
 }  // namespace rill::fuzz
 
-/// What has to hold for every input.
+/// Ends the process unless `condition` holds, which it must for every input.
 #define RILL_FUZZ_REQUIRE(condition, what) \
     ((condition) ? static_cast<void>(0) : ::rill::fuzz::fail(what, #condition, __FILE__, __LINE__))
