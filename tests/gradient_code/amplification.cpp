@@ -10,9 +10,10 @@
 
 using namespace rill::gradient_code;
 
-TEST_CASE("amplification: of Example 1 of CodedReduce, by hand") {
+TEST_CASE("amplification: Example 1 of CodedReduce, computed by hand") {
     const dual_code code = given_code(3, 3, 1, std::vector<double>{0.5, 1, 0, 0, 1, -1, 0.5, 0, 1});
-    // ‖b‖₁ is 1.5, 2, 1.5; the rows are (1, 2), (1, 1) and (2, -1): 2 + 3, 1.5 + 1.5, 3 + 2, each for 3 partitions.
+    // ‖b‖₁ is 1.5, 2, 1.5; the rows are (1, 2), (1, 1) and (2, -1). Thus the sums are 2 + 3, 1.5 + 1.5 and 3 + 2, each
+    // divided by 3 partitions.
     const amplification_report report = amplification(code);
     CHECK(report.worst == doctest::Approx(5.0 / 3));
     CHECK(report.median == doctest::Approx(5.0 / 3));
@@ -20,15 +21,15 @@ TEST_CASE("amplification: of Example 1 of CodedReduce, by hand") {
     CHECK(report.is_exact);
 }
 
-TEST_CASE("amplification: where there are too many sets it samples, and says so") {
+TEST_CASE("amplification: samples where there are too many sets, and reports that it did") {
     const dual_code code = given_code(3, 3, 1, std::vector<double>{0.5, 1, 0, 0, 1, -1, 0.5, 0, 1});
     const amplification_report report = amplification(code, {.all_up_to = 2, .samples = 4});
     CHECK_FALSE(report.is_exact);
     CHECK(report.sets == 7);
-    CHECK(report.worst == doctest::Approx(5.0 / 3));  // those of neighbours are all that there are
+    CHECK(report.worst == doctest::Approx(5.0 / 3));  // of three workers, all pairs are neighbours
 }
 
-TEST_CASE("amplification: all subsets, once each") {
+TEST_CASE("amplification: enumerates all subsets once each") {
     std::set<std::vector<int>> seen;
     rill::gradient_code::detail::for_each_subset(7, 3, [&](const std::vector<int>& lost) {
         CHECK(std::is_sorted(lost.begin(), lost.end()));

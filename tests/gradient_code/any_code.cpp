@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("any_code: is what it was made of") {
+TEST_CASE("any_code: behaves as the code that it was made of") {
     using namespace rill::gradient_code;
     coding_test::check_laws(any_code(cyclic_mds{}.bind(7, 2)));
     coding_test::check_laws(any_code(repetition_groups{}.bind(7, 2)));

@@ -27,7 +27,7 @@ TEST_CASE("cyclic_mds: amplification of (12, 3) and (12, 5)") {
     CHECK(amplification(cyclic_mds{}.bind(12, 5)).worst == doctest::Approx(41.785).epsilon(1e-4));
 }
 
-TEST_CASE("cyclic_mds: beyond single precision for many stragglers, and it says that it sampled") {
+TEST_CASE("cyclic_mds: amplifies beyond single precision for many stragglers, and reports that it sampled") {
     const auto many = amplification(cyclic_mds{}.bind(60, 15), {.samples = 5});
     CHECK_FALSE(many.is_exact);
     CHECK(many.sets == 65);
@@ -38,7 +38,7 @@ TEST_CASE("cyclic_mds: worker i holds i and the s partitions after it") {
     for (const int s : {2, 3}) CHECK(coding_test::each_held_by(cyclic_mds{}.bind(9, s), s + 1));
 }
 
-TEST_CASE("cyclic_mds: what it cannot be is refused") {
+TEST_CASE("cyclic_mds: invalid arguments are refused") {
     CHECK_THROWS_AS(cyclic_mds{}.bind(5, -1), rill::contract_violation);
     CHECK_THROWS_AS(cyclic_mds{}.bind(5, 5), rill::contract_violation);
     CHECK_THROWS_AS(cyclic_mds{}.bind(2000, 5), rill::contract_violation);

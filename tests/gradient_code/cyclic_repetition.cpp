@@ -34,7 +34,7 @@ TEST_CASE("cyclic_repetition: a code is a function of its seed, and the best of 
     CHECK(plain.worst > 100);
 }
 
-TEST_CASE("cyclic_repetition: what it cannot be is refused") {
+TEST_CASE("cyclic_repetition: invalid arguments are refused") {
     CHECK_THROWS_AS(cyclic_repetition{}.bind(5, -1), rill::contract_violation);
     CHECK_THROWS_AS(cyclic_repetition{}.bind(5, 5), rill::contract_violation);
     CHECK_THROWS_WITH_AS(cyclic_repetition{.draws = 0}.bind(5, 1), doctest::Contains("draw"), rill::contract_violation);

@@ -16,7 +16,7 @@ using rill::gradient_code::default_code;
 
 namespace {
 
-/// Gradients of all partitions, messages of all workers, and what is decoded from them, all in single precision.
+/// Gradients of all partitions, messages of all workers and the decoded gradient, all in single precision.
 template <class Code>
 class float_run {
   public:
@@ -101,7 +101,7 @@ TEST_CASE("default_code: float messages lose at most 1e-5 in the large groups of
     CHECK(worst_error(156, 39) <= 1e-5);
 }
 
-TEST_CASE("default_code: what is taken, by numbers and type") {
+TEST_CASE("default_code: the chosen code, by size and element type") {
     CHECK(policy(12, 3, element_type::float32) == "fractional_repetition");
     CHECK(policy(12, 4, element_type::float32) == "cyclic_mds");
     CHECK(policy(11, 5, element_type::float64) == "cyclic_mds");
@@ -110,7 +110,7 @@ TEST_CASE("default_code: what is taken, by numbers and type") {
     CHECK(policy(156, 39, element_type::float32) == "repetition_groups");
     CHECK(policy(156, 39, element_type::float64) == "cyclic_repetition");
     CHECK(policy(156, 13, element_type::float64) == "repetition_groups");
-    // Twice its roundoff times what was sampled would be within this tolerance, but not by far.
+    // The bound is twice its roundoff times the sampled amplification, which is within this tolerance, but not by far.
     CHECK(std::string(
               default_code(84, 21, rill::gradient_code::code_needs{.roundoff = 0x1p-53, .tolerance = 1e-9}).policy) ==
           "repetition_groups");
@@ -119,7 +119,7 @@ TEST_CASE("default_code: what is taken, by numbers and type") {
           "repetition_groups");
 }
 
-TEST_CASE("default_code: the choice says why") {
+TEST_CASE("default_code: the choice comes with its reason") {
     const auto few = default_code(12, 4, element_type::float32);
     CHECK(few.load == doctest::Approx(5.0 / 12));
     CHECK(few.amplification.is_exact);
@@ -136,7 +136,7 @@ TEST_CASE("default_code: the choice says why") {
           "error");
 }
 
-TEST_CASE("default_code: whole numbers and impossible numbers are refused") {
+TEST_CASE("default_code: integer types and impossible sizes are refused") {
     CHECK_THROWS_WITH_AS(default_code(12, 3, element_type::int32), doctest::Contains("real numbers"),
                          rill::contract_violation);
     CHECK_THROWS_AS(default_code(12, 12, element_type::float32), rill::contract_violation);

@@ -34,7 +34,7 @@ std::vector<double> row_of(const dual_code& code, const std::vector<int>& surviv
 
 }  // namespace
 
-TEST_CASE("dual_code: a row that made room for others comes back with the same bits") {
+TEST_CASE("dual_code: a row that was evicted from the cache is computed again with the same bits") {
     const dual_code code = cyclic_mds{}.bind(40, 3);
     const std::vector<double> first = row_of(code, without(40, 0, 3));
     detail::for_some_subsets(40, 3, 2000, 5, [&](const std::vector<int>& lost) {
@@ -46,7 +46,7 @@ TEST_CASE("dual_code: a row that made room for others comes back with the same b
 }
 
 #ifndef RILL_TEST_SANITIZED
-TEST_CASE("dual_code: a row that was asked for before is found, not solved for") {
+TEST_CASE("dual_code: a cached row is not solved for again") {
     const dual_code code = cyclic_mds{}.bind(12, 3);
     const std::vector<int> survivors = without(12, 4, 3), too_few = without(12, 4, 4);
     std::vector<double> row(9), closest(8);
@@ -61,7 +61,7 @@ TEST_CASE("dual_code: a row that was asked for before is found, not solved for")
 }
 #endif
 
-TEST_CASE("dual_code: threads that ask one code, and copies of it, get the same rows") {
+TEST_CASE("dual_code: threads that share one code, and copies of it, get the same rows") {
     const dual_code code = cyclic_mds{}.bind(24, 4);
     std::vector<std::vector<double>> wanted;
     for (int first = 0; first < 24; ++first) wanted.push_back(row_of(cyclic_mds{}.bind(24, 4), without(24, first, 4)));
@@ -79,7 +79,7 @@ TEST_CASE("dual_code: threads that ask one code, and copies of it, get the same 
     CHECK(wrong == 0);
 }
 
-TEST_CASE("dual_code: too few survivors are refused, or decoded as closely as they can be") {
+TEST_CASE("dual_code: too few survivors are refused, or decoded as closely as possible") {
     const dual_code code = cyclic_mds{}.bind(12, 3);
     const std::vector<int> eight = without(12, 2, 4);
     CHECK_FALSE(code.is_decodable(eight));
@@ -87,15 +87,15 @@ TEST_CASE("dual_code: too few survivors are refused, or decoded as closely as th
     std::vector<double> row(8);
     const double error = code.approximate_row(eight, row);
     CHECK(error > 0.1);
-    CHECK(error < 2);  // partition 5 is held by lost workers alone, and the least there is to lose is 1
+    CHECK(error < 2);  // only lost workers hold partition 5; the least possible error is 1
     CHECK(any_code(code).approximate_row(eight, row) == error);
     row.resize(7);
     CHECK_THROWS_WITH_AS(code.approximate_row(eight, row), doctest::Contains("one coefficient per survivor"),
                          rill::contract_violation);
 }
 
-TEST_CASE("dual_code: fewer survivors decode where their rows happen to") {
-    const dual_code code = cyclic_mds{}.bind(6, 1);  // each row is two neighbouring ones
+TEST_CASE("dual_code: fewer survivors than promised decode if their rows allow it") {
+    const dual_code code = cyclic_mds{}.bind(6, 1);  // each row has two neighbouring entries
     CHECK(code.is_decodable(std::vector{0, 2, 4}));
     CHECK_FALSE(code.is_decodable(std::vector{0, 2, 3}));
     CHECK_FALSE(code.is_decodable(std::vector{0, 3}));

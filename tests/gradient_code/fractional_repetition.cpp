@@ -26,7 +26,7 @@ TEST_CASE("fractional_repetition: s+1 workers hold the same s+1 of n partitions"
     CHECK(amplification(code) == rill::gradient_code::amplification_report{.worst = 1, .median = 1, .sets = 220});
 }
 
-TEST_CASE("fractional_repetition: nine lost, but one of each group left") {
+TEST_CASE("fractional_repetition: decodes with nine workers lost if one of each group is left") {
     const auto code = fractional_repetition{}.bind(12, 3);
     std::vector<double> row(4);
     code.decoding_row(std::vector{11, 3, 6, 5}, row);
@@ -37,7 +37,7 @@ TEST_CASE("fractional_repetition: nine lost, but one of each group left") {
     CHECK(row == std::vector<double>{1, 1});
 }
 
-TEST_CASE("fractional_repetition: what it cannot be is refused") {
+TEST_CASE("fractional_repetition: invalid arguments are refused") {
     CHECK_THROWS_WITH_AS(fractional_repetition{}.bind(12, 4), doctest::Contains("does not divide"),
                          rill::contract_violation);
     CHECK_THROWS_WITH_AS(fractional_repetition{}.bind(12, -1), doctest::Contains("fewer than the workers"),

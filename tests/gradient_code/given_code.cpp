@@ -29,14 +29,14 @@ TEST_CASE("given_code: the example of CodedReduce has the decoding rows of the p
     CHECK(row(0, 1)[1] == doctest::Approx(-1).epsilon(1e-14));
 }
 
-TEST_CASE("given_code: repetition as a matrix is decoded with more losses than it promises") {
+TEST_CASE("given_code: a repetition matrix is decoded with more losses than it promises") {
     const auto code = given_code(4, 2, 1, std::vector<double>{1, 0, 1, 0, 0, 1, 0, 1});
     coding_test::check_laws(code);
     CHECK(code.is_decodable(std::vector{3, 0}));
     CHECK_FALSE(code.is_decodable(std::vector{1, 0}));
 }
 
-TEST_CASE("given_code: a matrix that does not survive its stragglers is refused") {
+TEST_CASE("given_code: a matrix that cannot be decoded without its stragglers is refused") {
     CHECK_THROWS_WITH_AS(given_code(2, 2, 1, std::vector<double>{1, 0, 0, 1}), doctest::Contains("do not reach 1"),
                          rill::contract_violation);
     CHECK_THROWS_WITH_AS(given_code(3, 3, 1, std::vector<double>(8)), doctest::Contains("elements"),

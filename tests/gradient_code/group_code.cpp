@@ -17,7 +17,7 @@ TEST_CASE("group_code: several partitions to a group") {
     CHECK(code.partitions_of(8)[2] == 11);
 }
 
-TEST_CASE("group_code: in ascending order or not, the lowest of each group counts") {
+TEST_CASE("group_code: survivors in any order; the lowest of each group is used") {
     const group_code code(6, 2, 2, 1);
     std::vector<double> row(4);
     code.decoding_row(std::vector{1, 2, 4, 5}, row);
@@ -29,7 +29,7 @@ TEST_CASE("group_code: in ascending order or not, the lowest of each group count
     CHECK_THROWS_WITH_AS(code.is_decodable(std::vector{5, 2, 5}), doctest::Contains("twice"), rill::contract_violation);
 }
 
-TEST_CASE("group_code: groups that stragglers can take as a whole are refused") {
+TEST_CASE("group_code: groups that stragglers can remove completely are refused") {
     CHECK_THROWS_WITH_AS(group_code(9, 2, 4, 1), doctest::Contains("a group is lost as a whole"),
                          rill::contract_violation);
     CHECK_THROWS_AS(group_code(9, 2, 0, 1), rill::contract_violation);

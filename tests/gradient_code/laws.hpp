@@ -22,7 +22,7 @@ void check_laws(const Code& code, int most = 200) {
         most);
 }
 
-/// The number of workers that hold each partition is `wanted` for all.
+/// Checks that each partition is held by `wanted` workers.
 template <class Code>
 bool each_held_by(const Code& code, int wanted) {
     std::vector<int> held(static_cast<std::size_t>(code.partitions()));

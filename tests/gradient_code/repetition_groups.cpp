@@ -14,7 +14,7 @@ TEST_CASE("repetition_groups: the laws of gradient codes") {
         coding_test::check_laws(repetition_groups{}.bind(n, s));
 }
 
-TEST_CASE("repetition_groups: groups differ by one worker at most") {
+TEST_CASE("repetition_groups: group sizes differ by at most one worker") {
     const auto code = repetition_groups{}.bind(156, 39);
     CHECK(code.partitions() == 3);
     CHECK(coding_test::each_held_by(code, 52));
@@ -26,7 +26,7 @@ TEST_CASE("repetition_groups: groups differ by one worker at most") {
     CHECK(amplification(odd).worst == 1);
 }
 
-TEST_CASE("repetition_groups: what it cannot be is refused") {
+TEST_CASE("repetition_groups: invalid arguments are refused") {
     CHECK_THROWS_AS(repetition_groups{}.bind(5, -1), rill::contract_violation);
     CHECK_THROWS_WITH_AS(repetition_groups{}.bind(5, 5), doctest::Contains("fewer than the workers"),
                          rill::contract_violation);
