@@ -1,4 +1,4 @@
-// Two translation units include everything: a function that is not inline would be defined twice.
+// Two translation units include everything: the linker would find a function that is not inline twice.
 #include <doctest/doctest.h>
 
 #include <rill/rill.hpp>
