@@ -1,5 +1,4 @@
-// Runs a fuzz target on files, or on all files of folders, without a fuzzer: `fuzz_TARGET FILE
-// FOLDER...`.
+// Runs a fuzz target on files, or on all files of folders, without a fuzzer: `fuzz_TARGET FILE|FOLDER...`.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +28,7 @@ void replay(const std::filesystem::path& file) {
     std::fflush(stdout);  // the last line before a crash names the input
     std::ifstream stream(file, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-    const auto exact = std::make_unique<std::uint8_t[]>(
-        bytes.size());  // an allocation of exactly its size, so that reading beyond it is noticed
+    const auto exact = std::make_unique<std::uint8_t[]>(bytes.size());  // a sanitizer notices reads beyond its end
     std::copy(bytes.begin(), bytes.end(), exact.get());
     LLVMFuzzerTestOneInput(exact.get(), bytes.size());
 }
