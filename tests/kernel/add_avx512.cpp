@@ -18,8 +18,8 @@ namespace {
 
 using pairs = sparse<float, std::uint32_t>;
 
-/// Values whose sums show how they were added: zeros of both signs, a NaN, what is lost in rounding. There is one NaN,
-/// and no two infinities that make another: which of two a sum keeps is up to the compiler.
+/// Values whose sums show how they were added: zeros of both signs, a NaN, and values that are lost in rounding. There
+/// is one NaN, and no two infinities whose sum is another: the compiler decides which of two NaNs a sum keeps.
 float special(std::uint64_t i) {
     constexpr std::uint32_t specials[] = {0x00000000U, 0x80000000U, 0x7F800000U, 0x7FC00123U,
                                           0x00000001U, 0x3F800001U, 0x4B7FFFFFU, 0xBFFFFFFFU};
@@ -39,7 +39,7 @@ std::vector<std::uint32_t> count_up(std::uint32_t first, std::uint32_t step, std
     return result;
 }
 
-/// Long stretches that one of two has alone, by turns with ones that both have.
+/// Long stretches of indices that only one of the two vectors has, alternating with stretches that both have.
 std::vector<std::uint32_t> runs(std::uint32_t length, std::uint32_t part, std::size_t count) {
     std::vector<std::uint32_t> result;
     for (std::uint32_t i = 0; result.size() < count; ++i)
@@ -78,7 +78,7 @@ void check_sums(const std::vector<std::vector<std::uint32_t>>& indices) {
 
 }  // namespace
 
-TEST_CASE("sums have the bits of the portable path whatever the inputs look like") {
+TEST_CASE("sums have the bits of the portable path for inputs of every shape") {
     const std::uint32_t top = 0xFFFFFFFFU;
     check_sums({{},
                 {7},
@@ -96,7 +96,7 @@ TEST_CASE("sums have the bits of the portable path whatever the inputs look like
                 {0, 100, 399, top - 1, top}});
 }
 
-TEST_CASE("sums have the bits of the portable path at lengths about those of a register") {
+TEST_CASE("sums have the bits of the portable path at lengths around that of a register") {
     std::vector<std::vector<std::uint32_t>> indices;
     for (std::size_t length : {7U, 8U, 9U, 15U, 16U, 17U, 24U, 31U, 32U, 33U, 63U, 64U, 65U}) {
         indices.push_back(count_up(3, 1, length));
@@ -128,7 +128,7 @@ TEST_CASE("random sums have the bits of the portable path") {
         }
 }
 
-TEST_CASE("of many vectors too, in ascending order of their ranks") {
+TEST_CASE("sums of many vectors are added in ascending order of their ranks") {
     for (float density : {0.02F, 0.4F}) {
         std::vector<pairs> inputs;
         for (std::size_t k = 0; k < 8; ++k) {

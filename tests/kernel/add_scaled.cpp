@@ -30,7 +30,7 @@ void check_sums(T scale) {
         const auto base = some<T>(n, 1), x = some<T>(n, 2);
         std::vector<T> out(n), expected(n);
         for (std::size_t i = 0; i < n; ++i) {
-            volatile T product = static_cast<T>(scale * x[i]);  // rounded by itself
+            volatile T product = static_cast<T>(scale * x[i]);  // the product is rounded on its own
             expected[i] = static_cast<T>(base[i] + product);
         }
         const auto largest = rill::kernel::largest<T>(expected);
@@ -67,7 +67,7 @@ TEST_CASE("the largest magnitude is found wherever it is") {
     }
 }
 
-TEST_CASE("the first sum that is not finite is found, though what is added is") {
+TEST_CASE("the first non-finite sum of finite operands is found") {
     const float huge = std::numeric_limits<float>::max();
     for (const std::size_t at : {0U, 5U, 63U, 64U, 100U, 191U, 192U, 198U}) {
         CAPTURE(at);
@@ -83,7 +83,7 @@ TEST_CASE("the first sum that is not finite is found, though what is added is") 
     }
 }
 
-TEST_CASE("add_scaled by tasks gives the same bits, and the same largest magnitude") {
+TEST_CASE("add_scaled by tasks gives the same bits and the same largest magnitude") {
     constexpr std::size_t n = 200'000;
     const auto base = some<float>(n, 3);
     auto x = some<float>(n, 4);

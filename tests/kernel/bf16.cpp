@@ -11,8 +11,8 @@ using namespace rill;
 TEST_CASE("bfloat16 rounds to nearest, ties to even") {
     static_assert(kernel::to_bf16(1.0F) == 0x3F80);
     static_assert(kernel::to_bf16(-0.0F) == 0x8000);
-    static_assert(kernel::to_bf16(std::bit_cast<float>(0x3F808000U)) == 0x3F80);  // a tie, down to even
-    static_assert(kernel::to_bf16(std::bit_cast<float>(0x3F818000U)) == 0x3F82);  // a tie, up to even
+    static_assert(kernel::to_bf16(std::bit_cast<float>(0x3F808000U)) == 0x3F80);  // a tie, rounded down to even
+    static_assert(kernel::to_bf16(std::bit_cast<float>(0x3F818000U)) == 0x3F82);  // a tie, rounded up to even
     static_assert(kernel::to_bf16(std::bit_cast<float>(0x3F808001U)) == 0x3F81);
     static_assert(kernel::to_bf16(std::numeric_limits<float>::max()) == 0x7F80);
     static_assert(kernel::to_bf16(-std::numeric_limits<float>::infinity()) == 0xFF80);
@@ -25,14 +25,14 @@ TEST_CASE("a NaN stays a NaN, whatever its payload") {
         CHECK(std::isnan(kernel::from_bf16(kernel::to_bf16(std::bit_cast<float>(bits)))));
 }
 
-TEST_CASE("every bfloat16 survives the way through a float") {
+TEST_CASE("every bfloat16 survives the conversion to float and back") {
     for (std::uint32_t half = 0; half < 0x10000; ++half) {
         const float x = kernel::from_bf16(static_cast<std::uint16_t>(half));
         if (!std::isnan(x)) REQUIRE(kernel::to_bf16(x) == half);
     }
 }
 
-TEST_CASE_TEMPLATE("spans travel as little-endian pairs of bytes", T, float, double) {
+TEST_CASE_TEMPLATE("spans are stored as little-endian pairs of bytes", T, float, double) {
     for (std::size_t n : {0U, 1U, 63U, 64U, 65U, 200U}) {
         std::vector<T> x(n), y(n);
         for (std::size_t i = 0; i < n; ++i) x[i] = static_cast<T>(i) / T{7};

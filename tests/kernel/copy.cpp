@@ -9,7 +9,7 @@
 
 using namespace rill;
 
-TEST_CASE_TEMPLATE("a copy has every entry and touches nothing beside it, whatever the size and address", T, float,
+TEST_CASE_TEMPLATE("a copy has every entry and touches nothing around it, whatever the size and address", T, float,
                    double, std::int32_t, std::int64_t) {
     const std::size_t large = kernel::detail::least_streamed_copy / sizeof(T);
     const std::size_t line = 64 / sizeof(T);
@@ -27,7 +27,7 @@ TEST_CASE_TEMPLATE("a copy has every entry and touches nothing beside it, whatev
         }
 }
 
-TEST_CASE("source and target of one length, or the contract is broken") {
+TEST_CASE("source and target of different lengths break the contract") {
     const std::vector<float> source(2);
     std::vector<float> target(3);
     CHECK_THROWS_AS(kernel::copy<float>(source, target), contract_violation);

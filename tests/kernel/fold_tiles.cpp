@@ -22,7 +22,7 @@ std::vector<T> noise(std::uint64_t seed, std::size_t n) {
     return x;
 }
 
-/// Neither commutes nor associates.
+/// Neither commutative nor associative.
 constexpr auto skew = [](auto a, auto b) { return static_cast<decltype(a)>(a - 2 * b); };
 
 template <class T>
@@ -52,8 +52,8 @@ void check(std::size_t inputs, std::size_t outputs, segment part, bool in_place,
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("fold_tiles is the left fold, everywhere in its part and nowhere else", T, float, double,
-                   std::int32_t, std::int64_t) {
+TEST_CASE_TEMPLATE("fold_tiles is the left fold of its part, and writes nothing else", T, float, double, std::int32_t,
+                   std::int64_t) {
     for (const std::size_t inputs : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 16U, 17U})
         for (const segment part : {segment{0, 0}, segment{0, 1}, segment{3, 19}, segment{1, 70}, segment{5, 133}})
             for (const bool in_place : {false, true}) {
@@ -65,12 +65,13 @@ TEST_CASE_TEMPLATE("fold_tiles is the left fold, everywhere in its part and nowh
             }
 }
 
-TEST_CASE_TEMPLATE("fold_tiles: past the caches it is the same", T, float, double, std::int32_t, std::int64_t) {
+TEST_CASE_TEMPLATE("fold_tiles: bypassing the caches gives the same result", T, float, double, std::int32_t,
+                   std::int64_t) {
     for (const std::size_t outputs : {1U, 2U, 5U})
         for (const std::size_t past_caches : {std::size_t{1}, outputs})
             for (const segment part : {segment{0, 0}, segment{0, 3}, segment{2, 40}, segment{7, 333}})
                 check<T>(3, outputs, part, false, past_caches);
-    // Outputs that do not begin alike in their lines: what cannot be streamed is copied.
+    // Outputs whose offsets within a cache line differ: what cannot be streamed is copied.
     const std::vector<T> x = noise<T>(1, 300), y = noise<T>(2, 300);
     for (std::size_t shift = 0; shift < 64 / sizeof(T); ++shift) {
         std::vector<T> one(300), other(300 + shift);
@@ -85,7 +86,7 @@ TEST_CASE_TEMPLATE("fold_tiles: past the caches it is the same", T, float, doubl
     }
 }
 
-TEST_CASE("fold_tiles: what a fold throws comes out, and inputs stay") {
+TEST_CASE("fold_tiles: an exception of the fold propagates, and inputs are unchanged") {
     const std::vector<float> x(100, 1), y(100, 2);
     std::vector<float> out(100, 0);
     const float* const from[] = {x.data(), y.data()};

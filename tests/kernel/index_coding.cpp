@@ -19,7 +19,7 @@ constexpr rill::index_coding codings[] = {rill::index_coding::raw, rill::index_c
                                           rill::index_coding::bitmap, rill::index_coding::elias_fano,
                                           rill::index_coding::huffman};
 
-/// Whether it takes as long as the universe has coordinates.
+/// Whether encoding takes time proportional to the universe.
 constexpr bool is_wide(rill::index_coding coding) {
     return coding == rill::index_coding::bitmap || coding == rill::index_coding::huffman;
 }
@@ -43,7 +43,8 @@ template <class Index>
 void decodes_or_throws(rill::index_coding coding, const std::vector<std::byte>& bytes, std::size_t count,
                        segment universe) {
     try {
-        const std::vector<std::byte> exact(bytes);  // its own allocation: a sanitizer sees every read beyond it
+        const std::vector<std::byte> exact(
+            bytes);  // an allocation of its own, so that a sanitizer sees every read beyond it
         const auto indices = decoded<Index>(coding, exact, count, universe);
         bool valid = true;
         for (std::size_t i = 0; i < count; ++i) {
@@ -100,12 +101,13 @@ TEST_CASE("every width of gap survives") {
         }
 }
 
-TEST_CASE_TEMPLATE("every machine decodes Elias-Fano alike", Index, std::uint32_t, std::uint64_t) {
+TEST_CASE_TEMPLATE("every build decodes Elias-Fano alike", Index, std::uint32_t, std::uint64_t) {
     random_sequence random(random_key{5});
     const std::size_t last = sizeof(Index) == 4 ? std::size_t{0xFFFFFFFF} : ~std::size_t{0} - 1;
     std::size_t accepted = 0;
     for (int round = 0; round < 600; ++round) {
-        // Some hundred indices, spread evenly or in clusters, in universes of all sizes; every other time damaged.
+        // Some hundred indices, spread evenly or in clusters, in universes of all sizes; every second encoding is
+        // damaged.
         const unsigned scale = static_cast<unsigned>(random.below(sizeof(Index) == 4 ? 23 : 55));
         const std::size_t begin = round % 3 == 0 ? 0 : last - (std::size_t{700} << scale);
         std::vector<Index> indices;
@@ -138,14 +140,15 @@ TEST_CASE_TEMPLATE("every machine decodes Elias-Fano alike", Index, std::uint32_
     CHECK(accepted < 590);
 }
 
-TEST_CASE_TEMPLATE("no machine overlooks a number of Elias and Fano's that descends", Loops,
-                   kernel::detail::portable_elias_fano, kernel::detail::native_elias_fano) {
+TEST_CASE_TEMPLATE("every build detects Elias-Fano numbers that descend", Loops, kernel::detail::portable_elias_fano,
+                   kernel::detail::native_elias_fano) {
     constexpr std::size_t n = 200;
     constexpr segment universe{7, 7 + n + 16 * n};  // four low bits
     std::vector<std::byte> bytes(kernel::elias_fano::size_of(n, universe));
     for (std::size_t i = 0; i < n; ++i) bytes[n / 2 + i / 8] |= static_cast<std::byte>(1U << i % 8);
     std::vector<std::uint32_t> out(n);
-    for (std::size_t descends = 0; descends <= n; ++descends) {  // all are 5, from there on 4
+    for (std::size_t descends = 0; descends <= n;
+         ++descends) {  // the low bits of the first numbers are 5, those of the others 4
         CAPTURE(descends);
         for (std::size_t i = 0; i < n; i += 2)
             bytes[i / 2] = static_cast<std::byte>((i < descends ? 5U : 4U) | (i + 1 < descends ? 0x50U : 0x40U));
@@ -156,7 +159,7 @@ TEST_CASE_TEMPLATE("no machine overlooks a number of Elias and Fano's that desce
             CHECK_THROWS_AS(decode(), protocol_error);
     }
 
-    // At the end of 32 bits: v = 47, of at most 32, and then 32.
+    // At the end of the 32-bit range: the numbers 47, which exceeds 32 there, and 32.
     constexpr segment last{(std::size_t{1} << 32) - 34, std::size_t{1} << 32};
     const std::vector<std::byte> beyond{std::byte{0x0F}, std::byte{0x0C}};
     REQUIRE(kernel::elias_fano::size_of(2, last) == beyond.size());
@@ -164,7 +167,7 @@ TEST_CASE_TEMPLATE("no machine overlooks a number of Elias and Fano's that desce
                     protocol_error);
 }
 
-TEST_CASE_TEMPLATE("every machine places bits alike", Index, std::uint32_t, std::uint64_t) {
+TEST_CASE_TEMPLATE("every build places bits alike", Index, std::uint32_t, std::uint64_t) {
     random_sequence random(random_key{6});
     std::size_t wrong = 0;
     for (int round = 0; round < 300; ++round) {
@@ -188,7 +191,7 @@ TEST_CASE_TEMPLATE("every machine places bits alike", Index, std::uint32_t, std:
     CHECK(wrong == 0);
 }
 
-TEST_CASE("the code of a bitmap's bytes is complete, and shorter for likelier bytes") {
+TEST_CASE("the code of a bitmap's bytes is complete, and shorter for more likely bytes") {
     struct {
         std::size_t count, size;
         std::uint64_t golden;
@@ -236,12 +239,12 @@ TEST_CASE("golden bytes of index codings") {
     CHECK(hex(encoded(rill::index_coding::elias_fano, high, {0, ~std::size_t{0}})) == "000000000001000001");
     CHECK(hex(encoded(rill::index_coding::elias_fano, std::vector<std::uint32_t>{1, 2, 4}, {0, 5})) == "16");
 
-    // The streams of the bytes 4c, 00 and 40 have 2, 1 and 1 bytes; that of 02 has the rest.
+    // The streams of the bytes 4c, 00 and 40 have 2, 1 and 1 bytes; the stream of the byte 02 has the rest.
     CHECK(hex(encoded(rill::index_coding::huffman, indices, universe)) ==
           "020000000000000001000000000000000100000000000000870100110a");
 }
 
-TEST_CASE("full gaps cost no bits, and the smallest coding is found") {
+TEST_CASE("gaps of zero width cost no bits, and the smallest coding is found") {
     std::vector<std::uint32_t> all(1000), few{5, 70000};
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint32_t>(i);
     CHECK(kernel::encoded_index_bytes<std::uint32_t>(rill::index_coding::packed_gaps, all, {0, 1000}) == 8);
@@ -253,7 +256,7 @@ TEST_CASE("full gaps cost no bits, and the smallest coding is found") {
     const auto quarter = random_sparse<float, std::uint32_t>(1, 0, 20000, 0.25F);
     CHECK(kernel::smallest_index_coding<std::uint32_t>(quarter.indices, {0, 20000}) == rill::index_coding::huffman);
     const std::vector<std::uint32_t> last{0xFFFFFFFF};
-    // A size is told without walking over what is empty.
+    // The size is computed without visiting the empty part of the universe.
     CHECK(kernel::encoded_index_bytes<std::uint32_t>(rill::index_coding::huffman, last, {0, std::size_t{1} << 32}) >
           std::size_t{1} << 26);
     CHECK(kernel::smallest_index_coding<std::uint32_t>(last, {0, std::size_t{1} << 32}) == rill::index_coding::raw);
@@ -295,7 +298,7 @@ TEST_CASE("random bytes decode to valid indices or throw") {
     }
 }
 
-TEST_CASE("a count that lies is refused before room is made") {
+TEST_CASE("a wrong count is refused before memory is allocated") {
     const std::vector<std::byte> bytes(4);
     const segment universe{0, ~std::size_t{0}};
     for (const auto coding :
@@ -312,7 +315,7 @@ TEST_CASE("a count that lies is refused before room is made") {
                          "rill: 4 indices are announced, with room for 3", protocol_error);
 }
 
-TEST_CASE("errors say what is wrong") {
+TEST_CASE("errors name the defect") {
     const auto decode = [](rill::index_coding coding, std::vector<unsigned> values, std::size_t count) {
         std::vector<std::byte> bytes;
         for (unsigned v : values) bytes.push_back(static_cast<std::byte>(v));

@@ -22,7 +22,7 @@ std::vector<Index> mask(std::uint64_t key, double density, segment universe) {
 
 }  // namespace
 
-TEST_CASE("the mask of a segment is that of the whole, restricted") {
+TEST_CASE("the mask of a segment is the mask of the whole, restricted to the segment") {
     const auto whole = mask(3, 0.01, {0, 300000});
     for (const segment part : {segment{0, 1}, segment{70, 65536}, segment{65530, 65540}, segment{65536, 300000},
                                segment{200000, 200000}, segment{131071, 131073}}) {
@@ -35,7 +35,7 @@ TEST_CASE("the mask of a segment is that of the whole, restricted") {
     CHECK(std::vector<std::uint64_t>(whole.begin(), whole.end()) == wide);
 }
 
-TEST_CASE("masks are appended") {
+TEST_CASE("masks are appended to the output") {
     aligned_vector<std::uint32_t> out{4, 5};
     const kernel::geometric_skips skips(0.5);
     const std::size_t first = kernel::random_mask<std::uint32_t>(random_key{1}, skips, {0, 50}, out);
@@ -46,7 +46,7 @@ TEST_CASE("masks are appended") {
     CHECK(out[1] == 5);
 }
 
-TEST_CASE("none and all") {
+TEST_CASE("densities 0 and 1 select none and all") {
     CHECK(mask(1, 0.0, {0, 1000}).empty());
     CHECK(mask(1, 1e-30, {0, 100000}).empty());
     const auto all = mask(1, 1.0, {65000, 66000});
@@ -64,7 +64,7 @@ TEST_CASE("golden indices") {
 }
 
 TEST_CASE("golden masks") {
-    // Of each density a hash of the mask, of lengths that end within a block; at the last coordinates of the type too.
+    // A hash of the mask for each density, at lengths that end within a block, and at the last coordinates of the type.
     const auto hash = [](const std::vector<std::uint32_t>& indices) {
         std::uint64_t h = indices.size();
         for (const std::uint32_t i : indices) h = mix64(h, i);
@@ -81,7 +81,7 @@ TEST_CASE("golden masks") {
     }
 }
 
-TEST_CASE("coordinates are selected independently with the given chance") {
+TEST_CASE("coordinates are selected independently with the given probability") {
     constexpr std::size_t n = 4000000;
     for (double density : {0.5, 0.1, 0.01, 0.001, 0.0001}) {
         const auto selected = mask(7, density, {0, n});
@@ -99,7 +99,7 @@ TEST_CASE("coordinates are selected independently with the given chance") {
     }
 }
 
-TEST_CASE("keys give unrelated masks") {
+TEST_CASE("different keys give independent masks") {
     const auto a = mask(1, 0.1, {0, 100000}), b = mask(2, 0.1, {0, 100000});
     std::size_t common = 0;
     for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {

@@ -28,7 +28,7 @@ sparse<T, Index> merged(const std::vector<sparse<T, Index>>& inputs, Merge merge
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every way to merge k vectors gives the bits of the left fold", Row, RILL_KERNEL_ROWS) {
+TEST_CASE_TEMPLATE("every algorithm for merging k vectors gives the bits of the left fold", Row, RILL_KERNEL_ROWS) {
     using T = typename Row::element;
     using Index = typename Row::index;
     for (std::size_t count : {0U, 1U, 2U, 3U, 5U, 8U})
@@ -52,7 +52,7 @@ TEST_CASE_TEMPLATE("every way to merge k vectors gives the bits of the left fold
         }
 }
 
-TEST_CASE("tiles reach the highest index, and -0.0 stays") {
+TEST_CASE("tiles reach the highest index, and -0.0 stays -0.0") {
     const std::vector<sparse<float, std::uint32_t>> inputs(
         3, {{0, 16383, 16384, 0xFFFFFFFEU, 0xFFFFFFFFU}, {-0.0F, 1, 2, 3, -0.0F}});
     const auto add = [](float a, float b) { return a + b; };
@@ -61,7 +61,7 @@ TEST_CASE("tiles reach the highest index, and -0.0 stays") {
           }) == sparse<float, std::uint32_t>{inputs[0].indices, {-0.0F, 3, 6, 9, -0.0F}});
 }
 
-TEST_CASE("the chosen path follows the density") {
+TEST_CASE("the chosen algorithm depends on the density") {
     const auto sparse_one = random_sparse<float, std::uint32_t>(1, 0, 20000, 0.001F);
     const auto dense_one = random_sparse<float, std::uint32_t>(1, 0, 20000, 0.1F);
     const std::vector<sparse_view<float, std::uint32_t>> few(4, sparse_one.view()), many(4, dense_one.view());

@@ -29,7 +29,7 @@ sparse<T, Index> merged(const std::vector<sparse<T, Index>>& inputs, Fold fold) 
         views.push_back(input.view());
         most += input.indices.size();
     }
-    // What is behind the room belongs to others.
+    // Memory after the room for the result must not be written.
     sparse<T, Index> out{std::vector<Index>(most + 16, Index{77}), std::vector<T>(most + 16, T{77})};
     kernel::merge_scratch scratch;
     const std::size_t count =
@@ -41,14 +41,14 @@ sparse<T, Index> merged(const std::vector<sparse<T, Index>>& inputs, Fold fold) 
     return out;
 }
 
-/// Floats are added by intrinsics where there are any, and portably.
+/// Sums of floats use intrinsics where the machine has them; checks these and the portable path.
 void check_sum(const std::vector<pairs>& inputs) {
     const auto expected = naive_merge(inputs, addition{});
     CHECK(merged<plain_runs<float, std::uint32_t>>(inputs, addition{}) == expected);
     CHECK(merged<runs_for<float, std::uint32_t, addition>::type>(inputs, addition{}) == expected);
 }
 
-/// Of eight equal inputs 16 stretches are skipped, and then the rest.
+/// The first skip of eight equal inputs passes 16 stretches, the second one the rest.
 template <class Runs>
 void check_skips(const pairs& input) {
     const std::vector inputs(8, input.view());
@@ -63,7 +63,7 @@ void check_skips(const pairs& input) {
     for (const auto& view : views) CHECK(view.count() == input.indices.size() - skipped);
 }
 
-/// A coordinate in each few dozens, by turns in one of the inputs and in `together` of them.
+/// Coordinates a few dozen apart, each in one of the inputs, or, every fourth time, in `together` of them.
 std::vector<pairs> colliding(std::size_t ways, std::size_t together, std::size_t coordinates) {
     constexpr float values[] = {1e8F, -1e8F, 1, 3e-8F, 0.1F, -0.0F, 16777216, -7};
     std::vector<pairs> inputs(ways);
@@ -73,7 +73,8 @@ std::vector<pairs> colliding(std::size_t ways, std::size_t together, std::size_t
         index += 1 + static_cast<std::uint32_t>(random.below(50));
         const std::size_t due = i % 4 == 0 ? together : 1, first = random.below(static_cast<std::uint32_t>(ways));
         for (std::size_t k = 0; k < due; ++k) {
-            pairs& to = inputs[(first + k * 3) % ways];  // 3 and 8 have no common divisor: each at most once
+            pairs& to = inputs[(first + k * 3) %
+                               ways];  // 3 and 8 have no common divisor, so that each input is chosen at most once
             to.indices.push_back(index);
             to.values.push_back(values[random.below(8)]);
         }
@@ -83,7 +84,7 @@ std::vector<pairs> colliding(std::size_t ways, std::size_t together, std::size_t
 
 }  // namespace
 
-TEST_CASE("what is in three to eight vectors is added in ascending order of their ranks") {
+TEST_CASE("entries of three to eight vectors are added in ascending order of their ranks") {
     for (std::size_t together = 2; together <= 8; ++together) {
         CAPTURE(together);
         const auto inputs = colliding(8, together, 3000);
@@ -101,7 +102,7 @@ TEST_CASE("any number of vectors") {
     }
 }
 
-TEST_CASE_TEMPLATE("stretch by stretch the bits are those of the left fold", Row, RILL_KERNEL_ROWS) {
+TEST_CASE_TEMPLATE("merging stretch by stretch gives the bits of the left fold", Row, RILL_KERNEL_ROWS) {
     using T = typename Row::element;
     using Index = typename Row::index;
     for (float density : {0.001F, 0.15F, 0.5F}) {
@@ -116,7 +117,7 @@ TEST_CASE_TEMPLATE("stretch by stretch the bits are those of the left fold", Row
     }
 }
 
-TEST_CASE("equal, disjoint and empty vectors, and one that outweighs the others") {
+TEST_CASE("equal, disjoint and empty vectors, and one that is much longer than the others") {
     const auto one = random_sparse<float, std::uint32_t>(1, 0, 9000, 0.5F);
     check_sum(std::vector<pairs>(8, one));
     check_sum(std::vector<pairs>(4));
@@ -129,7 +130,7 @@ TEST_CASE("equal, disjoint and empty vectors, and one that outweighs the others"
     check_sum(unequal);
 }
 
-TEST_CASE("dense clusters, short and long ones, among what is sparse") {
+TEST_CASE("dense clusters, short and long, among sparse entries") {
     constexpr struct {
         std::size_t end;
         float density;
@@ -147,7 +148,7 @@ TEST_CASE("dense clusters, short and long ones, among what is sparse") {
     check_sum(inputs);
 }
 
-TEST_CASE("as many stretches are skipped as were asked for, however far apart their indices are") {
+TEST_CASE("exactly as many stretches are skipped as asked for, however far apart their indices are") {
     pairs far;
     for (std::uint32_t i = 0; i < 20'000; ++i) {
         far.indices.push_back(i * 200'000);
@@ -157,7 +158,7 @@ TEST_CASE("as many stretches are skipped as were asked for, however far apart th
     check_skips<runs_for<float, std::uint32_t, addition>::type>(far);
 }
 
-TEST_CASE("the first and the last index there are, far from each other") {
+TEST_CASE("the lowest and the highest possible index, far from each other") {
     constexpr std::uint32_t top = std::numeric_limits<std::uint32_t>::max();
     const pairs ends{{0, 1, 1U << 29U, 1U << 31U, top - 1, top}, {1, 2, 3, 4, 5, 6}};
     const pairs last{{top}, {1e8F}}, top_two{{top - 1, top}, {0.5F, -1e8F}}, none{};

@@ -41,7 +41,7 @@ std::vector<T> noise(std::size_t n) {
     return x;
 }
 
-/// The definition, entry by entry, with no thought of speed.
+/// The definition, entry by entry.
 template <class T>
 std::vector<std::byte> reference_codes(const std::vector<T>& x, unsigned bits, std::size_t bucket, std::uint64_t key,
                                        std::uint64_t first) {
@@ -161,7 +161,7 @@ TEST_CASE("any codes decode, and no value exceeds the scale") {
     }
 }
 
-TEST_CASE("values that are not finite are refused by their global index") {
+TEST_CASE("values that are not finite are refused with their global index") {
     for (float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::quiet_NaN()}) {
         std::vector<float> x(2000, 1.0F);
         x[1500] = bad;
@@ -170,7 +170,7 @@ TEST_CASE("values that are not finite are refused by their global index") {
     }
 }
 
-TEST_CASE("scales from a stranger are checked") {
+TEST_CASE("received scales are checked") {
     const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
     CHECK_NOTHROW(kernel::check_scales<float>(std::vector<float>{0, 1, 1e-45F}));
     for (float bad : {inf, nan, -1.0F, -inf, -nan})

@@ -14,7 +14,7 @@ using namespace rill::kernel_tests;
 
 namespace {
 
-/// Blocks of 64 floats that are random, equal, tiny, or not numbers.
+/// Blocks of 64 floats that are random, equal, tiny, or NaN.
 std::vector<std::vector<float>> blocks() {
     std::vector<std::vector<float>> all;
     for (const auto& [name, x] : samples<float>(64)) all.push_back(x);
@@ -38,7 +38,7 @@ std::vector<std::uint32_t> bounds_of(const std::vector<float>& x) {
     return all;
 }
 
-/// Every step of a block is what its definition says, wherever it writes.
+/// Checks each step on a block against its definition, at every place of the output.
 template <class Steps>
 void check_steps(const std::vector<float>& x, std::uint32_t bound) {
     constexpr std::uint32_t first = 0xFFFFFF00U;
@@ -71,7 +71,7 @@ void check_steps(const std::vector<float>& x, std::uint32_t bound) {
 
 }  // namespace
 
-TEST_CASE("steps on blocks do what they say, with and without an instruction for it") {
+TEST_CASE("steps on blocks match their definition, in portable code and in instructions of the machine") {
     for (const auto& x : blocks())
         for (const std::uint32_t bound : bounds_of(x)) {
             check_steps<kernel::detail::portable_steps>(x, bound);
@@ -79,7 +79,7 @@ TEST_CASE("steps on blocks do what they say, with and without an instruction for
         }
 }
 
-TEST_CASE("all steps together collect the same") {
+TEST_CASE("all implementations of the steps collect the same entries") {
     for (const auto& [name, x] : samples<float>(3000))
         for (const std::uint32_t bound : bounds_of(x))
             for (const std::size_t most_ties : {0U, 1U, 100U, 3000U}) {
@@ -98,7 +98,7 @@ TEST_CASE("all steps together collect the same") {
                 const auto every = collected.operator()<kernel::detail::portable_steps>(x.size());
                 using steps = kernel::detail::selection_steps<float, std::uint32_t>;
                 CHECK(collected.operator()<steps>(x.size()) == every);
-                for (const std::size_t capacity : {x.size() / 20, above_bound}) {  // in which few are expected
+                for (const std::size_t capacity : {x.size() / 20, above_bound}) {  // room for the few that are expected
                     if (capacity < above_bound) continue;
                     CHECK(collected.operator()<kernel::detail::portable_steps>(capacity) == every);
                     CHECK(collected.operator()<steps>(capacity) == every);
@@ -106,14 +106,14 @@ TEST_CASE("all steps together collect the same") {
             }
 }
 
-TEST_CASE_TEMPLATE("the cut of many keys is that of sorted ones", Key, std::uint32_t, std::uint64_t) {
+TEST_CASE_TEMPLATE("the cut of many keys is that of the sorted keys", Key, std::uint32_t, std::uint64_t) {
     constexpr std::size_t n = 4200;
     random_sequence random(random_key{8});
-    std::vector<std::vector<Key>> inputs(4, std::vector<Key>(n, 5));  // the first: all equal
+    std::vector<std::vector<Key>> inputs(4, std::vector<Key>(n, 5));  // the first input: all keys are equal
     for (std::size_t i = 0; i < n; ++i) {
         inputs[1][i] = static_cast<Key>(random.bits());
         inputs[2][i] = random.bits() % 3;
-        inputs[3][i] = random.bits() % 5000 + 1000;  // in one digit, but for the next
+        inputs[3][i] = random.bits() % 5000 + 1000;  // keys that differ in one digit only, except for the next input's
     }
     inputs[3][77] = static_cast<Key>(-1);
     for (const auto& keys : inputs) {
@@ -172,7 +172,7 @@ TEST_CASE_TEMPLATE("the exact fallback agrees with the sampled path", T, float, 
         }
 }
 
-TEST_CASE("a sample that misses the few large entries falls back") {
+TEST_CASE("a sample that misses the few large entries uses the exact fallback") {
     std::vector<float> x(100000, 1.0F);
     for (std::size_t i = 0; i < 40; ++i) x[i * 2500 + 3] = 2.0F + static_cast<float>(i);
     kernel::select_scratch scratch;
@@ -202,7 +202,7 @@ TEST_CASE_TEMPLATE("a NaN is an error that names the lowest coordinate", T, floa
                 }
 }
 
-TEST_CASE("a vector of nothing but NaN is refused as well") {
+TEST_CASE("a vector that holds only NaN is refused") {
     std::vector<float> x(5000, std::numeric_limits<float>::quiet_NaN());
     kernel::select_scratch scratch;
     std::vector<std::uint32_t> found(10);

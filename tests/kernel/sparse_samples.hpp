@@ -21,7 +21,7 @@ struct sparse {
     }
 };
 
-/// Each coordinate of `[begin, end)` with the given chance; every fourth value is -0.0 (or 0).
+/// Each coordinate of `[begin, end)` with the given probability; every fourth value is -0.0 (or 0).
 template <class T, class Index>
 sparse<T, Index> random_sparse(std::uint64_t seed, std::uint64_t begin, std::uint64_t end, float density) {
     sparse<T, Index> result;
@@ -36,7 +36,7 @@ sparse<T, Index> random_sparse(std::uint64_t seed, std::uint64_t begin, std::uin
     return result;
 }
 
-/// Per coordinate the left fold of the present values.
+/// For each coordinate, the left fold of the values that are present.
 template <class T, class Index, class Fold>
 sparse<T, Index> naive_merge(const std::vector<sparse<T, Index>>& inputs, Fold fold) {
     std::map<Index, T> sums;

@@ -12,7 +12,7 @@ using rill::segment;
 using rill::kernel::run_tasks;
 using rill::kernel::tasks;
 
-TEST_CASE("tasks: consecutive, with borders at multiples of the unit, by the size alone") {
+TEST_CASE("tasks: consecutive, with borders at multiples of the unit, determined by the size alone") {
     for (const std::size_t n : {0U, 1U, 255U, 65'536U, 65'537U, 1'000'000U, 100'000'000U})
         for (const std::size_t unit : {1U, 7U, 256U, 40'000U}) {
             const tasks all(n, unit);
@@ -29,13 +29,13 @@ TEST_CASE("tasks: consecutive, with borders at multiples of the unit, by the siz
         }
 }
 
-TEST_CASE("tasks: small work is one task, large work is a few") {
+TEST_CASE("tasks: little work is one task, much work is a few tasks") {
     CHECK(tasks(40'000).count() == 1);
     CHECK(tasks(70'000).count() == 2);
     CHECK(tasks(16'000'000).count() == tasks::most);
 }
 
-TEST_CASE("tasks: each runs once, with its number where that is asked for") {
+TEST_CASE("tasks: each runs once, and gets its number if its function takes one") {
     std::vector<int> seen(200'000);
     const tasks all(seen.size());
     run_tasks(support::threads{}, all, [&](segment part, std::size_t task) {
@@ -47,7 +47,7 @@ TEST_CASE("tasks: each runs once, with its number where that is asked for") {
     CHECK(right);
 }
 
-TEST_CASE("tasks: an executor that runs one at a time gets the work in one piece") {
+TEST_CASE("tasks: an executor of one thread gets the work as one task") {
     CHECK(rill::kernel::tasks_for(rill::serial{}, 1'000'000).count() == 1);
     CHECK(rill::kernel::tasks_for(rill::serial{}, 1'000'000)[0] == segment{0, 1'000'000});
     CHECK(rill::kernel::tasks_for(rill::serial{}, 0).count() == 0);
