@@ -21,12 +21,12 @@ namespace {
 
 constexpr std::size_t points = 30;
 
-/// The gradient of a point, in one coordinate.
+/// The gradient of a point at one coordinate.
 double gradient_of(std::size_t point, std::size_t coordinate) {
     return std::cos(static_cast<double>(point * 7 + coordinate));
 }
 
-/// Rounds on the workers of `tree`, one child of each parent asleep, another in each round.
+/// Rounds on the workers of `tree`: in each round one child of each parent sleeps, another one than in the last round.
 void check_rounds(rill::mpi::endpoint& net, const rill::topology::regular_tree& tree, std::size_t dimension) {
     const auto code = rill::gradient_code::cyclic_mds{}.bind(tree.width, 1);
     const rill::coded_allocation allocation(tree, code, points);

@@ -17,7 +17,7 @@ namespace {
 
 using digests = std::vector<std::uint64_t>;
 
-/// What this rank should get, by threads of process 0: it knows, the others hear.
+/// The results that this rank should get: process 0 computes them with threads and broadcasts them.
 template <class Shape>
 digests by_threads(const Shape& shape, int ranks, MPI_Comm among) {
     std::vector<digests> each(static_cast<std::size_t>(ranks));
@@ -38,7 +38,7 @@ digests by_threads(const Shape& shape, int ranks, MPI_Comm among) {
     return own;
 }
 
-/// The first result that has other bits, or nothing.
+/// Describes the first result whose bits differ; empty if there is none.
 template <class Shape>
 std::string difference(const Shape& shape, int ranks, const rill::mpi::options& chosen, const digests& expected) {
     evidence::record seen;
@@ -57,7 +57,7 @@ std::string difference(const Shape& shape, int ranks, const rill::mpi::options& 
 
 }  // namespace
 
-TEST_CASE("collectives give the bits of in_process, whether messages travel at once or wait at their sender") {
+TEST_CASE("collectives give the bits of in_process, both for messages that are sent at once and for announced ones") {
     for (const int ranks : cases::rank_counts) {
         if (ranks > processes::count() || processes::first(ranks) == MPI_COMM_NULL) continue;
         cases::for_each_topology([&](auto shape) {

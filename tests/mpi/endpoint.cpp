@@ -28,7 +28,7 @@ namespace {
 constexpr channel on{.context = 5, .tag = 1};
 constexpr std::size_t large = 300'000;
 
-/// Outside rill: a rank that waits here answers nobody.
+/// Sends a message outside rill: a rank that waits for one here makes no progress in rill.
 void tell(rank_t peer) { MPI_Send(nullptr, 0, MPI_BYTE, peer, 7, MPI_COMM_WORLD); }
 void hear(rank_t peer) { MPI_Recv(nullptr, 0, MPI_BYTE, peer, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE); }
 
@@ -36,7 +36,7 @@ bool are_enough(int ranks) { return processes::count() >= ranks; }
 
 }  // namespace
 
-TEST_CASE("an endpoint says what MPI has granted") {
+TEST_CASE("an endpoint reports the thread level that MPI has granted") {
     processes::run(1, [](mpi::endpoint& net) {
         int provided = 0;
         MPI_Query_thread(&provided);
@@ -49,11 +49,11 @@ TEST_CASE("an endpoint says what MPI has granted") {
     CHECK_FALSE(mpi::detail::is_finalised());
 }
 
-TEST_CASE("a wait that blocks in the library has seen all that has come") {
+TEST_CASE("a wait that blocks in the library processes all notes that have arrived") {
     if (!are_enough(2)) return;
     const channel awaited{.context = 5, .tag = 2};
     const auto body = [&](mpi::endpoint& net) {
-        for (int others = 1; others <= 130; ++others) {  // in one wait, before what it waits for
+        for (int others = 1; others <= 130; ++others) {  // all in one wait, before the message that it waits for
             if (net.rank() == 1) {
                 for (int i = 0; i < others; ++i) REQUIRE(net.post(0, on, buffer(1)));
                 REQUIRE(net.post(0, awaited, buffer(1)));
@@ -99,7 +99,7 @@ TEST_CASE("messages of every size around the limits arrive whole") {
     processes::run(2, body, {.eager_bytes = eager});
 }
 
-TEST_CASE("receive_into takes a large message apart where its targets do") {
+TEST_CASE("receive_into splits a large message as its targets require") {
     if (!are_enough(2)) return;
     processes::run(2, [](mpi::endpoint& net) {
         const buffer whole = pattern(large, 3);
@@ -117,7 +117,7 @@ TEST_CASE("receive_into takes a large message apart where its targets do") {
     });
 }
 
-TEST_CASE("a receive_into that gives up leaves its targets and loses nothing") {
+TEST_CASE("a receive_into that times out leaves its targets unchanged and loses nothing") {
     if (!are_enough(2)) return;
     processes::run(2, [](mpi::endpoint& net) {
         const buffer lent = pattern(large, 4), before = pattern(large, 5);
@@ -139,7 +139,7 @@ TEST_CASE("a receive_into that gives up leaves its targets and loses nothing") {
     });
 }
 
-TEST_CASE("an abort ends a receive_into whose sender does not answer, and leaves its targets") {
+TEST_CASE("an abort ends a receive_into whose sender does not answer, and leaves its targets unchanged") {
     if (!are_enough(3)) return;
     const abort_notice notice{.context = on.context, .culprit = 2, .reason = "rank 2 has had enough"};
     const auto body = [&](mpi::endpoint& net) {
@@ -160,14 +160,14 @@ TEST_CASE("an abort ends a receive_into whose sender does not answer, and leaves
             tell(0);
         } else {
             hear(1);
-            CHECK(net.abort(notice) == notice);  // rank 0 does not answer: this rank tells all itself
+            CHECK(net.abort(notice) == notice);  // rank 0 does not answer, so that this rank notifies all ranks itself
         }
         CHECK(net.aborted(on.context) == notice);
     };
     processes::run(3, body, {.abort_timeout = milliseconds(20)});
 }
 
-TEST_CASE("a mailbox between two ranks is bounded, and taking gives room back") {
+TEST_CASE("a mailbox between two ranks is bounded, and receiving makes room again") {
     if (!are_enough(2)) return;
     constexpr std::size_t bound = 4096;
     const auto body = [](mpi::endpoint& net) {
@@ -178,8 +178,8 @@ TEST_CASE("a mailbox between two ranks is bounded, and taking gives room back") 
             CHECK_FALSE(net.post(1, on, std::move(more), net.now() + milliseconds(1)));
             CHECK(more == pattern(10, 2));
             tell(1);
-            CHECK(net.post(1, on, std::move(more), deadline::never));         // one is taken
-            CHECK(net.post(1, on, pattern(10 * bound, 3), deadline::never));  // all are
+            CHECK(net.post(1, on, std::move(more), deadline::never));         // one message is taken
+            CHECK(net.post(1, on, pattern(10 * bound, 3), deadline::never));  // all messages are taken
             return;
         }
         hear(0);
@@ -188,7 +188,7 @@ TEST_CASE("a mailbox between two ranks is bounded, and taking gives room back") 
     processes::run(2, body, {.mailbox_bytes = bound});
 }
 
-TEST_CASE("ranks that fail at once name the same culprit, though rank 0 answers nobody") {
+TEST_CASE("ranks that fail at the same time name the same culprit, though rank 0 does not answer") {
     if (!are_enough(3)) return;
     const auto notice = [](rank_t of) {
         return abort_notice{.context = on.context, .culprit = of, .reason = "failed: rank " + std::to_string(of)};
@@ -210,7 +210,7 @@ TEST_CASE("ranks that fail at once name the same culprit, though rank 0 answers 
     processes::run(3, body, {.abort_timeout = seconds(2)});
 }
 
-TEST_CASE("rank 0 that comes back late and fails itself learns what the others have decided") {
+TEST_CASE("rank 0, returning late with a failure of its own, learns what the others have decided") {
     if (!are_enough(2)) return;
     const abort_notice late{.context = on.context, .culprit = 0, .reason = "rank 0 is late"};
     const abort_notice first{.context = on.context, .culprit = 1, .reason = "rank 1 has had enough"};
@@ -222,7 +222,7 @@ TEST_CASE("rank 0 that comes back late and fails itself learns what the others h
     processes::run(2, body, {.abort_timeout = milliseconds(20)});
 }
 
-TEST_CASE("who wants the latest gets one, however often a later one is announced while one is on its way") {
+TEST_CASE("receive_latest gets a message, however often a later one is announced during a transfer") {
     if (!are_enough(2)) return;
     const channel turn{.context = 5, .tag = 2};
     processes::run(2, [&](mpi::endpoint& net) {
@@ -237,13 +237,13 @@ TEST_CASE("who wants the latest gets one, however often a later one is announced
         std::size_t last = 0;
         for (std::size_t round = 1; round <= 40; ++round) {
             if (net.rank() == 1) REQUIRE(net.post(0, on, pattern(large, round)));
-            take_turns();  // the announcement has come, and what was asked for may come
+            take_turns();  // the announcement has arrived, and the requested message may arrive
             if (net.rank() == 1) {
                 tell(0);
                 hear(0);
                 continue;
             }
-            hear(1);  // nothing comes while this rank looks
+            hear(1);  // no message arrives between this check and the next call
             const auto latest = net.receive_latest(std::span(&other, 1), on, deadline::immediate);
             tell(1);
             if (!latest) continue;
@@ -257,7 +257,7 @@ TEST_CASE("who wants the latest gets one, however often a later one is announced
     });
 }
 
-TEST_CASE("an endpoint does not hear the notes of an earlier one, and takes no message of the user's") {
+TEST_CASE("an endpoint ignores the notes of an earlier one, and takes no message of the user's") {
     if (!are_enough(2)) return;
     const MPI_Comm both = processes::first(2);
     if (both == MPI_COMM_NULL) return;
@@ -274,13 +274,13 @@ TEST_CASE("an endpoint does not hear the notes of an earlier one, and takes no m
         MPI_Recv(&theirs, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, both, MPI_STATUS_IGNORE);
         CHECK(theirs == round);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
-        REQUIRE(net.post(other, on, buffer(77)));  // nobody takes these two
+        REQUIRE(net.post(other, on, buffer(77)));  // nobody receives these two
         REQUIRE(net.post(other, on, buffer(large)) == false);
         if (round % 2 == 0) net.abort({.context = 99, .culprit = 0, .reason = "of this endpoint only"});
     }
 }
 
-TEST_CASE("what moves when an endpoint ends goes on, in memory that is its own") {
+TEST_CASE("a transfer that is under way when an endpoint ends goes on in memory that the transport owns") {
     if (!are_enough(2)) return;
     const MPI_Comm both = processes::first(2);
     if (both == MPI_COMM_NULL) return;
@@ -289,7 +289,10 @@ TEST_CASE("what moves when an endpoint ends goes on, in memory that is its own")
             mpi::endpoint net{both};
             if (net.rank() == 0) {
                 CHECK(net.post(1, on, pattern(20 * large, 1)));
-                net.sleep_until(net.now() + microseconds(200));  // more likely that it moves already; right in any case
+                net.sleep_until(
+                    net.now() +
+                    microseconds(
+                        200));  // it is then more likely that the transfer has begun; the test is right in any case
             } else {
                 net.receive(0, on, net.now() + microseconds(100));
             }
@@ -304,22 +307,23 @@ TEST_CASE("what moves when an endpoint ends goes on, in memory that is its own")
     }
 }
 
-TEST_CASE("notes of one endpoint may land when the next one sends larger ones, or smaller ones") {
+TEST_CASE("notes of one endpoint may arrive when the next one uses larger or smaller notes") {
     if (!are_enough(2)) return;
     const MPI_Comm both = processes::first(2);
     if (both == MPI_COMM_NULL) return;
-    constexpr std::size_t sizes[] = {300'000, 900'000, 1024, 600'000, 300'000};  // MPI itself holds on to them
+    constexpr std::size_t sizes[] = {300'000, 900'000, 1024, 600'000, 300'000};  // MPI itself keeps this memory
     const rank_t other = 1 - processes::rank();
     for (const std::size_t size : sizes) {
         mpi::endpoint net{both, {.eager_bytes = size}};
         const buffer whole = pattern(size, size);
         net.post(other, on, byte_view(whole)).wait(deadline::never);
         CHECK(same_bytes(net.receive(other, on, deadline::never)->pieces(), whole));
-        for (int i = 0; i < 3; ++i) net.post(other, on, byte_view(whole)).wait(deadline::never);  // nobody takes these
+        for (int i = 0; i < 3; ++i)
+            net.post(other, on, byte_view(whole)).wait(deadline::never);  // nobody receives these
     }
 }
 
-TEST_CASE("communicators that come and go leave nothing behind") {
+TEST_CASE("communicators that are created and freed leave nothing behind") {
     if (!are_enough(2)) return;
     const MPI_Comm both = processes::first(2);
     if (both == MPI_COMM_NULL) return;
@@ -344,7 +348,7 @@ TEST_CASE("communicators that come and go leave nothing behind") {
     CHECK(in_use() < before + 1000 * std::size_t{512});
 }
 
-TEST_CASE("a communicator has as many endpoints at a time as one likes, and uses each again") {
+TEST_CASE("a communicator can have any number of endpoints at a time, and reuses them") {
     const MPI_Comm alone = processes::first(1);
     if (alone == MPI_COMM_NULL) return;
     for (int round = 0; round < 2; ++round) {
@@ -355,7 +359,7 @@ TEST_CASE("a communicator has as many endpoints at a time as one likes, and uses
     }
 }
 
-TEST_CASE("two endpoints on one communicator never meet") {
+TEST_CASE("two endpoints on one communicator do not interfere") {
     if (!are_enough(2)) return;
     const MPI_Comm both = processes::first(2);
     if (both == MPI_COMM_NULL) return;
@@ -366,7 +370,7 @@ TEST_CASE("two endpoints on one communicator never meet") {
     CHECK(first.receive(other, on, deadline::never)->pieces().size_bytes() == 1);
 }
 
-TEST_CASE("ranks that choose other sizes learn which") {
+TEST_CASE("ranks with different size options learn which option differs") {
     const std::size_t own = processes::rank() == 0 ? 2048 : 4096;
     if (!are_enough(2)) return;
     const auto says = [](const mpi::options& chosen) -> std::string {

@@ -1,4 +1,4 @@
-// Notes that no rill has written, and errors of the library, at the engine that endpoints share.
+// Notes that rill never writes, and errors of the MPI library, in the engine that endpoints share.
 #include <rill/transport/mpi.hpp>
 
 #include "processes.hpp"
@@ -34,7 +34,7 @@ bytes announcement_of(std::uint64_t first, std::uint64_t second) {
     return content;
 }
 
-/// Rank 1 sends it to rank 0, which must blame rank 1, before all contexts. Collective over both.
+/// Rank 1 sends the note `sent` to rank 0, which must blame rank 1, in an error of every context. Collective over both.
 void check_refused(engine& net, const bytes& sent) {
     if (net.rank() == 1) {
         MPI_Request request = net.through().send_note(sent.data(), sent.size(), 0);
@@ -51,7 +51,7 @@ void check_refused(engine& net, const bytes& sent) {
     }
 }
 
-/// An engine of the first two processes, or nothing elsewhere.
+/// Runs `body` with an engine of the first two processes; does nothing on the other processes.
 template <class Body>
 void with_engine(Body body) {
     if (processes::count() < 2) return;
@@ -86,7 +86,7 @@ TEST_CASE("notes that this build does not write are refused, with the rank that 
     });
 }
 
-TEST_CASE("an ask for other parts than a message has is refused") {
+TEST_CASE("a request for other parts than a message has is refused") {
     with_engine([](engine& net) {
         if (net.rank() == 0) {
             const bytes large(1'000'000);
@@ -103,7 +103,7 @@ TEST_CASE("an ask for other parts than a message has is refused") {
     });
 }
 
-TEST_CASE("an abort tells all, whatever notes come meanwhile") {
+TEST_CASE("an abort reaches all ranks, whatever notes arrive meanwhile") {
     with_engine([](engine& net) {
         const abort_notice notice{.context = 9, .culprit = net.rank(), .reason = "enough"};
         const bytes bad = written({.kind = static_cast<note>(200)});

@@ -26,7 +26,7 @@ bool only_whole_is_whole(note kind, std::vector<std::byte> content, std::uint8_t
 
 }  // namespace
 
-TEST_CASE("a notice that is cut, or longer than it says, is refused") {
+TEST_CASE("a notice that is truncated, or longer than it says, is refused") {
     const packed_notice packed({.operation = 3, .culprit = 2, .reason = "rank 2 failed: of reasons"});
     const std::vector<std::byte> bytes(packed.view().begin(), packed.view().end());
     CHECK(only_whole_is_whole(note::report, bytes));
@@ -39,7 +39,7 @@ TEST_CASE("a notice that is cut, or longer than it says, is refused") {
     }
 }
 
-TEST_CASE("an announcement holds the sizes of its pieces, and the small ones whole") {
+TEST_CASE("an announcement holds the sizes of its pieces, and the small pieces whole") {
     const std::vector<std::byte> small(13), large(65);
     rill::byte_pieces pieces(small);
     pieces.push(large);
@@ -50,10 +50,11 @@ TEST_CASE("an announcement holds the sizes of its pieces, and the small ones who
     CHECK(announcement::size_of_piece(bytes.data(), 1) == 65);
     CHECK(only_whole_is_whole(note::announce_lent, bytes, 2));
     CHECK_FALSE(is_whole_at(note::announce_handed, bytes, rill::byte_pieces::most + 1));
-    CHECK_FALSE(is_whole_at(note::announce_handed, bytes, 2, 12));  // then the first piece would not be here
+    CHECK_FALSE(
+        is_whole_at(note::announce_handed, bytes, 2, 12));  // otherwise the first piece would not be in the note
 }
 
-TEST_CASE("a notice of an unknown kind of failure, or of no rank there can be, is refused") {
+TEST_CASE("a notice of an unknown kind of failure, or of an impossible rank, is refused") {
     const packed_notice packed({.culprit = 2, .reason = "rank 2 failed"});
     const auto is_whole_with = [&](std::size_t at, int value) {
         std::vector<std::byte> bytes(packed.view().begin(), packed.view().end());
@@ -67,7 +68,7 @@ TEST_CASE("a notice of an unknown kind of failure, or of no rank there can be, i
     CHECK_FALSE(is_whole_with(offsetof(fixed, other) + 3, 0x80));
 }
 
-TEST_CASE("announced sizes add up to what a size can hold, and one is large") {
+TEST_CASE("announced sizes must not overflow, and one of them must be large") {
     const auto is_whole_of = [](std::uint64_t first, std::uint64_t second) {
         std::vector<std::byte> bytes(announcement::table + (first <= 64 ? announcement::aligned(first) : 0) +
                                      (second <= 64 ? announcement::aligned(second) : 0));
@@ -81,7 +82,7 @@ TEST_CASE("announced sizes add up to what a size can hold, and one is large") {
     CHECK_FALSE(is_whole_of(64, 64));
 }
 
-TEST_CASE("an ask is for a number of parts, under a tag, that there can be") {
+TEST_CASE("a request must have a possible number of parts and a possible tag") {
     const auto is_whole_ask = [](std::uint64_t parts, std::uint32_t tag) {
         return is_whole({.context = parts, .tag = tag, .kind = note::ask}, nullptr, 64);
     };

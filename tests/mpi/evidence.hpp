@@ -1,4 +1,4 @@
-// What every collective makes on one rank, for every dimension of the grid, dense and sparse: a digest of each result.
+// The results of every collective on one rank, for every dimension of the grid, dense and sparse: a digest of each.
 #pragma once
 
 #include <rill/collective/all_gather.hpp>
@@ -21,12 +21,12 @@
 
 namespace evidence {
 
-/// The grid's dimensions, and one whose messages wait at their sender.
+/// The dimensions of the grid, and one whose messages are announced first.
 inline constexpr std::size_t dimensions[] = {0, 1, 2, 63, 64, 65, 1000, 20'000};
 
 using stream = rill::stream<float, std::uint32_t>;
 
-/// Digests of results, in order, and what each is of.
+/// Digests of results, in order, each with a label.
 class record {
   public:
     void add(const std::string& what, std::span<const std::byte> bytes) {

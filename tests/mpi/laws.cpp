@@ -41,6 +41,6 @@ TEST_CASE("laws where waits block in the library") {
                {.large_bytes = 100'000, .largest_bytes = 1'000'000});
 }
 
-TEST_CASE("laws where almost everything waits at its sender") {
+TEST_CASE("laws where almost every message is announced first") {
     check_laws({.mailbox_bytes = 4096, .eager_bytes = 1024}, {.large_bytes = 100'000, .largest_bytes = 1'000'000});
 }

@@ -1,6 +1,6 @@
-// The same cases on all ranks, and one verdict. What fails is said at once, by the rank on which it fails: the others
-// may then wait for it until the time is up. RILL_TEST_THREAD_LEVEL (single, funneled, serialized, multiple) is the
-// level to ask for, and to get: under another one the tests would be others.
+// Runs the same cases on all ranks, with one verdict. A rank reports its failure at once; the others may then wait for
+// it until the timeout. RILL_TEST_THREAD_LEVEL (single, funneled, serialized, multiple) is the thread level that is
+// requested and must be granted.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ thread_level wanted_level() {
     return thread_level::funneled;
 }
 
-/// Whether some rank says so.
+/// Whether `here` is true on any rank.
 bool any_rank(bool here) {
     int mine = here ? 1 : 0, all = 0;
     MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);

@@ -1,4 +1,4 @@
-// The link between processes: how fast it is nobody knows, but all ranks hear the same.
+// Measures the link between processes. Its speed is not known, but all ranks must get the same result.
 #include <rill/aggregate/max.hpp>
 #include <rill/aggregate/min.hpp>
 #include <rill/collective/all_reduce.hpp>

@@ -1,4 +1,4 @@
-// Groups of the first ranks of all.
+// Groups of the first processes of MPI_COMM_WORLD.
 #pragma once
 
 #include <rill/transport/mpi.hpp>
@@ -18,7 +18,7 @@ inline int rank() {
     return rank;
 }
 
-/// The first `ranks` processes, kept; MPI_COMM_NULL elsewhere. Collective over all.
+/// A communicator of the first `ranks` processes, which is kept; MPI_COMM_NULL elsewhere. Collective over all.
 inline MPI_Comm first(int ranks) {
     static std::map<int, MPI_Comm> made;
     const auto [known, fresh] = made.try_emplace(ranks, MPI_COMM_NULL);

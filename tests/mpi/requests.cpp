@@ -1,4 +1,4 @@
-// Operations in the background over MPI: their bits, their progress, their end.
+// Non-blocking operations over MPI: their bits, their progress, and how they end.
 #include <rill/aggregate/max.hpp>
 #include <rill/aggregate/mean.hpp>
 #include <rill/aggregate/min.hpp>
@@ -33,7 +33,7 @@ namespace {
 
 using cases::job;
 
-/// One job of each kind and size; the same on all ranks but for the values.
+/// One job of each kind and size. All is the same on all ranks except for the values.
 template <class Group>
 std::deque<job> all_jobs(const Group& workers) {
     std::deque<job> jobs;
@@ -43,7 +43,7 @@ std::deque<job> all_jobs(const Group& workers) {
     return jobs;
 }
 
-/// Element types and folds beside the sum of floats: the bits of the results.
+/// The bits of the results for element types and folds other than the sum of floats.
 template <class T, class Group, class Fold>
 void add_fold(Group& workers, const Fold& fold, evidence::record& seen) {
     const std::size_t n = 3000;
@@ -65,7 +65,7 @@ std::vector<std::uint64_t> of_folds(Group& workers) {
 
 using digests = std::vector<std::uint64_t>;
 
-/// What the blocking calls give among threads of this process, by rank.
+/// The results of the blocking calls among threads of this process, by rank.
 template <class Shape>
 std::vector<digests> among_threads(const Shape& shape, int ranks) {
     std::vector<digests> each(static_cast<std::size_t>(ranks));
@@ -82,7 +82,7 @@ std::vector<digests> among_threads(const Shape& shape, int ranks) {
     return each;
 }
 
-/// Waits for one in the manner that is next.
+/// Waits for an operation by one of several calls, chosen by `manner`.
 void await(rill::request& one, std::size_t manner) {
     if (manner % 3 == 0) return;
     if (manner % 3 == 1)
@@ -93,7 +93,7 @@ void await(rill::request& one, std::size_t manner) {
         }
 }
 
-/// Eight at a time under way, got backwards.
+/// Keeps eight operations in flight, and waits for them in reverse order.
 template <class Group>
 digests started_together(Group& workers) {
     constexpr std::size_t together = 8;
@@ -129,7 +129,7 @@ void compare(const Shape& shape, const rill::mpi::options& chosen) {
 
 }  // namespace
 
-TEST_CASE("requests: operations in the background give the bits of in_process") {
+TEST_CASE("requests: non-blocking operations give the bits of in_process") {
     compare(rill::topology::split_allgather{}, {});
     compare(rill::topology::ring{}, {.eager_bytes = 1024});
 }
@@ -147,10 +147,10 @@ TEST_CASE("requests: the first messages leave at the start") {
     });
 }
 
-TEST_CASE("requests: buckets go on whenever a tensor becomes ready, at any thread level") {
+TEST_CASE("requests: buckets make progress whenever a tensor becomes ready, at any thread level") {
     processes::run(processes::count(), [](auto& net) {
         if (net.size() == 1) return;
-        // The last tensor is a bucket of its own, all others are one that is not complete before the end.
+        // The last tensor is a bucket of its own; all others share a bucket that is complete only at the end.
         constexpr std::size_t others = 2000;
         std::vector<std::size_t> sizes(others, 1);
         sizes.push_back(others);
@@ -174,7 +174,7 @@ TEST_CASE("requests: buckets go on whenever a tensor becomes ready, at any threa
     });
 }
 
-TEST_CASE("requests: one that is cancelled before the others begin ends on all ranks, though its messages have come") {
+TEST_CASE("requests: a cancellation before the others begin ends all ranks, though messages have arrived") {
     const auto body = [](auto& net) {
         if (net.size() == 1) return;
         rill::group workers{net, rill::topology::recursive_doubling{}};
@@ -187,7 +187,7 @@ TEST_CASE("requests: one that is cancelled before the others begin ends on all r
             }
             return rill::no_rank;
         };
-        // The others do not look until it has been cancelled: they wait without the library.
+        // The others do not enter the library before the cancellation: they wait outside of it.
         if (net.rank() == 1) {
             rill::request early = rill::start_all_reduce(workers, data, data);
             early.cancel();
@@ -197,7 +197,7 @@ TEST_CASE("requests: one that is cancelled before the others begin ends on all r
         CHECK(culprit_of() == 1);
         CHECK(culprit_of() == 1);
     };
-    // It decides by itself: nobody else listens.
+    // The rank decides alone, because no other rank listens.
     for (int ranks = 2; ranks <= processes::count(); ++ranks) processes::run(ranks, body, {.abort_timeout = {}});
 }
 
@@ -218,7 +218,7 @@ TEST_CASE("requests: a rank whose body has returned is named by those who wait f
     });
 }
 
-TEST_CASE("requests: one that is cancelled ends on all ranks, naming who did it") {
+TEST_CASE("requests: a cancelled operation ends on all ranks, naming the rank that cancelled it") {
     processes::run(processes::count(), [](auto& net) {
         if (net.size() == 1) return;
         rill::group workers{net, rill::topology::split_allgather{}};
@@ -231,7 +231,7 @@ TEST_CASE("requests: one that is cancelled ends on all ranks, naming who did it"
             }
             return rill::no_rank;
         };
-        if (net.rank() == 0) {  // comes too late for it to be done
+        if (net.rank() == 0) {  // arrives too late for the operation to be done
             while (!net.aborted(workers.context())) net.sleep_until(net.now() + rill::milliseconds(1));
         } else {
             rill::request never = rill::start_all_reduce(workers, data, data);

@@ -23,10 +23,10 @@ namespace {
 using namespace rill::straggler;
 using rill::topology::tree;
 
-/// Of a rank in a round: powers of two tell the ranks apart in any sum, bits above them the round.
+/// A rank's contribution in a round: a power of two tells the ranks apart in any sum, the bits above tell the round.
 std::int64_t part_of(rill::rank_t rank, std::int64_t round) { return (std::int64_t{1} << rank) + (round << 20); }
 
-/// Rounds in which the last rank sleeps. What the ranks are told is in is what the results hold.
+/// Rounds in which the last rank sleeps. The results hold exactly the contributions whose ranks are told so.
 template <class... Policies>
 void check_rounds(rill::mpi::endpoint& net, std::size_t dimension, const tree& shape, const Policies&... policies) {
     rill::group workers{net, rill::topology::star{}, {.timeout = rill::seconds(60)}};

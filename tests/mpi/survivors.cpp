@@ -13,7 +13,7 @@
 #include <limits>
 #include <vector>
 
-TEST_CASE("a process with a NaN in its gradient leaves, the others repeat the step without it and go on") {
+TEST_CASE("a process with a NaN in its gradient leaves; the others repeat the step without it and continue") {
     rill::mpi::endpoint net(MPI_COMM_WORLD);
     // Two timeouts are longer than this test may take: nobody may wait for a rank that has said that it leaves.
     rill::survivors alive{net, rill::seconds(100)};

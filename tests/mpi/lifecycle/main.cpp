@@ -1,4 +1,4 @@
-// What happens to MPI itself, one program run per case: `main CASE`. Exit status 0: as it should.
+// How rill starts and ends MPI, one program run per case: `main CASE`. Exit status 0 if the case went as it should.
 #include <rill/testing/law.hpp>
 #include <rill/transport/mpi.hpp>
 
@@ -33,7 +33,7 @@ std::string library_says(Call call) {
     return "";
 }
 
-/// At once, whatever becomes of this process.
+/// Writes at once, so that the text is seen however this process ends.
 void say(const std::string& what) {
     std::puts(what.c_str());
     std::fflush(stdout);
@@ -71,7 +71,7 @@ void the_user_starts_mpi_and_ends_it() {
     MPI_Finalize();
 }
 
-/// Whatever an endpoint has lying about when its library goes.
+/// Lets an endpoint outlive its library, with messages of every kind unfinished.
 void outlives(void (*end)(MPI_Comm&)) {
     MPI_Init(nullptr, nullptr);
     MPI_Comm group = MPI_COMM_NULL;
@@ -112,7 +112,7 @@ void endpoints_outlive_their_communicator() {
     MPI_Finalize();
 }
 
-/// Rank 1 throws; every rank must name it, by an error of its own.
+/// Rank 1 throws; every rank must throw an error of its own that names rank 1.
 void an_exception_ends_all() {
     const mpi::environment library;
     int self = no_rank;
@@ -134,7 +134,7 @@ void an_exception_ends_all() {
     expect(culprit == 1 && what.find("the disk of rank 1 is full") != std::string::npos, "another culprit");
 }
 
-/// Rank 1 dies without a word while all others wait for it. The launcher must end them.
+/// Rank 1 exits without a message while all others wait for it. The launcher must end them.
 void a_rank_dies() {
     const mpi::environment library;
     mpi::run([](mpi::endpoint& net) {
@@ -151,7 +151,7 @@ void a_rank_dies() {
     });
 }
 
-/// Rank 2 computes for ever; the others fail, and must get to say so: MPI_Finalize would wait for it.
+/// Rank 2 computes for ever. The others fail and must be able to report it; MPI_Finalize would wait for rank 2.
 void a_rank_goes_on_after_a_failure() {
     const mpi::environment library;
     const auto body = [](mpi::endpoint& net) {
@@ -168,8 +168,8 @@ void a_rank_goes_on_after_a_failure() {
     }
 }
 
-/// Of two ranks one stops while a large message moves between them; `of_sender` tells which. The other one must get its
-/// memory back (MPICH can take a receive back even then), or end the job with a word about the one that stopped.
+/// One of two ranks stops while a large message moves between them; `of_sender` tells which. The other rank must get
+/// its memory back (MPICH can cancel a receive even then), or end the job with a message that names the stopped rank.
 void a_rank_stops(bool of_sender) {
     const mpi::environment library;
     const channel word{.context = 3, .tag = 2};
@@ -184,13 +184,15 @@ void a_rank_stops(bool of_sender) {
         if (net.rank() == 0) {
             auto sent = net.post(other, on, byte_view(whole));
             expect(net.post(other, word, buffer(1)), "a message is refused");
-            net.receive(other, word, deadline::never);  // and has asked, before it said so
+            net.receive(other, word,
+                        deadline::never);  // the receiver has asked for the large message before it sent this word
             if (of_sender) stop();
             expect(!sent.wait(net.now() + milliseconds(300)), "all is sent to a process that has stopped");
             sent.settle();
         } else {
             net.expect(other, on, {&target, 1});
-            net.receive(other, word, deadline::never);  // the large one is announced, and asked for
+            net.receive(other, word,
+                        deadline::never);  // the large message has been announced, and this rank has asked for it
             expect(net.post(other, word, buffer(1)), "a message is refused");
             if (!of_sender) stop();
             expect(!net.receive(other, on, net.now() + milliseconds(300)), "all comes from a process that has stopped");
@@ -204,7 +206,7 @@ void a_rank_stops(bool of_sender) {
 void the_sender_stops() { a_rank_stops(true); }
 void the_receiver_stops() { a_rank_stops(false); }
 
-/// MPI ends with the objects of static storage duration, and among them the first.
+/// MPI is finalised by the destructor of an object of static storage duration that is among the first.
 void a_static_environment_ends_mpi() {
     static const mpi::environment library;
     mpi::run([](mpi::endpoint& net) {
@@ -213,7 +215,7 @@ void a_static_environment_ends_mpi() {
     });
 }
 
-/// More bytes than MPI can count in an int, in one piece.
+/// A message of one piece with more bytes than an int of MPI can count.
 void a_message_of_more_than_two_gigabytes() {
     const mpi::environment library;
     mpi::run([](mpi::endpoint& net) {
