@@ -24,12 +24,12 @@ using rill::topology::regular_tree;
 
 namespace {
 
-/// Example 1 of the paper.
+/// The code of Example 1 of the paper.
 any_code example() {
     return rill::gradient_code::given_code(3, 3, 1, std::vector<double>{0.5, 1, 0, 0, 1, -1, 0.5, 0, 1});
 }
 
-/// The largest distance of a load from r·d.
+/// The largest difference of a load from r·d.
 double farthest(const coded_allocation& allocation) {
     double most = 0;
     for (rank_t rank = 1; rank < allocation.tree().size(); ++rank)
@@ -60,14 +60,14 @@ std::vector<data_share> shares(const coded_allocation& allocation, rank_t rank) 
 
 }  // namespace
 
-TEST_CASE("coded_allocation: Example 2 of CodedReduce, to the digit") {
+TEST_CASE("coded_allocation: reproduces Example 2 of CodedReduce exactly") {
     const any_code code = example();
     const coded_allocation allocation({.width = 3, .depth = 2}, code, 15);
     CHECK(allocation.ideal_part() == doctest::Approx(4.0 / 15).epsilon(1e-15));
     for (rank_t rank = 1; rank <= 12; ++rank) CHECK(allocation.load_of(rank) == 4);
     CHECK(shares(allocation, 0).empty());
-    // D^T(1,1) is half of D1 and all of D2, five parts of two points: the first two stay at (1,1), the others are cut
-    // into three for its children.
+    // D^T(1,1) is half of D1 and all of D2, in five parts of two points: the first two stay at (1,1), the other three
+    // are divided among its children.
     CHECK(shares(allocation, 1) == std::vector<data_share>{{0, 4, 0.5}});
     CHECK(shares(allocation, 4) == std::vector<data_share>{{4, 5, 0.25}, {5, 6, 0.5}, {6, 8, 1}});
     CHECK(shares(allocation, 5) == std::vector<data_share>{{6, 8, 1}, {8, 10, -1}});
@@ -95,7 +95,7 @@ TEST_CASE("coded_allocation: every point counts once, whichever children are mis
                 }
 }
 
-TEST_CASE("coded_allocation: loads are r·d where sizes divide") {
+TEST_CASE("coded_allocation: loads are r·d where the sizes divide") {
     const auto equal = [](regular_tree tree, int stragglers, std::size_t points, std::size_t load) {
         const coded_allocation allocation(tree, rill::gradient_code::cyclic_mds{}.bind(tree.width, stragglers), points);
         CHECK(allocation.ideal_load() == doctest::Approx(static_cast<double>(load)));
@@ -107,7 +107,7 @@ TEST_CASE("coded_allocation: loads are r·d where sizes divide") {
     equal({.width = 4, .depth = 3}, 0, 8'400, 100);
 }
 
-TEST_CASE("coded_allocation: elsewhere loads are within one point, but where no allocation is") {
+TEST_CASE("coded_allocation: otherwise loads are within one point of r·d, except where no such allocation exists") {
     const auto most = [](regular_tree tree, const any_code& code) {
         double all = 0;
         for (std::size_t points = 0; points < 120; ++points)
@@ -118,8 +118,9 @@ TEST_CASE("coded_allocation: elsewhere loads are within one point, but where no 
     CHECK(most({.width = 4, .depth = 3}, fractional_repetition{}.bind(4, 1)) < 1);
     CHECK(most({.width = 6, .depth = 2}, cyclic_mds{}.bind(6, 2)) < 1);
     CHECK(most({.width = 5, .depth = 2}, repetition_groups{}.bind(5, 2)) < 1);
-    // Three sub-trees share two copies of d points. Where r·d = f + 1/15 with f odd, one gets at most 2.5 f - 0.5
-    // points; but a parent with f of them and two copies of what it hands down, f for each of three, need 2.5 f + 0.5.
+    // Three sub-trees share two copies of d points. Where r·d = f + 1/15 with f odd, one of them gets at most 2.5 f -
+    // 0.5 points. But a parent with f points and two copies of its children's data, f for each of three, needs 2.5 f +
+    // 0.5.
     CHECK(most({.width = 3, .depth = 2}, cyclic_mds{}.bind(3, 1)) == doctest::Approx(1 + 1.0 / 15));
     CHECK(farthest(coded_allocation({.width = 3, .depth = 2}, cyclic_mds{}.bind(3, 1), 4)) ==
           doctest::Approx(1 + 1.0 / 15));
@@ -134,7 +135,7 @@ TEST_CASE("coded_allocation: 156 workers and 100,000 points") {
     CHECK(allocation.coverage_error(code, lose(tree, 3, 1)) < 1e-9);
     std::size_t shares = 0;
     for (rank_t rank = 1; rank < tree.size(); ++rank) shares += allocation.shares_of(rank).size();
-    CHECK(shares == 156);  // repetition: neighbouring partitions are one range
+    CHECK(shares == 156);  // of repetition: neighbouring partitions form one range
 }
 
 TEST_CASE("coded_allocation: too many losses and a code of another size are refused") {

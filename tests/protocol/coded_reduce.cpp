@@ -41,7 +41,7 @@ std::vector<T> gradient_of(int partition) {
     return g;
 }
 
-/// What a worker of a code sends.
+/// The message of a worker of a code.
 template <class T, class Code>
 std::vector<T> coded_gradient(const Code& code, int worker) {
     std::vector<T> sum(n);
@@ -70,10 +70,10 @@ std::vector<T> whole_gradient(int partitions) {
 
 struct outcome {
     rill::round_receipt receipt;
-    double distance = 0;  ///< from the gradient of all
+    double distance = 0;  ///< relative distance from the full gradient
 };
 
-/// One round on a star, without the workers in `lost`, which compute for ever so long.
+/// One round on a star without the workers in `lost`, which never finish computing.
 template <class T, class Code>
 outcome reduce_without(const Code& code, const std::vector<int>& lost, const rill::coded_options& options = {}) {
     outcome seen;
@@ -99,7 +99,7 @@ outcome reduce_without(const Code& code, const std::vector<int>& lost, const ril
 
 }  // namespace
 
-TEST_CASE("coded_reduce: on a star the root has the gradient of all, whoever is lost") {
+TEST_CASE("coded_reduce: on a star the root has the full gradient, whoever is lost") {
     const auto code = rill::gradient_code::cyclic_mds{}.bind(6, 2);
     for (int a = 0; a < 6; ++a)
         for (int b = a + 1; b < 6; ++b) {
@@ -113,13 +113,13 @@ TEST_CASE("coded_reduce: on a star the root has the gradient of all, whoever is 
     CHECK(reduce_without<float>(code, {1, 4}).distance < 1e-4);
 }
 
-TEST_CASE("coded_reduce: groups do with one of each, and the same bits whoever it is") {
+TEST_CASE("coded_reduce: one member of each group is enough, and gives the same bits whoever it is") {
     const auto code = rill::gradient_code::repetition_groups{}.bind(6, 2);
     CHECK(reduce_without<float>(code, {0, 1, 3, 5}).distance == reduce_without<float>(code, {2, 4}).distance);
     CHECK(reduce_without<float>(code, {0, 1, 3, 5}).receipt.contributors == 2);
 }
 
-TEST_CASE("coded_reduce: what rounding may have moved is in the receipt") {
+TEST_CASE("coded_reduce: the receipt bounds the rounding error") {
     const auto code = rill::gradient_code::cyclic_mds{}.bind(6, 2);
     for (const rill::coding values : {rill::compress::bf16{}.coding(), rill::compress::qsgd{8, 64}.coding(),
                                       rill::compress::qsgd{4, 64}.coding()}) {
@@ -130,7 +130,7 @@ TEST_CASE("coded_reduce: what rounding may have moved is in the receipt") {
     }
 }
 
-TEST_CASE("coded_reduce: too few are an error that says who came") {
+TEST_CASE("coded_reduce: too few contributions are an error that names the contributors") {
     const auto code = rill::gradient_code::cyclic_mds{}.bind(4, 1);
     const auto too_few = [&](std::vector<int> lost) -> std::string {
         std::string said;
@@ -158,7 +158,7 @@ TEST_CASE("coded_reduce: too few are an error that says who came") {
           "not enough");
 }
 
-TEST_CASE("coded_reduce: or, by choice, the closest that there is") {
+TEST_CASE("coded_reduce: by choice, the best approximation that the contributions allow") {
     const auto code = rill::gradient_code::cyclic_mds{}.bind(6, 2);
     const outcome seen = reduce_without<double>(code, {0, 2, 4}, {.approximate_after = rill::milliseconds(50)});
     CHECK(seen.receipt.contributors == 3);
@@ -188,7 +188,7 @@ std::vector<T> coded_gradient(std::span<const rill::data_share> shares) {
     return sum;
 }
 
-/// At most `s` children of each parent, and who is below them cannot matter.
+/// Draws at most `s` children of each parent; the ranks below a lost child do not matter.
 std::vector<rill::rank_t> some_lost(const regular_tree& tree, int s, std::uint64_t seed) {
     rill::random_sequence draw(rill::random_key{seed}.derive(9));
     std::vector<rill::rank_t> lost;
@@ -231,7 +231,7 @@ double error_on_tree(const regular_tree& tree, const Code& code, std::size_t poi
 
 }  // namespace
 
-TEST_CASE("coded_reduce: on a tree too, whoever is lost, leaves or inner ranks") {
+TEST_CASE("coded_reduce: on a tree the root has the full gradient, whether leaves or inner ranks are lost") {
     for (std::uint64_t seed = 0; seed < 6; ++seed) {
         const regular_tree three{3, 2}, four{4, 2}, deep{3, 3};
         CHECK(error_on_tree<double>(three, rill::gradient_code::cyclic_mds{}.bind(3, 1), 47,
@@ -245,7 +245,7 @@ TEST_CASE("coded_reduce: on a tree too, whoever is lost, leaves or inner ranks")
     }
 }
 
-TEST_CASE("coded_reduce: threads, steps without end, sleepers that change") {
+TEST_CASE("coded_reduce: threads, many steps, and sleepers that change") {
     const regular_tree tree{3, 2};
     const auto code = rill::gradient_code::cyclic_mds{}.bind(3, 1);
     const rill::coded_allocation allocation(tree, code, 60);
@@ -256,7 +256,7 @@ TEST_CASE("coded_reduce: threads, steps without end, sleepers that change") {
         const auto own = coded_gradient<double>(allocation.shares_of(net.rank()));
         std::vector<double> model(3), gradient(n);
         while (steps.next(model)) {
-            // One sleeper for each parent, another in each round.
+            // One sleeper per parent, another one in each round.
             const bool sleeps = net.rank() != 0 && (net.rank() - 1) % 3 == static_cast<int>(steps.number() % 3);
             if (sleeps) net.sleep_until(net.now() + rill::milliseconds(5));
             const auto r = steps.reduce(own, gradient);

@@ -37,14 +37,14 @@ namespace {
 
 constexpr std::size_t n = 20;
 
-/// Each rank computes for so many milliseconds in each round.
+/// A network in which rank r computes for `milliseconds[r]` in each round.
 rill::simulated::network taking(std::vector<int> milliseconds) {
     return {.latency = rill::microseconds(10), .computing = [=](rill::rank_t rank, std::uint64_t, double) {
                 return rill::milliseconds(milliseconds[static_cast<std::size_t>(rank)]);
             }};
 }
 
-/// Of a rank in a round: powers of two tell the ranks apart in any sum, bits above them the round.
+/// A rank's contribution in a round: a power of two tells the ranks apart in any sum, the bits above tell the round.
 std::int64_t part_of(rill::rank_t rank, std::uint64_t round) {
     return (std::int64_t{1} << rank) + static_cast<std::int64_t>(round << 32U);
 }
@@ -57,14 +57,14 @@ std::string ranks_of(const rill::round_receipt& r) {
     return text;
 }
 
-/// What the root saw: who was in, with ages, and the sums.
+/// What the root saw: which contributions, with their ages, were in each result, and the sums.
 struct history {
     std::vector<std::string> in;
     std::vector<std::int64_t> sums;
     std::vector<std::vector<rill::latecomer>> late;
     std::vector<std::vector<rill::rank_t>> missing;
-    std::vector<std::uint64_t> rounds_seen;  ///< of each rank, how many
-    std::vector<int> was_in;                 ///< of each rank, how many of its contributions
+    std::vector<std::uint64_t> rounds_seen;  ///< rounds that each rank took part in
+    std::vector<int> was_in;                 ///< contributions of each rank that are in a result
 };
 
 template <class Tree, class... Policies>
@@ -109,7 +109,7 @@ history play(int ranks, const rill::simulated::network& net, int rounds, const T
 
 }  // namespace
 
-TEST_CASE("rounds: who waits for all gets all, in order, on stars and trees") {
+TEST_CASE("rounds: wait_all gets every contribution, in order, on stars and trees") {
     const auto net = taking({1, 4, 2, 3, 1, 7, 1});
     for (const int arity : {1, 2, 3, 6}) {
         const history seen = play(7, net, 4, tree{arity}, wait_all{});
@@ -124,8 +124,8 @@ TEST_CASE("rounds: who waits for all gets all, in order, on stars and trees") {
     }
 }
 
-TEST_CASE("rounds: the slowest is done without, is told so, and meets the newest state") {
-    // Rank 2 takes 25 ms where a round takes 10: it gets into none, and begins in round 1, 3 or 4, 6.
+TEST_CASE("rounds: the slowest rank is left out, is told so, and continues with the newest state") {
+    // Rank 2 takes 25 ms where a round takes 10: it is in no result, and begins in round 1, 3 or 4, 6.
     const history seen = play(4, taking({1, 10, 25, 10}), 8, star{}, tolerate{1});
     for (std::size_t i = 0; i < 8; ++i) {
         CHECK(seen.in[i] == "0 1 3");
@@ -141,19 +141,19 @@ TEST_CASE("rounds: the slowest is done without, is told so, and meets the newest
     CHECK(late.by < rill::milliseconds(16));
 }
 
-TEST_CASE("rounds: the fastest are enough") {
+TEST_CASE("rounds: the fastest ranks are enough") {
     const history seen = play(5, taking({0, 30, 20, 10, 40}), 3, star{}, fastest{2});
     CHECK(seen.in[0] == "0 2 3");
     CHECK(play(5, taking({0, 30, 20, 10, 40}), 3, star{}, fastest{4}).in[2] == "0 1 2 3 4");
 }
 
-TEST_CASE("rounds: a deadline ends the wait, of each level of a tree") {
+TEST_CASE("rounds: a deadline ends the wait on each level of a tree") {
     const history on_star = play(4, taking({0, 5, 30, 5}), 2, star{}, until{.after = rill::milliseconds(10)});
     CHECK(on_star.in == std::vector<std::string>{"0 1 3", "0 1 3"});
     const history two =
         play(4, taking({0, 5, 30, 45}), 2, star{}, until{.after = rill::milliseconds(10), .at_least = 2});
     CHECK(two.in[0] == "0 1 2");
-    // Rank 1 waits for rank 2 until 10 ms, rank 0 for rank 1 until 20.
+    // Rank 1 waits for rank 2 until 10 ms; rank 0 waits for rank 1 until 20 ms.
     const history on_chain = play(3, taking({0, 5, 15}), 1, tree{1}, until{.after = rill::milliseconds(10)});
     CHECK(on_chain.in[0] == "0 1");
     const history in_time = play(3, taking({0, 5, 9}), 1, tree{1}, until{.after = rill::milliseconds(10)});
@@ -162,8 +162,8 @@ TEST_CASE("rounds: a deadline ends the wait, of each level of a tree") {
     CHECK(nobody.in[0] == "0");
 }
 
-TEST_CASE("rounds: what comes late goes into the next one where staleness lets it") {
-    // Of rank 2 every 25 ms, in rounds of 10.
+TEST_CASE("rounds: a late contribution goes into the next round where the staleness allows it") {
+    // Rank 2 contributes every 25 ms, in rounds of 10 ms.
     const history seen = play(4, taking({1, 10, 25, 10}), 9, star{}, tolerate{1}, unbounded{});
     CHECK(seen.in[0] == "0 1 3");
     CHECK(seen.in[2].find("2-2") != std::string::npos);
@@ -172,7 +172,7 @@ TEST_CASE("rounds: what comes late goes into the next one where staleness lets i
     CHECK(no_staleness.in == std::vector<std::string>(3, "0 1 2 3"));
 }
 
-TEST_CASE("rounds: bounded staleness holds the fast ones back, and drops nothing") {
+TEST_CASE("rounds: bounded staleness slows down the fast ranks, and drops nothing") {
     for (const std::uint32_t bound : {1U, 2U, 5U}) {
         const history seen = play(4, taking({0, 1, 20, 2}), 30, star{}, fastest{1}, bounded{bound});
         std::uint32_t oldest = 0;
@@ -180,18 +180,18 @@ TEST_CASE("rounds: bounded staleness holds the fast ones back, and drops nothing
             if (const auto at = in.find("2-"); at != std::string::npos)
                 oldest = std::max(oldest, static_cast<std::uint32_t>(in[at + 2] - '0'));
         CHECK(oldest == bound);
-        // But for the last one, which may still be on its way when rounds end.
+        // Except for the last contribution, which may still be on its way when rounds end.
         CHECK(seen.was_in[2] + 1 >= static_cast<int>(seen.rounds_seen[2]));
     }
 }
 
-TEST_CASE("rounds: a trigger may wait for everybody") {
+TEST_CASE("rounds: a trigger may wait for all ranks") {
     const history seen = play(4, taking({0, 1, 20, 2}), 3, star{}, fastest{2}, fresh{}, all_ready{});
     CHECK(seen.in == std::vector<std::string>(3, "0 1 3"));
     CHECK(seen.rounds_seen[2] == 3);
 }
 
-TEST_CASE("rounds: a late inner rank is late for all below it") {
+TEST_CASE("rounds: a late inner rank makes all ranks below it late") {
     // A binary tree of 7: 0 has 1 and 4, 1 has 2 and 3, 4 has 5 and 6.
     const history seen = play(7, taking({1, 1, 1, 1, 50, 1, 1}), 2, tree{2}, tolerate{1});
     CHECK(seen.in[0].find('4') == std::string::npos);
@@ -200,8 +200,8 @@ TEST_CASE("rounds: a late inner rank is late for all below it") {
     CHECK(seen.rounds_seen[5] == 1);
 }
 
-TEST_CASE("rounds: error feedback gets back what is in no result") {
-    // Whole numbers: sums are exact. What all have put in is what the results hold and what is left in residuals.
+TEST_CASE("rounds: error feedback keeps what is in no result") {
+    // Whole numbers, so that sums are exact. The sum of all contributions is in the results and in the residuals.
     for (const int slow : {1, 35}) {
         const int ranks = 5;
         double put_in = 0, in_results = 0, left = 0;
@@ -234,7 +234,7 @@ TEST_CASE("rounds: error feedback gets back what is in no result") {
     }
 }
 
-TEST_CASE("rounds: a mean divides by those who were in") {
+TEST_CASE("rounds: a mean divides by the weight of those that contributed") {
     rill::simulated::run(4, taking({1, 10, 25, 10}), [&](endpoint& end) {
         rill::group workers{end, star{}};
         rill::rounds steps{workers, star{}, tolerate{1}};
@@ -274,7 +274,7 @@ TEST_CASE("rounds: threads, with a rank that sleeps") {
     });
 }
 
-TEST_CASE("rounds: a rank that is late hears of it, and sends nothing") {
+TEST_CASE("rounds: a late rank learns that it is late, and sends nothing") {
     constexpr std::size_t many = 100'000;
     std::uint64_t bytes[3] = {};
     rill::simulated::run(3, taking({0, 1, 30}), [&](endpoint& end) {
@@ -294,8 +294,8 @@ TEST_CASE("rounds: a rank that is late hears of it, and sends nothing") {
     CHECK(bytes[2] < 1000);
 }
 
-TEST_CASE("rounds: an inner rank whose children have gone silent joins again once its round is over") {
-    // A chain 0 - 1 - 2 beside 3: rank 2 takes so long in its first round that rank 1 would wait for it.
+TEST_CASE("rounds: an inner rank whose children are silent takes part again after its round is over") {
+    // A chain 0 - 1 - 2, and rank 3 below 0: in its first round rank 2 takes so long that rank 1 would wait for it.
     std::vector<std::string> in;
     const rill::simulated::network net{.computing = [](rill::rank_t rank, std::uint64_t number, double) {
         return rank == 2 && number == 0 ? rill::seconds(5) : rill::milliseconds(1);

@@ -1,4 +1,4 @@
-// What rounds carry, and on how many ranks.
+// The data of rounds: sizes, element types, weights and codings.
 #include <rill/aggregate/mean.hpp>
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/group.hpp>
@@ -31,7 +31,7 @@ using rill::topology::star;
 using rill::topology::tree;
 using namespace rill::straggler;
 
-TEST_CASE("rounds: of nothing, and of one rank") {
+TEST_CASE("rounds: of zero elements, and of one rank") {
     for (const int ranks : {1, 2, 5}) {
         std::uint64_t rounds = 0;
         rill::simulated::run(ranks, {}, [&](endpoint& net) {
@@ -59,7 +59,7 @@ TEST_CASE("rounds: of nothing, and of one rank") {
     });
 }
 
-TEST_CASE("rounds: a state and contributions of other elements and sizes, in place, of several tensors") {
+TEST_CASE("rounds: state and contributions of different types and sizes, in place, of several tensors") {
     rill::simulated::run(5, {}, [&](endpoint& net) {
         rill::group workers{net, star{}};
         rill::rounds steps{workers, tree{2}};
@@ -86,13 +86,13 @@ TEST_CASE("rounds: a state and contributions of other elements and sizes, in pla
     });
 }
 
-TEST_CASE("rounds: who contributes nothing sends nothing, and the root needs no input for that") {
+TEST_CASE("rounds: a rank that contributes nothing sends nothing, and a root that does so needs no input") {
     rill::simulated::run(4, {}, [&](endpoint& net) {
         rill::group workers{net, star{}};
         rill::rounds steps{workers, tree{2}};
         std::vector<double> model(3), update(1000, -1);
         while (steps.next(model)) {
-            // 0 leads, with neither input nor weight; 2 stands below 1 and has nothing to say.
+            // Rank 0 is the root without input or weight; rank 2, below rank 1, contributes nothing.
             const bool is_in = net.rank() == 1 || net.rank() == 3;
             const std::vector<double> own(steps.is_root() ? 0 : 1000, 1.0);
             const auto r = steps.reduce(own, update, rill::aggregate::sum{}, {.weight = is_in ? 1.0 : 0.0});
@@ -103,7 +103,7 @@ TEST_CASE("rounds: who contributes nothing sends nothing, and the root needs no 
             steps.end();
         }
     });
-    // In a round of nobody the result is the identity.
+    // In a round without contributions the result is the identity.
     rill::simulated::run(2, {}, [&](endpoint& net) {
         rill::group workers{net, star{}};
         rill::rounds steps{workers, star{}};
@@ -118,7 +118,7 @@ TEST_CASE("rounds: who contributes nothing sends nothing, and the root needs no 
     });
 }
 
-TEST_CASE("rounds: values may be rounded on the way, within the bound of the receipt") {
+TEST_CASE("rounds: values may be rounded for sending, within the bound of the receipt") {
     for (const int arity : {1, 4})
         rill::simulated::run(5, {}, [&](endpoint& net) {
             rill::group workers{net, star{}};

@@ -1,4 +1,4 @@
-// What goes wrong in rounds, and who learns of it.
+// Failures of rounds, and which ranks learn of them.
 #include <rill/aggregate/max.hpp>
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/barrier.hpp>
@@ -42,7 +42,7 @@ using numbers = std::vector<std::int64_t>;
 
 namespace folds {
 
-/// A sum that fails on the number 13.
+/// A sum that throws at the value 13.
 struct superstitious_sum {
     static constexpr const char* name = "superstitious_sum";
     static constexpr bool is_commutative = true;
@@ -70,7 +70,7 @@ struct outcome {
     rill::rank_t culprit = -7;
 };
 
-/// What each rank of `ranks` got from `body(workers)`.
+/// The error that each of `ranks` ranks got from `body(workers)`.
 template <class Body>
 std::vector<outcome> errors_of(int ranks, Body&& body) {
     std::vector<outcome> seen(static_cast<std::size_t>(ranks));
@@ -97,7 +97,7 @@ void check_all(const std::vector<outcome>& seen, const outcome& expected) {
 
 }  // namespace
 
-TEST_CASE("rounds: who disagrees is named on all ranks") {
+TEST_CASE("rounds: a rank with other arguments is named on all ranks") {
     const auto one_round = [](auto& workers, std::size_t size, const auto& fold) {
         rill::rounds steps{workers, tree{2}};
         numbers model(3), own(size, 1), update(size);
@@ -140,8 +140,8 @@ TEST_CASE("rounds: who disagrees is named on all ranks") {
     for (const outcome& each : of_another_policy) CHECK(each.culprit == 2);
 }
 
-TEST_CASE("rounds: a timeout names where the standstill begins") {
-    // A chain, at whose end a rank sleeps.
+TEST_CASE("rounds: a timeout names the rank where the waiting begins") {
+    // A chain with a sleeping rank at its end.
     const auto seen = errors_of(5, [](auto& workers) {
         rill::rounds steps{workers, tree{1}};
         numbers model(3), update(3);
@@ -155,7 +155,7 @@ TEST_CASE("rounds: a timeout names where the standstill begins") {
         CHECK(seen[static_cast<std::size_t>(r)].culprit == 4);
         CHECK(seen[static_cast<std::size_t>(r)].said.find(" s for rank 4") != std::string::npos);
     }
-    // Two sleep in turn: it is the second that is waited for in the end.
+    // Two ranks sleep one after the other: the error names the second one, for which the others wait in the end.
     const auto in_turn = errors_of(3, [](auto& workers) {
         rill::rounds steps{workers, star{}};
         numbers model(3), update(3);
@@ -168,7 +168,7 @@ TEST_CASE("rounds: a timeout names where the standstill begins") {
     for (const outcome& each : in_turn) CHECK(each.culprit == 2);
 }
 
-TEST_CASE("rounds: what breaks their contract") {
+TEST_CASE("rounds: broken contracts") {
     rill::simulated::run(2, {}, [](endpoint& net) {
         rill::group workers{net, star{}};
         numbers model(3), update(3);
@@ -192,11 +192,11 @@ TEST_CASE("rounds: what breaks their contract") {
         rill::rounds steps{workers, star{}};
         REQUIRE(steps.next(model));
         rill::barrier(workers);
-        CHECK_THROWS(steps.next(model));  // on the first to come because of the contract, then on the other
+        CHECK_THROWS(steps.next(model));  // throws first because of the contract, then because of the other ranks
     });
 }
 
-TEST_CASE("rounds: a failure of one rank's own ends them for all, as its") {
+TEST_CASE("rounds: a failure of one rank ends the rounds of all ranks, and names it") {
     const auto seen = errors_of(5, [](auto& workers) {
         rill::rounds steps{workers, tree{2}};
         numbers model(3), update(3);
@@ -211,7 +211,7 @@ TEST_CASE("rounds: a failure of one rank's own ends them for all, as its") {
         CHECK(seen[r].said == "rill: round 3: rank 1: not with me");
         CHECK(seen[r].culprit == 1);
     }
-    // Between two calls: an exception that passes the root's rounds ends them for all.
+    // Between two calls: an exception that unwinds past the root's rounds ends them for all ranks.
     const auto by_root = errors_of(4, [](auto& workers) {
         rill::rounds steps{workers, star{}};
         numbers model(3), update(3);
@@ -224,7 +224,7 @@ TEST_CASE("rounds: a failure of one rank's own ends them for all, as its") {
         CHECK(by_root[r].said == "rill: round 2: rank 0: an exception has passed through its rounds");
         CHECK(by_root[r].culprit == 0);
     }
-    // A rank that gives up, because it misses more than it can do without, leaves the others alone: rank 3 never comes.
+    // A rank gives up when it misses more than it can do without, and does not disturb the others: rank 3 never comes.
     rill::round_receipt last;
     const auto by_parent = errors_of(4, [&](auto& workers) {
         rill::rounds steps{workers, tree{2}, fastest{1}, unbounded{}};
@@ -241,7 +241,7 @@ TEST_CASE("rounds: a failure of one rank's own ends them for all, as its") {
     CHECK(by_parent[1].culprit == 2);
     CHECK(by_parent[3].said.empty());
     CHECK(last.operation_number == 9);
-    // One that passes those of another rank is its own affair, as long as the others can do without it.
+    // An exception that unwinds past another rank's rounds ends only these, as long as the others can do without it.
     std::uint64_t rounds = 0;
     const auto by_worker = errors_of(4, [&](auto& workers) {
         rill::rounds steps{workers, star{}, tolerate{1}};
@@ -277,7 +277,8 @@ TEST_CASE("rounds: an exception that leaves a body ends all threads") {
 }
 
 TEST_CASE("rounds: messages larger than a mailbox") {
-    // Of 800 bytes where there is room for 500; ranks with children get late ones while they wait for states.
+    // Messages of 800 bytes where a mailbox has room for 500; ranks with children get late ones while they wait for
+    // states.
     for (const int arity : {1, 2, 5})
         for (const std::size_t room : {500U, 900U, 1700U}) {
             std::vector<std::uint64_t> rounds(6);
@@ -302,7 +303,7 @@ TEST_CASE("rounds: messages larger than a mailbox") {
         }
 }
 
-TEST_CASE("rounds: a rank that has ended hears that there are no more, though a large state waits for it") {
+TEST_CASE("rounds: a rank whose rounds have ended learns it, though a large state waits for it") {
     rill::simulated::run(2, {.mailbox_bytes = 500}, [](endpoint& net) {
         rill::group workers{net, star{}};
         rill::rounds steps{workers, star{}, tolerate{1}};
@@ -315,7 +316,7 @@ TEST_CASE("rounds: a rank that has ended hears that there are no more, though a 
     });
 }
 
-TEST_CASE("rounds: one after the other, two at a time, and the group's own collectives in between") {
+TEST_CASE("rounds: one after the other, two at a time, and with collectives of the group in between") {
     rill::simulated::run(4, {}, [](endpoint& net) {
         rill::group workers{net, star{}};
         for (int again = 0; again < 3; ++again) {
@@ -339,14 +340,14 @@ TEST_CASE("rounds: one after the other, two at a time, and the group's own colle
 
 namespace {
 
-/// Rounds of which a test knows the channel.
+/// Rounds whose channel a test can read.
 template <class Group>
 struct open_rounds : rill::rounds<Group, star> {
     using rill::rounds<Group, star>::rounds;
     rill::channel channel() { return {this->links().context(), 0}; }
 };
 
-/// A head that announces ten numbers, and nothing behind it.
+/// A header that announces ten numbers, with none after it.
 rill::buffer cut_short(const rill::channel& on, rill::operation kind) {
     rill::buffer bytes(rill::wire::header_bytes);
     rill::wire::encode({.kind = kind,
@@ -365,7 +366,7 @@ rill::buffer cut_short(const rill::channel& on, rill::operation kind) {
 
 }  // namespace
 
-TEST_CASE("rounds: whoever sends bytes that are no frame is named, parent or child") {
+TEST_CASE("rounds: a parent or child that sends bytes that are no frame is named") {
     const auto culprits_of = [](auto&& play) {
         std::vector<rill::rank_t> culprits(3, -7);
         rill::simulated::run(3, {.latency = rill::microseconds(10)}, [&](endpoint& end) {
@@ -386,7 +387,8 @@ TEST_CASE("rounds: whoever sends bytes that are no frame is named, parent or chi
                       end.post(to, steps.channel(), cut_short(steps.channel(), rill::operation::next_round));
               numbers mine(10);
               if (end.rank() == 0)
-                  end.receive(1, steps.channel(), end.now() + rill::seconds(10));  // throws what the others say
+                  end.receive(1, steps.channel(),
+                              end.now() + rill::seconds(10));  // throws the error that the others report
               else
                   steps.next(mine);
           }) == std::vector<rill::rank_t>(3, 0));
@@ -402,7 +404,7 @@ TEST_CASE("rounds: whoever sends bytes that are no frame is named, parent or chi
           }) == std::vector<rill::rank_t>(3, 1));
 }
 
-TEST_CASE("rounds: a contribution stays in the residual where rounds have ended by an error") {
+TEST_CASE("rounds: a contribution stays in the residual if the rounds have ended by an error") {
     cases::failures all;
     rill::simulated::run(3, {}, [&](auto& net) {
         const auto fail = [&](const std::string& what) { all.add("rank " + std::to_string(net.rank()) + " " + what); };
@@ -419,7 +421,7 @@ TEST_CASE("rounds: a contribution stays in the residual where rounds have ended 
             return;
         }
         net.sleep_until(net.now() + rill::milliseconds(10));
-        for (const float due : {136.0F, 272.0F}) {  // the failure has come before both calls
+        for (const float due : {136.0F, 272.0F}) {  // the failure has arrived before both calls
             cases::expect_error<rill::error>([&] { steps.reduce(input, output, codec); }, 2, "coordinate 5", fail);
             float left = 0;
             for (const float x : codec.residual()) left += x;
