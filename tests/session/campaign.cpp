@@ -1,4 +1,5 @@
-// One rank or several die at any message or time, in networks of all kinds: the survivors of a step have one result.
+// One or several ranks die at any message or time, in networks of all kinds: the survivors of a step agree on one
+// result.
 #include <rill/core/random.hpp>
 #include <rill/topology/halving_doubling.hpp>
 #include <rill/topology/recursive_doubling.hpp>
@@ -18,7 +19,7 @@ namespace sim = rill::simulated;
 
 namespace {
 
-/// RILL_RECOVERY_RUNS: random runs on each topology, and all messages of the exhaustive ones if it is set at all.
+/// RILL_RECOVERY_RUNS: random runs per topology; if it is set, the exhaustive cases use all messages.
 const char* const runs_wanted = std::getenv("RILL_RECOVERY_RUNS");
 const std::uint64_t random_runs = runs_wanted != nullptr ? std::strtoull(runs_wanted, nullptr, 10) : 40;
 const int message_step = runs_wanted != nullptr ? 1 : 5;
@@ -49,7 +50,8 @@ sim::network wire(std::vector<rill::fault> planned) {
     return {.latency = rill::microseconds(50), .bandwidth = 125'000'000, .faults = {std::move(planned)}};
 }
 
-/// A network and one to three deaths, at a message or at a time: 5 s are a timeout, 10 s an agreement in vain.
+/// A random network with one to three deaths, at a message or at a time. A timeout is 5 s; a failed agreement takes 10
+/// s.
 sim::network drawn(rill::random_sequence& draw, int ranks) {
     sim::network net = wire({});
     net.latency = rill::microseconds(static_cast<std::int64_t>(1 + draw.below(2000)));
@@ -103,7 +105,7 @@ TEST_CASE("two ranks die after any number of messages") {
     }
 }
 
-TEST_CASE("up to three ranks die at any time, also while the others agree, in random networks") {
+TEST_CASE("up to three ranks die at any time, also during an agreement, in random networks") {
     for (const topology& on : topologies) {
         contribution_sum all;
         for (std::uint64_t i = 0; i < random_runs; ++i) {

@@ -1,4 +1,4 @@
-// Steps of ranks that die, and what must hold of them whatever happens.
+// Steps of ranks that die, and the checks that must hold in every case.
 #pragma once
 
 #include <rill/aggregate/mean.hpp>
@@ -20,7 +20,7 @@ namespace recovery {
 
 constexpr rill::duration timeout = rill::seconds(5);
 
-/// What one rank has seen: the result of each step, and the members of that step.
+/// What one rank recorded: the result of each step, and the members of that step.
 struct witness {
     std::vector<double> results;
     std::vector<std::vector<rill::rank_t>> members;
@@ -28,7 +28,7 @@ struct witness {
     bool has_ended = false;
 };
 
-/// A number from which the mean over any set of ranks can be told.
+/// A number per step and rank from which the mean over any set of ranks can be recognised.
 constexpr double given(int step, rill::rank_t rank) { return 1000.0 * step + (1 << rank); }
 
 inline double mean_over(int step, const std::vector<rill::rank_t>& members) {
@@ -37,7 +37,7 @@ inline double mean_over(int step, const std::vector<rill::rank_t>& members) {
     return sum / static_cast<double>(members.size());
 }
 
-/// The mean over those that live, of each step.
+/// Computes in each step the mean over the ranks that live.
 template <class Shape, class Net>
 void take_steps(Net& net, int steps, witness& own) {
     try {
@@ -58,8 +58,8 @@ void take_steps(Net& net, int steps, witness& own) {
     own.has_ended = true;
 }
 
-/// What does not hold; nothing if all is well. Whoever did not die has each step's mean over its members, to whom all
-/// that live belong; and these have the same members and the same result.
+/// What does not hold; empty if all is well. Every rank that lives has each step's mean over its members. All ranks
+/// that live are members, and have the same members and the same result.
 inline std::string wrong_with(const std::vector<witness>& ranks, int steps) {
     const witness* first = nullptr;
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

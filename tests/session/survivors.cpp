@@ -26,7 +26,7 @@ ranks members_of(const rill::survivors<Net>& alive) {
     return {alive.members().begin(), alive.members().end()};
 }
 
-/// The sum over the members of 1 from each.
+/// The sum over the members, to which each contributes 1.
 template <class Members>
 double count(Members& members) {
     rill::group all{members, rill::topology::ring{}, {.timeout = recovery::timeout}};
@@ -36,7 +36,7 @@ double count(Members& members) {
     return sum[2];
 }
 
-/// Rank 1 has a NaN in its gradient: it gets its own error, the others' step is repeated without it.
+/// Rank 1 has a NaN in its gradient: it gets its own error; the others repeat the step without it.
 template <class Net>
 void leave_with_a_nan(Net& net, std::atomic<int>& as_expected) {
     rill::survivors alive{net, recovery::timeout};
@@ -56,7 +56,7 @@ void leave_with_a_nan(Net& net, std::atomic<int>& as_expected) {
 
 }  // namespace
 
-TEST_CASE("a step that all complete is done once, and its transport stays") {
+TEST_CASE("a step that all ranks complete is done once, and keeps its transport") {
     sim::run(3, {}, [](auto& net) {
         rill::survivors alive{net};
         int calls = 0;
@@ -72,7 +72,7 @@ TEST_CASE("a step that all complete is done once, and its transport stays") {
     });
 }
 
-TEST_CASE("a rank that throws in a collective leaves, the others repeat the step without it") {
+TEST_CASE("a rank that throws in a collective leaves; the others repeat the step without it") {
     std::atomic<int> simulated_ranks{0}, threads{0};
     sim::run(3, {}, [&](auto& net) { leave_with_a_nan(net, simulated_ranks); });
     CHECK(simulated_ranks == 3);
@@ -80,7 +80,7 @@ TEST_CASE("a rank that throws in a collective leaves, the others repeat the step
     CHECK(threads == 3);
 }
 
-TEST_CASE("a rank that throws something of its own, after the others have completed the step, leaves as well") {
+TEST_CASE("a rank that throws an exception of its own after the others have completed the step leaves, too") {
     sim::run(4, {}, [](auto& net) {
         rill::survivors alive{net, recovery::timeout};
         double sum = 0;
@@ -116,8 +116,8 @@ TEST_CASE("a rank whose body returns between two steps leaves") {
     });
 }
 
-TEST_CASE("who completes a step and ends at once does not leave the others behind") {
-    // Of a tree some ranks have completed the step when others find that rank 2 has died.
+TEST_CASE("a rank that completes a step and ends at once does not leave the others behind") {
+    // On a tree some ranks have completed the step when others find that rank 2 has died.
     for (std::uint64_t after = 1; after < 12; ++after) {
         int completed = 0;
         sim::run(5, {.faults = {{faults::kill(2).after(after)}}}, [&](auto& net) {
@@ -129,7 +129,7 @@ TEST_CASE("who completes a step and ends at once does not leave the others behin
     }
 }
 
-TEST_CASE("who comes later than two timeouts is excluded and learns it") {
+TEST_CASE("a rank that is later than two timeouts is excluded and learns it") {
     sim::run(3, {}, [](auto& net) {
         rill::survivors alive{net, recovery::timeout};
         double sum = 0;
@@ -150,7 +150,7 @@ TEST_CASE("who comes later than two timeouts is excluded and learns it") {
     });
 }
 
-TEST_CASE("a step that the same members repeat in vain ends on all of them") {
+TEST_CASE("a step that the same members repeat without success ends on all of them") {
     sim::run(3, {}, [](auto& net) {
         rill::survivors alive{net, recovery::timeout, 2};
         int calls = 0;
@@ -171,7 +171,7 @@ TEST_CASE("a step that the same members repeat in vain ends on all of them") {
     });
 }
 
-TEST_CASE("threads survive the death of one that a plan of faults ends") {
+TEST_CASE("threads survive the death of one that a fault plan kills") {
     rill::fault_scene scene(3, {{faults::kill(0).after(9)}});
     std::vector<recovery::witness> seen(3);
     rill::in_process::run(3, [&](auto& inner) {
@@ -189,7 +189,7 @@ TEST_CASE("threads survive the death of one that a plan of faults ends") {
     CHECK(seen[1].results.back() == 2);
 }
 
-TEST_CASE("a verdict is read as it was written, shortened to what a notice holds") {
+TEST_CASE("a verdict is read as it was written, shortened to the length of a notice") {
     using rill::detail::verdict;
     for (const verdict& told :
          {verdict{.is_done = true}, verdict{}, verdict{.gone = {0}}, verdict{.gone = {3, 17, 10000}}}) {
