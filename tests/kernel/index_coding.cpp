@@ -43,8 +43,7 @@ template <class Index>
 void decodes_or_throws(rill::index_coding coding, const std::vector<std::byte>& bytes, std::size_t count,
                        segment universe) {
     try {
-        const std::vector<std::byte> exact(
-            bytes);  // an allocation of its own, so that a sanitizer sees every read beyond it
+        const std::vector<std::byte> exact(bytes);  // its own allocation: a sanitizer sees every read beyond it
         const auto indices = decoded<Index>(coding, exact, count, universe);
         bool valid = true;
         for (std::size_t i = 0; i < count; ++i) {
@@ -147,8 +146,7 @@ TEST_CASE_TEMPLATE("every build detects Elias-Fano numbers that descend", Loops,
     std::vector<std::byte> bytes(kernel::elias_fano::size_of(n, universe));
     for (std::size_t i = 0; i < n; ++i) bytes[n / 2 + i / 8] |= static_cast<std::byte>(1U << i % 8);
     std::vector<std::uint32_t> out(n);
-    for (std::size_t descends = 0; descends <= n;
-         ++descends) {  // the low bits of the first numbers are 5, those of the others 4
+    for (std::size_t descends = 0; descends <= n; ++descends) {  // low bits: 5 before it, then 4
         CAPTURE(descends);
         for (std::size_t i = 0; i < n; i += 2)
             bytes[i / 2] = static_cast<std::byte>((i < descends ? 5U : 4U) | (i + 1 < descends ? 0x50U : 0x40U));
