@@ -289,10 +289,8 @@ TEST_CASE("a transfer that is under way when an endpoint ends goes on in memory 
             mpi::endpoint net{both};
             if (net.rank() == 0) {
                 CHECK(net.post(1, on, pattern(20 * large, 1)));
-                net.sleep_until(
-                    net.now() +
-                    microseconds(
-                        200));  // it is then more likely that the transfer has begun; the test is right in any case
+                // It is then more likely that the transfer has begun; the test is right in any case.
+                net.sleep_until(net.now() + microseconds(200));
             } else {
                 net.receive(0, on, net.now() + microseconds(100));
             }
@@ -318,8 +316,8 @@ TEST_CASE("notes of one endpoint may arrive when the next one uses larger or sma
         const buffer whole = pattern(size, size);
         net.post(other, on, byte_view(whole)).wait(deadline::never);
         CHECK(same_bytes(net.receive(other, on, deadline::never)->pieces(), whole));
-        for (int i = 0; i < 3; ++i)
-            net.post(other, on, byte_view(whole)).wait(deadline::never);  // nobody receives these
+        // Nobody receives these.
+        for (int i = 0; i < 3; ++i) net.post(other, on, byte_view(whole)).wait(deadline::never);
     }
 }
 

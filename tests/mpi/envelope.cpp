@@ -50,8 +50,8 @@ TEST_CASE("an announcement holds the sizes of its pieces, and the small pieces w
     CHECK(announcement::size_of_piece(bytes.data(), 1) == 65);
     CHECK(only_whole_is_whole(note::announce_lent, bytes, 2));
     CHECK_FALSE(is_whole_at(note::announce_handed, bytes, rill::byte_pieces::most + 1));
-    CHECK_FALSE(
-        is_whole_at(note::announce_handed, bytes, 2, 12));  // otherwise the first piece would not be in the note
+    // Otherwise the first piece would not be in the note.
+    CHECK_FALSE(is_whole_at(note::announce_handed, bytes, 2, 12));
 }
 
 TEST_CASE("a notice of an unknown kind of failure, or of an impossible rank, is refused") {
