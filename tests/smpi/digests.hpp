@@ -1,4 +1,4 @@
-// What all ranks get from every collective over every topology, as one number per topology.
+// The results of every collective over every topology on all ranks, as one number per topology.
 #pragma once
 
 #include <rill/collective/group.hpp>
@@ -18,7 +18,7 @@ inline constexpr int ranks = 64;
 
 inline constexpr std::size_t dimensions[] = {1000};
 
-/// Of one rank.
+/// The digest of one rank's results.
 template <class Net, class Shape>
 std::uint64_t of(Net& net, const Shape& shape) {
     rill::group workers{net, shape};
@@ -28,7 +28,7 @@ std::uint64_t of(Net& net, const Shape& shape) {
     return all;
 }
 
-/// `of_ranks(shape)` gives those of all ranks, or nothing where another process prints them.
+/// `of_ranks(shape)` returns the digests of all ranks, or nothing in the processes that do not print.
 template <class OfRanks>
 void print(const OfRanks& of_ranks) {
     cases::for_each_topology([&](auto shape) {

@@ -1,4 +1,4 @@
-// What collectives give among threads: simulated.cpp has to print the same.
+// Prints the results of collectives among threads; simulated.cpp has to print the same.
 #include <rill/transport/in_process.hpp>
 
 #include "digests.hpp"

@@ -1,4 +1,5 @@
-// The laws of a transport, for mpi among processes that SimGrid simulates, one thread each. Prints what does not hold.
+// Checks the laws of a transport for mpi, among processes that SimGrid simulates, one thread each. Prints each law that
+// does not hold.
 #include <rill/testing/transport_laws.hpp>
 #include <rill/transport/mpi.hpp>
 

@@ -1,4 +1,4 @@
-// The same all_reduces in rill's simulated network, with what cluster.xml describes.
+// The all_reduces of times.hpp in rill's simulated network, with the links that cluster.xml describes.
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/barrier.hpp>
 #include <rill/collective/group.hpp>

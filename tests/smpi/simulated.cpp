@@ -1,4 +1,5 @@
-// The mpi transport among processes that SimGrid simulates: what collectives give, as in_process.cpp prints it.
+// Prints the results of collectives over the mpi transport among processes that SimGrid simulates, as in_process.cpp
+// does.
 #include <rill/transport/mpi.hpp>
 
 #include "digests.hpp"

@@ -1,5 +1,5 @@
-// What SimGrid says of rill's schedules: an MPI program without rill's transport that sends the frames of an
-// all_reduce.
+// The times that SimGrid gives rill's schedules: an MPI program that sends the frames of an all_reduce without rill's
+// transport.
 #include <rill/core/segment.hpp>
 #include <rill/stream/wire.hpp>
 #include <rill/topology/recursive_doubling.hpp>

@@ -1,4 +1,4 @@
-// Whose times are compared between SimGrid and rill's simulated network, and how they are printed.
+// The operations whose times are compared between SimGrid and rill's simulated network, and how the times are printed.
 #pragma once
 
 #include <rill/topology/recursive_doubling.hpp>
