@@ -22,7 +22,7 @@ namespace testing = rill::testing;
 
 namespace policies {
 
-/// Breaks every law there is.
+/// Breaks every law.
 struct contrary {
     static constexpr const char* name = "contrary";
 
@@ -50,7 +50,7 @@ const auto holds = [](const char* name, const testing::law_outcome& outcome) {
     CHECK(outcome.held);
 };
 
-/// How many laws do not hold.
+/// The number of laws that do not hold.
 template <class Check>
 int broken(Check&& check) {
     int count = 0;
@@ -74,7 +74,7 @@ TEST_CASE("straggler: completions keep their laws") {
     CHECK(broken([](auto visit) { testing::for_each_completion_law(policies::contrary{}, visit); }) == 3);
 }
 
-TEST_CASE("straggler: completions say when there is enough") {
+TEST_CASE("straggler: completions decide when a gather has enough") {
     CHECK(!complete(wait_all{}, 3, {0, 2}));
     CHECK(complete(wait_all{}, 3, {0, 1, 2}));
     CHECK(!complete(fastest{2}, 3, {1}, true));
