@@ -17,7 +17,7 @@ using namespace rill::stream_tests;
 
 namespace {
 
-/// Per coordinate the left fold of what is present, in the order of the operands.
+/// For each coordinate, the left fold of the values that are present, in the order of the operands.
 template <class T, class Index, class Fold>
 std::map<std::size_t, T> oracle(const std::vector<stream<T, Index>>& operands, const Fold& fold) {
     std::map<std::size_t, T> result;
@@ -64,7 +64,7 @@ void check_fold(const std::vector<stream<T, Index>>& operands, const Fold& fold,
         const bool known = found != expected.end();
         if (!known && !result.is_dense()) ++wrong;
         if (known && !(same_bits(result.values()[j], found->second) ||
-                       // From a neutral element −0 comes out as +0.
+                       // Folded with a neutral element, -0 becomes +0.
                        (result.is_dense() && result.values()[j] == found->second && found->second == T{0})))
             ++wrong;
         if (!known && result.values()[j] != neutral) ++wrong;
@@ -91,7 +91,7 @@ std::vector<stream<T, Index>> with_densities(segment range, std::vector<float> d
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("folds equal the left fold of what is present, bit for bit", Row, RILL_STREAM_ROWS) {
+TEST_CASE_TEMPLATE("folds equal the left fold of the present values, bit for bit", Row, RILL_STREAM_ROWS) {
     using T = typename Row::element;
     using Index = typename Row::index;
     for (segment range : {segment{0, 1}, segment{0, 130}, segment{700, 1201}}) {
@@ -119,7 +119,7 @@ TEST_CASE("disjoint streams are concatenated, in any order") {
     check_folds<float, std::uint32_t>({high, low});
 }
 
-TEST_CASE("the form is judged by the sum of the counts, exactly at the boundary") {
+TEST_CASE("the form depends on the sum of the counts, exactly at the boundary") {
     // δ = 90 · 4 / (4 + 4) = 45 for float with 32-bit indices, 90 · 8 / 12 = 60 for double, 90 · 4 / 12 = 30 with 64.
     const auto form = [](auto s, std::size_t first, std::size_t second) {
         using sample_stream = decltype(s);
@@ -135,14 +135,14 @@ TEST_CASE("the form is judged by the sum of the counts, exactly at the boundary"
         return result.is_dense() ? "dense" : "sparse";
     };
     CHECK(form(stream<float>{}, 22, 23) == "sparse");
-    CHECK(form(stream<float>{}, 23, 23) == "dense");  // though the union has 23 entries only
+    CHECK(form(stream<float>{}, 23, 23) == "dense");  // though the union has only 23 entries
     CHECK(form(stream<double>{}, 30, 30) == "sparse");
     CHECK(form(stream<double>{}, 30, 31) == "dense");
     CHECK(form(stream<float, std::uint64_t>{}, 15, 15) == "sparse");
     CHECK(form(stream<float, std::uint64_t>{}, 15, 16) == "dense");
 }
 
-TEST_CASE("a fold needs operands of one range") {
+TEST_CASE("all operands of a fold must have the same range") {
     const auto a = sample<float, std::uint32_t>({0, 10}, 0.5F, 1);
     const auto b = sample<float, std::uint32_t>({0, 11}, 0.5F, 1);
     const stream_view<float> views[] = {a.view(), b.view()};

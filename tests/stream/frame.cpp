@@ -19,7 +19,7 @@ constexpr value_coding value_codings[] = {value_coding::raw, value_coding::bf16,
 constexpr index_coding index_codings[] = {index_coding::raw,        index_coding::packed_gaps, index_coding::bitmap,
                                           index_coding::elias_fano, index_coding::huffman,     index_coding::smallest};
 
-/// The largest error of one value: of bfloat16 half a unit of 8 bits, of QSGD a level.
+/// The largest error of one value: half a unit of 8 bits for bfloat16, one level for QSGD.
 template <class T>
 double tolerance(const coding& codes, T value, double largest) {
     if (codes.values == value_coding::raw) return 0;
@@ -77,7 +77,7 @@ TEST_CASE_TEMPLATE("frames of every coding read as they were written", Row, RILL
                                              {.values = values, .indices = indices, .bucket = 100});
 }
 
-TEST_CASE_TEMPLATE("a view frame is the stream's own memory behind a header", Row, RILL_STREAM_ROWS) {
+TEST_CASE_TEMPLATE("a view frame is the stream's own memory after a header", Row, RILL_STREAM_ROWS) {
     using T = typename Row::element;
     using Index = typename Row::index;
     for (float density : {0.0F, 0.3F, 1.0F}) {
@@ -100,7 +100,7 @@ TEST_CASE_TEMPLATE("a view frame is the stream's own memory behind a header", Ro
         check_same(read, s.view(), coding{});
         CHECK(room.values.empty());  // nothing was copied
         CHECK(room.indices.empty());
-        // The coded frame of a view coding has the same bytes.
+        // For a stream that could be sent as a view, the coded frame has the same bytes.
         arena memory;
         const byte_view coded = coded_frame(frame_header_of(100), s.view(), coding{}, random_key{}, memory);
         CHECK(std::ranges::equal(coded, whole));
@@ -151,7 +151,7 @@ TEST_CASE("a message of several frames") {
     CHECK(frame_reader{byte_pieces(byte_view{})}.done());
 }
 
-TEST_CASE("a frame of another type than was due is refused") {
+TEST_CASE("a frame of another element or index type than expected is refused") {
     const auto s = sample<float, std::uint32_t>({0, 40}, 0.3F, 5);
     wire::header_block block;
     const byte_pieces pieces = view_frame(frame_header_of(40), s.view(), block.data());
@@ -161,7 +161,7 @@ TEST_CASE("a frame of another type than was due is refused") {
                       "rill: invalid frame: another index width than was due");
 }
 
-TEST_CASE("arrays at odd addresses are refused where they would be read in place") {
+TEST_CASE("arrays at unaligned addresses are refused where they would be read in place") {
     const auto s = sample<double, std::uint64_t>({0, 40}, 0.3F, 5);
     wire::header_block block;
     const buffer whole = joined({view_frame(frame_header_of(40), s.view(), block.data())});
@@ -197,7 +197,7 @@ TEST_CASE("a lossy coding refuses what is not finite and names the coordinate") 
         contract_violation);
 }
 
-TEST_CASE_TEMPLATE("what bfloat16 would round to infinity is refused", T, float, double) {
+TEST_CASE_TEMPLATE("a finite value that bfloat16 would round to infinity is refused", T, float, double) {
     arena memory;
     const coding codes{.values = value_coding::bf16};
     const T largest = static_cast<T>(sizeof(T) == 4 ? 0x1.FEFFFEp127 : std::nextafter(0x1.FFp127 - 0x1p103, 0.0));

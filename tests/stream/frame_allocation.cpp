@@ -1,4 +1,4 @@
-// What a frame announces costs no memory: decoding it allocates in proportion to the bytes that have come.
+// Decoding a frame allocates memory in proportion to the bytes received, not to the sizes that the frame announces.
 #include <rill/stream/frame.hpp>
 
 #include "../support/allocations.hpp"
@@ -16,7 +16,7 @@ using namespace rill::stream_tests;
 
 namespace {
 
-/// A value takes at least two bits and its index a 128th of a byte; eight bytes each are the most they become.
+/// A value takes at least two bits and its index a 128th of a byte; each becomes at most eight bytes.
 constexpr std::size_t bytes_per_byte = 64;
 constexpr std::size_t error_texts = 4096;
 
@@ -30,7 +30,7 @@ buffer message_of(const wire::header& head, std::size_t payload) {
     return message;
 }
 
-/// What reading `message` allocates beyond what it may.
+/// By how much reading `message` exceeds its bound of allocated bytes.
 template <class T, class Index>
 std::string excess(const buffer& message) {
     frame_scratch<T, Index> room;
@@ -75,7 +75,7 @@ void check_headers() {
 
 }  // namespace
 
-TEST_CASE("headers that announce more than came") {
+TEST_CASE("headers that announce more than was received") {
     check_headers<float, std::uint32_t>();
     check_headers<double, std::uint64_t>();
 }

@@ -1,4 +1,4 @@
-// Whatever happens to a frame on its way, it decodes to a valid stream or throws `protocol_error`.
+// A frame with any damage decodes to a valid stream or throws `protocol_error`.
 #include <rill/stream/frame.hpp>
 
 #include "frames.hpp"
@@ -31,7 +31,7 @@ std::string trouble(const stream_view<T, Index>& view, const wire::header& head)
     return "";
 }
 
-/// What is wrong with what `message` decodes to; nothing where it is refused.
+/// What is wrong with the stream that `message` decodes to; empty where the message is refused.
 template <class T, class Index>
 std::string trouble(const buffer& message) {
     frame_scratch<T, Index> room;

@@ -1,4 +1,4 @@
-// What the tests of frames share.
+// Helpers that the tests of frames share.
 #pragma once
 
 #include <rill/stream/frame.hpp>
@@ -19,7 +19,7 @@ inline wire::header frame_header_of(std::size_t dimension) {
             .contributors = 1};
 }
 
-/// Frames behind each other, each at a multiple of `frame_alignment`, in memory of exactly their size.
+/// Frames one after another, each at a multiple of `frame_alignment`, in an allocation of exactly their size.
 inline buffer joined(const std::vector<byte_pieces>& frames) {
     buffer message;
     for (const byte_pieces& pieces : frames) {

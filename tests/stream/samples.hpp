@@ -24,7 +24,7 @@ struct row {
         rill::stream_tests::row<std::int32_t, std::uint32_t>, rill::stream_tests::row<std::int32_t, std::uint64_t>, \
         rill::stream_tests::row<std::int64_t, std::uint32_t>, rill::stream_tests::row<std::int64_t, std::uint64_t>
 
-/// Noise, of which sums in different orders differ in their last bits; small whole numbers of integer types.
+/// Noise whose sums in different orders differ in their last bits; for integer types small whole numbers.
 template <class T>
 T noise(random_sequence& random) {
     if constexpr (std::floating_point<T>)
@@ -33,7 +33,7 @@ T noise(random_sequence& random) {
         return static_cast<T>(random.below(2001)) - T{1000};
 }
 
-/// Each coordinate of `range` with the chance `density`; dense where it is 1.
+/// Each coordinate of `range` with probability `density`; dense if `density` is 1.
 template <class T, class Index>
 stream<T, Index> sample(segment range, float density, std::uint64_t seed) {
     random_sequence random(random_key{seed});

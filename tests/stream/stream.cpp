@@ -29,7 +29,7 @@ TEST_CASE("push_back takes ascending coordinates of the range only") {
     CHECK_THROWS_AS(s.push_back(12, 1), contract_violation);
     CHECK_THROWS_AS(s.push_back(11, 1), contract_violation);
     s.push_back(19, 2);
-    CHECK(s.count() == 2);  // a refused entry leaves nothing
+    CHECK(s.count() == 2);  // a refused entry leaves nothing behind
     CHECK(s.values().size() == s.indices().size());
     s.make_dense({0, 3});
     CHECK_THROWS_AS(s.push_back(1, 1), contract_violation);
@@ -71,7 +71,7 @@ TEST_CASE("sparse room is filled and shrunk") {
     CHECK_THROWS_AS(s.shrink(2), contract_violation);
 }
 
-TEST_CASE_TEMPLATE("slices hold what lies in them", Row, RILL_STREAM_ROWS) {
+TEST_CASE_TEMPLATE("slices hold the entries within their range", Row, RILL_STREAM_ROWS) {
     using T = typename Row::element;
     using Index = typename Row::index;
     const segment range{30, 95};
@@ -106,7 +106,7 @@ TEST_CASE_TEMPLATE("slices hold what lies in them", Row, RILL_STREAM_ROWS) {
     }
 }
 
-TEST_CASE_TEMPLATE("copy_dense fills in the neutral element", Row, RILL_STREAM_ROWS) {
+TEST_CASE_TEMPLATE("copy_dense fills gaps with the neutral element", Row, RILL_STREAM_ROWS) {
     using T = typename Row::element;
     using Index = typename Row::index;
     for (float density : {0.0F, 0.2F, 1.0F}) {

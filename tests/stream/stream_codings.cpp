@@ -7,7 +7,7 @@
 
 using namespace rill;
 
-TEST_CASE("ranks tell different codings by their fingerprint") {
+TEST_CASE("different codings have different fingerprints") {
     const coding other{.values = value_coding::bf16};
     const stream_codings all[] = {{},
                                   {.contribution = other},

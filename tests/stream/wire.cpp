@@ -1,4 +1,4 @@
-// The bytes of frames are a promise to other builds and machines: these must never change under one version.
+// Golden bytes: within a version of the format, frames must never change, because other builds and machines read them.
 #include <rill/stream/wire.hpp>
 
 #include "frames.hpp"
@@ -87,7 +87,7 @@ TEST_CASE("golden bytes of a bitmap with bfloat16 values") {
           "1040e0bf40bfa03f30c032400080");
 }
 
-TEST_CASE("golden bytes of Elias and Fano") {
+TEST_CASE("golden bytes of Elias-Fano") {
     CHECK(frame_hex(sparse_sample(), {.indices = index_coding::elias_fano}) ==
           "72696c6c01020104000400000403020118171615141312112827262524232221"
           "3433323102000000e80300000000000000010000000000002001000000000000"
@@ -95,7 +95,7 @@ TEST_CASE("golden bytes of Elias and Fano") {
           "000010400000e0bf000040bf0000a03f000030c0fd032704");
 }
 
-TEST_CASE("a header reads as it was written") {
+TEST_CASE("a header is read as it was written") {
     wire::header head = golden_head();
     head.element = element_type::float64;
     head.index_bytes = 8;
@@ -108,7 +108,7 @@ TEST_CASE("a header reads as it was written") {
     CHECK(wire::decode(block.data()) == head);
 }
 
-TEST_CASE("a header that makes no sense is refused with its reason") {
+TEST_CASE("an invalid header is refused with its reason") {
     const auto refusal = [](auto change) {
         wire::header head = golden_head();
         head.element = element_type::float32;
