@@ -1,13 +1,14 @@
-// Counts what an executable allocates, by `new` or `malloc`. Under a sanitizer, which has a malloc of its own, nothing.
+// Counts what an executable allocates, by `new` or `malloc`. Counts nothing under a sanitizer, which has its own
+// malloc.
 #pragma once
 
 #include "sanitized.hpp"
 
-/// How often this thread has asked for memory.
+/// The number of allocations of this thread.
 unsigned long allocations();
 
-/// How often all threads have.
+/// The number of allocations of all threads.
 unsigned long all_allocations();
 
-/// How many bytes this thread has asked for.
+/// The number of bytes that this thread has allocated.
 unsigned long long allocated_bytes();

@@ -1,4 +1,4 @@
-// Whether an executor gives the bits, and the errors, that `serial` gives: kernel by kernel.
+// Compares the bits and errors of an executor with those of `serial`, kernel by kernel.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -28,10 +28,10 @@
 
 namespace support {
 
-inline constexpr std::size_t many = 300'001;  // several tasks, and no multiple of anything
+inline constexpr std::size_t many = 300'001;  // several tasks, and not a multiple of any block size
 inline constexpr std::size_t two_tasks = 2 * rill::kernel::tasks::least;
 
-/// What vectors may look like; of `clustered` ones all large entries lie in one place, and many are equal.
+/// The shape of an input vector. A `clustered` one has all its large entries in one place, and many equal ones.
 enum class shape { plain, clustered, few_values, mostly_zero, zero };
 
 template <rill::Element T>
@@ -54,7 +54,7 @@ std::vector<T> vector_of(std::size_t n, int seed, shape kind = shape::plain) {
     return x;
 }
 
-/// About one coordinate of `gap`.
+/// Random coordinates, about one in `gap`.
 template <rill::Element T>
 rill::stream<T> stream_of(std::size_t n, int seed, std::uint64_t gap) {
     const rill::counter_rng random(rill::random_key{99}.derive(seed));
@@ -70,7 +70,7 @@ bool equal_bits(const A& a, const B& b) {
     return std::equal(left.begin(), left.end(), right.begin(), right.end());
 }
 
-/// Neither commutes nor associates.
+/// Neither commutative nor associative.
 inline constexpr auto skew = [](auto a, auto b) { return static_cast<decltype(a)>(a - 2 * b); };
 
 template <rill::Element T, class Executor>
@@ -140,7 +140,7 @@ bool same_stream_folds(const Executor& executor, std::size_t n, std::uint64_t ga
                                  stream_of<T>(n, 4, gap)};
     const rill::stream_view<T> operands[] = {x[0].view(), x[1].view(), x[2].view(), x[3].view()};
     bool same = true;
-    for (const double factor : {0.0, 1e9}) {  // dense, sparse
+    for (const double factor : {0.0, 1e9}) {  // a dense result, then a sparse one
         rill::stream<T> expected, made;
         rill::fold_scratch<T, std::uint32_t> one, other;
         rill::fold_streams<T, std::uint32_t>(operands, expected, skew, T{}, {factor}, one);
@@ -167,7 +167,7 @@ std::string error_of(Call call) {
     return "none";
 }
 
-/// Whether the kernels name the lowest of the entries that are NaN, as `serial` does.
+/// Whether the kernels name the lowest of several NaN entries, as they do with `serial`.
 template <std::floating_point T, class Executor>
 bool same_errors(const Executor& executor, std::initializer_list<std::size_t> bad) {
     auto x = vector_of<T>(many, 8);

@@ -1,4 +1,4 @@
-// Whether the address or the thread sanitizer watches, which makes everything slower and has a malloc of its own.
+// Whether the address or the thread sanitizer is active, which slows everything down and has its own malloc.
 #pragma once
 
 #if defined(__has_feature)

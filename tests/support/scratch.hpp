@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-/// A directory that lives as long as a test.
+/// A temporary directory that is deleted at the end of a test.
 class scratch_directory {
   public:
     scratch_directory() {
@@ -33,7 +33,7 @@ class scratch_directory {
     std::filesystem::path path_;
 };
 
-/// What `call` throws as an `Error`, or nothing.
+/// The text of the `Error` that `call` throws; empty if it throws none.
 template <class Error, class Call>
 std::string message_of(Call&& call) {
     try {

@@ -11,7 +11,7 @@
 
 namespace rill::testing_support {
 
-/// One rank whose peers agree with whatever it calls, and send what a script says. Nothing is sent anywhere.
+/// A transport of one rank whose peers agree with whatever it calls, and send what a script says. It sends nothing.
 class scripted {
   public:
     class message {
@@ -32,8 +32,9 @@ class scripted {
 
     scripted(rank_t rank, int size) : rank_(rank), size_(size) {}
 
-    /// What comes next from any peer, once the group's handshake is over: in one piece, or the header, `cut` bytes and
-    /// the rest. Frames get the context and the call that are due; `repairs` may be false to leave that to chance.
+    /// Sets the bytes that come next from any peer, after the group's handshake: in one piece, or cut into the header,
+    /// `cut` bytes and the rest. With `repairs`, frames get the expected context and call; without, the script's bytes
+    /// decide.
     void expect(byte_view bytes, std::optional<std::size_t> cut, bool repairs) {
         script_.push_back({buffer(bytes.begin(), bytes.end()), cut, repairs});
     }
@@ -95,7 +96,7 @@ class scripted {
         for (std::size_t at = 0; at + wire::header_bytes <= bytes.size(); at += frame_alignment)
             if (std::memcmp(bytes.data() + at, &wire::magic, sizeof wire::magic) == 0) {
                 std::memcpy(bytes.data() + at + 16, &context_, sizeof context_);
-                // The part that the frame is of is added to the call: the script chooses among the first few.
+                // The call number of a frame includes its part; the script chooses among the first few parts.
                 const std::uint32_t placed = call + std::to_integer<std::uint32_t>(bytes[at + 32] & std::byte{7});
                 std::memcpy(bytes.data() + at + 32, &placed, sizeof placed);
             }

@@ -1,4 +1,4 @@
-// An executor for tests: threads that take tasks from the last to the first.
+// An executor for tests: its threads take tasks from the last to the first.
 #pragma once
 
 #include <rill/concept/executor.hpp>

@@ -1,4 +1,4 @@
-// A transport that remembers from which memory messages were sent.
+// A transport that records from which memory messages are sent.
 #pragma once
 
 #include <rill/transport/in_process.hpp>
@@ -23,7 +23,7 @@ class watched : public rill::subgroup<rill::in_process::endpoint> {
         return parent::post(peer, on, pieces);
     }
 
-    /// How many payloads were sent, and how many of them from elsewhere than `memory`; forgets them.
+    /// Payloads sent, and how many of them from outside `memory`. Resets the record.
     struct counts {
         std::size_t sent = 0;
         std::size_t from_elsewhere = 0;
