@@ -33,7 +33,7 @@ train::dataset some_data(std::size_t rows, std::size_t columns) {
 
 }  // namespace
 
-TEST_CASE("coded_reduce: the tree, a code that is said why, and the loads") {
+TEST_CASE("coded_reduce: the tree, a code with its reason, and the loads") {
     const auto plan = systems::coded_reduce<float>({.width = 3, .depth = 2, .stragglers = 1}, 150);
     CHECK(plan.tree == topology::regular_tree{3, 2});
     CHECK(plan.code.workers() == 3);
@@ -47,7 +47,7 @@ TEST_CASE("coded_reduce: the tree, a code that is said why, and the loads") {
     CHECK(one_master.allocation.load_of(1) == 30);
 }
 
-TEST_CASE("coded_reduce: descends as one rank does with all the data, whoever sleeps") {
+TEST_CASE("coded_reduce: descends as one rank with all the data does, whoever sleeps") {
     const auto data = some_data(150, 6);
     const auto plan = systems::coded_reduce<double>({.width = 3, .depth = 2, .stragglers = 1}, data.rows);
     constexpr double rate = 0.5;
