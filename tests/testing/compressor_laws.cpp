@@ -118,9 +118,9 @@ TEST_CASE("the shipped compressors keep the laws") {
     check_laws(compress::encoded{compress::top_k{.density = 0.1}, compress::bf16{}});
 }
 
-TEST_CASE("a codec without fault breaks no law") { CHECK(broken<float>(faulty<fault::none>{}, 8).empty()); }
+TEST_CASE("a correct codec breaks no law") { CHECK(broken<float>(faulty<fault::none>{}, 8).empty()); }
 
-TEST_CASE("each fault is found") {
+TEST_CASE("each fault breaks its law") {
     CHECK(finds<fault::unsorted>("indices are not strictly ascending"));
     CHECK(finds<fault::out_of_range>("an index lies outside the coded dimension"));
     CHECK(finds<fault::lossy>("the result is not the input"));

@@ -17,7 +17,7 @@ using namespace rill;
 
 enum class fault { none, leaves_out, calls_twice, wrong_failure, swallows, rounding, no_concurrency };
 
-/// An archetype, one after the other from the last to the first; or one that breaks a law.
+/// A minimal executor that runs tasks from the last to the first; with a fault, one that breaks a law.
 template <fault what>
 struct faulty {
     static constexpr const char* name = "faulty";
@@ -56,7 +56,7 @@ TEST_CASE("lawful executors break no law") {
     CHECK(broken(support::threads{2}) == "");
 }
 
-TEST_CASE("each fault of an executor is found") {
+TEST_CASE("each fault of an executor breaks its law") {
     const std::string runs = "each task runs once and is over; ", fails = "the lowest failure is thrown; ";
     const std::string copies = "a copy is equal and does the same; ", shares = "threads may share it; ";
     CHECK(broken(faulty<fault::leaves_out>{}) == runs + fails + copies + shares);
@@ -67,7 +67,7 @@ TEST_CASE("each fault of an executor is found") {
     CHECK(broken(faulty<fault::no_concurrency>{}) == "something may run; ");
 }
 
-TEST_CASE("every kernel gives on threads the bits that it gives alone") {
+TEST_CASE("every kernel gives on threads the bits that it gives with serial") {
     support::check_same_bits(support::threads{8});
     support::check_same_bits_of<float>(support::threads{2});
 }

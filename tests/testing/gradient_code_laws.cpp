@@ -35,7 +35,7 @@ const dual_code& right() {
     return code;
 }
 
-/// A right code; what follows breaks one promise each.
+/// A correct code; each of the following types breaks one promise.
 struct six_workers {
     int workers() const { return right().workers(); }
     int partitions() const { return right().partitions(); }
@@ -69,7 +69,7 @@ struct follows_the_order : six_workers {
 struct approximates_anything : six_workers {
     double approximate_row(std::span<const int>, std::span<double> row) const {
         std::ranges::fill(row, 0.0);
-        return 2.449489742783178;  // √6: what no row at all is off, but not the least
+        return 2.449489742783178;  // √6: the error of the zero row, which is not the least error
     }
 };
 struct never_asks : six_workers {
@@ -95,7 +95,7 @@ TEST_CASE("gradient_code_laws: a right code breaks none") {
     CHECK(broken_laws(rill::gradient_code::fractional_repetition{}.bind(6, 2)).empty());
 }
 
-TEST_CASE("gradient_code_laws: each promise that is broken is told") {
+TEST_CASE("gradient_code_laws: each broken promise is reported") {
     CHECK(broken_laws(promises_more{}) == names{"more workers than stragglers hold each partition",
                                                 "any n-s survivors reach 1",
                                                 "neither order nor history changes a row"});

@@ -19,7 +19,7 @@ namespace {
 
 constexpr rill::channel on{.context = 3, .tag = 1};
 
-/// Each rank tells the next one its number; who hears nothing blames its neighbour.
+/// Each rank sends its number to the next one; a rank that receives nothing blames its neighbour.
 void tell_the_next(rill::simulated::endpoint& net, testing::rank_record& mine, rill::duration timeout,
                    bool names_link) {
     const int next = (net.rank() + 1) % net.size(), last = (net.rank() + net.size() - 1) % net.size();
@@ -41,7 +41,7 @@ const auto endless = [](auto& net, const testing::protocol_case&, testing::rank_
     tell_the_next(net, mine, {}, true);
 };
 
-/// Sums to rank 0, which takes what comes; a message that comes twice is counted twice, and so another is left out.
+/// Sums at rank 0, which accepts any message: a message that arrives twice is counted twice, and another one is missed.
 const auto gullible = [](auto& net, const testing::protocol_case& of, testing::rank_record& mine) {
     std::vector<rill::rank_t> others;
     for (int r = 1; r < net.size(); ++r) others.push_back(r);
@@ -64,7 +64,7 @@ std::string between(const std::string& text, const std::string& before, const st
     return text.substr(first, text.find(after, first) - first);
 }
 
-/// The report of the first run of a kind that goes wrong.
+/// The report of the first failing run among runs with faults of `kind`.
 template <class Protocol>
 std::string first_failure(testing::protocol_test& test, testing::fault_kind kind, const Protocol& protocol) {
     for (std::uint64_t seed = 0; seed < 200; ++seed)
@@ -79,21 +79,21 @@ struct replaying {
 
 }  // namespace
 
-TEST_CASE("a protocol that keeps its promises is not blamed") {
+TEST_CASE("a correct protocol is not blamed") {
     testing::protocol_test test("forgiving", {.most_ranks = 6});
     for (const testing::fault_kind kind :
          {testing::fault_kind::none, testing::fault_kind::delay, testing::fault_kind::slow, testing::fault_kind::kill})
         CHECK(first_failure(test, kind, forgiving) == "");
 }
 
-TEST_CASE("a broken protocol is found, the case made simple, and the printed line replays it") {
+TEST_CASE("a broken protocol is found, its case is minimised, and the printed line replays it") {
     testing::protocol_test test("gullible");
     const std::string report = first_failure(test, testing::fault_kind::duplicate, gullible);
     INFO(report);
     CHECK(report.find("gave a wrong result") != std::string::npos);
     const std::string simplest = between(report, "simplest: gullible: ", "\n");
     const testing::protocol_case minimal = testing::parse_protocol_case(simplest);
-    CHECK(minimal.ranks == 3);  // among two, nobody is left out
+    CHECK(minimal.ranks == 3);  // with two ranks no message could be missed
     CHECK(minimal.size == 0);
     CHECK(minimal.plain);
     REQUIRE(minimal.faults.faults.size() == 1);
@@ -104,10 +104,10 @@ TEST_CASE("a broken protocol is found, the case made simple, and the printed lin
     CHECK(other.run(testing::fault_kind::kill, 1, endless) == "");
     const std::string replayed = same.run(testing::fault_kind::none, 0, gullible);
     CHECK(replayed == between(report, "simplest: ", "  replay"));
-    CHECK(same.run(testing::fault_kind::none, 0, gullible) == "");  // once
+    CHECK(same.run(testing::fault_kind::none, 0, gullible) == "");  // a single run
 }
 
-TEST_CASE("who waits for ever is found: as a deadlock, or by the bound of virtual time") {
+TEST_CASE("a protocol that waits for ever is found as a deadlock or by the bound on virtual time") {
     testing::protocol_test test("endless");
     const std::string report = first_failure(test, testing::fault_kind::loss, endless);
     CHECK(report.find("deadlock at ") != std::string::npos);
@@ -122,7 +122,7 @@ TEST_CASE("who waits for ever is found: as a deadlock, or by the bound of virtua
           std::string::npos);
 }
 
-TEST_CASE("an error must name the fault, and be the same everywhere") {
+TEST_CASE("an error must name the fault, and must be the same on all ranks") {
     testing::protocol_test test("half a name");
     const auto names_rank = [](auto& net, const testing::protocol_case&, testing::rank_record& mine) {
         tell_the_next(net, mine, rill::seconds(20), false);
@@ -165,7 +165,7 @@ TEST_CASE("exact_or_named_fault: what calls must have in common") {
     CHECK(verdict() == "something else");
 }
 
-TEST_CASE("cases are drawn from their seed, and read as they are printed") {
+TEST_CASE("cases are drawn from their seed, and are read as they are printed") {
     std::set<std::string> all;
     std::set<int> ranks;
     for (const testing::fault_kind kind : testing::every_fault_kind)
@@ -183,14 +183,14 @@ TEST_CASE("cases are drawn from their seed, and read as they are printed") {
         CHECK_THROWS_AS(testing::parse_protocol_case(wrong), std::runtime_error);
 }
 
-TEST_CASE("the same case makes the same run") {
+TEST_CASE("the same case gives the same run") {
     const testing::protocol_case of = testing::draw_case(testing::fault_kind::delay, 5);
     const auto once = testing::play(of, forgiving), again = testing::play(of, forgiving);
     CHECK(once.report.messages > 0);
     CHECK(once.report == again.report);
 }
 
-TEST_CASE("coverage counts cells, sums tables, and names what was never run") {
+TEST_CASE("coverage counts cells, sums tables, and names cells without a run") {
     testing::coverage seen({{"call", {"sum", "max"}}, {"fault", {"none", "kill"}}, {"ranks", {"2", "3"}}});
     seen.count({0, 1, 0}, true);
     seen.count({0, 1, 1}, false);
