@@ -17,8 +17,8 @@ using namespace rill::topology;
 
 namespace along_test {
 
-/// A user's tree: rank r hangs below r with its lowest bit cleared. Nodes have up to log2 P children, and the ranks
-/// below one are consecutive.
+/// A user's tree: the parent of rank r is r with its lowest bit cleared. Nodes have up to log2 P children, and the
+/// ranks of a subtree are consecutive.
 struct binomial {
     static constexpr const char* name = "binomial";
     static constexpr rank_t parent(int, rank_t rank) { return rank == 0 ? no_rank : (rank & (rank - 1)); }
@@ -39,7 +39,7 @@ struct binomial {
     friend bool operator==(binomial, binomial) = default;
 };
 
-/// A user's tree whose ranks below a node lie far apart: odd ranks below 1, even ones below 0.
+/// A user's tree whose subtrees are not consecutive: odd ranks are below 1, even ranks below 0.
 struct parity {
     static constexpr const char* name = "parity";
     static constexpr rank_t parent(int, rank_t rank) { return rank == 0 ? no_rank : rank == 1 ? 0 : rank % 2; }
@@ -65,7 +65,7 @@ static_assert(std::same_as<with_collectives<tree>::type, tree>);
 static_assert(std::same_as<with_collectives<ring>::type, ring>);
 static_assert(std::same_as<with_collectives<int>::type, int>);
 
-/// The first defect of any collective, of rooted ones at every root.
+/// The first defect of any collective; of rooted ones at every root.
 template <class Tree>
 constexpr verdict verify_all(const along<Tree>& topology, int size) {
     for (const verdict found :
@@ -95,7 +95,7 @@ static_assert(verify_all(along{parity{}}, 4));
 
 using namespace along_test;
 
-TEST_CASE("along: every collective goes along every tree, from and to every root") {
+TEST_CASE("along: every collective follows every tree, from and to every root") {
     for (int size = 1; size <= 17; ++size) {
         check(along{binomial{}}, size);
         check(along{parity{}}, size);
@@ -107,10 +107,10 @@ TEST_CASE("along: every collective goes along every tree, from and to every root
         check(along{shape}, shape.size());
 }
 
-TEST_CASE("along: 2 rounds for each level, one message where the ranks below are consecutive") {
+TEST_CASE("along: 2 rounds per level, and one message where the ranks of a subtree are consecutive") {
     const regular_tree shape{.width = 3, .depth = 2};
     CHECK(along{shape}.all_reduce(13, 5).rounds() == 4);
-    // Below rank 1 stand 1, 4, 5 and 6: two runs. The rest is 0, 2 … 3 and 7 … 12: three.
+    // Below rank 1 are 1, 4, 5 and 6: two runs of ranks. The other ranks are 0, 2 … 3 and 7 … 12: three runs.
     CHECK(along{shape}.all_gather(13, 1).sends(1) == 2);
     CHECK(along{shape}.all_gather(13, 1).receives(2) == 3);
     CHECK(along{shape}.reduce_scatter(13, 1).receives(2) == 2);
@@ -124,7 +124,7 @@ TEST_CASE("along: bad arguments are refused") {
                          doctest::Contains("1 + width"), contract_violation);
 }
 
-TEST_CASE("along: options are those of the tree") {
+TEST_CASE("along: its options are those of its tree") {
     CHECK(fingerprint(along{tree{.arity = 2}}) != fingerprint(along{tree{.arity = 3}}));
     CHECK(along{regular_tree{.width = 2, .depth = 3}} == along{regular_tree{.width = 2, .depth = 3}});
 }

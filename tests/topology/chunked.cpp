@@ -20,7 +20,7 @@ namespace {
 
 bool overlap(part_range a, part_range b) { return a.first < b.last && b.first < a.last; }
 
-/// Whether what is sent in `round` arrives in one of the rounds that may still be under way.
+/// Whether a message sent in `round` depends on a receive of a round that may still be under way.
 template <Schedule S>
 bool sends_too_early(const chunked_schedule<S>& plan, int round) {
     for (int i = 0; i < plan.sends(round); ++i)
@@ -45,14 +45,14 @@ void prove(const T& topology) {
         }
 }
 
-/// Promises what halving and doubling does not keep.
+/// Makes a promise that halving and doubling does not keep.
 struct rash : butterfly_schedule {
     static constexpr bool carries_one_part = true;
 };
 
 }  // namespace
 
-TEST_CASE("chunked_schedule: correct in chunks, and sends depend on rounds that are over") {
+TEST_CASE("chunked_schedule: is correct in chunks, and sends depend only on finished rounds") {
     prove(ring{});
     prove(split_allgather{});
     prove(recursive_doubling{});

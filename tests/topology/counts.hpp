@@ -1,4 +1,4 @@
-// What a schedule costs, in parts.
+// Counts what a schedule sends, in parts.
 #pragma once
 
 #include <rill/concept/topology.hpp>

@@ -1,4 +1,4 @@
-// Runs a sound table on expressions instead of numbers: what comes out says which operands were folded in which order.
+// Runs a sound table on expressions instead of numbers. The results show which operands were folded in which order.
 #pragma once
 
 #include "table.hpp"
@@ -13,9 +13,9 @@
 namespace topology_test {
 
 struct expressions {
-    std::vector<std::vector<std::string>> values{};  // [rank][part]; empty: nothing there
-    std::vector<std::set<int>> known{};              // [rank]: causes, the ranks that it has heard of
-    /// (from, to, content), sorted: what was said, without when.
+    std::vector<std::vector<std::string>> values{};  // [rank][part]; empty where the rank has no value
+    std::vector<std::set<int>> known{};              // [rank]: the ranks that it has heard of
+    /// (from, to, content) of every message, sorted, without its round.
     std::vector<std::tuple<int, int, std::string>> said{};
 
     friend bool operator==(const expressions&, const expressions&) = default;
@@ -26,7 +26,7 @@ inline std::string folded(const std::string& left, const std::string& right) {
     return right.empty() ? left : "(" + left + " " + right + ")";
 }
 
-/// What `rank` has in `part` after a round.
+/// The value of `rank` in `part` after a round.
 inline std::string applied(const expressions& before, const table_round& round, int rank, int part) {
     const auto value = [&](int r) {
         return before.values[static_cast<std::size_t>(r)][static_cast<std::size_t>(part)];
@@ -42,7 +42,8 @@ inline std::string applied(const expressions& before, const table_round& round, 
     return own_is_in ? result : folded(result, value(rank));
 }
 
-/// As the executor does: all sends first; then a left fold in ascending order of ranks with the own value at its place.
+/// Runs a table as the executor does: all sends first, then a left fold in ascending order of ranks that includes the
+/// rank's own value at its place.
 inline expressions run_on_expressions(const table& t, const expressions& start, int rounds) {
     expressions now = start;
     for (int k = 0; k < rounds; ++k) {
@@ -71,7 +72,7 @@ inline expressions run_on_expressions(const table& t, const expressions& start) 
     return run_on_expressions(t, start, t.rounds());
 }
 
-/// Whether news that `from` has after `round` rounds come to `to`.
+/// Whether what `from` knows after `round` rounds reaches `to`.
 inline bool reaches(const table& t, int from, int round, int to) {
     std::set<int> informed{from};
     for (int k = round; k < t.rounds(); ++k) {
@@ -83,7 +84,7 @@ inline bool reaches(const table& t, int from, int round, int to) {
     return informed.contains(to);
 }
 
-/// Every rank with its own number in each part.
+/// The start of a reduction: each rank has its own number in each part.
 inline expressions all_contribute(int size, int parts) {
     expressions start;
     for (int rank = 0; rank < size; ++rank) {
@@ -93,7 +94,7 @@ inline expressions all_contribute(int size, int parts) {
     return start;
 }
 
-/// The order in which contributions stand in an expression: its text without parentheses.
+/// The contributions of an expression in order: its text without parentheses.
 inline std::string order_of(const std::string& expression) {
     std::string flat;
     for (char c : expression)

@@ -8,7 +8,7 @@ using namespace rill;
 using namespace rill::topology;
 using namespace topology_test;
 
-TEST_CASE("halving_doubling: member i owns part i between halving and doubling") {
+TEST_CASE("halving_doubling: member i owns part i after halving and before doubling") {
     for (int rank = 0; rank < 8; ++rank) {
         const auto s = halving_doubling{}.all_reduce(8, rank);
         CHECK(s.parts() == 8);
@@ -20,7 +20,7 @@ TEST_CASE("halving_doubling: member i owns part i between halving and doubling")
     }
 }
 
-TEST_CASE("halving_doubling: any number of ranks divides into a power of two of parts") {
+TEST_CASE("halving_doubling: any number of ranks makes a power of two of parts") {
     CHECK(halving_doubling{}.all_reduce(13, 0).parts() == 8);
     CHECK(halving_doubling{}.all_reduce(13, 0).rounds() == 8);
     CHECK(parts_sent(halving_doubling{}.all_reduce(13, 0)) == 2 * 7 + 8);

@@ -1,5 +1,5 @@
-// Every change of one transfer of a shipped schedule must be refused by the proof, unless the change makes another
-// schedule that an independent execution finds right (see `judge`).
+// The proof must refuse every change of one transfer of a shipped schedule, unless the change makes another schedule
+// that an independent execution finds correct (see `judge`).
 #include "expressions.hpp"
 #include "table.hpp"
 
@@ -123,7 +123,7 @@ class mutator {
         if ((e & receiver) != 0) change(t.at(m.to, m.round).receives, m.receive);
         judge(t, "parts", m, e);
     }
-    /// The sender takes another receiver, or the receiver another sender, or the message moves as a whole.
+    /// Gives the sender another receiver, or the receiver another sender, or moves the whole message.
     void retarget(const sent& m, ends e, int peer) {
         const auto redirect_send = [&](table& t) {
             t.at(m.from, m.round).sends[static_cast<std::size_t>(m.send)].peer = peer;
@@ -170,11 +170,11 @@ class mutator {
         insert_receive(t.at(a.to, b.round).receives, receive_of(a));
     }
 
-    /// A change of one end, a lost and a doubled message must be refused without exception. A whole message that takes
-    /// another time, route or load may make another schedule that is right: accepted only if
-    /// - every message says the very same, and every rank ends with the very same expressions (another time), or
+    /// A change of one end, a lost message and a doubled message must always be refused. Moving a whole message to
+    /// another round or route, or changing its parts, may make another correct schedule. It is accepted only if
+    /// - every message has the same content, and every rank ends with the same expressions (another round), or
     /// - executing it on expressions gives every rank every contribution exactly once, in order where that is promised,
-    ///   and all learn the outcome (another route or load).
+    /// and all ranks learn the outcome (another route or other parts).
     void judge(const table& mutant, const char* kind, const sent& m, ends e) {
         if (mutant == shipped_) return;
         ++tried_;
@@ -209,7 +209,7 @@ class mutator {
         if (aim_.what == operation::all_gather) return order == std::to_string(part);
         if (aim_.what == operation::broadcast) return order == std::to_string(aim_.root);
         std::string wanted = ascending(aim_.size);
-        if (!aim_.promised.rank_order) {  // one digit each
+        if (!aim_.promised.rank_order) {  // one digit per rank
             std::sort(order.begin(), order.end());
             std::sort(wanted.begin(), wanted.end());
         }
@@ -240,7 +240,7 @@ class mutator {
     int rerouted_ = 0;
 };
 
-/// Only the root, or each rank its own part: for operations that fold nothing.
+/// The start of an operation that folds nothing: only the root has values, or each rank has its own part.
 expressions start_of(const obligation& aim, int parts) {
     expressions start = all_contribute(aim.size, parts);
     for (int rank = 0; rank < aim.size; ++rank)
@@ -294,7 +294,7 @@ count mutate_all(const T& topology) {
 TEST_CASE("every one-transfer mutation is refused: ring") {
     const count sum = mutate_all(ring{});
     CHECK(sum.tried > 50'000);
-    CHECK(sum.retimed == 0);  // no rank ever waits
+    CHECK(sum.retimed == 0);  // no rank ever waits, so that no change of rounds is correct
 }
 TEST_CASE("every one-transfer mutation is refused: split_allgather") {
     const count sum = mutate_all(split_allgather{});

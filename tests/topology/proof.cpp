@@ -83,7 +83,7 @@ TEST_CASE("all shipped schedules are right for 1 … 64 ranks and some up to 300
     });
 }
 
-TEST_CASE("preserves_rank_order is said exactly where folded expressions are in ascending order") {
+TEST_CASE("preserves_rank_order is true exactly where folded expressions are in ascending order") {
     for_each_shipped([](const auto& topology) {
         bool all_reduce_ascends = true, reduce_scatter_ascends = true;
         for (int size = 1; size <= 33; ++size) {
@@ -97,7 +97,8 @@ TEST_CASE("preserves_rank_order is said exactly where folded expressions are in 
 
                 reduce_scatter_ascends = reduce_scatter_ascends && order_of(one.values[rank][rank]) == ascending(size);
             }
-            CHECK(all.values == std::vector(static_cast<std::size_t>(size), all.values[0]));  // all ranks: same bits
+            // all ranks have the same bits
+            CHECK(all.values == std::vector(static_cast<std::size_t>(size), all.values[0]));
         }
         CHECK(all_reduce_ascends == topology.preserves_rank_order);
         CHECK(reduce_scatter_ascends == topology.preserves_rank_order);
@@ -119,7 +120,7 @@ TEST_CASE("a false promise is refused") {
     CHECK(defect(early, operation::all_reduce, {.copy_phase = true}) == "a part is copied before it is finished");
 }
 
-TEST_CASE("a group that cannot be is refused") {
+TEST_CASE("an impossible group is refused") {
     CHECK(std::string(verify_all_reduce(ring{}, 0).what) == "a group has at least one rank");
     CHECK(std::string(verify_reduce(star{}, 1, 0).what) == "ok");
     CHECK(defect(exchange(), operation::reduce, {}, 2) == "the root is outside the group");
@@ -141,7 +142,7 @@ TEST_CASE("schedules that do not fit together are refused") {
     CHECK(defect(t) == "one end of a message folds, the other copies");
 }
 
-TEST_CASE("a transfer that cannot be is refused") {
+TEST_CASE("an impossible transfer is refused") {
     table t = exchange();
     t.at(0, 0).sends[0].peer = 2;
     CHECK(defect(t) == "a peer is outside the group");
@@ -179,7 +180,7 @@ TEST_CASE("sends and receives that do not match are refused") {
     CHECK(defect(t) == "receives are not in ascending order of peers");
 }
 
-TEST_CASE("a fold that spoils the sum is refused") {
+TEST_CASE("a fold that makes the sum wrong is refused") {
     table t = silent(2, 1, 2, action::fold);
     add(t, 0, 1, 0, {0, 1});
     add(t, 1, 1, 0, {0, 1});
@@ -216,7 +217,7 @@ TEST_CASE("a copy that brings nothing is refused") {
     CHECK(defect(t, operation::all_gather) == "a copy brings nothing new, or less than it replaces");
 }
 
-TEST_CASE("a part that is received in vain is refused") {
+TEST_CASE("a part that is received but not needed is refused") {
     table t = written_down([](int rank) { return ring{}.reduce_scatter(2, rank); }, 2);
     for (auto& rounds : t.ranks) rounds.push_back({action::copy, {}, {}});
     CHECK(defect(t, operation::reduce_scatter) == "ok");
@@ -241,7 +242,7 @@ TEST_CASE("all ranks must learn the outcome of a rooted operation") {
     CHECK(defect(t, operation::broadcast, {}, 1) == "a rank does not learn that all ranks have entered");
 }
 
-TEST_CASE("a verdict says where") {
+TEST_CASE("a verdict names its place") {
     table t = shipped(ring{}, 4);
     t.at(2, 3).receives.clear();
     const verdict v = verify({operation::all_reduce, 4}, views(t));
@@ -250,7 +251,7 @@ TEST_CASE("a verdict says where") {
     CHECK(v.rank == 2);
 }
 
-TEST_CASE("require_all_reduce: proves for each size; a defect becomes a text in pieces") {
+TEST_CASE("require_all_reduce: proves each size; a defect becomes a text in pieces") {
     static_assert(require_all_reduce<ring{}, 1, 2, 5>());
     static_assert(require_reduce_scatter<ring{}, 2>() && require_all_gather<ring{}, 2>());
     constexpr topology::detail::parted_text text = topology::detail::describe(

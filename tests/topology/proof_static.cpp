@@ -1,5 +1,5 @@
-// All shipped topologies are proved by the compiler for 1 … 17 ranks. One variable per proof: each has its own budget
-// of constant evaluation.
+// The compiler proves all shipped topologies for 1 … 17 ranks. Each proof has its own variable, because each variable
+// has its own budget of constant evaluation.
 #include <rill/topology/halving_doubling.hpp>
 #include <rill/topology/proof.hpp>
 #include <rill/topology/recursive_doubling.hpp>
@@ -30,7 +30,7 @@ constexpr bool proved(std::integer_sequence<int, I...>) {
     return ((all_reduces<topology, I + 1> && reduce_scatters<topology, I + 1> && all_gathers<topology, I + 1>)&&...);
 }
 
-// The first root, one in the middle and the last.
+// Proves at the first root, one in the middle and the last.
 template <auto topology, int... I>
 constexpr bool proved_rooted(std::integer_sequence<int, I...>) {
     return ((reduces<topology, I + 1, 0> && reduces<topology, I + 1, I / 2> && reduces<topology, I + 1, I> &&

@@ -4,7 +4,7 @@
 
 using namespace rill::topology;
 
-TEST_CASE("rank_sets: sets of more than one word") {
+TEST_CASE("rank_sets: sets of more than 64 ranks") {
     rank_sets sets(3, 130);
     CHECK(sets.count() == 3);
     insert(sets[0], 5);

@@ -20,7 +20,7 @@ TEST_CASE("recursive_doubling: log2 P rounds, nearest rank first") {
     CHECK(s.send(2, 0).peer == 1);
 }
 
-TEST_CASE("recursive_doubling: the second rank of a pair only hands in and takes out") {
+TEST_CASE("recursive_doubling: the second rank of a pair only sends its input and receives the result") {
     for (int size : {3, 5, 6, 7, 13}) {
         const auto s = recursive_doubling{}.all_reduce(size, 1);
         CHECK(parts_sent(s) == 1);

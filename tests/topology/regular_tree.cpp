@@ -11,7 +11,7 @@ using rill::topology::regular_tree;
 
 namespace {
 
-/// Whether parents and children say the same, from the master down to the last layer.
+/// Whether parents and children agree on each other, from the master down to the last layer.
 constexpr bool is_consistent(regular_tree tree) {
     const int size = tree.size();
     int edges = 0;
@@ -52,7 +52,7 @@ TEST_CASE("regular_tree: the laws of aggregation trees") {
         });
 }
 
-TEST_CASE("regular_tree: what does not fit is refused") {
+TEST_CASE("regular_tree: invalid options, sizes and ranks are refused") {
     const regular_tree tree{.width = 3, .depth = 2};
     CHECK_THROWS_WITH_AS(tree.parent(12, 3), doctest::Contains("1 + width"), rill::contract_violation);
     CHECK_THROWS_AS(tree.children(13, 13), rill::contract_violation);
@@ -64,7 +64,7 @@ TEST_CASE("regular_tree: what does not fit is refused") {
                          rill::contract_violation);
 }
 
-TEST_CASE("regular_tree: options are part of what ranks compare") {
+TEST_CASE("regular_tree: ranks compare its options") {
     CHECK(regular_tree{.width = 3, .depth = 2} == regular_tree{.width = 3, .depth = 2});
     CHECK(rill::fingerprint(regular_tree{.width = 3, .depth = 2}) !=
           rill::fingerprint(regular_tree{.width = 2, .depth = 3}));

@@ -10,7 +10,7 @@ using namespace rill;
 using namespace rill::topology;
 using namespace topology_test;
 
-TEST_CASE("ring: every part ends its folds at its rank and starts its copies there") {
+TEST_CASE("ring: the folds of each part end, and its copies start, at the rank with its number") {
     for (int size : {2, 3, 8, 13})
         for (int rank = 0; rank < size; ++rank) {
             const ring_schedule s = ring{}.all_reduce(size, rank);
@@ -19,7 +19,7 @@ TEST_CASE("ring: every part ends its folds at its rank and starts its copies the
         }
 }
 
-TEST_CASE("ring: 2(P-1) rounds, 2(P-1) parts of P") {
+TEST_CASE("ring: 2(P-1) rounds, and 2(P-1) of P parts sent") {
     for (int size : {1, 2, 3, 8, 13})
         for (int rank = 0; rank < size; ++rank) {
             CHECK(ring{}.all_reduce(size, rank).rounds() == 2 * (size - 1));

@@ -10,7 +10,7 @@ using namespace rill;
 using namespace rill::topology;
 using namespace topology_test;
 
-TEST_CASE("split_allgather: two rounds, 2(P-1) parts of P; no receiver is everyone's first") {
+TEST_CASE("split_allgather: two rounds, 2(P-1) of P parts sent; no receiver is first for all senders") {
     for (int size : {2, 3, 8, 13})
         for (int rank = 0; rank < size; ++rank) {
             const split_schedule s = split_allgather{}.all_reduce(size, rank);

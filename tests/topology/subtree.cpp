@@ -8,7 +8,7 @@ using namespace rill::topology;
 
 namespace {
 
-/// The deepest level below `node`, checking that children divide it.
+/// The deepest level below `node`. Checks that children divide its ranks.
 int explore(const subtree& node, int arity) {
     int next = node.first, deepest = 0;
     for (int i = 0; i < node.children(arity); ++i) {
@@ -28,7 +28,7 @@ int explore(const subtree& node, int arity) {
 
 }  // namespace
 
-TEST_CASE("subtree: children divide the ranks around the root, and the depth is the deepest") {
+TEST_CASE("subtree: children divide the ranks around the root, and the depth is that of the deepest child") {
     for (int arity : {1, 2, 3, 5})
         for (int size = 1; size <= 24; ++size)
             for (int root = 0; root < size; ++root) {

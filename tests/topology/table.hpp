@@ -1,4 +1,4 @@
-// A schedule of all ranks written down, so that tests can change it.
+// A schedule of all ranks as a table, so that tests can change it.
 #pragma once
 
 #include <rill/concept/topology.hpp>
@@ -32,7 +32,7 @@ struct table {
     friend bool operator==(const table&, const table&) = default;
 };
 
-/// One rank's view of a table, which must outlive it.
+/// One rank's schedule as a view of a table, which must outlive it.
 struct table_schedule {
     const table* all = nullptr;
     int rank = 0;

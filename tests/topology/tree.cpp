@@ -11,7 +11,7 @@ using namespace rill;
 using namespace rill::topology;
 using namespace topology_test;
 
-TEST_CASE("tree: 2 rounds for each level") {
+TEST_CASE("tree: 2 rounds per level") {
     CHECK(tree{}.all_reduce(1, 0).rounds() == 0);
     CHECK(tree{}.all_reduce(7, 3).rounds() == 4);
     CHECK(tree{}.all_reduce(8, 3).rounds() == 6);
@@ -19,7 +19,7 @@ TEST_CASE("tree: 2 rounds for each level") {
     CHECK(tree{.arity = 7}.all_reduce(8, 3).rounds() == 2);
 }
 
-TEST_CASE("tree: bytes sent stay within what is said") {
+TEST_CASE("tree: bytes sent stay within the documented bound") {
     for (int arity : {1, 2, 3, 7})
         for (int size : {2, 3, 8, 13, 40})
             for (int rank = 0; rank < size; ++rank) {

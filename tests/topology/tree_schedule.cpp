@@ -7,7 +7,7 @@
 using namespace rill;
 using namespace rill::topology;
 
-TEST_CASE("tree_schedule: parents and children name each other") {
+TEST_CASE("tree_schedule: parents and children name each other as peers") {
     for (int size : {1, 2, 7, 20})
         for (int root : {0, size / 2, size - 1})
             for (int rank = 0; rank < size; ++rank) {
@@ -28,7 +28,7 @@ TEST_CASE("tree_schedule: all children of a node arrive in one round") {
     for (int k = 0; k + 1 < s.depth(); ++k) CHECK(s.receives(k) == 0);
 }
 
-TEST_CASE("tree_schedule: an all-gather sends a child what lies outside its subtree") {
+TEST_CASE("tree_schedule: an all-gather sends a child the parts outside its subtree") {
     const tree_schedule s(operation::all_gather, 2, 7, 0);
     CHECK(s.sends(2) == 3);
     CHECK(s.send(2, 0) == transfer{1, {0, 1}});
