@@ -11,11 +11,12 @@
 using namespace rill;
 using namespace rill::train;
 
-TEST_CASE("accuracy: counts the rows that are in their class, in shards too") {
+TEST_CASE("accuracy: counts correctly classified rows, also in shards") {
     const dataset data = random_dataset(300, 4, 4);
     softmax_regression<float> model(4, 4);
     std::vector<float> w(model.dimension());
-    for (std::size_t c = 0; c < 4; ++c) w[c * 4 + c] = 1;  // scores are the features: the label's definition
+    // the scores are the features, by which the labels are defined
+    for (std::size_t c = 0; c < 4; ++c) w[c * 4 + c] = 1;
     CHECK(accuracy(model, w, data) == 1);
     w[0] = -1;  // class 0 is never chosen
     const auto zeros = static_cast<std::size_t>(std::count(data.labels.begin(), data.labels.end(), 0));

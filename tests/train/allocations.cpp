@@ -6,11 +6,11 @@
 
 #ifndef RILL_TEST_SANITIZED
 
-TEST_CASE("allocations: the count sees new, aligned new and malloc") {
+TEST_CASE("allocations: new, aligned new and malloc are counted") {
     struct alignas(64) wide {
         char bytes[64];
     };
-    [[maybe_unused]] static void* volatile seen;  // or the compiler may leave the allocations out
+    [[maybe_unused]] static void* volatile seen;  // volatile, so that the compiler does not remove the allocations
     const unsigned long before = allocations();
     const std::unique_ptr<int> one(new int(1));
     seen = one.get();

@@ -28,7 +28,7 @@ TEST_CASE("bsp: one rank does what its optimizer does, bit for bit") {
     CHECK(trained == parameters);
 }
 
-TEST_CASE("bsp: follows the mean of clipped gradients, at the step's rate") {
+TEST_CASE("bsp: follows the mean of clipped gradients at the learning rate of the step") {
     const train::bsp plan{topology::ring{}, train::sgd{}, train::step_decay{.initial = 0.5, .factor = 0.5},
                           train::clip_value{.most = 2}};
     std::vector<std::vector<float>> moved(2);

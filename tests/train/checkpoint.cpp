@@ -37,7 +37,7 @@ std::string error_of(const scratch_directory& here, const std::vector<std::byte>
 
 }  // namespace
 
-TEST_CASE("checkpoint: gives back what was saved") {
+TEST_CASE("checkpoint: restores what was saved") {
     const scratch_directory here;
     sample().save(here / "saved");
     const checkpoint in = checkpoint::load(here / "saved");
@@ -51,7 +51,7 @@ TEST_CASE("checkpoint: gives back what was saved") {
     in.read("empty", std::span<double>{});
 }
 
-TEST_CASE("checkpoint: a writer can be saved again, and cleared") {
+TEST_CASE("checkpoint: a writer can be saved repeatedly, and cleared") {
     const scratch_directory here;
     checkpoint::writer out = sample();
     out.save(here / "first");
@@ -103,7 +103,7 @@ TEST_CASE("checkpoint: a section of another type or size names both") {
     CHECK(four == std::vector<float>(4, 9.0F));
 }
 
-TEST_CASE("checkpoint: truncated at any byte, or longer, is an error") {
+TEST_CASE("checkpoint: a truncated or an overlong file is an error") {
     const scratch_directory here;
     sample().save(here / "saved");
     std::vector<std::byte> image = read_file(here / "saved");
@@ -132,7 +132,7 @@ TEST_CASE("checkpoint: every flipped bit is an error") {
     CHECK(has(error_of(here, image), "at byte 0: expected \"rillckpt\""));
 }
 
-TEST_CASE("checkpoint: wrong sizes under a right checksum are errors") {
+TEST_CASE("checkpoint: wrong sizes under a correct checksum are errors") {
     const scratch_directory here;
     sample().save(here / "saved");
     const std::vector<std::byte> image = read_file(here / "saved");
@@ -151,7 +151,7 @@ TEST_CASE("checkpoint: wrong sizes under a right checksum are errors") {
     CHECK(has(error_of(here, sealed(39, 0xFF)), "at byte 24: expected a section of at most"));
 }
 
-TEST_CASE("checkpoint: a save that fails leaves the old file, and nothing else") {
+TEST_CASE("checkpoint: a failed save keeps the old file, and leaves no other") {
     const scratch_directory here;
     sample().save(here / "saved");
     checkpoint::writer large;

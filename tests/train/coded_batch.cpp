@@ -10,7 +10,7 @@
 using rill::coded_allocation;
 using rill::train::coded_batch;
 
-TEST_CASE("coded_batch: the rows of a rank with their coefficients, as parts of a mean") {
+TEST_CASE("coded_batch: the rows of a rank with their coefficients, as shares of a mean") {
     const rill::topology::regular_tree tree{4, 1};
     const coded_allocation allocation(tree, rill::gradient_code::cyclic_mds{}.bind(4, 1), 21);
     rill::train::dataset data{21, 1, 2, {}, {}};

@@ -19,7 +19,7 @@ const train::compressed_bsp one_of_three{topology::split_allgather{},
 using vectors = std::vector<std::vector<float>>;
 }  // namespace
 
-TEST_CASE("compressed_bsp: a codec that leaves nothing out gives what dense exchange gives") {
+TEST_CASE("compressed_bsp: a codec that leaves nothing out gives the result of dense exchange") {
     const train::compressed_bsp everything{topology::ring{}, compress::keep_all{}, descent, train::constant_rate{0.1}};
     const train::bsp dense{topology::ring{}, descent, train::constant_rate{0.1}};
     vectors results(2);
@@ -36,7 +36,7 @@ TEST_CASE("compressed_bsp: a codec that leaves nothing out gives what dense exch
         CHECK(results[0][i] == doctest::Approx(results[1][i]).epsilon(1e-4));
 }
 
-TEST_CASE("compressed_bsp: what is left out is a step at the rate of its own time, and comes later") {
+TEST_CASE("compressed_bsp: what is left out is applied later, at the learning rate of its own step") {
     vectors moved(2), residuals(2);
     on_transports(2, [&](auto& net) {
         group workers{net, one_of_three.topology};
@@ -50,12 +50,12 @@ TEST_CASE("compressed_bsp: what is left out is a step at the rate of its own tim
         moved[rank] = parameters;
         residuals[rank].assign(bound.codec().residual().begin(), bound.codec().residual().end());
     });
-    // Residual (0, 2, 1) and half of (0, 0, 2) make (0, 2, 2): the lower coordinate goes first.
+    // The residual (0, 2, 1) and half of (0, 0, 2) make (0, 2, 2): of equal entries the lower coordinate is sent first.
     CHECK(moved == vectors(2, {-3, -2, 0}));
     CHECK(residuals == vectors(2, {0, 0, 2}));
 }
 
-TEST_CASE("compressed_bsp: of a skipped step the other ranks keep what they contributed") {
+TEST_CASE("compressed_bsp: the other ranks keep their contributions to a skipped step") {
     vectors moved(2), residuals(2);
     on_transports(2, [&](auto& net) {
         group workers{net, one_of_three.topology};

@@ -10,7 +10,7 @@
 using namespace rill;
 using namespace rill::train;
 
-TEST_CASE("file: is replaced as a whole, and read back") {
+TEST_CASE("file: is replaced as a whole and read back") {
     const scratch_directory here;
     for (std::size_t size : {0U, 5U, 3U}) {
         const std::vector<std::byte> bytes(size, std::byte{7});

@@ -127,7 +127,7 @@ TEST_CASE("idx: every part of the header is checked") {
     says(changed(11, 2), "at byte 16: expected the end of the data, found more bytes");
 }
 
-TEST_CASE("idx: truncated at any byte, plain or packed, is an error") {
+TEST_CASE("idx: a file truncated at any byte, plain or compressed, is an error") {
     const files here;
     const bytes plain = idx({5, 7}, counting(35));
     for (const bytes& file : {plain, packed(plain)})
@@ -153,9 +153,9 @@ TEST_CASE("idx: overlong and damaged files are errors") {
     CHECK(has(here.error_of(damaged, 2), "expected a valid gzip stream, found incorrect data check"));
 }
 
-TEST_CASE("idx: what a header promises costs no memory, what the file holds at most four times its size") {
+TEST_CASE("idx: sizes in a header cost no memory; the content of a file costs at most four times its size") {
     const files here;
-    bytes noise(40'000);  // that does not pack: the file might then unpack to 40 MB
+    bytes noise(40'000);  // incompressible: the file might otherwise unpack to 40 MB
     std::uint32_t state = 1;
     for (std::uint8_t& x : noise) x = static_cast<std::uint8_t>((state = state * 1664525U + 1013904223U) >> 24);
     const std::uint32_t rows = 100, columns = 300'000;
@@ -169,7 +169,7 @@ TEST_CASE("idx: what a header promises costs no memory, what the file holds at m
     }
 }
 
-TEST_CASE("idx: files that cannot be opened or read say why") {
+TEST_CASE("idx: a file that cannot be opened or read is an error with the reason") {
     const files here;
     const std::string missing = message_of<data_error>([&] { read_idx(here.directory / "none", 1); });
     CHECK_MESSAGE(has(missing, (here.directory / "none") + ": cannot be opened: No such file"), missing);

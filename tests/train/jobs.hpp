@@ -1,4 +1,4 @@
-// Small trainings on all transports.
+// Small training jobs on all transports.
 #pragma once
 
 #include "samples.hpp"
@@ -61,7 +61,7 @@ inline const rill::train::dataset& data() {
     return made;
 }
 
-/// Where a gradient is spoilt, and by what.
+/// The step and rank whose gradient is made invalid, and the value that is put there.
 struct spoilt_step {
     rill::rank_t rank = rill::no_rank;
     std::uint64_t step = 0;
@@ -69,7 +69,7 @@ struct spoilt_step {
     float value = std::numeric_limits<float>::quiet_NaN();
 };
 
-/// A perceptron whose gradient has the faults of its rank.
+/// A perceptron whose gradient is made invalid on the given ranks.
 class spoilt_perceptron {
   public:
     using scalar = float;
@@ -103,7 +103,7 @@ class spoilt_perceptron {
     std::uint64_t step_ = 0;
 };
 
-/// A trainer of 8 images per rank and step. `seed` is the group's.
+/// A trainer with 8 images per rank and step. `seed` is the group's.
 template <class Net, class Plan>
 auto make_trainer(Net& net, const Plan& plan, std::vector<spoilt_step> faults = {}, std::uint64_t seed = 7) {
     return rill::train::trainer{

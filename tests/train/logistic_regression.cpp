@@ -15,7 +15,7 @@
 using namespace rill;
 using namespace rill::train;
 
-TEST_CASE("logistic_regression: starts at zero, where both classes are as likely") {
+TEST_CASE("logistic_regression: starts at zero, where both classes are equally likely") {
     const dataset data = random_dataset(20, 8, 2);
     logistic_regression<float> model(8);
     CHECK(model.dimension() == 9);
@@ -43,7 +43,7 @@ TEST_CASE("logistic_regression: loss and gradient are those of a softmax_regress
     CHECK(accuracy(model, w, data) == accuracy(both, pair, data));
 }
 
-TEST_CASE_TEMPLATE("objectives: with weights, sums over the rows in place of the mean", Model,
+TEST_CASE_TEMPLATE("objectives: with weights, the weighted sum over the rows instead of the mean", Model,
                    logistic_regression<double>, softmax_regression<double>) {
     const dataset data = random_dataset(12, 5, 2);
     auto model = [] {
@@ -67,7 +67,7 @@ TEST_CASE_TEMPLATE("objectives: with weights, sums over the rows in place of the
     CHECK_THROWS_AS(model.loss(w, {data, rows, std::span(weights).first(2)}), contract_violation);
 }
 
-TEST_CASE("logistic_regression: learns what a plane can tell apart") {
+TEST_CASE("logistic_regression: learns linearly separable classes") {
     const dataset data = random_dataset(600, 8, 2), unseen = random_dataset(300, 8, 2, 2);
     logistic_regression<float> model(8);
     std::vector<float> w(model.dimension()), g(w.size());
@@ -81,7 +81,7 @@ TEST_CASE("logistic_regression: learns what a plane can tell apart") {
     CHECK(accuracy(model, w, unseen) > 0.95);
 }
 
-TEST_CASE("logistic_regression: far from the boundary, and without a number") {
+TEST_CASE("logistic_regression: far from the boundary, and with NaN") {
     dataset data = random_dataset(1, 2, 2);
     data.features = {1.0F, 0.0F};
     logistic_regression<float> model(2);

@@ -22,7 +22,7 @@ namespace {
 using vectors = std::vector<std::vector<float>>;
 constexpr std::size_t three_buckets = 200;  // of the perceptron's layers: weights 108, biases 9, weights 27, biases 3
 
-/// What all ranks have after 12 steps, of which one is skipped.
+/// The parameters of all ranks after 12 steps, one of which is skipped.
 template <class Plan>
 vectors trained(int ranks, const Plan& plan) {
     vectors results(static_cast<std::size_t>(ranks));
@@ -40,8 +40,8 @@ vectors trained(int ranks, const Plan& plan) {
 constexpr std::size_t width = 64;
 constexpr std::size_t layer_bytes = width * (width + 1) * sizeof(float);
 
-/// The virtual time of a step on a perceptron of 8 equal layers that computes for 12 ms, the forward pass a third of
-/// it, and whose gradient takes a ring of 4 ranks as long to exchange.
+/// The virtual time of a step on a perceptron of 8 equal layers. It computes for 12 ms, a third of that in the forward
+/// pass, and its gradient takes as long to exchange on a ring of 4 ranks.
 template <class Plan>
 duration step_time(const Plan& plan) {
     const train::pace computing{.forward = milliseconds(4), .backward = milliseconds(8)};
@@ -65,11 +65,11 @@ constexpr train::overlapped_bsp overlapped{Shape{}, descent, rate, train::no_cli
 
 }  // namespace
 
-TEST_CASE("overlapped_bsp: the bits of bsp where the topology keeps the order of ranks") {
+TEST_CASE("overlapped_bsp: gives the bits of bsp if the topology keeps the order of ranks") {
     CHECK(trained(5, overlapped<topology::split_allgather>) == trained(5, dense<topology::split_allgather>));
 }
 
-TEST_CASE("overlapped_bsp: over a ring, the bits of an exchange bucket by bucket") {
+TEST_CASE("overlapped_bsp: over a ring, gives the bits of an exchange bucket by bucket") {
     const std::vector<layer> layers{{"a", {0, 40}}, {"b", {40, 47}}, {"c", {47, 80}}};
     const train::overlapped_bsp plan{topology::ring{}, train::sgd{}, train::constant_rate{1}, train::no_clip{},
                                      fusion{.bytes = 4 * 40}};
@@ -100,7 +100,7 @@ TEST_CASE("overlapped_bsp: over a ring, the bits of an exchange bucket by bucket
     CHECK(moved != whole);
 }
 
-TEST_CASE("overlapped_bsp: clips what is sent together") {
+TEST_CASE("overlapped_bsp: clips per bucket") {
     const std::vector<layer> layers{{"a", {0, 2}}, {"b", {2, 4}}};
     const train::overlapped_bsp plan{topology::split_allgather{}, train::sgd{}, train::constant_rate{1},
                                      train::per_bucket{train::clip_norm{.most = 5}}, fusion{.bytes = 8}};
@@ -134,7 +134,7 @@ TEST_CASE("overlapped_bsp: a rank with other buckets is named before the first s
     }
 }
 
-TEST_CASE("overlapped_bsp: an objective that throws in its backward pass ends the step on every rank") {
+TEST_CASE("overlapped_bsp: an objective that throws in its backward pass fails the step on every rank") {
     std::vector<int> ended(3);
     on_transports(3, [&](auto& net) {
         std::vector<float> gradient(80), parameters(80);
@@ -166,7 +166,7 @@ TEST_CASE("overlapped_bsp: where computing takes as long as the exchange, a step
     const duration without = step_time(train::bsp{topology::ring{}, descent, rate}), with = step_time(plan);
     CHECK(without.seconds() == doctest::Approx(0.024).epsilon(0.03));
     CHECK(with.seconds() <= 0.75 * without.seconds());
-    // The forward pass and the first layer are computed before anything can be sent.
+    // The forward pass and the backward pass of the last layer are computed before anything can be sent.
     CHECK(with.seconds() >= 0.012 + 0.004 + 0.001);
     MESSAGE("a step takes " << with.seconds() / without.seconds() << " of the time without overlap");
 }

@@ -15,7 +15,7 @@
 
 using namespace rill;
 
-TEST_CASE("paced: takes the time it is told, layer by layer, and computes what its model does") {
+TEST_CASE("paced: takes the given time, layer by layer, and computes what its model does") {
     const train::dataset data = random_dataset(8, 4, 2);
     const std::vector<std::uint32_t> rows = first_rows(8);
     trace_log log;

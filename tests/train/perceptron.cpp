@@ -22,7 +22,7 @@ std::vector<T> initial(const perceptron<T>& model, std::uint64_t seed = 1) {
     return parameters;
 }
 
-/// Each derivative against the central difference of the loss.
+/// Compares each derivative with the central difference of the loss.
 void check_gradient(perceptron<double> model, const dataset& data, std::span<const std::uint32_t> rows) {
     std::vector<double> w = initial(model), g(w.size(), std::nan(""));
     for (std::size_t i = 0; i < w.size(); ++i) w[i] += 0.01 * std::sin(static_cast<double>(i));  // biases too
@@ -63,7 +63,7 @@ TEST_CASE("perceptron: gradients agree with finite differences") {
     check_gradient(perceptron<double>({6, 5, 3}), data, std::span(few).first(1));
 }
 
-TEST_CASE("perceptron: each part of a gradient is final when it is called ready, the last part first") {
+TEST_CASE("perceptron: each part of a gradient is final when it is reported ready, the last part first") {
     const dataset data = random_dataset(20, 6, 3);
     const std::vector<std::uint32_t> rows = first_rows(20);
     perceptron<float> model({6, 5, 7, 4, 3});
@@ -76,7 +76,7 @@ TEST_CASE("perceptron: each part of a gradient is final when it is called ready,
         const segment part = model.layers()[i].part;
         for (std::size_t c = part.begin; c < part.end; ++c) {
             taken[c] = g[c];
-            g[c] = std::nanf("");  // nobody needs it any more
+            g[c] = std::nanf("");  // not needed any more
         }
     });
     CHECK(same == loss);
@@ -100,7 +100,7 @@ TEST_CASE("perceptron: float and double agree where products have several tiles"
     CHECK(worst < 1e-5);
 }
 
-TEST_CASE("perceptron: initial weights are a function of the key alone, within He's bounds") {
+TEST_CASE("perceptron: initial weights depend on the key alone, and are within He's bounds") {
     const perceptron<float> model({24, 6, 3});
     const std::vector<float> w = initial(model, 7);
     CHECK(w == initial(model, 7));
@@ -113,7 +113,7 @@ TEST_CASE("perceptron: initial weights are a function of the key alone, within H
     CHECK(w[0] == 2 * counter_rng(random_key{7}.derive(0)).uniform(0) * 0.5F - 0.5F);
 }
 
-TEST_CASE("perceptron: a gradient is the same bits whoever computes it, and wherever its vectors lie") {
+TEST_CASE("perceptron: a gradient has the same bits on every instance and at every address") {
     const dataset data = random_dataset(50, 20, 4);
     const std::vector<std::uint32_t> rows{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}, others = first_rows(50);
     perceptron<float> one({20, 33, 4}), other({20, 33, 4});
@@ -123,7 +123,7 @@ TEST_CASE("perceptron: a gradient is the same bits whoever computes it, and wher
     const double loss = one.gradient(w, {data, rows}, g);
 
     const std::span<const float> there = std::span(moved_w).subspan(1);
-    other.gradient(there, {data, others}, std::span(moved_g).subspan(1));  // leaves other scratch behind
+    other.gradient(there, {data, others}, std::span(moved_g).subspan(1));  // leaves other values in the scratch memory
     CHECK(other.gradient(there, {data, rows}, std::span(moved_g).subspan(1)) == loss);
     CHECK(std::equal(g.begin(), g.end(), moved_g.begin() + 1));
 }
@@ -156,7 +156,7 @@ TEST_CASE("perceptron: a NaN among the parameters shows in the loss") {
     }
 }
 
-TEST_CASE("perceptron: gradient descent fits what no linear model can") {
+TEST_CASE("perceptron: gradient descent fits data that no linear model can") {
     dataset data{.rows = 4, .columns = 2, .classes = 2, .features = {0, 0, 0, 1, 1, 0, 1, 1}, .labels = {0, 1, 1, 0}};
     const std::vector<std::uint32_t> rows = first_rows(4);
     perceptron<float> model({2, 16, 2});
@@ -172,7 +172,7 @@ TEST_CASE("perceptron: gradient descent fits what no linear model can") {
     CHECK(classes == data.labels);
 }
 
-TEST_CASE("perceptron: what does not fit breaks the contract") {
+TEST_CASE("perceptron: arguments of wrong sizes break the contract") {
     const dataset data = random_dataset(8, 5, 3);
     const std::vector<std::uint32_t> rows = first_rows(8), beyond{8}, none;
     perceptron<float> model({5, 4, 3}), narrow({4, 3}), few({5, 1});

@@ -47,7 +47,7 @@ TEST_CASE("sampler: in an epoch the ranks' batches are disjoint") {
     CHECK(epochs[0] != epochs[1]);  // other rows are left out
 }
 
-TEST_CASE("sampler: many ranks together take what one rank takes") {
+TEST_CASE("sampler: many ranks together take the rows that one rank takes") {
     sampler alone({.rows = 100, .batch = 12, .key = {5}});
     const auto all = take(alone, 16);
     for (rank_t rank = 0; rank < 3; ++rank) {
@@ -68,7 +68,7 @@ TEST_CASE("sampler: the key and the epoch choose the permutation") {
     CHECK(std::vector(first.begin(), first.begin() + 4) == std::vector<std::uint32_t>{57, 32, 30, 55});
 }
 
-TEST_CASE("sampler: every row is as likely in every place") {
+TEST_CASE("sampler: every row is equally likely at every place") {
     std::vector<int> count(5 * 5);
     sampler samples({.rows = 5, .batch = 5, .key = {3}});
     for (int epoch = 0; epoch < 5000; ++epoch) {
@@ -78,7 +78,7 @@ TEST_CASE("sampler: every row is as likely in every place") {
     for (int n : count) CHECK(std::abs(n - 1000) < 150);  // five standard deviations
 }
 
-TEST_CASE("sampler: goes on from a checkpoint, also between epochs") {
+TEST_CASE("sampler: continues from a checkpoint, also between epochs") {
     const scratch_directory here;
     const sampler::options options{.rows = 30, .batch = 5, .rank = 1, .ranks = 2, .key = {9}};
     for (std::size_t steps : {0U, 2U, 3U, 4U, 7U}) {

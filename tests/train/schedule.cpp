@@ -34,6 +34,6 @@ TEST_CASE("schedule: warm-up, then cosine") {
     CHECK(warmup_cosine{.peak = 1, .floor = 0.1, .warmup = 2, .total = 2}.rate(2) == 0.1);
 }
 
-TEST_CASE("schedule: steps of no length are refused") {
+TEST_CASE("schedule: a step decay needs at least one step") {
     CHECK_THROWS_AS(rill::train::step_decay{.every = 0}.rate(1), rill::contract_violation);
 }

@@ -7,7 +7,7 @@
 using namespace rill;
 using namespace rill::train;
 
-TEST_CASE("select_classes: the rows of the classes that are named, numbered as they are named") {
+TEST_CASE("select_classes: the rows of the named classes, numbered in the order of the names") {
     const dataset data{
         .rows = 5, .columns = 2, .classes = 4, .features = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, .labels = {3, 0, 1, 3, 1}};
     const dataset some = select_classes(data, {1, 3});

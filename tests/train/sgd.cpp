@@ -52,7 +52,7 @@ TEST_CASE("sgd: weight decay needs no momentum") {
     CHECK(w[0] == doctest::Approx(1.9));
 }
 
-TEST_CASE("sgd: goes on from a checkpoint bit for bit") {
+TEST_CASE("sgd: continues from a checkpoint bit for bit") {
     const scratch_directory here;
     const sgd policy{.momentum = 0.9, .nesterov = true};
     std::vector<float> w{1, 2, 3}, g{0.3F, -0.7F, 0.1F};
@@ -89,8 +89,8 @@ TEST_CASE("sgd: wrong options and sizes break the contract") {
     CHECK_THROWS_AS(optimizer.step(g, right.view(), 1), contract_violation);
 }
 
-TEST_CASE("sgd: a stream moves as the dense vector that it stands for") {
-    constexpr std::size_t n = 200;  // blocks, and a rest
+TEST_CASE("sgd: a sparse stream has the effect of the dense vector that it stands for") {
+    constexpr std::size_t n = 200;  // whole blocks and a remainder
     for (const sgd policy : {sgd{}, sgd{.momentum = 0.9}, sgd{.weight_decay = 0.01},
                              sgd{.momentum = 0.5, .weight_decay = 0.1, .nesterov = true}}) {
         std::vector<double> dense(n, 1.0), sparse(n, 1.0);

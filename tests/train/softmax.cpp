@@ -19,14 +19,14 @@ TEST_CASE("softmax: loss and gradient of known scores") {
     CHECK(scores[2] == doctest::Approx(0.5 * 0.625));
 }
 
-TEST_CASE("softmax: scores of any size") {
+TEST_CASE("softmax: scores of any magnitude") {
     std::vector<float> scores{-1e30F, 1e30F};
     CHECK(softmax_loss(std::span<const float>(scores), 1) == 0);
     CHECK(softmax_loss(std::span<const float>(scores), 0) > 1e30);
     CHECK(best_class(std::span<const float>(std::vector<float>{2, 3, 3})) == 1);
 }
 
-TEST_CASE("softmax: what is not finite shows in the loss") {
+TEST_CASE("softmax: scores that are not finite show in the loss") {
     for (float bad : {std::nanf(""), std::numeric_limits<float>::infinity()})
         for (std::size_t place : {0U, 1U, 2U}) {
             std::vector<float> scores{1, 2, 3};

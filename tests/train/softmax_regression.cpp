@@ -14,7 +14,7 @@
 using namespace rill;
 using namespace rill::train;
 
-TEST_CASE("softmax_regression: starts at zero, where every class is as likely") {
+TEST_CASE("softmax_regression: starts at zero, where every class is equally likely") {
     const dataset data = random_dataset(20, 8, 4);
     softmax_regression<float> model(8, 4);
     CHECK(model.dimension() == 36);
@@ -26,7 +26,7 @@ TEST_CASE("softmax_regression: starts at zero, where every class is as likely") 
     CHECK_THROWS_AS(model.initialise(std::span(w).first(3), random_key{1}), contract_violation);
 }
 
-TEST_CASE("softmax_regression: learns classes that a plane can tell apart") {
+TEST_CASE("softmax_regression: learns linearly separable classes") {
     const dataset data = random_dataset(600, 8, 3), unseen = random_dataset(300, 8, 3, 2);
     softmax_regression<float> model(8, 3);
     std::vector<float> w(model.dimension()), g(w.size());

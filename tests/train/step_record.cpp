@@ -4,7 +4,7 @@
 
 using namespace rill::train;
 
-TEST_CASE("step_record: says whose gradients were not finite") {
+TEST_CASE("step_record: names the ranks whose gradients were not finite") {
     step_record record{.step = 7};
     CHECK_FALSE(record.skipped());
     record.invalid = {{.rank = 3, .coordinate = 12}, {.rank = 5, .coordinate = 0}};

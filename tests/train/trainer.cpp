@@ -20,7 +20,7 @@ namespace {
 constexpr int ranks = 4;
 using parameters_of_ranks = std::vector<std::vector<float>>;
 
-/// What every rank has after each of `steps` steps.
+/// The parameters of every rank after each of `steps` steps.
 template <class Plan>
 std::vector<std::vector<parameters_of_ranks>> trace(const Plan& plan, int steps,
                                                     const std::vector<spoilt_step>& faults) {
@@ -94,7 +94,7 @@ TEST_CASE("trainer: all ranks skip a step in which any gradient is not finite, a
     });
 }
 
-TEST_CASE("trainer: goes on when no rank has a finite gradient, and alone") {
+TEST_CASE("trainer: continues when no rank has a finite gradient, and with a single rank") {
     for_each_plan([](const auto& plan) {
         for (int size : {1, 2}) {
             std::vector<int> skipped(static_cast<std::size_t>(size));
@@ -132,7 +132,7 @@ TEST_CASE("trainer: resumes from a checkpoint bit for bit") {
     const std::vector<spoilt_step> faults{{.rank = 1, .step = 9, .coordinate = 3}};
     for_each_plan([&](const auto& plan) {
         parameters_of_ranks through(ranks), resumed(ranks);
-        // Epochs of 7 steps end before and after the checkpoint.
+        // Epochs of 7 steps, of which one ends before and one after the checkpoint.
         const auto whole = [&](auto& net) {
             auto trainer = make_trainer(net, plan, faults);
             while (trainer.step_number() < 30) {
@@ -160,7 +160,7 @@ TEST_CASE("trainer: resumes from a checkpoint bit for bit") {
     });
 }
 
-TEST_CASE("trainer: refuses a checkpoint that does not fit, and stays as it was") {
+TEST_CASE("trainer: refuses a checkpoint that does not fit, and is unchanged") {
     const scratch_directory directory;
     const std::string path = directory / "saved";
     in_process::run(1, [&](auto& net) {
@@ -218,7 +218,7 @@ TEST_CASE("trainer: files that do not belong together are refused on all ranks")
             const auto file = train::checkpoint::load(path(net.rank() == 2 ? odd : "usual", net.rank()));
             messages[static_cast<std::size_t>(net.rank())] =
                 message_of<train::data_error>([&] { trainer.restore(file, ""); });
-            trainer.step();  // the group goes on
+            trainer.step();  // the group can continue
         });
         return messages;
     };
@@ -229,7 +229,7 @@ TEST_CASE("trainer: files that do not belong together are refused on all ranks")
     for (const auto& message : messages_with("usual")) CHECK(message.empty());
 }
 
-TEST_CASE("trainer: files that two ranks have exchanged are refused on all ranks, and all go on") {
+TEST_CASE("trainer: swapped files of two ranks are refused on all ranks, and all continue") {
     const scratch_directory directory;
     const auto path = [&](rank_t rank) { return directory / std::to_string(rank).c_str(); };
     std::vector<std::string> messages(3);
@@ -253,10 +253,11 @@ TEST_CASE("trainer: files that two ranks have exchanged are refused on all ranks
 
 TEST_CASE("trainer: a step allocates nothing once the first ones are done") {
     for_each_plan([](const auto& plan) {
-        unsigned long count = 0;  // of all ranks: they share a thread
+        unsigned long count = 0;  // on all ranks, which share a thread
         simulated::run(ranks, {}, [&](auto& net) {
             auto trainer = make_trainer(net, plan);
-            // Mailboxes and streams fill differently from step to step: it takes some to see their largest use.
+            // Mailboxes and streams fill differently from step to step, so that it takes some steps to see their
+            // largest use.
             while (trainer.step_number() < 300) trainer.step();
             barrier(trainer.workers());
             const unsigned long before = allocations();

@@ -24,7 +24,7 @@ std::vector<float> sorted(std::vector<float> values) {
 }
 }  // namespace
 
-TEST_CASE("widen: columns, then products of two of them, then permuted ones") {
+TEST_CASE("widen: columns, then products of two columns, then permuted columns") {
     const dataset data = random_dataset(50, 6, 3);
     const dataset wide = widen(data, {.products = 9, .probes = 20, .key = {7}});
     REQUIRE(wide.columns == 35);
@@ -48,7 +48,7 @@ TEST_CASE("widen: columns, then products of two of them, then permuted ones") {
             CHECK(column(wide, c) != column(wide, i));
             sources += sorted(column(wide, c)) == sorted(column(wide, i)) ? 1 : 0;
         }
-        CHECK(sources >= 1);  // two products may be of one pair
+        CHECK(sources >= 1);  // two products may multiply the same pair
     }
 }
 
