@@ -13,7 +13,7 @@ rill::call_signature call(std::uint64_t number) {
 }
 }  // namespace
 
-TEST_CASE("call_history: finds a call by its number, whatever came later") {
+TEST_CASE("call_history: finds a call by its number, whatever calls came later") {
     call_history calls;
     CHECK(!calls.entered(1));
     for (const std::uint64_t number : {7U, 5U, 6U}) calls.announce(call(number));
@@ -23,7 +23,7 @@ TEST_CASE("call_history: finds a call by its number, whatever came later") {
     CHECK(!calls.entered(0));
 }
 
-TEST_CASE("call_history: when time is up, a later call is an answer, an earlier one is none") {
+TEST_CASE("call_history: at a timeout, a later call is an answer, an earlier one is not") {
     call_history calls;
     CHECK(!calls.entered_or_later(1));
     calls.announce(call(9));
@@ -33,7 +33,7 @@ TEST_CASE("call_history: when time is up, a later call is an answer, an earlier 
     CHECK(!calls.entered_or_later(10));
 }
 
-TEST_CASE("call_history: forgets what is long ago") {
+TEST_CASE("call_history: forgets old calls") {
     call_history calls;
     for (std::uint64_t number = 0; number < 2 * calls_remembered; ++number) calls.announce(call(number));
     CHECK(!calls.entered(calls_remembered - 1));

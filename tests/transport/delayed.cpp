@@ -31,7 +31,7 @@ constexpr std::size_t with_stamps = mailbox_bytes + 16;  // the laws fill a mail
 const rill::simulated::network no_network{.latency = {}, .bandwidth = 0};
 constexpr rill::delays one_byte_per_ns{.latency = rill::nanoseconds(100), .bandwidth = 1'000'000'000};
 
-/// Runs `body(net)` on delayed transports in virtual time, where all else takes none.
+/// Runs `body(net)` on delayed transports in virtual time, where only the delays take time.
 void simulate(int ranks, const rill::delays& chosen, auto&& body) {
     rill::simulated::run(ranks, no_network, [&](auto& inner) {
         rill::delayed net{inner, chosen};
@@ -76,7 +76,7 @@ TEST_CASE("a delayed transport keeps the laws of a transport") {
     }
 }
 
-TEST_CASE("a message arrives when it has passed its sender's link and the latency is over") {
+TEST_CASE("a message arrives after its transfer over its sender's link and the latency") {
     simulate(3, one_byte_per_ns, [](auto& net) {
         if (net.rank() == 0) {
             const rill::buffer lent(1000);
@@ -100,7 +100,7 @@ TEST_CASE("a message arrives when it has passed its sender's link and the latenc
     });
 }
 
-TEST_CASE("a message to oneself takes no time and no place on the link") {
+TEST_CASE("a message to oneself takes no time and does not occupy the link") {
     simulate(2, one_byte_per_ns, [](auto& net) {
         if (net.rank() != 0) {
             CHECK(net.receive(0, on, deadline::never));
@@ -113,11 +113,11 @@ TEST_CASE("a message to oneself takes no time and no place on the link") {
     });
 }
 
-TEST_CASE("what is refused leaves the link free") {
+TEST_CASE("a refused message leaves the link free") {
     rill::simulated::run(2, {.latency = {}, .bandwidth = 0, .mailbox_bytes = 10}, [](auto& inner) {
         rill::delayed net{inner, one_byte_per_ns};
         if (net.rank() != 0) {
-            net.sleep_until({1000});  // what a receiver waits for counts as taken
+            net.sleep_until({1000});  // the time that a receiver waits for room counts as transfer time
             for (const std::int64_t due : {1100, 2200}) {
                 CHECK(net.receive(0, on, deadline::never));
                 CHECK(net.now().ns == due);
@@ -133,7 +133,7 @@ TEST_CASE("what is refused leaves the link free") {
     });
 }
 
-TEST_CASE("of several senders the message that arrives first is received first") {
+TEST_CASE("of several senders' messages the one that arrives first is received first") {
     simulate(4, one_byte_per_ns, [](auto& net) {
         if (net.rank() != 0) {
             const std::size_t size = net.rank() == 1 ? 3000 : 10 * static_cast<std::size_t>(net.rank());
@@ -163,7 +163,7 @@ TEST_CASE("the newest message is the newest that has arrived") {
     });
 }
 
-TEST_CASE("a message of as many pieces as there can be arrives whole") {
+TEST_CASE("a message of the largest number of pieces arrives whole") {
     simulate(2, one_byte_per_ns, [](auto& net) {
         rill::buffer lent(8);
         for (std::size_t i = 0; i < lent.size(); ++i) lent[i] = std::byte(i);
@@ -182,7 +182,7 @@ TEST_CASE("a message of as many pieces as there can be arrives whole") {
     });
 }
 
-TEST_CASE("a rank that is not delayed is named") {
+TEST_CASE("a rank without delays among delayed ones is named") {
     rill::simulated::run(2, no_network, [](auto& inner) {
         if (inner.rank() == 1) {
             inner.post(0, on, rill::buffer(3));
@@ -219,7 +219,7 @@ TEST_CASE("a collective on delayed transports ends on every rank when one of the
     rill::in_process::run(5, fail);
 }
 
-TEST_CASE("a program computes by a model, through whatever is around the transport, and not at all without one") {
+TEST_CASE("compute takes the time of its model through every transport adapter, and no time without a model") {
     const rill::slowed_ranks model{.times = rill::constant_compute{rill::nanoseconds(10)}, .factors = {1, 3}};
     rill::simulated::run(2, no_network, [&](auto& inner) {
         rill::delayed net{inner, one_byte_per_ns, model};
@@ -242,7 +242,7 @@ TEST_CASE("a program computes by a model, through whatever is around the transpo
     rill::in_process::run(1, [](auto& net) { rill::compute(net, 1e12); });  // would take longer than the test
 }
 
-TEST_CASE("each computation is drawn by its number, whoever of the rank computes") {
+TEST_CASE("each computation is drawn by its number, whichever activity computes") {
     const rill::compute_trace model({{rill::nanoseconds(5), rill::nanoseconds(70)}});
     simulate(1, one_byte_per_ns, [&](auto& net) {
         rill::delayed timed{net.inner(), one_byte_per_ns, model};

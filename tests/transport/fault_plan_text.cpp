@@ -22,7 +22,7 @@ std::string refusal_of(const std::string& text) {
     return message_of<std::runtime_error>([&] { rill::parse_fault_plan(text); });
 }
 
-/// A number with an exponent or without, of few or many digits.
+/// A number with or without an exponent, of few or many digits.
 double some_amount(rill::random_sequence& draw) {
     const double u = static_cast<double>(draw.below(std::uint64_t{1} << 53U)) * 0x1p-53;
     switch (draw.below(4)) {
@@ -69,7 +69,7 @@ TEST_CASE("a plan is printed as it is written") {
     CHECK(rill::parse_fault_plan("") == fault_plan{});
 }
 
-TEST_CASE("any plan that is printed is read as it was") {
+TEST_CASE("any plan that is printed is read back unchanged") {
     rill::random_sequence draw(rill::random_key{11});
     for (int i = 0; i < 2000; ++i) {
         fault_plan plan{.faults = {}, .seed = draw.below(3) == 0 ? ~draw.below(1000) : draw.below(1000)};
@@ -81,12 +81,12 @@ TEST_CASE("any plan that is printed is read as it was") {
     }
 }
 
-TEST_CASE("a plan may be written over several lines, with blanks and in another order") {
+TEST_CASE("a plan may have several lines, blanks, and another order") {
     const fault_plan plan = rill::parse_fault_plan("\n cut  on 0 > 1 after 2 at 3 us ;;\r\n\tkill rank 1\n\nseed 4");
     CHECK(plan == fault_plan{.faults = {faults::cut(0, 1).at(microseconds(3)).after(2), faults::kill(1)}, .seed = 4});
 }
 
-TEST_CASE("what is no plan is refused, with the place and what was expected there") {
+TEST_CASE("an invalid plan is refused with the place and what was expected there") {
     CHECK(refusal_of("seed 1; loose 0.1") ==
           "rill: fault plan, line 1, column 9: expected a fault (lose, duplicate, delay, reorder, cut, heal, kill, "
           "restart, slow) or 'seed', not 'loose 0.1'");

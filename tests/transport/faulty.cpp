@@ -50,19 +50,19 @@ void check_laws(auto&& run_inner) {
     CHECK(laws > 40);
 }
 
-/// Runs `body(net)` on threads with faults.
+/// Runs `body(net)` on threads with the faults of `plan`.
 void run(int ranks, const char* plan, auto&& body) {
     rill::fault_scene scene(ranks, rill::parse_fault_plan(plan));
     rill::in_process::run(ranks, [&](auto& inner) { rill::run_faulty(inner, scene, body); });
 }
 
-/// Later than anything takes: ends a test that hangs.
+/// A deadline later than any test should take, which ends a test that hangs.
 deadline soon(const auto& net) { return net.now() + seconds(60); }
 
 rill::buffer one_byte(int value) { return rill::buffer(1, static_cast<std::byte>(value)); }
 int value_of(const auto& message) { return std::to_integer<int>(message.pieces()[0][0]); }
 
-/// Rank 0 sends the numbers 0 ... count - 1 to rank 1, lent or handed over: those that arrive.
+/// Rank 0 sends the numbers 0 ... count - 1 to rank 1, lent or handed over. Returns those that arrive.
 std::vector<int> numbers_through(const char* plan, int count, bool lent = false) {
     std::vector<int> arrived;
     run(2, plan, [&](auto& net) {
@@ -103,7 +103,7 @@ TEST_CASE("a faulty transport without faults keeps the laws of a transport") {
     }
 }
 
-TEST_CASE("among threads messages are lost and doubled as planned, the same in each run") {
+TEST_CASE("messages among threads are lost and doubled as planned, the same in each run") {
     for (const bool lent : {false, true}) {
         CHECK(numbers_through("cut on 0>1 after 2; heal on 0>1 after 5", 8, lent) == std::vector<int>{0, 1, 5, 6, 7});
         CHECK(numbers_through("cut on 1>0", 3, lent) == std::vector<int>{0, 1, 2});
@@ -117,7 +117,7 @@ TEST_CASE("among threads messages are lost and doubled as planned, the same in e
     CHECK(numbers_through("seed 4; lose 0.25", 200) != lossy);
 }
 
-TEST_CASE("a message that is to be overtaken comes after one of another sender") {
+TEST_CASE("a reordered message arrives after one of another sender") {
     const auto order_of = [](const char* plan) {
         std::vector<int> order;
         run(3, plan, [&](auto& net) {
@@ -138,9 +138,9 @@ TEST_CASE("a message that is to be overtaken comes after one of another sender")
     CHECK(order_of("reorder 1 up to 1ms on 2>0").size() == 4);
 }
 
-TEST_CASE("a rank is killed in place of a message, in the middle of a wait, and by the clock") {
+TEST_CASE("a rank is killed instead of sending a message, during a wait, or at a time") {
     std::atomic<int> came{0}, went_on{0};
-    SUBCASE("in place of a message") {
+    SUBCASE("instead of sending a message") {
         run(2, "kill rank 0 after 2", [&](auto& net) {
             if (net.rank() == 0) {
                 for (int i = 0; i < 4; ++i) net.post(1, on, one_byte(i));
@@ -185,7 +185,7 @@ TEST_CASE("a rank is killed in place of a message, in the middle of a wait, and 
     CHECK(went_on == 0);
 }
 
-TEST_CASE("a killed rank says nothing, gets nothing, and may begin anew") {
+TEST_CASE("a killed rank sends and receives nothing, and may be restarted") {
     std::vector<int> lives;
     int heard = 0;
     std::uint64_t lost = 0;
@@ -219,7 +219,7 @@ TEST_CASE("a killed rank says nothing, gets nothing, and may begin anew") {
     CHECK_FALSE(scene.is_alive(0));
 }
 
-TEST_CASE("a collective over a cut link, or with a killed rank, ends on all with the same culprit") {
+TEST_CASE("a collective over a cut link, or with a killed rank, fails on all ranks with the same culprit") {
     const auto errors_of = [](int ranks, const char* plan, rill::duration timeout) {
         std::vector<std::string> errors(static_cast<std::size_t>(ranks));
         run(ranks, plan, [&](auto& net) {
@@ -248,7 +248,7 @@ TEST_CASE("a collective over a cut link, or with a killed rank, ends on all with
     CHECK((many[0] == many[1] && many[1] == many[2]));
 }
 
-TEST_CASE("a slow rank computes longer where computing takes time") {
+TEST_CASE("a slow rank computes longer where computing takes modelled time") {
     rill::fault_scene scene(2, rill::parse_fault_plan("slow 3 rank 1"));
     const auto done = rill::simulated::run(2, {.computing = rill::constant_compute{milliseconds(1)}}, [&](auto& inner) {
         rill::run_faulty(inner, scene, [](auto& net) { rill::compute(net, 2); });
@@ -257,7 +257,7 @@ TEST_CASE("a slow rank computes longer where computing takes time") {
     CHECK(done.ranks[1].computing == milliseconds(6));
 }
 
-TEST_CASE("faulty: a scene without ranks, or with faults of ranks that are not there, is refused") {
+TEST_CASE("faulty: a network without ranks, or with faults of ranks that do not exist, is refused") {
     CHECK_THROWS_AS(rill::fault_scene(0, {}), rill::contract_violation);
     CHECK_THROWS_AS(rill::fault_scene(-1, {}), rill::contract_violation);
     CHECK_THROWS_AS(rill::fault_scene(2, rill::parse_fault_plan("kill rank 2 after 1")), rill::contract_violation);

@@ -17,7 +17,7 @@ namespace {
 constexpr channel on{.context = 1, .tag = 1};
 constexpr channel signal{.context = 1, .tag = 2};
 
-/// Says to `peer` that something has happened.
+/// Sends an empty signal to `peer`.
 void tell(in_process::endpoint& net, rank_t peer) { REQUIRE(net.post(peer, signal, buffer(), deadline::never)); }
 void hear(in_process::endpoint& net, rank_t peer) { net.receive(peer, signal, deadline::never); }
 
@@ -36,7 +36,7 @@ TEST_CASE("in_process keeps the laws of a transport") {
     CHECK(laws > 40);
 }
 
-TEST_CASE("in_process keeps the laws when waits sleep at once") {
+TEST_CASE("in_process keeps the laws when waits sleep immediately") {
     testing::for_each_law(
         [](int ranks, auto&& body) { in_process::run(ranks, body, {.mailbox_bytes = 4096, .spins = 0, .yields = 0}); },
         {.mailbox_bytes = 4096, .large_bytes = 1000, .largest_bytes = 1000, .most_ranks = 16},
@@ -66,7 +66,7 @@ TEST_CASE("in_process: a lent message is read in the sender's memory, a handed-o
 TEST_CASE("in_process: any-of-set takes the earliest arrival, receive_latest the newest") {
     in_process::run(5, [](in_process::endpoint& net) {
         if (net.rank() != 0) {
-            // One after the other, so that the arrivals have an order: that of descending ranks.
+            // The ranks send one after the other, in descending order, so that the arrivals have an order.
             if (net.rank() != 4) hear(net, net.rank() + 1);
             for (const std::uint32_t tag : {7U, 8U}) net.post(0, {.context = 1, .tag = tag}, buffer(1));
             tell(net, net.rank() - 1);
@@ -81,7 +81,7 @@ TEST_CASE("in_process: any-of-set takes the earliest arrival, receive_latest the
     });
 }
 
-TEST_CASE("in_process: a sending that is dropped while its message is read leaves the reader alone") {
+TEST_CASE("in_process: dropping a `sending` while its message is read does not affect the reader") {
     const buffer lent = testing::detail::pattern(100, 1);
     in_process::run(2, [&](in_process::endpoint& net) {
         for (int round = 0; round < 50; ++round) {
@@ -101,7 +101,7 @@ TEST_CASE("in_process: a sending that is dropped while its message is read leave
     });
 }
 
-TEST_CASE("in_process: what comes after close is dropped and holds nobody up") {
+TEST_CASE("in_process: messages after close are dropped and block nobody") {
     in_process::run(1,
                     [](in_process::endpoint& net) {
                         const buffer lent(10);
@@ -119,7 +119,7 @@ TEST_CASE("in_process: what comes after close is dropped and holds nobody up") {
                     {.mailbox_bytes = 100});
 }
 
-TEST_CASE("in_process: who asks for a call that is passed over hears of the latest, announced or exposed") {
+TEST_CASE("in_process: a rank that asks for a call that was skipped gets the latest one, announced or exposed") {
     in_process::run(1, [](in_process::endpoint& net) {
         const auto latest_after = [&](std::uint64_t number) {
             const auto call = net.inquire(0, on.context, number, deadline::immediate);
@@ -143,9 +143,10 @@ TEST_CASE("in_process: who asks for a call that is passed over hears of the late
     });
 }
 
-TEST_CASE("in_process: what is prepared waits for a rank that is still in an operation of another handle") {
+TEST_CASE("in_process: preparing waits for a rank that is still in an operation of another handle") {
     constexpr std::uint64_t held = 1;
-    // Three slots: the fourth operation takes the first one's. Without slots it is the places that are taken again.
+    // Three slots: the fourth operation uses the first one's slot again. Without slots it uses the exposed places
+    // again.
     for (const bool with_slots : {true, false})
         in_process::run(2, [&](in_process::endpoint& net) {
             const rank_t peer = 1 - net.rank();
@@ -180,7 +181,7 @@ TEST_CASE("in_process: what is prepared waits for a rank that is still in an ope
         });
 }
 
-TEST_CASE("in_process: closed contexts are forgotten in the end") {
+TEST_CASE("in_process: closed contexts are eventually forgotten") {
     in_process::detail::call_table calls;
     for (std::uint64_t context = 0; context < 3 * calls.closed_remembered; ++context) {
         calls.announce(context, {.number = 1});
@@ -191,7 +192,7 @@ TEST_CASE("in_process: closed contexts are forgotten in the end") {
     CHECK(calls.is_closed(3 * calls.closed_remembered - 1));
 }
 
-TEST_CASE("in_process: run rethrows the culprit's own exception, though others threw before") {
+TEST_CASE("in_process: run rethrows the culprit's own exception, though others threw earlier") {
     CHECK_THROWS_AS(in_process::run(3,
                                     [](in_process::endpoint& net) {
                                         if (net.rank() != 1) net.receive(1, on, deadline::never);
@@ -202,7 +203,7 @@ TEST_CASE("in_process: run rethrows the culprit's own exception, though others t
                     std::out_of_range);
 }
 
-TEST_CASE("in_process: run rethrows what is no std::exception, and refuses no ranks and foreign peers") {
+TEST_CASE("in_process: run rethrows an exception that is no std::exception, and refuses zero ranks and foreign peers") {
     CHECK_THROWS_AS(in_process::run(3,
                                     [](in_process::endpoint& net) {
                                         if (net.rank() == 2) throw 42;

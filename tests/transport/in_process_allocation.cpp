@@ -35,7 +35,8 @@ TEST_CASE("in_process: a steady state allocates nothing") {
             second.wait(net.now() + seconds(60));
             net.inquire(previous, on.context, number, deadline::never);
         };
-        const auto meet = [&] {  // around the ring of three: when the second message is here, all have sent their first
+        // once around the ring of three: when the second message has arrived, all have sent their first
+        const auto meet = [&] {
             for (int i = 0; i < 2; ++i) {
                 net.post(next, on, buffer());
                 net.receive(previous, on, deadline::never);

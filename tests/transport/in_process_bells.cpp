@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <set>
 
-TEST_CASE("in_process: who waits for different things waits at different bells") {
+TEST_CASE("in_process: waits for different things use different bells") {
     rill::in_process::detail::bells all;
     std::set<const void*> distinct{&all.common()};
     for (std::uint32_t tag = 0; tag < 16; ++tag) distinct.insert(&all.of({.context = 77, .tag = tag}));
@@ -14,7 +14,7 @@ TEST_CASE("in_process: who waits for different things waits at different bells")
     CHECK(&all.of({.context = 77, .tag = 3}) == &all.of({.context = 77, .tag = 3}));
 }
 
-TEST_CASE("in_process: only its own bell wakes who waits, and all of them do when everything ends") {
+TEST_CASE("in_process: only its own bell wakes a waiting thread, and an abort wakes all") {
     rill::in_process::detail::bells all;
     auto& mine = all.of({.context = 1, .tag = 1});
     const auto seen = mine.strokes();

@@ -21,7 +21,7 @@ bool says(const std::exception& thrown, const char* text) {
     return std::string(thrown.what()).find(text) != std::string::npos;
 }
 
-/// Messages of all ranks to all, of different sizes, received from any.
+/// Sends messages of different sizes from all ranks to all, received from any rank.
 void chatter(sim::endpoint& net) {
     std::vector<rill::rank_t> others;
     for (rill::rank_t peer = 0; peer < net.size(); ++peer)
@@ -46,7 +46,7 @@ TEST_CASE("simulated keeps the laws of a transport") {
     CHECK(laws > 40);
 }
 
-TEST_CASE("simulated keeps the laws when every message is late by chance") {
+TEST_CASE("simulated keeps the laws when every message has a random delay") {
     rill::testing::for_each_law(
         [](int ranks, auto&& body) {
             sim::run(ranks, {.bandwidth = 0, .jitter = rill::milliseconds(1), .seed = 3}, body);
@@ -108,7 +108,7 @@ TEST_CASE("transfer times are rounded up and do not overflow") {
     CHECK(rill::transfer_time(std::uint64_t{1} << 50, 1'000'000'000'000).ns == 1'125'899'906'843);
 }
 
-TEST_CASE("messages to oneself and waits that need not wait cost nothing") {
+TEST_CASE("messages to oneself and waits that are already satisfied take no time") {
     const sim::report all = sim::run(2, {}, [](sim::endpoint& net) {
         net.post(net.rank(), on, rill::buffer(1'000'000));
         CHECK(net.receive(net.rank(), on, deadline::immediate).has_value());
@@ -118,7 +118,7 @@ TEST_CASE("messages to oneself and waits that need not wait cost nothing") {
     CHECK(all.events == 0);
 }
 
-TEST_CASE("deadlines and sleeps end at their very instant; looking in vain costs a poll") {
+TEST_CASE("deadlines and sleeps end exactly on time; an unsuccessful check costs one poll") {
     sim::run(1, {.poll = rill::nanoseconds(30)}, [](sim::endpoint& net) {
         CHECK(!net.receive(0, on, net.now() + rill::nanoseconds(500)));
         CHECK(net.now().ns == 500);
@@ -129,7 +129,7 @@ TEST_CASE("deadlines and sleeps end at their very instant; looking in vain costs
     });
 }
 
-TEST_CASE("the same network goes the same way, another seed another") {
+TEST_CASE("the same network runs the same way, another seed runs another way") {
     sim::network links{.jitter = rill::microseconds(50), .seed = 1};
     const sim::report once = sim::run(7, links, chatter);
     CHECK(sim::run(7, links, chatter) == once);
@@ -141,7 +141,7 @@ TEST_CASE("the same network goes the same way, another seed another") {
     CHECK(sim::run(7, links, chatter).trace_hash != other.trace_hash);
 }
 
-TEST_CASE("jitter stays in its bounds and depends on link and number") {
+TEST_CASE("jitter stays within its bounds and depends on link and message number") {
     const sim::network links{.jitter = rill::nanoseconds(3), .seed = 5};
     bool seen[4]{};
     for (std::uint64_t i = 0; i < 100; ++i) {
@@ -164,7 +164,7 @@ TEST_CASE("a thousand ranks exchange in one thread") {
     CHECK(all.messages == 3000);
 }
 
-TEST_CASE("a deadlock says who waits for whom") {
+TEST_CASE("a deadlock names who waits for whom") {
     int ended = 0;
     const auto body = [&](sim::endpoint& net) {
         try {
@@ -191,7 +191,7 @@ TEST_CASE("a deadlock says who waits for whom") {
     CHECK(ended == 3);
 }
 
-TEST_CASE("a deadlock that all bodies survive is still thrown by run") {
+TEST_CASE("a deadlock whose exceptions all bodies catch is still thrown by run") {
     const auto body = [](sim::endpoint& net) {
         const rill::buffer lent(10);
         auto sent = net.post(1 - net.rank(), on, rill::byte_view(lent));
@@ -206,7 +206,7 @@ TEST_CASE("a deadlock that all bodies survive is still thrown by run") {
                          rill::deadlock);
 }
 
-TEST_CASE("whoever waits for itself to let go of a message is let go") {
+TEST_CASE("a rank that waits for itself to release a message is released") {
     CHECK_THROWS_AS(sim::run(1, {},
                              [](sim::endpoint& net) {
                                  const rill::buffer lent(10);
@@ -217,7 +217,7 @@ TEST_CASE("whoever waits for itself to let go of a message is let go") {
                     rill::deadlock);
 }
 
-TEST_CASE("run rethrows the culprit's own exception; the others learn its words") {
+TEST_CASE("run rethrows the culprit's own exception; the others get its text") {
     struct odd {
         int value;
     };
@@ -247,7 +247,7 @@ TEST_CASE("run rethrows the exception of the rank that the notice names, not the
     const auto body = [](sim::endpoint& net) {
         if (net.rank() == 1) {
             net.abort({.context = 3, .culprit = 1, .reason = "rank 1 is tired"});
-            CHECK_THROWS_AS(net.sleep_until({100}), rill::peer_failure);  // ended by the others
+            CHECK_THROWS_AS(net.sleep_until({100}), rill::peer_failure);  // the other ranks have ended the run
             throw std::range_error("the cause");
         }
         net.receive(1, {3, 0}, deadline::never);
@@ -302,7 +302,7 @@ TEST_CASE("simulations nest") {
     CHECK(outer.elapsed.ns == 60);
 }
 
-TEST_CASE("activities of a rank take turns in virtual time and their fibers are used again") {
+TEST_CASE("activities of a rank take turns in virtual time, and their fibers are reused") {
     std::string order;
     sim::run(1, {}, [&](sim::endpoint& net) {
         for (int round = 0; round < 100; ++round) {
@@ -325,7 +325,7 @@ TEST_CASE("activities of a rank take turns in virtual time and their fibers are 
     CHECK(order == wanted);
 }
 
-TEST_CASE("who waits for room gets it in the order of arrival") {
+TEST_CASE("ranks that wait for room get it in the order in which they began to wait") {
     std::string order;
     sim::run(4, {.latency = {}, .bandwidth = 0, .mailbox_bytes = 100}, [&](sim::endpoint& net) {
         if (net.rank() > 0) {
@@ -344,7 +344,7 @@ TEST_CASE("who waits for room gets it in the order of arrival") {
     });
 }
 
-TEST_CASE("who gives up waiting for room makes way for those behind") {
+TEST_CASE("a rank that stops waiting for room lets those behind it go on") {
     sim::run(3, {.latency = {}, .bandwidth = 0, .mailbox_bytes = 100}, [&](sim::endpoint& net) {
         if (net.rank() == 0) return net.sleep_until({100});
         if (net.rank() == 1) {
@@ -358,7 +358,7 @@ TEST_CASE("who gives up waiting for room makes way for those behind") {
     });
 }
 
-TEST_CASE("closing a context lets go who waits for room on it") {
+TEST_CASE("closing a context releases ranks that wait for room on it") {
     sim::run(2, {.latency = {}, .bandwidth = 0, .mailbox_bytes = 100}, [&](sim::endpoint& net) {
         constexpr rill::channel closing{.context = 4, .tag = 0};
         if (net.rank() == 0) {

@@ -17,7 +17,7 @@ using rill::deadline;
 
 namespace {
 
-/// One use of everything that a step may use; `step` counts up.
+/// Uses every function that a step may use once; `step` counts up.
 template <class Net>
 void take_step(Net& net, std::uint32_t step, typename Net::event& event, typename Net::template queue<int>& queue,
                const rill::buffer& lent, const std::vector<rill::rank_t>& all) {
@@ -39,7 +39,7 @@ void take_step(Net& net, std::uint32_t step, typename Net::event& event, typenam
     net.receive(0, {1, 1}, net.now() + rill::microseconds(5));
 }
 
-/// Allocations of some later steps.
+/// The allocations of some later steps.
 template <class Net>
 unsigned long steady_allocations(Net& net) {
     typename Net::event event{net};

@@ -21,7 +21,7 @@ namespace {
 
 constexpr rill::channel on{.context = 0, .tag = 7};
 
-/// Rank 0 sends the numbers 0 ... count - 1 to rank 1, one each microsecond: those that arrive.
+/// Rank 0 sends the numbers 0 ... count - 1 to rank 1, one per microsecond. Returns those that arrive.
 std::vector<int> numbers_through(const rill::fault_plan& plan, int count = 10, sim::report* seen = nullptr) {
     std::vector<int> arrived;
     const sim::report all = sim::run(2, {.latency = {}, .bandwidth = 0, .faults = plan}, [&](sim::endpoint& net) {
@@ -40,7 +40,7 @@ std::vector<int> numbers_through(const rill::fault_plan& plan, int count = 10, s
 
 }  // namespace
 
-TEST_CASE("a cut link loses everything until it is healed, by time or by number") {
+TEST_CASE("a cut link loses every message until it is healed, by time or by number") {
     sim::report seen;
     CHECK(numbers_through({{faults::cut(0, 1).at(microseconds(3)), faults::heal(0, 1).at(microseconds(6))}}, 10,
                           &seen) == std::vector<int>{0, 1, 2, 6, 7, 8, 9});
@@ -76,7 +76,7 @@ TEST_CASE("a link is cut and healed in both directions at once, or in one") {
     CHECK(heard({{faults::cut_between(rill::any_rank, 2)}}) == std::vector<int>{4, 4, 0, 16});
 }
 
-TEST_CASE("loss and duplication come with their probability, the same in each run") {
+TEST_CASE("loss and duplication have their given probability, the same in each run") {
     const rill::fault_plan lossy{.faults = {faults::lose(0.25)}, .seed = 3};
     const auto once = numbers_through(lossy, 250);
     CHECK(once.size() == doctest::Approx(187).epsilon(0.1));
@@ -92,7 +92,7 @@ TEST_CASE("loss and duplication come with their probability, the same in each ru
                             {.source = 0, .receiver = 1, .messages = 5, .bytes = 5, .lost = 2, .duplicated = 2}});
 }
 
-TEST_CASE("a copy queues at the receiver's card behind what came before it") {
+TEST_CASE("a duplicate queues at the receiver's card after earlier messages") {
     const sim::network net{.latency = {},
                            .bandwidth = 0,
                            .cards = [](rill::rank_t) { return rill::network_card::single_receive(1'000'000'000); },
@@ -108,7 +108,7 @@ TEST_CASE("a copy queues at the receiver's card behind what came before it") {
     CHECK(arrived == std::vector<int>{0, 0, 1, 1, 2, 2});
 }
 
-TEST_CASE("delays put messages of different senders out of order, not those of one") {
+TEST_CASE("delays reorder messages of different senders, not those of one sender") {
     std::vector<int> order;
     const rill::fault_plan late{.faults = {faults::delay_up_to(milliseconds(1))}, .seed = 1};
     sim::run(9, {.latency = {}, .bandwidth = 0, .faults = late}, [&](sim::endpoint& net) {
@@ -128,7 +128,7 @@ TEST_CASE("delays put messages of different senders out of order, not those of o
     CHECK_FALSE(std::is_sorted(order.begin(), order.end()));
 }
 
-TEST_CASE("a message that is held back is overtaken by the next of another sender, those behind it keep their order") {
+TEST_CASE("a held-back message is overtaken by the next of another sender; later ones on its link keep their order") {
     const auto order_of = [](const rill::fault_plan& plan, sim::report* seen = nullptr) {
         std::vector<int> order;  // tens: the sender, ones: the number
         const sim::report all = sim::run(4, {.latency = {}, .bandwidth = 0, .faults = plan}, [&](sim::endpoint& net) {
@@ -155,7 +155,8 @@ TEST_CASE("a message that is held back is overtaken by the next of another sende
     CHECK(order_of({{hold.at(microseconds(5))}}) == std::vector<int>{10, 11, 20, 30, 21, 31});
     CHECK(order_of({{hold}}) == std::vector<int>{20, 10, 11, 30, 21, 31});
     CHECK(order_of({{faults::reorder(1, microseconds(1)).on(1, 0)}}) == std::vector<int>{10, 11, 20, 21, 30, 31});
-    CHECK(order_of({{hold.on(3, 0)}}) == std::vector<int>{10, 11, 20, 21, 30, 31});  // nobody comes: in time
+    // no message overtakes: all arrive in time
+    CHECK(order_of({{hold.on(3, 0)}}) == std::vector<int>{10, 11, 20, 21, 30, 31});
     int followed = 0;
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
         const rill::fault_plan half{.faults = {faults::reorder(0.5, milliseconds(1)).on(1, 0)}, .seed = seed};
@@ -169,7 +170,7 @@ TEST_CASE("a message that is held back is overtaken by the next of another sende
     CHECK(followed > 0);
 }
 
-TEST_CASE("a message that is held back is withdrawn with its sender's timeout, and those behind it come") {
+TEST_CASE("a held-back message is withdrawn at its sender's timeout, and later ones on its link arrive") {
     const rill::fault_plan plan{{faults::reorder(1, microseconds(20))}};
     sim::run(2, {.latency = {}, .bandwidth = 0, .faults = plan}, [&](sim::endpoint& net) {
         const rill::buffer lent(1);
@@ -187,7 +188,7 @@ TEST_CASE("a message that is held back is withdrawn with its sender's timeout, a
     });
 }
 
-TEST_CASE("a killed rank ends where it is, says nothing, and gets nothing") {
+TEST_CASE("a killed rank stops where it is, and sends and receives nothing") {
     bool went_on = false, unwound = false, noticed = false;
     const sim::report all = sim::run(3, {.faults = {{faults::kill(1).at(microseconds(5))}}}, [&](sim::endpoint& net) {
         struct witness {
@@ -218,11 +219,11 @@ TEST_CASE("a killed rank ends where it is, says nothing, and gets nothing") {
     CHECK(all.links[0].lost == 1);
 }
 
-TEST_CASE("a kill after so many messages comes in place of the next one") {
+TEST_CASE("a kill after n messages happens instead of the next one") {
     CHECK(numbers_through({{faults::kill(0).after(4)}}) == std::vector<int>{0, 1, 2, 3});
 }
 
-TEST_CASE("what was on its way to a rank when it was killed is lost, and counted so") {
+TEST_CASE("messages on their way to a rank when it is killed are lost, and counted as lost") {
     const rill::fault_plan plan{{faults::kill(1).at(microseconds(5))}};
     const sim::report all = sim::run(2, {.latency = microseconds(4), .bandwidth = 0, .faults = plan}, [](auto& net) {
         for (int i = 0; i < 8 && net.rank() == 0; ++i) {
@@ -232,10 +233,10 @@ TEST_CASE("what was on its way to a rank when it was killed is lost, and counted
         if (net.rank() == 1) net.receive(1, on, deadline::never);
     });
     CHECK(all.links[0].messages == 8);
-    CHECK(all.links[0].lost == 7);  // one had arrived
+    CHECK(all.links[0].lost == 7);  // one message had arrived
 }
 
-TEST_CASE("whose body has returned is not killed, and does not begin anew") {
+TEST_CASE("a rank whose body has returned is neither killed nor restarted") {
     int begun = 0;
     const rill::fault_plan plan{{faults::kill(1).at(microseconds(5)), faults::restart(1)}};
     const sim::report all = sim::run(2, {.faults = plan}, [&](sim::endpoint& net) {
@@ -246,7 +247,7 @@ TEST_CASE("whose body has returned is not killed, and does not begin anew") {
     CHECK(all.ranks[1] == sim::rank_report{.ended = microseconds(3)});
 }
 
-TEST_CASE("a run goes on until the last rank that begins anew has ended") {
+TEST_CASE("a run goes on until the last restarted rank has ended") {
     const rill::fault_plan plan{{faults::kill(0).at(microseconds(5)), faults::restart(0).at(microseconds(10))}};
     const sim::report all =
         sim::run(1, {.faults = plan}, [](sim::endpoint& net) { net.sleep_until(net.now() + microseconds(7)); });
@@ -254,7 +255,7 @@ TEST_CASE("a run goes on until the last rank that begins anew has ended") {
     CHECK(all.elapsed.ns == 22'000);
 }
 
-TEST_CASE("a killed rank computes no longer and its computing activities end with it") {
+TEST_CASE("a killed rank stops computing, and its computing activities end with it") {
     const rill::fault_plan plan{{faults::kill(0).at(microseconds(5))}};
     const sim::report all =
         sim::run(2, {.computing = rill::constant_compute{microseconds(1)}, .faults = plan}, [&](sim::endpoint& net) {
@@ -265,7 +266,7 @@ TEST_CASE("a killed rank computes no longer and its computing activities end wit
     CHECK(all.elapsed.ns == 5000);
 }
 
-TEST_CASE("a killed rank begins anew after its restart, and may be killed again") {
+TEST_CASE("a killed rank is restarted at its restart time, and may be killed again") {
     std::vector<int> lives;
     const rill::fault_plan plan{{faults::kill(0).at(microseconds(5)), faults::restart(0).at(microseconds(10)),
                                  faults::kill(0).at(microseconds(20))}};
@@ -295,7 +296,7 @@ TEST_CASE("a slow rank computes longer from then on") {
     CHECK(all.ranks[1].computing == microseconds(2 + 6));
 }
 
-TEST_CASE("a rank is slow from its n-th message on") {
+TEST_CASE("a rank becomes slow at its n-th message") {
     const rill::fault_plan plan{{faults::slow(1, 3).after(2), faults::slow(rill::any_rank, 2).after(4)}};
     const sim::report all =
         sim::run(2, {.computing = rill::constant_compute{microseconds(1)}, .faults = plan}, [](sim::endpoint& net) {
@@ -308,7 +309,7 @@ TEST_CASE("a rank is slow from its n-th message on") {
     CHECK(all.ranks[1].computing == microseconds(2 + 6 + 2));
 }
 
-TEST_CASE("a plan that means nothing is refused") {
+TEST_CASE("an invalid plan is refused") {
     const auto refusal = [](const rill::fault& f) {
         return message_of<rill::contract_violation>([&] { sim::run(2, {.faults = {{f}}}, [](auto&) {}); });
     };
@@ -321,7 +322,7 @@ TEST_CASE("a plan that means nothing is refused") {
     CHECK(has(refusal(faults::heal(0, 1).at(microseconds(-1))), "a time below 0"));
 }
 
-TEST_CASE("who waits for ever for what was lost is told so") {
+TEST_CASE("a rank that waits for ever for a lost message gets that reason") {
     const rill::fault_plan plan{{faults::cut(0, 1)}};
     CHECK_THROWS_AS(sim::run(2, {.faults = plan},
                              [](sim::endpoint& net) {
@@ -333,7 +334,7 @@ TEST_CASE("who waits for ever for what was lost is told so") {
                     rill::deadlock);
 }
 
-TEST_CASE("the same plan makes the same run, another seed another") {
+TEST_CASE("the same plan gives the same run, another seed another run") {
     const auto run = [](std::uint64_t seed) {
         const rill::fault_plan plan{
             .faults = {faults::lose(0.1), faults::duplicate(0.1), faults::delay_up_to(milliseconds(1)),
@@ -354,7 +355,7 @@ TEST_CASE("the same plan makes the same run, another seed another") {
     CHECK(run(1).trace_hash != run(2).trace_hash);
 }
 
-TEST_CASE("each fault changes the trace, alike in each run") {
+TEST_CASE("each fault changes the trace, the same way in each run") {
     const auto trace_of = [](const char* plan) {
         const sim::network net{.computing = rill::constant_compute{microseconds(3)},
                                .faults = rill::parse_fault_plan(plan)};
@@ -384,7 +385,7 @@ TEST_CASE("each fault changes the trace, alike in each run") {
     }
 }
 
-TEST_CASE("a killed rank from whose memory a peer still reads begins anew when that has ended, however long it takes") {
+TEST_CASE("a killed rank whose memory a peer still reads is restarted when the peer has finished") {
     rill::time_point began{};
     const rill::fault_plan plan{{faults::kill(0).at(milliseconds(1)), faults::restart(0).at(milliseconds(1))}};
     const sim::report seen = sim::run(2, {.faults = plan}, [&](sim::endpoint& net) {
@@ -405,7 +406,7 @@ TEST_CASE("a killed rank from whose memory a peer still reads begins anew when t
     CHECK(seen.events < 20);
 }
 
-TEST_CASE("a run that goes on beyond its bound ends, and says who waits") {
+TEST_CASE("a run that exceeds its bound ends, and names who waits") {
     const auto forever = [](sim::endpoint& net) {
         while (!net.receive(1 - net.rank(), on, net.now() + milliseconds(10))) continue;
     };

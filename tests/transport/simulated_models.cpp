@@ -19,7 +19,7 @@ namespace {
 
 constexpr rill::channel on{.context = 0, .tag = 7};
 
-/// When rank `ranks - 1` has a message of `bytes` from each other rank, which all send at once.
+/// When rank `ranks - 1` has received a message of `bytes` from each other rank; all send at once.
 std::vector<std::int64_t> arrivals_at_last(int ranks, const sim::network& net, std::size_t bytes) {
     std::vector<std::int64_t> times;
     sim::run(ranks, net, [&](sim::endpoint& self) {
@@ -87,18 +87,18 @@ TEST_CASE("a model is asked once for each link that is used") {
     CHECK(asked == 1);
 }
 
-TEST_CASE("a card that takes from one sender at a time") {
+TEST_CASE("a card that receives from one sender at a time") {
     const sim::network free{.latency = nanoseconds(10), .bandwidth = 0};
     CHECK(arrivals_at_last(4, free, 100) == std::vector<std::int64_t>{10, 10, 10});
     sim::network single = free;
     single.cards = [](rill::rank_t) { return rill::network_card::single_receive(1'000'000'000); };
     CHECK(arrivals_at_last(4, single, 100) == std::vector<std::int64_t>{110, 210, 310});
     sim::network slow_links = single;
-    slow_links.bandwidth = 500'000'000;  // while one message trickles in, no other is taken
+    slow_links.bandwidth = 500'000'000;  // while one message arrives slowly, no other is received
     CHECK(arrivals_at_last(3, slow_links, 100) == std::vector<std::int64_t>{210, 310});
 }
 
-TEST_CASE("a full duplex card sends one message after the other, and passes one through without delay") {
+TEST_CASE("a full duplex card sends one message after the other, and forwards one without delay") {
     const sim::network net{.latency = nanoseconds(10), .bandwidth = 0, .cards = [](rill::rank_t) {
                                return rill::network_card::full_duplex(1'000'000'000);
                            }};
@@ -116,7 +116,7 @@ TEST_CASE("a full duplex card sends one message after the other, and passes one 
     CHECK(times == std::vector<std::int64_t>{0, 110, 210});
 }
 
-TEST_CASE("compute takes what its model says, and nothing without one") {
+TEST_CASE("compute takes the time of its model, and no time without one") {
     const auto elapsed = [](const rill::compute_model& model, double work, int times = 1) {
         return sim::run(1, {.computing = model},
                         [&](sim::endpoint& net) {
@@ -181,7 +181,7 @@ TEST_CASE("a trace of compute times from a file") {
                          std::runtime_error);
 }
 
-TEST_CASE("the report says what each rank did with its time and what each link carried") {
+TEST_CASE("the report lists how each rank spent its time and what each link carried") {
     const sim::network net{.latency = nanoseconds(100),
                            .bandwidth = 1'000'000'000,
                            .computing = rill::constant_compute{nanoseconds(1000)}};

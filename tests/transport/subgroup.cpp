@@ -47,7 +47,7 @@ void check_laws(auto&& runner, const rill::testing::transport_limits& limits) {
 constexpr rill::testing::transport_limits limits{
     .mailbox_bytes = mailbox_bytes, .large_bytes = 100'000, .largest_bytes = 1'000'000, .most_ranks = 16};
 
-/// Runs a body on a subgroup; its errors leave in ranks of the parent.
+/// Runs a body on a subgroup; its errors leave it in ranks of the parent.
 void on_members(auto& net, const std::vector<rank_t>& members, auto&& body) {
     rill::subgroup group{net, members};
     try {
@@ -57,7 +57,7 @@ void on_members(auto& net, const std::vector<rank_t>& members, auto&& body) {
     }
 }
 
-/// What `run()` throws, in ranks of the members.
+/// Rethrows what `run()` throws, in ranks of the members.
 void in_their_ranks(const std::vector<rank_t>& members, auto&& run) {
     try {
         run();
@@ -70,7 +70,7 @@ void in_their_ranks(const std::vector<rank_t>& members, auto&& run) {
     }
 }
 
-/// Runs a body on a subgroup of all ranks, backwards.
+/// Runs a body on a subgroup of all ranks in reverse order.
 auto backwards(auto run) {
     return [run](int ranks, auto&& body) {
         const std::vector<rank_t> members = reversed(ranks);
@@ -101,11 +101,11 @@ static_assert(rill::ConcurrentTransport<rill::subgroup<rill::subgroup<rill::in_p
 
 TEST_CASE("a subgroup of some ranks keeps the laws of a transport") { check_laws(within(in_process), limits); }
 
-TEST_CASE("a subgroup of some ranks of a subgroup of all, backwards, keeps the laws of a transport") {
+TEST_CASE("a subgroup of some ranks of a reversed subgroup of all keeps the laws of a transport") {
     check_laws(within(backwards(simulated)), limits);
 }
 
-TEST_CASE("ranks are numbered by their place among the members") {
+TEST_CASE("ranks are numbered by their position among the members") {
     simulate(4, [](auto& net) {
         if (net.rank() == 1) return;
         const rank_t members[] = {2, 0, 3};
@@ -124,7 +124,7 @@ TEST_CASE("ranks are numbered by their place among the members") {
     });
 }
 
-TEST_CASE("an error that leaves the scope of a subgroup blames the same rank in the ranks of all") {
+TEST_CASE("an error that leaves the scope of a subgroup names the same rank in ranks of the parent") {
     const auto body = [](std::vector<rank_t>& blamed) {
         return [&blamed](auto& net) {
             const auto self = static_cast<std::size_t>(net.rank());
@@ -148,7 +148,7 @@ TEST_CASE("an error that leaves the scope of a subgroup blames the same rank in 
     CHECK(threads == std::vector<rank_t>{3, 3});
 }
 
-TEST_CASE("groups of overlapping and of equal members do not collide") {
+TEST_CASE("groups of overlapping or equal members do not interfere") {
     simulate(3, [](auto& net) {
         const rank_t all[] = {0, 1, 2};
         const rank_t rotated[] = {1, 2, 0};
@@ -173,7 +173,7 @@ TEST_CASE("groups of overlapping and of equal members do not collide") {
     });
 }
 
-TEST_CASE("errors name ranks of the subgroup, and nobody for a rank outside") {
+TEST_CASE("errors name ranks of the subgroup, and no_rank for a rank outside") {
     int told = 0;
     const auto body = [&](auto& net) {
         if (net.rank() == 0) {
@@ -234,7 +234,7 @@ TEST_CASE("a peer outside the subgroup is refused") {
     });
 }
 
-TEST_CASE("members that were told different sessions never meet, however many groups each has made before") {
+TEST_CASE("members with different session numbers never meet, however many groups each has made before") {
     rill::simulated::run(2, {}, [](auto& net) {
         const std::vector<rill::rank_t> members{0, 1};
         const auto heard = [&](std::uint64_t session) {

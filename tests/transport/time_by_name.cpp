@@ -23,7 +23,7 @@ std::string table(const std::vector<rill::trace_log>& logs) {
 
 }  // namespace
 
-TEST_CASE("the time of an event is without what lies inside it") {
+TEST_CASE("the time of an event excludes the events inside it") {
     std::vector<rill::trace_log> logs(2);
     record(logs[0], "fold", 20, 30);
     record(logs[0], "receive", 30, 35);
@@ -34,7 +34,7 @@ TEST_CASE("the time of an event is without what lies inside it") {
     CHECK(table(logs) == "all_reduce 25 1\nstep 18 1\nfold 17 2\nreceive 5 1\nupdate 2 1\n");
 }
 
-TEST_CASE("what takes no time, and what has the times of its surroundings, lies inside") {
+TEST_CASE("events without duration, or with the times of their surroundings, lie inside") {
     std::vector<rill::trace_log> logs(1);
     record(logs[0], "inner", 5, 9);
     record(logs[0], "outer", 5, 9);
@@ -42,7 +42,7 @@ TEST_CASE("what takes no time, and what has the times of its surroundings, lies 
     CHECK(table(logs) == "inner 4 1\nlook 0 1\nouter 0 1\n");
 }
 
-TEST_CASE("what begins, or ends, with its surroundings lies inside") {
+TEST_CASE("events that begin or end with their surroundings lie inside") {
     std::vector<rill::trace_log> logs(1);
     record(logs[0], "first", 5, 7);
     record(logs[0], "last", 8, 9);
@@ -50,7 +50,7 @@ TEST_CASE("what begins, or ends, with its surroundings lies inside") {
     CHECK(table(logs) == "first 2 1\nlast 1 1\nouter 1 1\n");
 }
 
-TEST_CASE("activities of a rank, and events that overlap without nesting, are counted for themselves") {
+TEST_CASE("activities of a rank, and events that overlap without nesting, are counted separately") {
     std::vector<rill::trace_log> logs(1);
     const int other = 0;
     record(logs[0], "compute", 0, 100);
@@ -59,7 +59,7 @@ TEST_CASE("activities of a rank, and events that overlap without nesting, are co
     CHECK(table(logs) == "compute 100 1\nlate 40 1\nall_reduce 30 1\n");
 }
 
-TEST_CASE("nothing recorded, no rows") {
+TEST_CASE("without events there are no rows") {
     CHECK(table({}).empty());
     CHECK(table(std::vector<rill::trace_log>(3)).empty());
 }

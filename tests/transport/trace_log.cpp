@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-TEST_CASE("a full log drops and counts") {
+TEST_CASE("a full log drops events and counts them") {
     rill::trace_log log(2);
     for (int i = 0; i < 5; ++i) log.record({.bytes = static_cast<std::uint64_t>(i)});
     CHECK(log.events().size() == 2);

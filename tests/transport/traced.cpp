@@ -51,7 +51,7 @@ static_assert(!rill::SharedMemoryTransport<rill::traced<rill::simulated::endpoin
 static_assert(rill::ConcurrentTransport<rill::traced<rill::subgroup<rill::in_process::endpoint>>>);
 
 TEST_CASE("a traced transport keeps the laws of a transport") {
-    SUBCASE("simulated, with a log too small") {
+    SUBCASE("simulated, with a full log") {
         check_laws(recorded(
             [](int ranks, auto&& body) { rill::simulated::run(ranks, {.mailbox_bytes = mailbox_bytes}, body); }, 10));
     }
@@ -97,7 +97,7 @@ TEST_CASE("posts, receives, waits and spans are recorded with their times and pe
     CHECK(logs[1].rank() == 1);
 }
 
-TEST_CASE("what came to nothing is recorded where it took time") {
+TEST_CASE("unsuccessful calls are recorded if they took time") {
     rill::trace_log log;
     rill::simulated::run(1, {.mailbox_bytes = 10}, [&](auto& inner) {
         rill::traced net{inner, log};

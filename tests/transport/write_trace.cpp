@@ -19,7 +19,7 @@ namespace {
 
 constexpr rill::channel on{.context = 3, .tag = 1};
 
-/// Skips one JSON value; false where there is none.
+/// Skips one JSON value; returns false if there is none.
 bool skip_value(std::string_view& text);
 
 void skip_space(std::string_view& text) {
@@ -67,7 +67,7 @@ std::size_t count(const std::string& text, const std::string& part) {
     return n;
 }
 
-/// Two spans of one activity that overlap without nesting.
+/// Records two spans of one activity that overlap without nesting.
 template <class Net>
 void log_crossing(Net& net) {
     using guard = decltype(net.span(""));
@@ -124,13 +124,13 @@ TEST_CASE("a trace is JSON with a process per rank and an arrow per message") {
     }()));
 }
 
-TEST_CASE("each activity has a track of its own, and so have its spans that overlap") {
+TEST_CASE("each activity has its own track, and so has each of its overlapping spans") {
     std::vector<rill::trace_log> logs(1);
     rill::simulated::run(1, {}, [&](auto& inner) {
         rill::traced net{inner, logs[0]};
         const auto outer = net.span("outer");
         auto other = net.spawn([&] {
-            const auto inside = net.span("inside");  // of outer, were they one activity
+            const auto inside = net.span("inside");  // within `outer` if both were one activity
             net.sleep_until({300});
         });
         {
@@ -155,7 +155,7 @@ TEST_CASE("each activity has a track of its own, and so have its spans that over
     CHECK(track("inside") == '2');
 }
 
-TEST_CASE("a channel from which only the latest message is taken has no arrows") {
+TEST_CASE("a channel that is read with receive_latest has no arrows") {
     std::vector<rill::trace_log> logs(1);
     rill::simulated::run(1, {}, [&](auto& inner) {
         rill::traced net{inner, logs[0]};
