@@ -12,7 +12,7 @@
 
 namespace coded_bench {
 
-/// The first and the other rows of what `images` makes.
+/// The training rows, which are the first rows of what `images` makes, and the test rows, which follow them.
 struct sample {
     rill::train::dataset training;
     rill::train::dataset test;

@@ -7,15 +7,15 @@
 #include <random>
 #include <vector>
 
-/// The models of CodedReduce (section 3) as a plain Monte Carlo, which shares nothing with rill: what rill's runs of
-/// the real protocols are compared with.
+/// The models of CodedReduce (section 3) as a plain Monte Carlo simulation that shares no code with rill; rill's runs
+/// of the real protocols are compared with it.
 namespace plain {
 
 struct models {
     double shift = 0;     ///< a: seconds a point
     double tail = 0;      ///< 1/mu: mean seconds a point of the exponential part
     double gradient = 0;  ///< t_c: seconds that a gradient occupies the one port of its receiver
-    double latency = 0;   ///< seconds that each message takes besides
+    double latency = 0;  ///< seconds that each message takes in addition
     double delay = 0;     ///< mean of an exponential delay of each computation, whatever its load; not in the paper
 };
 
@@ -43,9 +43,9 @@ class simulation {
   public:
     simulation(const models& with, std::uint64_t seed) : with_(with), random_(seed) {}
 
-    /// Seconds until the master has what it needs: workers that compute `points` each, on the leaves and inside.
+    /// Seconds until the master has enough, if each worker computes `points`, on leaves and inner nodes alike.
     double tree_seconds(const tree& shape, double points) {
-        std::vector<double> ready;  // of a layer, from the leaves up
+        std::vector<double> ready;  // per rank of a layer, from the leaves up
         for (int layer = shape.depth; layer >= 0; --layer) {
             std::vector<double> above(static_cast<std::size_t>(std::pow(shape.width, layer) + 0.5));
             for (std::size_t i = 0; i < above.size(); ++i) {
@@ -59,7 +59,7 @@ class simulation {
         return ready[0];
     }
 
-    /// Seconds until the slowest of `ranks` has the sum of all around a ring, of 2 (ranks - 1) rounds.
+    /// Seconds until the slowest of `ranks` has the sum of all on a ring of 2 (ranks - 1) rounds.
     double ring_seconds(int ranks, double points) {
         double slowest = 0;
         for (int i = 0; i < ranks; ++i) slowest = std::max(slowest, computing(points));
@@ -74,7 +74,7 @@ class simulation {
         return seconds;
     }
 
-    /// One port, first come, first served.
+    /// The time at which enough have been received through one port, first come, first served.
     double gathered(std::vector<double> ready, int stragglers) const {
         std::sort(ready.begin(), ready.end());
         double free = 0;

@@ -35,14 +35,15 @@ namespace coded_bench {
 enum class scheme { star, gradient_code, ring, sgd, coded };
 constexpr std::array schemes{scheme::star, scheme::gradient_code, scheme::ring, scheme::sgd, scheme::coded};
 
-/// As the paper calls them.
+/// The paper's name of a scheme.
 constexpr const char* name(scheme s) {
     constexpr std::array names{"umw", "gc", "rar", "sgd", "cr"};
     return names[static_cast<std::size_t>(s)];
 }
 
 struct cluster {
-    plain::tree tree;  ///< of CodedReduce; the others have as many workers, and do without the same part of them
+    /// CodedReduce's tree; the other schemes have as many workers and tolerate the same fraction of stragglers
+    plain::tree tree;
     double points = 0;
     plain::models models;
     std::size_t entries = 5001;  ///< doubles of a gradient
@@ -55,14 +56,14 @@ struct cluster {
         if (s == scheme::gradient_code) return points * (stragglers() + 1) / workers();
         return points / workers();
     }
-    /// What gathers: a star is a tree of depth 1.
+    /// The tree that gathers: a star is a tree of depth 1.
     plain::tree gathering(scheme s) const {
         if (s == scheme::coded) return tree;
         return {.width = workers(), .depth = 1, .stragglers = s == scheme::star ? 0 : stragglers()};
     }
 };
 
-/// Figures 8 and 9: what `bench_coded_timing fit` found, in seconds where a gradient takes 10 ms.
+/// The fit to Figures 8 and 9 by `bench_coded_timing fit`, in seconds, where a gradient takes 10 ms.
 inline constexpr plain::models fitted{.shift = 1e-5, .tail = 1e-5, .gradient = 0.01, .latency = 2.17e-3};
 
 inline double plain_seconds(plain::simulation& simulate, const cluster& of, scheme s) {
@@ -70,7 +71,7 @@ inline double plain_seconds(plain::simulation& simulate, const cluster& of, sche
     return simulate.tree_seconds(of.gathering(s), of.load(s));
 }
 
-/// Computing after the models, which `shifted_exponential` has but for the delay.
+/// Computing times of the models: those of `shifted_exponential`, and the delay, which it does not have.
 struct computing {
     plain::models with;
     std::uint64_t seed = 0;
@@ -85,7 +86,7 @@ struct computing {
     }
 };
 
-/// Each rank takes one message at a time, at a rate at which a gradient, with its frame, takes `models.gradient`.
+/// Each rank receives one message at a time, at the rate at which a gradient with its frame takes `models.gradient`.
 inline rill::simulated::network network_of(const cluster& of, std::uint64_t seed) {
     constexpr double frame_bytes = 150;
     const double bytes = static_cast<double>(of.entries * sizeof(double)) + frame_bytes;
@@ -97,13 +98,13 @@ inline rill::simulated::network network_of(const cluster& of, std::uint64_t seed
 }
 
 inline constexpr rill::group_options patient{.timeout = rill::seconds(100'000)};
-/// When all begin: after all of them have made their groups.
+/// When all ranks begin, after all of them have made their groups.
 inline constexpr rill::time_point start = rill::time_point{} + rill::seconds(10'000);
 
-/// What each element of a rank's contribution is, and of the sum at the root.
+/// The value of each element of a rank's contribution, and of the sum at the root.
 struct contributions {
     std::function<double(rill::rank_t)> own = [](rill::rank_t) { return 1.0; };
-    double sum = 0;  ///< 0: as many as contribute
+    double sum = 0;  ///< 0: the number of contributors
 
     static contributions of(const rill::coded_allocation& allocation) {
         const auto own = [&allocation](rill::rank_t rank) {
@@ -122,10 +123,10 @@ inline void require_all(const std::vector<double>& found, double due) {
             throw std::runtime_error("wrong sum: " + std::to_string(each) + ", not " + std::to_string(due));
 }
 
-/// Rounds one after the other, `make(workers)` on each rank; seconds until the root has the last result, since the
-/// first began. `load(rank)` is in points.
+/// Runs rounds one after the other, with `make(workers)` on each rank. Returns the seconds from the start of the first
+/// round until the root has the last result. `load(rank)` is in points.
 ///
-/// As in the paper, the model's way down takes no time of its own: it is one element long.
+/// As in the paper, sending the model takes no time: it is one element long.
 template <class Make, class Load>
 double rounds_seconds(const cluster& of, int ranks, int rounds, std::uint64_t seed, const contributions& what,
                       Make&& make, Load&& load) {
@@ -150,7 +151,7 @@ double rounds_seconds(const cluster& of, int ranks, int rounds, std::uint64_t se
     return seconds;
 }
 
-/// Made once for each pair of numbers.
+/// Codes are made once for each pair of numbers.
 inline const rill::gradient_code::dual_code& cyclic_code(int workers, int stragglers) {
     static std::map<std::pair<int, int>, rill::gradient_code::dual_code> made;
     auto known = made.find({workers, stragglers});
@@ -161,7 +162,7 @@ inline const rill::gradient_code::dual_code& cyclic_code(int workers, int stragg
     return known->second;
 }
 
-/// The paper's protocols: parents that code take n - s messages.
+/// The paper's protocols: parents that use a code wait for n - s messages.
 inline double gather_seconds(const cluster& of, scheme s, int rounds, std::uint64_t seed) {
     const plain::tree shape = of.gathering(s);
     const rill::topology::regular_tree tree{.width = shape.width, .depth = shape.depth};
@@ -197,13 +198,13 @@ inline double ring_seconds(const cluster& of, std::uint64_t seed) {
     return slowest;
 }
 
-/// A round that all begin idle: the paper's.
+/// One round that all ranks begin idle, as in the paper.
 inline double round_seconds(const cluster& of, scheme s, std::uint64_t seed) {
     return s == scheme::ring ? ring_seconds(of, seed) : gather_seconds(of, s, 1, seed);
 }
 
-/// A round of `coded_reduce` with groups of workers that hold the same points: not the paper's, since a parent has
-/// enough as soon as it has heard from one of each group. The loads are those of the groups.
+/// One round of `coded_reduce` with groups of workers that hold the same points. Unlike in the paper, a parent has
+/// enough as soon as one worker of each group has sent. The loads are those of the groups.
 inline double groups_seconds(const cluster& of, scheme s, std::uint64_t seed) {
     const plain::tree shape = of.gathering(s);
     const rill::topology::regular_tree tree{.width = shape.width, .depth = shape.depth};
@@ -217,7 +218,7 @@ inline double groups_seconds(const cluster& of, scheme s, std::uint64_t seed) {
         [&](rill::rank_t rank) { return static_cast<double>(allocation.load_of(rank)); });
 }
 
-/// A round of several after one another: who is late begins the next one late. Of gathers.
+/// Seconds per round of several in a row, in which a late rank begins its next round late. For gathers only.
 inline double sequence_seconds(const cluster& of, scheme s, int rounds) {
     return gather_seconds(of, s, rounds, 1) / rounds;
 }

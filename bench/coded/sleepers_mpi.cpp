@@ -1,6 +1,6 @@
-// Real time: steps of coded gradient descent in which some ranks sleep, beside steps in which none does, and beside
-// UMW, which waits for them. 12 workers: as a (12,1)-regular tree with 3 sleepers, or as a (3,2)-regular one with a
-// sleeper among the children of each parent. Prints medians as JSON.
+// Real time: steps of coded gradient descent in which some ranks sleep, compared with steps without sleepers and with
+// UMW, which waits for the sleepers. There are 12 workers: a (12,1)-regular tree with 3 sleepers, or a (3,2)-regular
+// one with a sleeper among the children of each parent. Prints medians as JSON.
 #include "gradient_cache.hpp"
 
 #include <rill/collective/barrier.hpp>
@@ -34,22 +34,22 @@
 
 namespace {
 
-/// What a step computes, and how much longer it takes a rank that sleeps.
+/// The computing time of a step, and how much longer it takes on a rank that sleeps.
 constexpr rill::duration computing = rill::milliseconds(40);
 constexpr rill::duration asleep = rill::milliseconds(200);
 
-/// Who sleeps is drawn anew for each step, which all ranks begin awake; or every ten steps, which follow each other at
-/// once, so that a rank may sleep through several.
+/// The sleepers are drawn anew for each step, which all ranks begin awake (`stepwise`), or every ten steps, which
+/// follow each other at once, so that a rank may sleep through several (`running`).
 enum class pacing { stepwise, running };
 
 constexpr int turns = 3;
 
-/// Of a gradient from that of all points, relative: what rounding and decoding leave.
+/// The largest relative difference from the full gradient that rounding and decoding may leave.
 constexpr double most_apart = 1e-9;
 
 constexpr std::size_t points = 600, columns = 400;
 
-/// Points whose label a plane decides.
+/// Points whose label depends on their side of a plane.
 rill::train::dataset random_points() {
     const rill::counter_rng random(rill::random_key{7});
     rill::train::dataset data{.rows = points,
@@ -83,11 +83,11 @@ struct problem {
 };
 
 struct outcome {
-    std::vector<double> seconds{};  ///< of each step, until the root has the gradient
-    double distance = 0;            ///< of the worst gradient from that of all points, relative
+    std::vector<double> seconds{};  ///< per step, until the root has the gradient
+    double distance = 0;  ///< the largest relative difference from the full gradient
 };
 
-/// How far a gradient is from that of all points, relative to that.
+/// The difference of a gradient from the full one, relative to the full one.
 double distance(const std::vector<double>& found, const std::vector<double>& exact) {
     double apart = 0, whole = 0;
     for (std::size_t i = 0; i < exact.size(); ++i) {
@@ -138,7 +138,7 @@ outcome coded(Net& net, const problem& of, bool with_sleepers) {
     return descend(net, workers, steps, of, with_sleepers, allocation.shares_of(net.rank()));
 }
 
-/// Without a code, each worker has a part of the points of its own, and all are waited for.
+/// Without a code: each worker has its own part of the points, and the root waits for all.
 template <class Net>
 outcome uncoded(Net& net, const problem& of) {
     rill::group workers{net, rill::topology::star{}};
@@ -166,7 +166,7 @@ void append(outcome& all, const outcome& more) {
     all.distance = std::max(all.distance, more.distance);
 }
 
-/// With and without sleepers by turns, because a machine may have other things to do for a while.
+/// Alternates steps with and without sleepers, because other programs may disturb the machine for a while.
 template <class Net>
 void measure(Net& net, const problem& of) {
     outcome awake, some;

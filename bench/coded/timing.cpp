@@ -1,5 +1,5 @@
-// Seconds of a step of CodedReduce and of its baselines: rill's protocols in a simulated network beside a plain Monte
-// Carlo of the paper's models. `bench_coded_timing CASE` prints a case's figures as JSON.
+// Seconds of a step of CodedReduce and of its baselines: rill's protocols in a simulated network, compared with a plain
+// Monte Carlo simulation of the paper's models. `bench_coded_timing CASE` prints a case's figures as JSON.
 #include "plain_model.hpp"
 #include "protocols.hpp"
 
@@ -26,7 +26,7 @@ using coded_bench::cluster;
 using coded_bench::scheme;
 using coded_bench::schemes;
 
-/// A flat or nested object of numbers, in the order in which they come.
+/// A flat or nested object of numbers, in the order in which they are added.
 class report {
   public:
     void open(const std::string& name) { begin(name + "\": {"), first_ = true; }
@@ -49,7 +49,7 @@ class report {
 
 using seconds_of = std::map<scheme, double>;
 
-/// Of the rounds that a figure is the mean of, and of a gradient's entries: 1 but where all is only to run once.
+/// Divides the number of rounds per figure and the entries of a gradient: 1 unless everything is only to run once.
 int divisor = 1;
 
 cluster divided(cluster of) {
@@ -93,7 +93,7 @@ void add_speedups(report& out, const char* name, const seconds_of& seconds) {
     out.close();
 }
 
-/// Not the paper's: groups of workers, one of each of which is enough.
+/// Not in the paper: groups of workers, where one worker of each group is enough.
 void add_groups(report& out, const cluster& of, int rounds) {
     rounds = std::max(1, rounds / divisor);
     out.open("groups");
@@ -106,8 +106,8 @@ void add_groups(report& out, const cluster& of, int rounds) {
     out.close();
 }
 
-/// How far two sets of seconds' speed-ups are apart, as a factor of at least 1; the ring, which the paper gives no
-/// model of, left out.
+/// The largest ratio, at least 1, between the speed-ups of two sets of seconds. The ring, for which the paper gives no
+/// model, is left out.
 double apart(const seconds_of& a, const seconds_of& b) {
     double worst = 1;
     for (const scheme each : {scheme::star, scheme::gradient_code, scheme::sgd}) {
@@ -123,12 +123,12 @@ const cluster neural{.tree = {.width = 12, .depth = 2, .stragglers = 5},
                      .models = {.shift = 5e-5, .tail = 5e-5, .gradient = 0.05},
                      .entries = 60'000};
 
-/// How many times CodedReduce's time the ring takes, by the plain models.
+/// The ring's time relative to CodedReduce's, by the plain models.
 double ratio_to_ring(const cluster& of, int rounds) {
     return mean_of_plain(of, scheme::ring, rounds) / mean_of_plain(of, scheme::coded, rounds);
 }
 
-/// From which value of a parameter on CodedReduce is faster than the ring; by the plain models.
+/// The least value of a parameter at which CodedReduce is faster than the ring, by the plain models.
 template <class Set>
 double crossing(Set&& set, double high) {
     double low = 0;
@@ -147,7 +147,7 @@ void neural_net(report& out) {
     add_speedups(out, "rill", real);
     out.add("apart", apart(real, plain));
     add_groups(out, neural, 20);
-    out.open("sequence");  // rounds after one another: who was late begins late
+    out.open("sequence");  // rounds in a row: a late rank begins its next round late
     for (const scheme each : schemes)
         if (each != scheme::ring)
             out.add(coded_bench::name(each),
@@ -159,7 +159,7 @@ void neural_net(report& out) {
     out.add("latency_seconds", latency);
     out.add("delay_seconds", delay);
     out.close();
-    out.open("ring_over_coded");  // a fifth below and above, by rill's protocols
+    out.open("ring_over_coded");  // t_c a fifth smaller and larger, by rill's protocols
     for (const double part : {0.8, 1.2}) {
         cluster slow = neural, late = neural;
         slow.models.latency = part * latency;
@@ -194,7 +194,7 @@ cluster cluster_of(const plain::tree& shape, const plain::models& with) {
     return {.tree = shape, .points = 6552, .models = with};
 }
 
-/// What UMW takes in units of CodedReduce's time, and RAR, after Figure 8.
+/// The times of UMW and RAR in units of CodedReduce's time, read off Figure 8.
 constexpr double paper_umw = 32.8, paper_rar = 3.8;
 
 /// The latency at which the ring takes `paper_rar` times as long as the tree, by the plain models.
@@ -207,7 +207,8 @@ double fitted_latency(plain::models with) {
     return high;
 }
 
-/// Figures 8 and 9's models: unit t_c = 10 ms, mu a = 1; a for each of several, then the latency by RAR's time.
+/// The models of Figures 8 and 9: t_c = 10 ms is the unit, mu a = 1; for each of several values of a, the latency that
+/// gives RAR's time.
 void fit(report& out) {
     for (const double ratio : {0.0, 1e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2}) {
         plain::models with{.shift = ratio * 0.01, .tail = ratio * 0.01, .gradient = 0.01};
@@ -238,7 +239,7 @@ void all_figures(report& out) {
     }
 }
 
-/// Theorem 1: what `coded_allocation` loads each worker with, in points, beside r d.
+/// Theorem 1: the load that `coded_allocation` gives each worker, in points, compared with r d.
 double add_loads(report& out, const char* name, const cluster& of) {
     const rill::topology::regular_tree tree{.width = of.tree.width, .depth = of.tree.depth};
     const auto choice = rill::gradient_code::default_code(tree.width, of.tree.stragglers, rill::element_type::float64);
@@ -265,7 +266,7 @@ void loads(report& out) {
     out.add("worst", worst);
 }
 
-/// Theorem 2 as n grows at alpha = 5/12 and depth 2, the other parameters those of the neural network.
+/// Theorem 2 for growing n at alpha = 5/12 and depth 2; the other parameters are those of the neural network.
 void theorem(report& out) {
     double worst_upper = 0;
     for (const int width : {12, 24, 48, 96, 192, 384}) {

@@ -31,9 +31,9 @@ using coded_bench::cluster;
 using coded_bench::gradient_cache;
 using coded_bench::scheme;
 
-/// c1 / (t + c2), for all schemes. Of (8, 400), (12, 400), (12, 200), (6, 100), (20, 1000) and (30, 1000) the one with
-/// which the loss never rises for long; (12, 200) has the lowest loss after 300 steps, and is above the first one's
-/// for 50.
+/// c1 / (t + c2), for all schemes. Of (8, 400), (12, 400), (12, 200), (6, 100), (20, 1000) and (30, 1000) it is the
+/// pair with which the loss never rises for long. (12, 200) has the lowest loss after 300 steps, but a higher one than
+/// this pair for 50 steps.
 constexpr rill::train::inverse_time rate{.c1 = 8, .c2 = 400};
 
 struct outcome {
@@ -42,7 +42,7 @@ struct outcome {
     std::vector<double> model{};
 };
 
-/// w -= step * gradient; the relative error of the paper.
+/// Does w -= step * gradient and returns the paper's relative error.
 double move(std::vector<double>& model, const std::vector<double>& gradient, double step) {
     double moved = 0, before = 0;
     for (std::size_t i = 0; i < model.size(); ++i) {
@@ -53,10 +53,10 @@ double move(std::vector<double>& model, const std::vector<double>& gradient, dou
     return moved / before;
 }
 
-/// Between two steps all ranks become idle: in the paper's models who was late in one is not late in the next.
+/// Between two steps all ranks become idle: in the paper's models a late rank is not late in the next step.
 constexpr rill::duration pause = rill::seconds(1000);
 
-/// The root's part of a step: `reduce()` gives the gradient, and the share of the points that is in it.
+/// The root's part of a step: `reduce()` returns the gradient and the share of the points that it covers.
 class descent {
   public:
     descent(outcome& into, std::size_t steps) : into_(&into), steps_(steps) {}
@@ -83,8 +83,8 @@ class descent {
     rill::time_point begun_{};
 };
 
-/// One rank's part of gradient descent: `own(step, model, gradient)` is what a worker computes on its points, of which
-/// it has `load`; `reduce(gradient, sum)` gives the share of the points that is in a step's sum.
+/// One rank's part of gradient descent. `own(step, model, gradient)` computes a worker's gradient on its `load` points;
+/// `reduce(gradient, sum)` returns the share of the points that a step's sum covers.
 template <class Net, class Steps, class Own, class Reduce>
 void descend(Net& net, Steps& steps, const cluster& of, descent& root, double load, Own&& own, Reduce&& reduce) {
     std::vector<double> model(of.entries), gradient(of.entries);
@@ -188,7 +188,7 @@ outcome run_groups(const cluster& of, std::size_t steps, gradient_cache& gradien
     return coded(of, scheme::coded, code, steps, gradients);
 }
 
-/// How far two models are apart, relative to the second.
+/// The distance of two models relative to the second.
 double distance(std::span<const double> a, std::span<const double> b) {
     double apart = 0, whole = 0;
     for (std::size_t i = 0; i < b.size(); ++i) {
@@ -198,7 +198,7 @@ double distance(std::span<const double> a, std::span<const double> b) {
     return std::sqrt(apart / whole);
 }
 
-/// The first relative error has no number: descent starts at zero.
+/// The first relative error is infinite, because descent starts at zero.
 void print(const char* name, const std::vector<double>& values) {
     std::printf("\"%s\": [", name);
     for (std::size_t i = 0; i < values.size(); ++i) {

@@ -1,4 +1,4 @@
-// The baseline: times MPI_Allreduce. Prints the seconds per call of each sample as JSON: the slowest rank's.
+// The baseline: times MPI_Allreduce. Prints the seconds per call of each sample on the slowest rank as JSON.
 #include <mpi.h>
 
 #include "workload.hpp"
@@ -7,7 +7,7 @@ namespace {
 
 using namespace foundation;
 
-/// Seconds per call on the slowest rank; to rank 0 only.
+/// Seconds per call on the slowest rank, returned on rank 0 only.
 double time_batch(bool in_place, const std::vector<float>& input, std::vector<float>& output, int batch) {
     const auto count = static_cast<int>(output.size());
     const void* const from = in_place ? MPI_IN_PLACE : static_cast<const void*>(input.data());
@@ -21,7 +21,7 @@ double time_batch(bool in_place, const std::vector<float>& input, std::vector<fl
     return slowest;
 }
 
-/// The first sample is warm-up and not kept.
+/// The first sample is warm-up and is dropped.
 std::vector<double> time_samples(bool in_place, std::size_t size, repetition times, int rank, int ranks) {
     std::vector<float> input(in_place ? 0 : size), output(size);
     fill(input, rank);

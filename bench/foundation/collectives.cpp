@@ -1,4 +1,4 @@
-// Times one collective of rill among threads. Prints the seconds per call of each sample as JSON: the slowest rank's.
+// Times one collective of rill among threads. Prints the seconds per call of each sample on the slowest rank as JSON.
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/barrier.hpp>
 #include <rill/core/random.hpp>
@@ -30,7 +30,7 @@ struct job {
 };
 
 /// Calls `prepare()`, then times `step()`, on all ranks at once. Row r of `seconds` is rank r's. The first sample is
-/// warm-up and not kept.
+/// warm-up and is dropped.
 template <class Group, class Prepare, class Step>
 void time_steps(Group& workers, const job& todo, std::vector<double>& seconds, Prepare prepare, Step step) {
     for (int sample = -1; sample < todo.times.samples; ++sample) {
@@ -53,7 +53,7 @@ void time_out_of_place(Group& workers, const job& todo, std::vector<double>& sec
     require_sum(output, workers.size());
 }
 
-/// One coordinate of 128, uniformly at random, others on each rank.
+/// One coordinate of 128, uniformly at random, different ones on each rank.
 rill::stream<float> sparse_input(std::size_t dimension, int rank) {
     rill::random_sequence random{rill::random_key{2}.derive(rank)};
     std::vector<std::uint32_t> chosen(dimension / 128);

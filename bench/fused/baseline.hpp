@@ -1,5 +1,5 @@
-// What the fused all_reduce is measured beside, among threads of one process: what memory and waiting permit, and what
-// one would write first.
+// What the fused all_reduce among threads of one process is compared with: the limits of memory and of waiting, and the
+// straightforward algorithm.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace fused {
 
-/// Part `i` of [0, n) among so many.
+/// Part `i` of [0, n), divided into equal parts.
 struct part {
     std::size_t begin, end;
 
@@ -24,7 +24,7 @@ inline void triad(float* a, const float* b, const float* c, part of) {
     for (std::size_t i = of.begin; i < of.end; ++i) a[i] = b[i] + 3.0F * c[i];
 }
 
-/// Reads all, and returns what depends on it.
+/// Reads all entries, and returns a value that depends on them.
 inline float read(const float* x, part of) {
     constexpr std::size_t block = 64;
     float sums[block] = {};
@@ -37,12 +37,12 @@ inline float read(const float* x, part of) {
     return sum;
 }
 
-/// x = 2 x: what is read is also written back.
+/// x = 2 x: writes back what it reads.
 inline void scale(float* x, part of) {
     for (std::size_t i = of.begin; i < of.end; ++i) x[i] *= 2.0F;
 }
 
-/// Two threads that answer each other by one word each, and never sleep.
+/// Two threads that answer each other with one word each, and never sleep.
 class ping_pong {
   public:
     void play(int rank) {
