@@ -15,7 +15,7 @@ struct models {
     double shift = 0;     ///< a: seconds a point
     double tail = 0;      ///< 1/mu: mean seconds a point of the exponential part
     double gradient = 0;  ///< t_c: seconds that a gradient occupies the one port of its receiver
-    double latency = 0;  ///< seconds that each message takes in addition
+    double latency = 0;   ///< seconds that each message takes in addition
     double delay = 0;     ///< mean of an exponential delay of each computation, whatever its load; not in the paper
 };
 

@@ -84,7 +84,7 @@ struct problem {
 
 struct outcome {
     std::vector<double> seconds{};  ///< per step, until the root has the gradient
-    double distance = 0;  ///< the largest relative difference from the full gradient
+    double distance = 0;            ///< the largest relative difference from the full gradient
 };
 
 /// The difference of a gradient from the full one, relative to the full one.

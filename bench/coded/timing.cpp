@@ -159,7 +159,7 @@ void neural_net(report& out) {
     out.add("latency_seconds", latency);
     out.add("delay_seconds", delay);
     out.close();
-    out.open("ring_over_coded");  // t_c a fifth smaller and larger, by rill's protocols
+    out.open("ring_over_coded");  // latency or delay a fifth smaller and larger, by rill's protocols
     for (const double part : {0.8, 1.2}) {
         cluster slow = neural, late = neural;
         slow.models.latency = part * latency;

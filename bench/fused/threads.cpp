@@ -1,5 +1,5 @@
-// Times the dense all_reduce of rill among threads, and what limits it, in turns. Prints the seconds per call of each
-// sample by name as JSON: the slowest rank's.
+// Times the dense all_reduce of rill among threads, and the limits of the machine, in turns. Prints the seconds per
+// call of each sample on the slowest rank, by name, as JSON.
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/barrier.hpp>
 #include <rill/topology/split_allgather.hpp>
@@ -53,7 +53,7 @@ class table {
     std::map<std::string, std::vector<double>> rows_;
 };
 
-/// What all ranks share but for rill.
+/// What all ranks share, apart from rill's own memory.
 struct common {
     explicit common(const job& todo) : passes(todo.ranks) {
         if (todo.is_large)
@@ -76,7 +76,7 @@ void time_one(auto& workers, common& all, const std::string& name, int sample, i
     all.seconds.add(name, sample, taken);
 }
 
-/// By two threads; the others wait.
+/// Two threads measure the limits; the others wait.
 void time_limits(auto& workers, common& all, const job& todo, int sample) {
     const int rank = workers.rank();
     if (!todo.is_large) {

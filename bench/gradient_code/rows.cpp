@@ -48,7 +48,7 @@ Eigen::VectorXd solve_by_qr(const Eigen::MatrixXd& all, const std::vector<int>& 
     return some.colPivHouseholderQr().solve(Eigen::VectorXd::Ones(all.rows()));
 }
 
-/// All decoding rows: `base` and any combination of the columns of `null`, which the code takes to zero.
+/// The set of all decoding rows: `base` plus any combination of the columns of `null`, which the code maps to zero.
 struct dual_system {
     Eigen::MatrixXd null;
     Eigen::VectorXd base;
@@ -57,14 +57,14 @@ struct dual_system {
         : null(Eigen::MatrixXd(all.transpose().colPivHouseholderQr().householderQ()).rightCols(s)),
           base(all.completeOrthogonalDecomposition().solve(Eigen::VectorXd::Ones(all.rows()))) {}
 
-    /// That which vanishes at the lost workers, without them.
+    /// The decoding row that is zero at the lost workers, without these entries.
     Eigen::VectorXd row(const std::vector<int>& lost, const std::vector<int>& survivors) const {
         const Eigen::VectorXd products = Eigen::MatrixXd(null(lost, Eigen::all)).partialPivLu().solve(-base(lost));
         return base(survivors) + null(survivors, Eigen::all) * products;
     }
 };
 
-/// By definition: the row times the survivors' part of the code is 1 everywhere.
+/// Checks the definition: the row times the survivors' part of the code is 1 everywhere.
 template <class Row>
 void require_ones(const Eigen::MatrixXd& all, const std::vector<int>& survivors, const Row& row, const char* by) {
     Eigen::VectorXd product = Eigen::VectorXd::Constant(all.rows(), -1);
@@ -87,7 +87,7 @@ void print(const char* name, const std::vector<double>& samples, const char* aft
     std::printf("]%s", after);
 }
 
-/// Sets of survivors, and of those that are lost, at random.
+/// Random sets of survivors and of lost workers.
 struct losses {
     std::vector<std::vector<int>> lost, survivors;
 
@@ -123,7 +123,7 @@ void run(const std::string& kind, int n, int s, int samples) {
         qr.push_back(mean_seconds(0, sets, [&](std::size_t i) { rows[i] = solve_by_qr(all, cases.survivors[i]); }));
         lu.push_back(
             mean_seconds(0, sets, [&](std::size_t i) { dual_rows[i] = dual.row(cases.lost[i], cases.survivors[i]); }));
-        decode(0);  // the memory of the table of rows, which a code asks for once
+        decode(0);  // a code allocates its table of rows at the first request
         cold.push_back(mean_seconds(1, sets, decode));
         for (std::size_t i = 0; i < sets; ++i) {
             require_ones(all, cases.survivors[i], rows[i], "Eigen's QR");

@@ -1,4 +1,4 @@
-// What index codings are measured beside: the plain ways to write and read ascending indices.
+// What index codings are compared with: straightforward ways to write and read ascending indices.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@ namespace bench {
 using index_list = std::vector<std::uint32_t>;
 using byte_list = std::vector<unsigned char>;
 
-/// Gaps in seven bits a byte.
+/// Gaps in bytes of seven bits each.
 struct leb128 {
     static std::size_t encode(const index_list& indices, byte_list& out) {
         std::size_t at = 0;
@@ -38,8 +38,8 @@ struct leb128 {
     }
 };
 
-/// Elias-Fano as it is usually written: the low bits of an index at a time, the upper ones by counting trailing zeros.
-/// Checks nothing.
+/// Elias-Fano as usually written: the low bits index by index, the upper ones by counting trailing zeros. Checks
+/// nothing.
 struct scalar_elias_fano {
     std::size_t count = 0, size = 0;
     unsigned width = 0;

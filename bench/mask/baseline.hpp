@@ -1,4 +1,4 @@
-// What masks are measured beside: one random number for each coordinate. All write the selected coordinates.
+// What masks are compared with: one random number for each coordinate. All write the selected coordinates.
 #pragma once
 
 #include <rill/core/random.hpp>
@@ -15,7 +15,7 @@
 
 namespace bench {
 
-/// 2^32 times the chance.
+/// 2^32 times the probability.
 inline std::uint32_t bound_of(double density) { return static_cast<std::uint32_t>(density * 0x1p32); }
 
 inline std::size_t bernoulli_mask(double density, std::size_t n, std::uint32_t* out) {
@@ -27,7 +27,7 @@ inline std::size_t bernoulli_mask(double density, std::size_t n, std::uint32_t* 
     return count;
 }
 
-/// A hash for each, no branch.
+/// One hash per coordinate, without a branch.
 inline std::size_t branchless_mask(double density, std::size_t n, std::uint32_t* out) {
     const std::uint32_t bound = bound_of(density);
     std::size_t count = 0;
@@ -38,8 +38,8 @@ inline std::size_t branchless_mask(double density, std::size_t n, std::uint32_t*
     return count;
 }
 
-/// A hash for each of 64, which vectorises, and a look at them one by one only if one is selected. `n` is a multiple
-/// of 64.
+/// Vectorised hashes of 64 coordinates, which are inspected one by one only if one is selected. `n` is a multiple of
+/// 64.
 inline std::size_t block_mask(double density, std::size_t n, std::uint32_t* out) {
     const std::uint32_t bound = bound_of(density);
     std::size_t count = 0;
@@ -64,7 +64,7 @@ inline std::size_t block_mask(double density, std::size_t n, std::uint32_t* out)
 }
 
 #if defined(__AVX512F__)
-/// A hash for each of 16, whose coordinates are compressed. `n` is a multiple of 16, and `out` ends 16 entries behind.
+/// Hashes of 16 coordinates, which are compressed. `n` is a multiple of 16; `out` has room for 16 entries more.
 inline std::size_t avx512_mask(double density, std::size_t n, std::uint32_t* out) {
     // Shifts with a mask: g++ 12 warns of what is undefined inside of those without.
     const __m512i bound = _mm512_set1_epi32(static_cast<int>(bound_of(density)));
@@ -90,7 +90,7 @@ inline std::size_t avx512_mask(double density, std::size_t n, std::uint32_t* out
 }
 #endif
 
-/// What a pass over the entries themselves costs.
+/// The cost of one pass over the entries themselves.
 inline float read_pass(const float* x, std::size_t n) {
     float sums[64] = {};
     for (std::size_t i = 0; i < n; i += 64)

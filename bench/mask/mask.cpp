@@ -19,7 +19,7 @@
 
 namespace {
 
-/// Coordinates in ascending order, and of each eighth of them about as many as are due.
+/// Checks that coordinates ascend, and that each eighth of them holds about as many as expected.
 void require_expected(const char* name, std::span<const std::uint32_t> mask, std::size_t n, double density) {
     constexpr std::size_t parts = 8;
     const double expected = static_cast<double>(n) / parts * density;

@@ -1,5 +1,5 @@
-// Times all_reduce over the mpi transport beside the library's own MPI_Allreduce: in the same processes, in turns.
-// Prints the seconds per call of each sample, the slowest rank's, as JSON: {"mpi": [...], "ring": [...], ...}.
+// Times all_reduce over the mpi transport and the library's own MPI_Allreduce in the same processes, in turns. Prints
+// the seconds per call of each sample on the slowest rank as JSON: {"mpi": [...], "ring": [...], ...}.
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/topology/halving_doubling.hpp>
@@ -48,7 +48,7 @@ class contest {
         fill(input_, rank_);
     }
 
-    /// Turn by turn, each contestant once; the first turn is warm-up and not kept.
+    /// Runs each contestant once per turn; the first turn is warm-up and is dropped.
     seconds_by_name run() {
         seconds_by_name samples;
         for (int turn = -1; turn < todo_.samples; ++turn) {
@@ -83,7 +83,8 @@ class contest {
             rill::all_reduce(workers, input_, output_);
     }
 
-    /// Seconds per call, on the slowest rank. The results of all calls but the first of a batch in place are of no use.
+    /// Seconds per call on the slowest rank. In place, the results of all calls but the first of a batch are
+    /// meaningless.
     template <class Call>
     double time(Call call) {
         todo_.in_place ? fill(output_, rank_) : output_.assign(todo_.entries, 0.0F);

@@ -1,5 +1,5 @@
-// Times training steps with and without overlap, on a perceptron of 8 equal layers that computes as long as its
-// gradient travels. Prints the seconds of each step as JSON: the slowest rank's.
+// Times training steps with and without overlap, on a perceptron of 8 equal layers whose computing time equals the time
+// of its gradient exchange. Prints the seconds of each step on the slowest rank as JSON.
 #include <rill/collective/barrier.hpp>
 #include <rill/collective/fusion.hpp>
 #include <rill/core/random.hpp>
@@ -38,11 +38,11 @@ constexpr std::size_t layers = 8;
 constexpr std::size_t width = 256;
 constexpr std::size_t layer_bytes = width * (width + 1) * sizeof(float);
 
-// The forward pass is a third of the computing, as where a product forward stands beside two backward.
+// The forward pass takes a third of the computing time, because it has one product where the backward pass has two.
 constexpr train::pace computing{.forward = rill::milliseconds(40), .backward = rill::milliseconds(80)};
 constexpr rill::duration computing_time = computing.forward + computing.backward;
 
-/// All ranks send 2 (P-1)/P of the gradient in that time.
+/// Each rank sends 2 (P-1)/P of the gradient in the computing time.
 constexpr rill::delays network{.latency = rill::microseconds(200),
                                .bandwidth = layers * layer_bytes * 2 * (ranks - 1) / ranks * 1'000'000'000 /
                                             static_cast<std::uint64_t>(computing_time.ns)};

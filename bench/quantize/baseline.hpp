@@ -36,7 +36,7 @@ inline void quantize_naive(std::span<const float> x, unsigned bits, std::size_t 
     }
 }
 
-/// What its codes say.
+/// Decodes the codes of quantize_naive.
 inline void dequantize_naive(const std::uint8_t* codes, std::span<const float> scales, unsigned bits,
                              std::size_t bucket, std::span<float> out) {
     const int levels = (1 << (bits - 1)) - 1;

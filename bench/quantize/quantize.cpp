@@ -61,7 +61,7 @@ class comparison {
     }
 
   private:
-    /// What `codes` and `scales_` say, read and added; and what the textbook's loop makes.
+    /// Checks what `codes` and `scales_` decode to, read and added, and the result of the textbook's loop.
     void check(unsigned bits, const std::vector<std::byte>& codes) {
         const std::string width = " to " + std::to_string(bits) + " bits";
         kernel::dequantize<float>(codes, scales_, bits, bucket, y_);

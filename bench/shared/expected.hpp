@@ -1,4 +1,4 @@
-// What results are compared with: sums by definition, one entry after the other.
+// Expected results: sums by definition, one entry after the other.
 #pragma once
 
 #include <rill/stream/stream.hpp>
@@ -20,7 +20,7 @@ inline void require(bool holds, const std::string& what) {
     if (!holds) throw std::runtime_error("wrong: " + what);
 }
 
-/// Entry by entry; both without NaN.
+/// Compares entry by entry; neither may contain NaN.
 inline void require_equal(std::span<const float> found, std::span<const float> expected, const std::string& what) {
     require(found.size() == expected.size(), what + " has " + std::to_string(found.size()) + " entries");
     const auto [at, due] = std::mismatch(found.begin(), found.end(), expected.begin());
@@ -34,7 +34,8 @@ inline void add_entries(std::span<const std::uint32_t> indices, std::span<const 
     for (std::size_t k = 0; k < indices.size(); ++k) to[indices[k]] += values[k];
 }
 
-/// Stochastic rounding takes each value to one of the two levels around it, in steps of a bucket's largest magnitude.
+/// Checks that each value was rounded to one of its two neighbouring levels, in steps of the bucket's largest
+/// magnitude.
 inline void require_rounded(std::span<const float> found, std::span<const float> x, std::span<const float> scales,
                             std::size_t bucket, unsigned bits, const std::string& what) {
     const auto levels = static_cast<float>((1U << (bits - 1)) - 1);
@@ -65,7 +66,7 @@ inline void require_largest(std::span<const std::uint32_t> found, std::span<cons
     }
 }
 
-/// The sum of what `input_of(rank)`, a sparse stream, is on all ranks, in the order of the ranks.
+/// The sum over all ranks of the sparse streams `input_of(rank)`, in the order of the ranks.
 template <class Input>
 std::vector<float> dense_sum(std::size_t dimension, int ranks, Input&& input_of) {
     std::vector<float> sum(dimension);
@@ -76,7 +77,7 @@ std::vector<float> dense_sum(std::size_t dimension, int ranks, Input&& input_of)
     return sum;
 }
 
-/// Compares a stream, sparse or dense, with the vector that it stands for.
+/// Compares a stream, sparse or dense, with the expected vector.
 inline void require_equal(const rill::stream<float>& found, std::span<const float> expected, const std::string& what) {
     if (found.is_dense()) return require_equal(found.values(), expected, what);
     std::vector<float> dense(expected.size());

@@ -1,4 +1,4 @@
-// What the kernels are measured on; equal for equal arguments, on every machine.
+// Inputs for the kernels; the same arguments give the same inputs on every machine.
 #pragma once
 
 #include <rill/core/bytes.hpp>
@@ -21,7 +21,7 @@ inline double uniform(rill::random_sequence& random) { return (static_cast<doubl
 /// `n` values, distributed as the name says: "gaussian", "laplace", "tied" (32 different magnitudes) or "zero".
 inline values dense_input(const std::string& distribution, std::size_t n, std::uint64_t seed = 0) {
     rill::random_sequence random{rill::random_key{1}.derive(seed)};
-    values x(n, 0.0F);  // written, or all pages of the zeros would be one
+    values x(n, 0.0F);  // written, because unwritten pages of zeros would all be one page
     if (distribution == "zero") return x;
     for (float& each : x) {
         if (distribution == "gaussian")
@@ -43,7 +43,7 @@ struct sparse_input {
     std::vector<float> values;
 };
 
-/// Each of `n` coordinates with the chance `density`, independently.
+/// Each of `n` coordinates with probability `density`, independently.
 inline sparse_input random_sparse(std::size_t n, double density, std::uint64_t seed) {
     rill::random_sequence random{rill::random_key{2}.derive(seed)};
     sparse_input x;

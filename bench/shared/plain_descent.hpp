@@ -1,4 +1,4 @@
-// Data-parallel training by definition: what strategies are compared with.
+// Data-parallel training by definition, with which strategies are compared.
 #pragma once
 
 #include "expected.hpp"
@@ -23,8 +23,8 @@ struct descended {
     std::vector<float> start, end;
 };
 
-/// Follows the mean of what `part_of_gradient(gradient)` leaves of each rank's, which are computed one after the other.
-/// `plan` has an optimizer and a rate; `order` has the number of ranks.
+/// Follows the mean of the parts `part_of_gradient(gradient)` of all ranks' gradients, which are computed one after the
+/// other. `plan` has an optimizer and a rate; `order` has the number of ranks.
 template <class Model, class Plan, class Part>
 descended plain_descent(Model model, const rill::train::dataset& data, rill::train::sampler::options order,
                         const Plan& plan, rill::random_key initial, int steps, Part&& part_of_gradient) {
@@ -56,7 +56,7 @@ inline void keep_largest(std::vector<float>& x, std::size_t count) {
         if (std::abs(each) < magnitudes[count - 1]) each = 0;
 }
 
-/// Every coordinate, but for `part` of the longest way that any has to go.
+/// Allows each coordinate a difference of `part` of the longest way of any coordinate.
 inline void require_within(std::span<const float> found, const descended& due, float part, const std::string& what) {
     float longest = 0;
     for (std::size_t i = 0; i < found.size(); ++i) longest = std::max(longest, std::abs(due.end[i] - due.start[i]));
@@ -65,7 +65,7 @@ inline void require_within(std::span<const float> found, const descended& due, f
         require(std::abs(found[i] - due.end[i]) <= part * longest, what + ": parameter " + std::to_string(i));
 }
 
-/// Rounding aside: within a thousandth of the way.
+/// Equal up to rounding: within a thousandth of the way.
 inline void require_near(std::span<const float> found, const descended& due, const std::string& what) {
     double apart = 0, way = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {

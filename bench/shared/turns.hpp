@@ -11,13 +11,13 @@
 
 namespace bench {
 
-/// Keeps a result, and what it was made from, out of reach of the optimiser.
+/// Keeps the optimiser from removing a result and its inputs.
 inline void keep(const void* result) { asm volatile("" : : "g"(result) : "memory"); }
 
-/// Methods that are timed in turns: in each turn all of them once, so that drift meets all alike.
+/// Methods that are timed in turns: each turn runs all of them once, so that drift of the machine affects all alike.
 class turns {
   public:
-    /// Adds a method. What is short is repeated within a sample until it takes 2 ms, and the sample is the mean.
+    /// Adds a method. A short one is repeated within a sample until it takes 2 ms; the sample is the mean.
     void add(std::string name, std::function<void()> work) { methods_.push_back({std::move(name), std::move(work)}); }
 
     bool empty() const { return methods_.empty(); }
@@ -29,7 +29,7 @@ class turns {
                 each.seconds.push_back(seconds_of(each.work, each.repeats) / static_cast<double>(each.repeats));
     }
 
-    /// Seconds by method, as {"copy": [0.1, 0.11], ...}: one sample of each turn. With what is to stand around it.
+    /// Prints seconds by method, as {"copy": [0.1, 0.11], ...}, one sample per turn, between `before` and `after`.
     void print(const std::string& before = "", const std::string& after = "") const {
         std::printf("%s{", before.c_str());
         for (std::size_t m = 0; m < methods_.size(); ++m) {
@@ -55,7 +55,7 @@ class turns {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
 
-    /// Found by calls that also warm the buffers.
+    /// The number of repetitions, found by calls that also warm the buffers.
     static int repeats_of(const std::function<void()>& work) {
         constexpr double least = 2e-3;
         const double once = std::min(seconds_of(work, 1), seconds_of(work, 1));

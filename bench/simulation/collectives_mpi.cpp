@@ -1,5 +1,5 @@
 // Times four collectives: `mpi`, started by mpirun over the mpi transport, or `simulated RANKS`, in virtual time on a
-// network of the same cards. Prints the seconds per call of each sample, the slowest rank's, as JSON.
+// network of the same links. Prints the seconds per call of each sample on the slowest rank as JSON.
 #include <rill/aggregate/max.hpp>
 #include <rill/collective/all_gather.hpp>
 #include <rill/collective/all_reduce.hpp>
@@ -30,7 +30,7 @@ namespace {
 
 constexpr const char* usage = "usage: bench_simulation_collectives_mpi mpi|simulated RANKS ENTRIES SAMPLES\n";
 
-/// The emulated cluster: 200 Mbit/s in each direction, and what a small message takes there.
+/// The emulated cluster: 200 Mbit/s in each direction, and the latency of a small message there.
 const rill::simulated::network cluster{
     .latency = rill::microseconds(100),
     .bandwidth = 25'000'000,
@@ -42,7 +42,7 @@ class stopwatch {
   public:
     stopwatch(Net& net, int samples) : net_(net), workers_(net, rill::topology::ring{}), samples_(samples) {}
 
-    /// Prints, as rank 0, what `call()` takes.
+    /// Prints the time of `call()` on rank 0.
     template <class Call>
     void print(const char* name, Call call) {
         if (net_.rank() == 0) std::printf("%s\"%s\": [", is_first_ ? "{" : "], ", name);

@@ -1,5 +1,5 @@
-// What the simulated network costs: `bench_simulation_scale CASE RANKS` runs one case and prints its figures as JSON.
-// Each case is a process of its own, so that its peak of memory is its own.
+// The cost of the simulated network: `bench_simulation_scale CASE RANKS` runs one case and prints its figures as JSON.
+// Each case has a process of its own, so that its peak of memory is its own.
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/collective/run_schedule.hpp>
@@ -34,7 +34,7 @@ namespace {
 
 namespace train = rill::train;
 
-/// What a case has cost, and what came of it.
+/// The cost of a case, and its results.
 struct figures {
     double seconds = 0;
     std::uint64_t messages = 0;

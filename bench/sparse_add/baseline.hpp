@@ -1,4 +1,4 @@
-// What sparse additions are measured against, on structures of arrays with 32-bit indices and floats.
+// What sparse additions are compared with, on structures of arrays with 32-bit indices and floats.
 #pragma once
 
 #include <rill/core/sparse_view.hpp>
@@ -34,13 +34,13 @@ inline void copy_behind(view x, std::size_t first, target out) {
     std::memcpy(out.values, x.values.data() + first, count * sizeof(float));
 }
 
-/// One of two, by a mask: no compiler makes a branch of it.
+/// Selects one of two values by a mask, so that no compiler makes a branch of it.
 inline float pick(std::uint32_t mask, float one, float other) {
     const auto bits = std::bit_cast<std::uint32_t>(other);
     return std::bit_cast<float>(bits ^ ((std::bit_cast<std::uint32_t>(one) ^ bits) & mask));
 }
 
-/// The two-way merge that takes no branch but that of its loop.
+/// A two-way merge with no branch except that of its loop.
 inline std::size_t branchless(view a, view b, target out) {
     std::size_t i = 0, j = 0, count = 0;
     while (i < a.count() && j < b.count()) {
@@ -60,7 +60,7 @@ inline std::size_t branchless(view a, view b, target out) {
     return count + b.count() - j;
 }
 
-/// No addition: the inputs one after the other.
+/// Concatenates the inputs without adding.
 inline std::size_t concatenate(std::span<const view> inputs, target out) {
     std::size_t count = 0;
     for (const view& each : inputs) {
@@ -89,7 +89,7 @@ inline std::size_t tree(std::span<const view> inputs, target out, target spare) 
     return level.front().count();
 }
 
-/// The next entry of each input in a heap.
+/// A merge that keeps the next entry of each input in a heap.
 inline std::size_t priority_queue(std::span<const view> inputs, target out) {
     using entry = std::pair<std::uint32_t, std::uint32_t>;  // index, input
     std::priority_queue<entry, std::vector<entry>, std::greater<>> heap;

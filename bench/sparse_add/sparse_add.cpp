@@ -23,7 +23,7 @@ namespace {
 using baseline::target;
 using baseline::view;
 
-/// Inputs, and room for what is made of them.
+/// Inputs, and room for the results.
 struct workload {
     std::size_t dimension;
     std::vector<bench::sparse_input> inputs{};
@@ -44,7 +44,7 @@ struct workload {
     target room(std::size_t i) { return {indices[i].data(), values[i].data()}; }
 };
 
-/// By definition: each coordinate that any input has, once, in ascending order, and nearly the sum of its entries
+/// Checks the definition: each coordinate of any input once, in ascending order, with nearly the sum of its entries
 /// (orders of addition differ).
 void require_sum(const std::string& name, const workload& load, view made) {
     std::vector<float> due(load.dimension);
@@ -65,7 +65,7 @@ void require_sum(const std::string& name, const workload& load, view made) {
     }
 }
 
-/// The inputs, one behind the other.
+/// Checks that the result is the concatenation of the inputs.
 void require_copies(const workload& load, view made) {
     std::size_t at = 0;
     for (const view& each : load.views) {
@@ -114,7 +114,7 @@ void many(bench::turns& methods, workload& load, bool with_queue) {
                    [&load](target out) { return baseline::priority_queue(load.views, out); });
 }
 
-/// Into several dense vectors by turns: none of them is left in a cache.
+/// Scatters into several dense vectors in turn, so that none of them is still in a cache.
 void scatter(bench::turns& methods, const view& x, std::size_t dimension) {
     static std::vector<rill::aligned_vector<float>> dense(4, rill::aligned_vector<float>(dimension, 1));
     const auto check = [&](const std::string& name, auto&& add) {

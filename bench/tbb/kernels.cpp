@@ -199,7 +199,7 @@ struct compress_and_fold {
         codec.commit();
     }
     std::span<const std::byte> result() const { return std::as_bytes(std::span(made)); }
-    /// After the first run, in which what is not sent stays in the residual as it is.
+    /// Checks the first run, after which the residual holds exactly what is not sent.
     void check() const {
         std::vector<std::uint32_t> sent;
         std::vector<float> sum(x.size());
@@ -216,7 +216,7 @@ struct compress_and_fold {
     }
 };
 
-/// What the memory permits: y = x + 3 y.
+/// The limit of the memory: y = x + 3 y.
 struct triad {
     values x, y;
 

@@ -51,7 +51,7 @@ inline void top_k_nth_element(std::span<const float> x, std::uint32_t first, std
     }
 }
 
-/// The same of each `bucket` consecutive entries.
+/// `top_k_nth_element` of each `bucket` consecutive entries.
 inline void bucket_top_k_nth_element(std::span<const float> x, std::size_t bucket, std::size_t k, std::uint32_t* keys,
                                      std::uint32_t* out) {
     for (std::size_t i = 0; i + bucket <= x.size(); i += bucket, out += k)
