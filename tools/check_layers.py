@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the include graph of a header tree against the layers of the design.
 
-usage: check_layers.py [INCLUDE_DIR]      (default: the include/ beside this script's folder)
+usage: check_layers.py [INCLUDE_DIR]      (default: the include/ next to this script's folder)
 
 Prints one line per violation, `file:line: what`, and exits 1 when there is one.
 """

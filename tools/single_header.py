@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes single_include/ of include/: rill in one file, and one more for each library that it can be used with.
 
-usage: single_header.py [--check] [INCLUDE_DIR SINGLE_INCLUDE_DIR]      (default: those beside this script's folder)
+usage: single_header.py [--check] [INCLUDE_DIR SINGLE_INCLUDE_DIR]      (default: those next to this script's folder)
 
 FILES lists them. rill/rill.hpp holds what needs the standard library alone, threads among it; the others include it and
 hold the rest. With --check nothing is written: one line per file that is not what would be written, and exit 1 when there

@@ -4,7 +4,7 @@
 usage: run.py [--junit FILE] [--conan CONAN] [CASE...]      (default: every case)
 
 Works in a temporary folder, on what `git archive` gives out, on an installed tree that has been moved since, and on copies
-of the projects beside this script, so that nothing is found by way of the working copy. Prints one line per case and
+of the projects next to this script, so that nothing is found by way of the working copy. Prints one line per case and
 `N passed, N failed`; exits 1 when one failed. CONAN is Conan's command; CMAKE_BUILD_PARALLEL_LEVEL says how many cases
 run at a time, as many as there are cores by default.
 """
@@ -204,8 +204,8 @@ def compile_and_run(ground, compiler, sources, name, *flags):
 
 @case
 def single_header(ground):
-    """Plain compilers and single_include/: alone, twice, in two translation units, all together; refused beside the header
-    tree."""
+    """Plain compilers and single_include/: alone, twice, in two translation units, all together; refused together with
+    the header tree."""
     only = ground.work("single include")
     shutil.copytree(ground.source / "single_include", only)
     programs, units = ground.projects / "program", ground.projects / "single_header"

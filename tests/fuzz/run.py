@@ -55,7 +55,7 @@ def stale_seeds(build, targets):
 
 
 def remake_seeds(build, targets):
-    """Keeps of the generated seeds those that cover something, besides what the findings cover."""
+    """Keeps of the generated seeds those that cover something that the findings do not cover."""
     with tempfile.TemporaryDirectory() as folder:
         fresh = pathlib.Path(folder)
         generated(build, fresh)

@@ -1,5 +1,5 @@
 """rill as a user's own flags and headers meet it: no warning when optimised, libstdc++'s debug mode, `using namespace rill`
-beside the headers of POSIX.
+together with the headers of POSIX.
 
 Takes the compiler's command as arguments. rill's headers are found by -I, so that their warnings count; others by -isystem."""
 
