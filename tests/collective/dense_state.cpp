@@ -57,5 +57,5 @@ TEST_CASE("a dense fold takes raw frames, and refuses coded ones") {
 
 TEST_CASE("a frame cannot stand for more contributions than there are ranks") {
     CHECK(outcome({}, 3) == "7 everywhere");
-    CHECK(outcome({}, 4) == "rill: all_reduce (operation 1): rank 1 speaks for 4 contributors among 3 ranks");
+    CHECK(outcome({}, 4) == "rill: all_reduce (operation 1): rank 1 claims 4 contributors among 3 ranks");
 }

@@ -152,7 +152,7 @@ TEST_CASE("request: a rank that does not come is named by a timeout, whatever el
 }
 
 TEST_CASE("request: a rank whose body has returned is named at once, and only by those who wait for it") {
-    const auto text = "rank 2 has left its body without entering the operation";
+    const auto text = "rank 2 has returned from its body without entering the operation";
     for (const bool starts : {false, true})
         CHECK(on_four_ranks([&](auto& net, auto fail) {
                   const rill::group_options options = runs_out(net);
@@ -352,7 +352,7 @@ TEST_CASE("request: a body that throws before its collective fails on all ranks;
               if (workers.rank() == 2)
                   CHECK_THROWS_AS(before.get(), std::domain_error);
               else
-                  expect_error([&] { before.get(); }, 2, "operation 2: rank 2 has not come to it: before", fail);
+                  expect_error([&] { before.get(); }, 2, "operation 2: rank 2 did not enter it: before", fail);
           }) == "");
 }
 

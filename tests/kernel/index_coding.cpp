@@ -323,20 +323,22 @@ TEST_CASE("errors name the defect") {
     CHECK_THROWS_WITH(decode(raw, {5, 0, 0, 0, 5, 0, 0, 0}, 2),
                       "rill: raw indices: number 1 is 5, expected one of [6, 12)");
     CHECK_THROWS_WITH(decode(raw, {5, 0, 0}, 1), "rill: raw indices: 3 bytes cannot hold 1");
-    CHECK_THROWS_WITH(decode(bitmap, {1, 16}, 2), "rill: bitmap indices: a bit behind the last coordinate is set");
+    CHECK_THROWS_WITH(decode(bitmap, {1, 16}, 2), "rill: bitmap indices: a bit after the last coordinate is set");
     CHECK_THROWS_WITH(decode(bitmap, {1, 1}, 3), "rill: bitmap indices: 2 bits are set, expected 3");
     CHECK_THROWS_WITH(decode(packed_gaps, {33, 0}, 1), "rill: packed-gap indices: a width of 33 bits at number 0");
-    CHECK_THROWS_WITH(decode(packed_gaps, {4, 0x1B}, 2), "rill: packed-gap indices: number 1 lies behind the universe");
+    CHECK_THROWS_WITH(decode(packed_gaps, {4, 0x1B}, 2),
+                      "rill: packed-gap indices: number 1 lies outside of the universe");
     CHECK_THROWS_WITH(decode(packed_gaps, {3, 0x40}, 2),
-                      "rill: packed-gap indices: a bit behind the block at number 0 is set");
+                      "rill: packed-gap indices: a bit after the block at number 0 is set");
     CHECK_THROWS_WITH(decode(elias_fano, {0, 3, 0}, 2), "rill: Elias-Fano indices: 3 bytes, expected 2");
-    CHECK_THROWS_WITH(decode(elias_fano, {16, 3}, 2), "rill: Elias-Fano indices: a bit behind the low bits is set");
-    CHECK_THROWS_WITH(decode(elias_fano, {0, 0x13}, 2), "rill: Elias-Fano indices: a bit behind the last is set");
+    CHECK_THROWS_WITH(decode(elias_fano, {16, 3}, 2), "rill: Elias-Fano indices: a bit after the low bits is set");
+    CHECK_THROWS_WITH(decode(elias_fano, {0, 0x13}, 2), "rill: Elias-Fano indices: a bit after the last is set");
     CHECK_THROWS_WITH(decode(elias_fano, {0, 7}, 2),
                       "rill: Elias-Fano indices: 3 bits are set in the upper part, expected 2");
     CHECK_THROWS_WITH(decode(elias_fano, {7, 3}, 2),
                       "rill: Elias-Fano indices: number 1 is 2, expected one of [4, 12)");
-    CHECK_THROWS_WITH(decode(elias_fano, {12, 9}, 2), "rill: Elias-Fano indices: number 1 lies behind the universe");
+    CHECK_THROWS_WITH(decode(elias_fano, {12, 9}, 2),
+                      "rill: Elias-Fano indices: number 1 lies outside of the universe");
     const auto huffman_bytes = [](std::vector<unsigned> lengths, std::vector<unsigned> content) {
         std::vector<unsigned> bytes(24, 0);
         for (std::size_t s = 0; s < 3; ++s) bytes[8 * s] = lengths[s];
@@ -351,11 +353,11 @@ TEST_CASE("errors name the defect") {
     CHECK_THROWS_WITH(decode(huffman, huffman_bytes({1, 1, 1}, {0, 0, 0}), 1),
                       "rill: Huffman-coded indices: stream 2 has 1 bytes, and 0 bits are read");
     CHECK_THROWS_WITH(decode(huffman, huffman_bytes({1, 1, 0}, {0, 2}), 1),
-                      "rill: Huffman-coded indices: a bit behind stream 1 is set");
+                      "rill: Huffman-coded indices: a bit after stream 1 is set");
     CHECK_THROWS_WITH(decode(huffman, huffman_bytes({1, 1, 0}, {0, 0}), 1),
                       "rill: Huffman-coded indices: 0 bits are set, expected 1");
     const unsigned beyond = kernel::detail::byte_code(1, 12).code(std::byte{0x10});  // coordinate 12
     CHECK_THROWS_WITH(decode(huffman, huffman_bytes({1, 1, 0}, {0, beyond}), 1),
-                      "rill: Huffman-coded indices: a bit behind the last coordinate is set");
+                      "rill: Huffman-coded indices: a bit after the last coordinate is set");
     CHECK_THROWS_WITH(decode(static_cast<rill::index_coding>(9), {}, 0), "rill: number 9 is no coding of indices");
 }

@@ -213,7 +213,8 @@ TEST_CASE("requests: a rank whose body has returned is named by those who wait f
             FAIL("no error");
         } catch (const rill::peer_failure& e) {
             CHECK(e.culprit() == net.size() - 1);
-            CHECK(std::string(e.what()).find("has left its body without entering the operation") != std::string::npos);
+            CHECK(std::string(e.what()).find("has returned from its body without entering the operation") !=
+                  std::string::npos);
         }
     });
 }

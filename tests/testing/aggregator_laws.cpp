@@ -70,8 +70,8 @@ TEST_CASE("a fold that ignores NaN and signed zeros breaks a law") {
         if (!outcome.held) names += std::string(name) + "; ";
     });
     CHECK(names ==
-          "the identity is neutral; a fold is associative beside NaN, infinities and zeros of both signs; "
-          "a fold commutes beside NaN, infinities and zeros of both signs; ");
+          "the identity is neutral; a fold is associative with NaN, infinities and zeros of both signs; "
+          "a fold commutes with NaN, infinities and zeros of both signs; ");
 }
 
 TEST_CASE("a correct sum breaks no law") {

@@ -223,9 +223,9 @@ TEST_CASE("trainer: files that do not belong together are refused on all ranks")
         return messages;
     };
     for (const auto& message : messages_with("early"))
-        CHECK(has(message, "beside the file of rank 2: expected step 2 as on rank 0, found 1"));
+        CHECK(has(message, "compared with the file of rank 2: expected step 2 as on rank 0, found 1"));
     for (const auto& message : messages_with("skipped"))
-        CHECK(has(message, "beside the file of rank 2: expected the parameters that rank 0 has"));
+        CHECK(has(message, "compared with the file of rank 2: expected the parameters that rank 0 has"));
     for (const auto& message : messages_with("usual")) CHECK(message.empty());
 }
 
@@ -248,7 +248,7 @@ TEST_CASE("trainer: swapped files of two ranks are refused on all ranks, and all
     });
     CHECK(has(messages[0], "section \"trainer\", rank: expected 0, found 1"));
     CHECK(has(messages[1], "section \"trainer\", rank: expected 1, found 0"));
-    CHECK(has(messages[2], "beside the file of rank 0: expected one that fits its trainer, found another"));
+    CHECK(has(messages[2], "compared with the file of rank 0: expected one that fits its trainer, found another"));
 }
 
 TEST_CASE("trainer: a step allocates nothing once the first ones are done") {

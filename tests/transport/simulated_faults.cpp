@@ -313,7 +313,7 @@ TEST_CASE("an invalid plan is refused") {
     const auto refusal = [](const rill::fault& f) {
         return message_of<rill::contract_violation>([&] { sim::run(2, {.faults = {{f}}}, [](auto&) {}); });
     };
-    CHECK(has(refusal(faults::cut(0, 2)), "a fault of a rank that is not there"));
+    CHECK(has(refusal(faults::cut(0, 2)), "a fault names a rank that does not exist"));
     CHECK(has(refusal(faults::kill(rill::any_rank)), "a rank's end or beginning names the rank"));
     CHECK(has(refusal(faults::restart(1).after(3)), "a rank begins anew after a time, not after messages"));
     CHECK(has(refusal(faults::lose(1.5)), "a probability is between 0 and 1"));

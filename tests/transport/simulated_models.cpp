@@ -167,9 +167,9 @@ TEST_CASE("a trace of compute times from a file") {
     CHECK(trace(1, 1, 1).ns == 3'000'000'000);
     CHECK(trace(2, 0, 1).ns == 500'000'000);
     CHECK(has(refusal_of("1\n2 x\n"), "line 2: 'x' is no number"));
-    CHECK(has(refusal_of("1 -2\n"), "line 1: '-2' is no time, which is finite and not negative"));
-    CHECK(has(refusal_of("1 inf\n"), "line 1: 'inf' is no time, which is finite and not negative"));
-    CHECK(has(refusal_of("nan\n"), "line 1: 'nan' is no time, which is finite and not negative"));
+    CHECK(has(refusal_of("1 -2\n"), "line 1: '-2' is not a time, which must be finite and not negative"));
+    CHECK(has(refusal_of("1 inf\n"), "line 1: 'inf' is not a time, which must be finite and not negative"));
+    CHECK(has(refusal_of("nan\n"), "line 1: 'nan' is not a time, which must be finite and not negative"));
     CHECK(has(refusal_of("1\n1e999\n"), "line 2: '1e999' is beyond the numbers that can be read"));
     CHECK(has(refusal_of("0x10\n"), "line 1: '0x10' is no number"));
     CHECK(has(refusal_of("+1\n"), "line 1: '+1' is no number"));

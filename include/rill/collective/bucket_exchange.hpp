@@ -54,9 +54,9 @@ class bucket_exchange {
 
     /// Tells that a tensor is ready; once for each tensor.
     void ready(std::size_t tensor) {
-        RILL_EXPECTS(tensor < plan_.tensors(), "bucket_exchange: a tensor of the plan");
+        RILL_EXPECTS(tensor < plan_.tensors(), "bucket_exchange: the tensor must be one of the plan");
         std::size_t& missing = scratch_.missing[plan_.bucket_of(tensor)];
-        RILL_EXPECTS(missing > 0, "bucket_exchange: each tensor is called ready once");
+        RILL_EXPECTS(missing > 0, "bucket_exchange: ready must be called once for each tensor");
         --missing;
         start_complete_ones();
         if (!activities_run_alone(group_.net())) let_go_on();
@@ -66,7 +66,8 @@ class bucket_exchange {
     /// highest age of any bucket, the sums of rounds and traffic, and the time since the first bucket started. Throws
     /// what the first failed bucket throws.
     receipt finish() {
-        RILL_EXPECTS(scratch_.requests.size() == plan_.buckets().size(), "bucket_exchange: every tensor becomes ready");
+        RILL_EXPECTS(scratch_.requests.size() == plan_.buckets().size(),
+                     "bucket_exchange: finish needs every tensor to be ready");
         receipt all{};
         for (std::size_t i = 0; i < scratch_.requests.size(); ++i) {
             const receipt one = scratch_.requests[i].get();

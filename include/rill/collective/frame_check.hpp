@@ -41,7 +41,7 @@ frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader,
     const auto ranks = static_cast<std::uint32_t>(call.net().size());
     if (f.head.contributors > ranks)
         call.fail(failure::protocol, source, call.net().rank(),
-                  "rank " + std::to_string(source) + " speaks for " + std::to_string(f.head.contributors) +
+                  "rank " + std::to_string(source) + " claims " + std::to_string(f.head.contributors) +
                       " contributors among " + std::to_string(ranks) + " ranks");
     return f;
 }

@@ -183,7 +183,7 @@ class lane {
                      .operation = numbers_.in_context,
                      .culprit = rank(),
                      .reason = "operation " + std::to_string(numbers_.in_context) + ": rank " + std::to_string(rank()) +
-                               " has not come to it: " + why,
+                               " did not enter it: " + why,
                      .first_tag = tag_of(numbers_.in_context)});
     }
 

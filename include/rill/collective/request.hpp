@@ -65,7 +65,9 @@ class [[nodiscard]] request {
     }
 
   private:
-    void require_operation() const { RILL_EXPECTS(is_valid(), "request: of no operation, or got already"); }
+    void require_operation() const {
+        RILL_EXPECTS(is_valid(), "request: it has no operation, or its result was already taken");
+    }
 
     bool wait_until(deadline until) const {
         require_operation();

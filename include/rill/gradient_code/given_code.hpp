@@ -31,7 +31,7 @@ inline dual_code given_code(int workers, int partitions, int stragglers, std::sp
     std::copy(values.begin(), values.end(), b.values.begin());
     dual_code code(b, stragglers, detail::dual_of(b, std::min(b.rows, b.columns)));
     RILL_EXPECTS(std::isfinite(amplification(code).worst),
-                 "given_code: some set of stragglers leaves rows that do not reach 1");
+                 "given_code: without some set of stragglers the rows cannot be combined to all ones");
     return code;
 }
 

@@ -28,7 +28,8 @@ class group_code {
           each_(static_cast<std::size_t>(partitions_per_group)) {
         RILL_EXPECTS(0 <= stragglers && stragglers < workers,
                      "gradient code: stragglers are at least 0 and fewer than the workers");
-        RILL_EXPECTS(0 < groups && groups <= workers / (stragglers + 1), "gradient code: a group is lost as a whole");
+        RILL_EXPECTS(0 < groups && groups <= workers / (stragglers + 1),
+                     "gradient code: the number of groups must be between 1 and workers / (stragglers + 1)");
         RILL_EXPECTS(partitions_per_group > 0, "gradient code: a group has no partition");
         ones_.assign(each_, 1.0);
         for (int j = 0; j < groups * partitions_per_group; ++j) numbers_.push_back(j);
@@ -89,7 +90,7 @@ class group_code {
         bool lowest = true;
         for (std::size_t i = 0; i < survivors.size(); ++i) {
             RILL_EXPECTS(i == at || survivors[i] != survivors[at],
-                         "gradient code: a worker is twice among the survivors");
+                         "gradient code: a worker appears twice among the survivors");
             lowest = lowest && (survivors[i] >= survivors[at] || group_of(survivors[i]) != group);
         }
         return lowest;

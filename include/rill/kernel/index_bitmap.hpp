@@ -44,7 +44,7 @@ struct index_bitmap {
             detail::bad_indices(
                 "bitmap", std::to_string(bytes.size()) + " bytes, expected " + std::to_string(bytes_of(universe)));
         if (detail::has_bits_behind(bytes, universe.size()))
-            detail::bad_indices("bitmap", "a bit behind the last coordinate is set");
+            detail::bad_indices("bitmap", "a bit after the last coordinate is set");
         if (const std::size_t ones = detail::count_ones(bytes); ones != count)
             detail::bad_indices("bitmap", std::to_string(ones) + " bits are set, expected " + std::to_string(count));
     }

@@ -115,9 +115,9 @@ struct elias_fano {
         if (count == 0) return;
         const detail::elias_fano_layout layout(count, universe.size());
         if (detail::has_bits_behind(bytes.first(layout.low_bytes), count * layout.width))
-            detail::bad_indices("Elias-Fano", "a bit behind the low bits is set");
+            detail::bad_indices("Elias-Fano", "a bit after the low bits is set");
         if (detail::has_bits_behind(bytes, layout.upper_bits))
-            detail::bad_indices("Elias-Fano", "a bit behind the last is set");
+            detail::bad_indices("Elias-Fano", "a bit after the last is set");
         if (!detail::decode_elias_fano<Loops>(layout, bytes, universe.begin, out.data()))
             refuse(bytes, layout, universe);
     }
@@ -159,7 +159,7 @@ struct elias_fano {
             }
             const std::size_t v = ((place - i) << layout.width) + static_cast<std::size_t>(low);
             if (v > layout.greatest)
-                detail::bad_indices("Elias-Fano", "number " + std::to_string(i) + " lies behind the universe");
+                detail::bad_indices("Elias-Fano", "number " + std::to_string(i) + " lies outside of the universe");
             const std::size_t index = universe.begin + v + i;
             if (index < lowest) detail::bad_index("Elias-Fano", i, index, lowest, universe.end);
             lowest = index + 1;

@@ -157,12 +157,13 @@ struct packed_gaps {
         std::memset(packed + size, 0, detail::gap_padding);
         const std::size_t used = out.size() * width % 8;
         if (used != 0 && (std::to_integer<unsigned>(packed[size - 1]) >> used) != 0)
-            detail::bad_indices("packed-gap", "a bit behind the block at number " + std::to_string(first) + " is set");
+            detail::bad_indices("packed-gap", "a bit after the block at number " + std::to_string(first) + " is set");
         std::size_t next = lowest;
         for (std::size_t i = 0; i < out.size(); ++i) {
             const std::uint64_t gap = detail::unpack(packed, i, width);
             if (gap >= end - next)
-                detail::bad_indices("packed-gap", "number " + std::to_string(first + i) + " lies behind the universe");
+                detail::bad_indices("packed-gap",
+                                    "number " + std::to_string(first + i) + " lies outside of the universe");
             out[i] = static_cast<Index>(next + gap);
             next += static_cast<std::size_t>(gap) + 1;
         }

@@ -114,7 +114,7 @@ struct huffman_bitmap {
         }
         const bitmap_end end = place_all(table, from, count, universe, out.data());
         check_ends(bytes, from);
-        if (end.is_beyond) detail::bad_indices("Huffman-coded", "a bit behind the last coordinate is set");
+        if (end.is_beyond) detail::bad_indices("Huffman-coded", "a bit after the last coordinate is set");
         if (end.ones != count)
             detail::bad_indices("Huffman-coded",
                                 std::to_string(end.ones) + " bits are set, expected " + std::to_string(count));
@@ -246,7 +246,7 @@ struct huffman_bitmap {
                 detail::bad_indices("Huffman-coded", "stream " + std::to_string(s) + " has " + std::to_string(length) +
                                                          " bytes, and " + std::to_string(used) + " bits are read");
             if (detail::has_bits_behind(bytes.first(end), used))
-                detail::bad_indices("Huffman-coded", "a bit behind stream " + std::to_string(s) + " is set");
+                detail::bad_indices("Huffman-coded", "a bit after stream " + std::to_string(s) + " is set");
         }
     }
 };

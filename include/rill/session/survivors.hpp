@@ -140,7 +140,7 @@ class survivors {
                        .kind = failure::timeout,
                        .culprit = net_->rank(),
                        .reason = "survivors: the others have gone on without rank " + std::to_string(net_->rank()) +
-                                 ", which did not come to agreement " + std::to_string(number_) + " within " +
+                                 ", which did not take part in agreement " + std::to_string(number_) + " within " +
                                  std::to_string((timeout_ * 2).seconds()) + " s"});
     }
 

@@ -104,11 +104,10 @@ void for_each_aggregator_law(const Fold& fold, Visit&& visit) {
         "fold(fold(a, b), c) is not fold(a, fold(b, c))");
     law("a fold commutes where it says so", !Fold::is_commutative || detail::commutes<T>(fold, usual),
         "is_commutative is true, but fold(a, b) is not always fold(b, a)");
-    law("a fold is associative beside NaN, infinities and zeros of both signs",
-        detail::is_associative<T>(fold, special),
+    law("a fold is associative with NaN, infinities and zeros of both signs", detail::is_associative<T>(fold, special),
         "fold(fold(a, b), c) is not fold(a, fold(b, c)) where one is a NaN, an infinity or a zero: the result of a "
         "collective would depend on the topology");
-    law("a fold commutes beside NaN, infinities and zeros of both signs",
+    law("a fold commutes with NaN, infinities and zeros of both signs",
         !Fold::is_commutative || detail::commutes<T>(fold, special),
         "is_commutative is true, but fold(a, b) is not fold(b, a) where one is a NaN, an infinity or a zero");
     law("a fold adds where it says so", detail::adds<T>(fold),

@@ -147,7 +147,7 @@ void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500)
     law(
         "more survivors reach 1 as well",
         [&] { return detail::reaches_one(code, everyone) && (s == 0 || of_all(1, detail::reaches_one<Code>)); },
-        "some set that lacks nobody or one worker has no decoding row");
+        "some set that lacks at most one worker has no decoding row");
     law(
         "neither order nor history changes a row", [&] { return of_all(s, detail::order_does_not_matter<Code>); },
         "the same survivors get different bits");
@@ -155,8 +155,8 @@ void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500)
         "an approximate row is the closest", [&] { return s + 1 == n || of_all(s + 1, detail::is_closest<Code>); },
         "||aB - 1|| is not what was returned, or is not least");
     law(
-        "nobody is no set of survivors", [&] { return !code.is_decodable({}) && detail::refuses(code, {}); },
-        "a gradient is decoded from nothing");
+        "an empty set of survivors is not decodable",
+        [&] { return !code.is_decodable({}) && detail::refuses(code, {}); }, "a gradient is decoded from nothing");
     law(
         "a worker survives once",
         [&] {

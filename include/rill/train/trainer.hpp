@@ -184,7 +184,7 @@ class trainer {
         sums[rank] = static_cast<std::int64_t>(detail::checksum(std::as_bytes(parameters)));
         all_reduce(workers_, told, told);
         if (refused != nullptr) std::rethrow_exception(refused);
-        const auto beside = [](std::size_t other) { return "beside the file of rank " + std::to_string(other); };
+        const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
         for (std::size_t other = 0; other < size; ++other)
             if (refusals[other] != 0)
                 throw data_error(path, beside(other), "one that fits its trainer", "another: see that rank's error");

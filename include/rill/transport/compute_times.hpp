@@ -31,7 +31,7 @@ namespace detail {
 /// Converts `seconds` (not negative) to a duration; saturates at the largest one.
 inline duration duration_of(double seconds) {
     constexpr double most = 9.2e9;
-    RILL_EXPECTS(seconds >= 0, "a computation cannot take less than no time");
+    RILL_EXPECTS(seconds >= 0, "the time of a computation must not be negative");
     return seconds >= most ? nanoseconds(INT64_MAX) : duration(std::llround(seconds * 1e9));
 }
 

@@ -71,7 +71,7 @@ class delayed : public detail::delayed_concurrency<Net> {
     void compute(duration length) { sleep_until(now() + length); }
     /// Sleeps for the time that the model of computing gives for `work` units.
     void compute(double work) {
-        RILL_EXPECTS(work >= 0, "delayed: nobody computes less than nothing");
+        RILL_EXPECTS(work >= 0, "delayed: the work of a computation must not be negative");
         if (computing_) compute(computing_(rank(), computations_.fetch_add(1, std::memory_order_relaxed), work));
     }
 

@@ -24,7 +24,7 @@ namespace detail {
 inline const char* refusal_of_time(std::errc error, double seconds) {
     if (error == std::errc::result_out_of_range) return "is beyond the numbers that can be read";
     if (error != std::errc{}) return "is no number";
-    return std::isfinite(seconds) && seconds >= 0 ? nullptr : "is no time, which is finite and not negative";
+    return std::isfinite(seconds) && seconds >= 0 ? nullptr : "is not a time, which must be finite and not negative";
 }
 
 /// Reads the times in one line, whose comment has been removed; `refuse(word, why)` must throw.

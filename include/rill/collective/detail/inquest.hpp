@@ -70,7 +70,7 @@ class inquest {
 
     [[noreturn]] void departed(rank_t peer) const {
         fail(failure::exception, peer, no_rank,
-             "rank " + std::to_string(peer) + " has left its body without entering the operation");
+             "rank " + std::to_string(peer) + " has returned from its body without entering the operation");
     }
 
     struct entrant {

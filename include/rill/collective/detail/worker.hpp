@@ -55,7 +55,7 @@ class worker final : public pending {
             if (!done_.wait(until)) return false;
         } catch (...) {
             // All contexts have ended, or this activity has: the operation has ended as well, or is ended now.
-            abort("abandoned it: an exception passed");
+            abort("abandoned it because of an exception");
             end_thread();
         }
         is_done_ = true;

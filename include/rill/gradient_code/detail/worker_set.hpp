@@ -20,10 +20,10 @@ class worker_set {
     /// Makes the set of `members`: distinct workers below `workers`, in any order.
     worker_set(std::span<const int> members, int workers) : words_(words_for(workers)) {
         for (const int worker : members) {
-            RILL_EXPECTS(0 <= worker && worker < workers, "gradient code: a survivor is none of the workers");
+            RILL_EXPECTS(0 <= worker && worker < workers, "gradient code: a survivor is not one of the workers");
             bits_[word(worker)] |= bit(worker);
         }
-        RILL_EXPECTS(count() == members.size(), "gradient code: a worker is twice among the survivors");
+        RILL_EXPECTS(count() == members.size(), "gradient code: a worker appears twice among the survivors");
     }
 
     bool contains(int worker) const { return (bits_[word(worker)] & bit(worker)) != 0; }

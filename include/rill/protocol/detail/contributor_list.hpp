@@ -73,14 +73,14 @@ struct contributor_list {
             const auto both = static_cast<std::uint64_t>(numbers[first + 2 * i]);
             const auto rank = static_cast<std::uint32_t>(both), rounds = static_cast<std::uint32_t>(both >> 32U);
             wire::detail::require(rank < static_cast<std::uint32_t>(size),
-                                  "a contributor list names a rank that is not there");
+                                  "a contributor list names a rank outside the group");
             const std::int64_t other = numbers[first + 2 * i + 1];
             if (i < contributors) {
                 const auto weight = std::bit_cast<double>(other);
                 wire::detail::require(weight > 0 && weight <= 1e300, "a weight is not finite and positive");
                 read.in.push_back({static_cast<rank_t>(rank), rounds, weight});
             } else {
-                wire::detail::require(other >= 0, "nobody is late by less than nothing");
+                wire::detail::require(other >= 0, "a lateness is negative");
                 read.late.push_back({static_cast<rank_t>(rank), rounds, duration(other)});
             }
         }

@@ -78,10 +78,10 @@ class round_operands {
     double add(const byte_pieces& message, std::size_t dimension, std::uint32_t age, int ranks, const Exec& executor) {
         frame_reader reader(message);
         const frame content = reader.next<T, Index>();
-        wire::detail::require(content.head.range == segment{0, dimension}, "of another range than all");
+        wire::detail::require(content.head.range == segment{0, dimension}, "its range is not the whole vector");
         const frame numbers = reader.next<std::int64_t, std::uint32_t>();
         wire::detail::require(reader.done() && numbers.head.codes.indices == index_coding::dense,
-                              "no contributor list at its end");
+                              "it does not end with a contributor list");
         const auto of_child = contributor_list::from(content_of(numbers, contributors_room_).values(), ranks);
         contributors.add(of_child, age);
         if (!of_child.in.empty()) operands_.push_back(content_of(content, rooms_.take(), executor));

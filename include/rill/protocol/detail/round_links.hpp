@@ -108,7 +108,7 @@ class round_links {
             if (!newest) {
                 blame_.tell(parent_);
                 newest = receive_state(entered + blame_.timeout());
-                if (!newest) throw_error(blame_.notice(round_ + 1, parent_, ", which gives no state"));
+                if (!newest) throw_error(blame_.notice(round_ + 1, parent_, ", which sends no state"));
                 blame_.tell_nothing();
             }
             const wire::header head = state_of(*newest);
@@ -269,10 +269,10 @@ class round_links {
     wire::header state_of(const message& newest) {
         return read(parent_, [&] {
             const wire::header head = frame_reader(newest.pieces()).peek();
-            wire::detail::require(head.context == context(), "of another context");
+            wire::detail::require(head.context == context(), "its context is another one");
             wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds ||
                                       head.kind == operation::round_over,
-                                  "nothing that a parent says");
+                                  "its kind is not one that a parent sends");
             return head;
         });
     }
@@ -344,7 +344,7 @@ class round_links {
         if (head.epoch != from.given)
             fail(failure::protocol, source,
                  "rank " + std::to_string(source) + " contributes to round " + std::to_string(head.epoch) +
-                     ", which it has not been given");
+                     ", whose state it has not been sent");
         const auto age = static_cast<std::uint32_t>(round_ - head.epoch);
         const fate becomes = fate_of(age);
         children_.answers(from, head.epoch, becomes);

@@ -19,7 +19,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 inline const char* trouble_with(const fault& f, int ranks) {
     const auto exists = [&](rank_t rank) { return 0 <= rank && rank < ranks; };
     const auto may_be = [&](rank_t rank) { return rank == any_rank || exists(rank); };
-    if (!may_be(f.from) || !may_be(f.to)) return "fault_plan: a fault of a rank that is not there";
+    if (!may_be(f.from) || !may_be(f.to)) return "fault_plan: a fault names a rank that does not exist";
     if (f.begins.ns < 0 || f.longest.ns < 0) return "fault_plan: a time below 0";
     switch (f.kind) {
         case fault::what::loss:

@@ -166,10 +166,10 @@ class waits {
     void throw_if_ended(rank_t rank, channel on) {
         if (const auto notice = notices_.of(on)) throw_error(*notice);
         if (stop_requested != nullptr && stop_requested->load(std::memory_order_acquire))
-            throw_error(
-                {.context = on.context,
-                 .culprit = rank,
-                 .reason = "rank " + std::to_string(rank) + " left an activity behind: an exception passed it"});
+            throw_error({.context = on.context,
+                         .culprit = rank,
+                         .reason = "rank " + std::to_string(rank) +
+                                   " did not wait for one of its activities because of an exception"});
     }
 
     void ring_all() {

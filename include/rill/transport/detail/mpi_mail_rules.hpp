@@ -53,7 +53,7 @@ inline void post_office::refuse(rank_t source, const envelope& head) const {
         .culprit = source,
         .reason = "rank " + std::to_string(source) + " sent rank " + std::to_string(rank()) + " a note of kind " +
                   std::to_string(static_cast<int>(head.kind)) + ", with " + std::to_string(head.size) +
-                  " bytes, which is none of this build: all ranks must run the same program"});
+                  " bytes, which this build does not know: all ranks must run the same program"});
 }
 
 inline void post_office::deliver(rank_t source, const envelope& head, const std::byte* payload) {

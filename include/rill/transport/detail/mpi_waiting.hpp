@@ -122,10 +122,10 @@ class waiting {
         require_alive();
         if (const abort_notice* const notice = office_.knowledge().find_notice(on)) throw_error(*notice);
         if (fibers_.must_stop() || (own_activity != nullptr && own_activity->stop.load(std::memory_order_acquire)))
-            throw_error(
-                {.context = on.context,
-                 .culprit = rank(),
-                 .reason = "rank " + std::to_string(rank()) + " left an activity behind: an exception passed it"});
+            throw_error({.context = on.context,
+                         .culprit = rank(),
+                         .reason = "rank " + std::to_string(rank()) +
+                                   " did not wait for one of its activities because of an exception"});
     }
 
     /// Whether `until` has passed. An immediate wait still gives the fibers one turn.

@@ -51,10 +51,10 @@ class control {
             if (const abort_notice* notice = find_notice(on)) throw_error(*notice);
         const strand& own = scheduler_.current();
         if (own.stopped)
-            throw_error(
-                {.context = on.context,
-                 .culprit = own.rank,
-                 .reason = "rank " + std::to_string(own.rank) + " left an activity behind: an exception passed it"});
+            throw_error({.context = on.context,
+                         .culprit = own.rank,
+                         .reason = "rank " + std::to_string(own.rank) +
+                                   " did not wait for one of its activities because of an exception"});
     }
 
     /// True when called, false when `until` has passed.

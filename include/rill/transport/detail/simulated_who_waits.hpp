@@ -45,7 +45,7 @@ inline std::string wait_text(rank_t rank, const wait_record& what) {
         case waits_for::activity: return who + "one of its activities to end";
         case waits_for::time: break;
     }
-    return who + "an instant that never comes";
+    return who + "a time that is never reached";
 }
 
 /// Lists the waits of all activities.

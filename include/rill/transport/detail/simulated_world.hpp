@@ -124,7 +124,7 @@ class world : public mail {
 
     void compute(rank_t self, double work) {
         throw_if_ended({every_context});
-        RILL_EXPECTS(work >= 0, "simulated: nobody computes less than nothing");
+        RILL_EXPECTS(work >= 0, "simulated: the work of a computation must not be negative");
         if (!computing_) return;
         rank_state& own = at(self);
         const auto& faults = links_.faults();
