@@ -1583,7 +1583,7 @@ class inquest {
 
     [[noreturn]] void departed(rank_t peer) const {
         fail(failure::exception, peer, no_rank,
-             "rank " + std::to_string(peer) + " has left its body without entering the operation");
+             "rank " + std::to_string(peer) + " has returned from its body without entering the operation");
     }
 
     struct entrant {
@@ -2245,7 +2245,7 @@ constexpr U little_endian(U value) {
     return swapped;
 }
 
-/// Reads an integer whose first byte counts least.
+/// Reads a little-endian integer.
 template <std::unsigned_integral U>
 U load_little(const void* from) {
     U value;
@@ -2253,7 +2253,7 @@ U load_little(const void* from) {
     return little_endian(value);
 }
 
-/// Writes an integer, the byte that counts least first.
+/// Writes a little-endian integer.
 template <std::unsigned_integral U>
 void store_little(void* to, U value) {
     value = little_endian(value);
@@ -2272,8 +2272,8 @@ namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 /// Trip count of inner loops: a constant, because compilers vectorise no other loops at -O2.
 inline constexpr std::size_t block = 64;
 
-/// Prefetches the cache line of `address` to the second-level cache: the first allows too few outstanding requests to
-/// keep the memory busy.
+/// Prefetches the cache line of `address` to the L2 cache: L1 allows too few outstanding requests to keep the memory
+/// busy.
 inline void prefetch(const void* address) {
 #if defined(__GNUC__)
     __builtin_prefetch(address, 0, 1);
@@ -2289,8 +2289,8 @@ inline constexpr bool fuses_products = false;
 inline constexpr bool fuses_products = true;
 #endif
 
-/// Ends what the optimiser knows about the values: a product that passes through here is rounded, and never becomes
-/// half of a fused multiply-add.
+/// Hides the values' origin from the optimiser: a product that passes through here is rounded and never becomes part of
+/// a fused multiply-add.
 template <class T, std::size_t Count>
 void round_here(T (&values)[Count]) {
 #if defined(__GNUC__)
@@ -2300,8 +2300,8 @@ void round_here(T (&values)[Count]) {
 #endif
 }
 
-/// Ends what the optimiser knows about a value: a loop whose loads pass through here does not become one of gathers,
-/// which AVX2 makes slower than the loads one by one.
+/// Hides a value's origin from the optimiser: loads that pass through here are not turned into gathers, which are
+/// slower than single loads with AVX2.
 template <class T>
 void load_alone(T& value) {
 #if defined(__GNUC__)
@@ -2319,8 +2319,10 @@ void load_alone(T& value) {
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// [0, n) cut into tasks, by n alone: nearly equal, with borders at multiples of `unit`, not many of them, and none so
-/// small that handing it to another thread costs more than it saves.
+/// Cuts [0, n) into at most `most` nearly equal tasks, with borders at multiples of `unit`.
+///
+/// The cut does not depend on the number of threads. A task has about `smallest` entries at least, so that handing it
+/// to another thread pays.
 class tasks {
   public:
     static constexpr std::size_t most = 64;
@@ -2353,7 +2355,7 @@ class tasks {
     std::size_t count_;
 };
 
-/// How an executor cuts work on [0, n): not at all where it runs one task at a time.
+/// Returns the tasks of work on [0, n): a single one if the executor runs one task at a time.
 template <Executor Exec>
 constexpr tasks tasks_for(const Exec& executor, std::size_t n, std::size_t unit = 1,
                           std::size_t smallest = tasks::least) {
@@ -2369,7 +2371,7 @@ void run_tasks(const Exec& executor, const tasks& all, Body&& body) {
         else
             body(all[i]);
     };
-    if constexpr (!std::same_as<Exec, serial>)  // in whose loop `one` is inlined, once
+    if constexpr (!std::same_as<Exec, serial>)  // `serial` inlines `one` in its own loop
         if (all.count() == 1) return one(0);
     executor.run(all.count(), one);
 }
@@ -2381,7 +2383,7 @@ using task_counts = std::array<std::size_t, tasks::most>;
 
 // ===== rill/kernel/magnitude.hpp
 
-// Magnitudes as unsigned integers: they order all element types alike, INT_MIN and NaN included.
+// Magnitudes as unsigned integers, whose order is defined for all element types, INT_MIN and NaN included.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -2389,7 +2391,7 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 template <Element T>
 using magnitude_key = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
-/// |x| as an integer of the same order; a NaN is above infinity.
+/// Returns |x| as an unsigned integer that orders as |x| does; a NaN is above infinity.
 template <Element T>
 constexpr magnitude_key<T> magnitude(T x) {
     using key = magnitude_key<T>;
@@ -2428,7 +2430,7 @@ bool any_at_least(const T* x, magnitude_key<T> bound) {
     return largest_of<Count>(x) >= bound;
 }
 
-/// The largest of what `body(segment)` returns for each task.
+/// Returns the largest result of `body(segment)` over all tasks, or zero if there are none.
 template <class Key, Executor Exec, class Body>
 Key largest_of_tasks(const Exec& executor, const tasks& all, Body&& body) {
     std::array<Key, tasks::most> found{};
@@ -2436,7 +2438,7 @@ Key largest_of_tasks(const Exec& executor, const tasks& all, Body&& body) {
     return *std::max_element(found.begin(), found.end());
 }
 
-/// The first coordinate whose magnitude reaches `bound`, or `x.size()`.
+/// Returns the first coordinate whose magnitude reaches `bound`, or `x.size()`.
 template <Element T>
 std::size_t find_at_least(std::span<const T> x, magnitude_key<T> bound) {
     std::size_t i = 0;
@@ -2459,7 +2461,7 @@ std::optional<std::size_t> find_at_least(std::span<const T> x, magnitude_key<T> 
 
 }  // namespace detail
 
-/// The first coordinate that is infinite or NaN.
+/// Returns the first coordinate that is infinite or NaN. Cost: at most one pass.
 template <Element T, Executor Exec = serial>
 std::optional<std::size_t> find_non_finite(std::span<const T> x, const Exec& executor = {}) {
     if constexpr (std::floating_point<T>)
@@ -2468,7 +2470,7 @@ std::optional<std::size_t> find_non_finite(std::span<const T> x, const Exec& exe
         return std::nullopt;
 }
 
-/// The largest magnitude; zero where there is none.
+/// Returns the largest magnitude, or zero where `x` is empty. Cost: one pass.
 template <Element T, Executor Exec = serial>
 magnitude_key<T> largest(std::span<const T> x, const Exec& executor = {}) {
     return detail::largest_of_tasks<magnitude_key<T>>(
@@ -2476,7 +2478,7 @@ magnitude_key<T> largest(std::span<const T> x, const Exec& executor = {}) {
         [&](segment part) { return detail::largest_of(x.subspan(part.begin, part.size())); });
 }
 
-/// The first coordinate that is NaN.
+/// Returns the first coordinate that is NaN. Cost: at most one pass.
 template <Element T>
 std::optional<std::size_t> find_nan(std::span<const T> x) {
     if constexpr (std::floating_point<T>)
@@ -2499,7 +2501,7 @@ void refuse_nan(std::span<const T> x, std::size_t first = 0) {
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// Rounds to nearest, ties to even; a NaN stays a NaN.
+/// Converts float to bfloat16: rounds to nearest, ties to even; a NaN stays a NaN.
 constexpr std::uint16_t to_bf16(float x) {
     const auto bits = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
@@ -2510,11 +2512,11 @@ constexpr std::uint16_t to_bf16(float x) {
 /// Converts bfloat16 to float, exactly.
 constexpr float from_bf16(std::uint16_t half) { return std::bit_cast<float>(std::uint32_t{half} << 16); }
 
-/// The least magnitude that rounds to infinity; a double is rounded to float first.
+/// The least magnitude that bfloat16 rounds to infinity. A double is rounded to float first.
 template <std::floating_point T>
 inline constexpr T least_beyond_bf16 = static_cast<T>(sizeof(T) == sizeof(float) ? 0x1.FFp127 : 0x1.FFp127 - 0x1p103);
 
-/// The first coordinate that bfloat16 cannot hold: infinite, NaN, or so large that it would become infinite.
+/// Returns the first coordinate that bfloat16 cannot hold: infinite, NaN, or so large that it would become infinite.
 template <std::floating_point T, Executor Exec = serial>
 std::optional<std::size_t> find_beyond_bf16(std::span<const T> x, const Exec& executor = {}) {
     return detail::find_at_least(x, magnitude(least_beyond_bf16<T>), executor);
@@ -2709,11 +2711,11 @@ namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 inline __m512i steps_avx512() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
 
-// Compressed in registers: compressing into memory is slow on Zen 4. Most stores cross a line, and cost the most: three
-// take half the time of four.
+// Places are compressed in registers, because compressing into memory is slow on Zen 4. The stores cost the most,
+// because most of them cross a cache line: three stores take half the time of four.
 #if defined(RILL_DETAIL_VBMI2)
 
-/// As `place_bits`.
+/// Does what `place_bits` does, for 32-bit places.
 inline std::size_t place_bits_avx512(std::uint64_t word, std::uint32_t base, std::uint32_t* out) {
     alignas(64) static constexpr auto numbers = [] {
         std::array<std::uint8_t, 64> each{};
@@ -2753,7 +2755,7 @@ inline std::size_t place_shifted_avx512(std::uint64_t word, std::uint32_t base, 
     return static_cast<std::size_t>(std::popcount(word));
 }
 
-/// As `place_bits`.
+/// Does what `place_bits` does, for 32-bit places.
 inline std::size_t place_bits_avx512(std::uint64_t word, std::uint32_t base, std::uint32_t* out) {
     return place_shifted_avx512(word, base, 0, out);
 }
@@ -2769,11 +2771,11 @@ RILL_DETAIL_AVX512_END
 
 // ===== rill/kernel/detail/set_bits.hpp
 
-// The places of the set bits of a word: the inner step of every coding that holds a bitmap.
+// Finds the places of the set bits of a word: the inner step of every coding that holds a bitmap.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Up to eight bytes from `at` on, as the lowest of a word.
+/// Returns up to eight bytes from `at` on, as the lowest bytes of a word.
 inline std::uint64_t word_at(byte_view bytes, std::size_t at) {
     if (bytes.size() - at >= 8) return load_little<std::uint64_t>(bytes.data() + at);
     std::byte padded[8] = {};
@@ -2781,7 +2783,7 @@ inline std::uint64_t word_at(byte_view bytes, std::size_t at) {
     return load_little<std::uint64_t>(padded);
 }
 
-/// How many bits are set.
+/// Returns how many bits are set.
 inline std::size_t count_ones(byte_view bytes) {
     std::size_t ones = 0;
     for (std::size_t i = 0; i < bytes.size(); i += 8)
@@ -2789,7 +2791,7 @@ inline std::size_t count_ones(byte_view bytes) {
     return ones;
 }
 
-/// Whether a bit is set in the last byte behind the first `bits` bits.
+/// Whether the last byte has a bit set beyond the first `bits` bits.
 inline bool has_bits_behind(byte_view bytes, std::size_t bits) {
     return bits % 8 != 0 && (std::to_integer<unsigned>(bytes.back()) >> (bits % 8)) != 0;
 }
@@ -2799,8 +2801,8 @@ constexpr std::size_t bytes_for_bits(std::size_t bits) { return bits / 8 + (bits
 /// Places that `place_bits` may write beyond 64: it writes whole vectors, so that appending needs no branch.
 inline constexpr std::size_t place_slack = 16;
 
-/// Of each byte the places of its set bits, the lowest first. As wide as most indices, 8 KiB: numbers that need no
-/// widening are added as they are by every instruction set.
+/// For each byte, the places of its set bits, the lowest first. The numbers are as wide as most indices, so that no
+/// instruction set must widen them. 8 KiB.
 struct byte_places {
     std::uint32_t of[256][8] = {};
 
@@ -2812,8 +2814,8 @@ struct byte_places {
 };
 inline constexpr byte_places places_in_byte;
 
-/// Places in a register. What takes two at once g++ 12 -O2 puts on the stack: Elias-Fano is read at 580 M indices/s,
-/// not 700.
+/// Places in one register. An array that needs two registers is put on the stack by g++ 12 -O2: Elias-Fano is then
+/// decoded at 580 instead of 700 M indices/s.
 #if defined(__AVX2__)
 inline constexpr std::size_t place_lanes = 8;
 #else
@@ -2821,7 +2823,8 @@ inline constexpr std::size_t place_lanes = 4;
 #endif
 
 /// Writes `base` plus the place of each set bit of `word`, in ascending order; returns their number. `out` holds 64
-/// entries and `place_slack`, of which any may be overwritten. Eight at a time by table: no branch depends on the bits.
+/// entries and `place_slack`, any of which may be overwritten. Looks up a byte at a time in a table: no branch depends
+/// on the bits.
 template <class Place>
 std::size_t place_bits(std::uint64_t word, Place base, Place* out) {
     std::size_t count = 0;
@@ -2839,7 +2842,7 @@ std::size_t place_bits(std::uint64_t word, Place base, Place* out) {
     return count;
 }
 
-/// Does what `place_bits` does, by the fastest instructions of this build.
+/// Does what `place_bits` does, with the fastest instructions of this build.
 template <class Place>
 std::size_t place_bits_native(std::uint64_t word, Place base, Place* out) {
 #if defined(RILL_DETAIL_AVX512)
@@ -2848,7 +2851,7 @@ std::size_t place_bits_native(std::uint64_t word, Place base, Place* out) {
     return place_bits(word, base, out);
 }
 
-/// Writes the first `room` places of set bits, for an `out` that ends there.
+/// Writes the first `room` places of set bits; `out` ends after `room` entries.
 template <class Place>
 void place_some(std::uint64_t word, Place base, Place* out, std::size_t room) {
     if (word == 0) return;
@@ -2868,7 +2871,7 @@ void place_some(std::uint64_t word, Place base, Place* out, std::size_t room) {
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// Indices as one bit for each coordinate of the universe, lowest first.
+/// Writes indices as one bit for each coordinate of the universe, lowest coordinate first.
 struct index_bitmap {
     template <IndexType Index>
     static std::size_t encoded_size(std::span<const Index>, segment universe) {
@@ -2887,7 +2890,7 @@ struct index_bitmap {
         return bytes_of(universe);
     }
 
-    /// Throws `protocol_error` unless `bytes` hold `count` indices; to be called before room for them is made.
+    /// Throws `protocol_error` unless `bytes` hold `count` indices. Call it before allocating room for them.
     template <IndexType Index>
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
@@ -2895,7 +2898,7 @@ struct index_bitmap {
             detail::bad_indices(
                 "bitmap", std::to_string(bytes.size()) + " bytes, expected " + std::to_string(bytes_of(universe)));
         if (detail::has_bits_behind(bytes, universe.size()))
-            detail::bad_indices("bitmap", "a bit behind the last coordinate is set");
+            detail::bad_indices("bitmap", "a bit after the last coordinate is set");
         if (const std::size_t ones = detail::count_ones(bytes); ones != count)
             detail::bad_indices("bitmap", std::to_string(ones) + " bits are set, expected " + std::to_string(count));
     }
@@ -2921,7 +2924,7 @@ struct index_bitmap {
 
 // ===== rill/kernel/detail/elias_fano_avx512.hpp
 
-// Elias-Fano's inner loop for x86-64-v4; the results are those of the portable one, bit for bit.
+// The inner loop of Elias-Fano decoding for x86-64-v4. Results equal those of the portable loop bit for bit.
 
 #if defined(RILL_DETAIL_AVX512)
 
@@ -3068,8 +3071,8 @@ namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 /// Trip count of inner loops: a constant, because compilers vectorise no other loops at -O2.
 inline constexpr std::size_t block = 64;
 
-/// Prefetches the cache line of `address` to the second-level cache: the first allows too few outstanding requests to
-/// keep the memory busy.
+/// Prefetches the cache line of `address` to the L2 cache: L1 allows too few outstanding requests to keep the memory
+/// busy.
 inline void prefetch(const void* address) {
 #if defined(__GNUC__)
     __builtin_prefetch(address, 0, 1);
@@ -3085,8 +3088,8 @@ inline constexpr bool fuses_products = false;
 inline constexpr bool fuses_products = true;
 #endif
 
-/// Ends what the optimiser knows about the values: a product that passes through here is rounded, and never becomes
-/// half of a fused multiply-add.
+/// Hides the values' origin from the optimiser: a product that passes through here is rounded and never becomes part of
+/// a fused multiply-add.
 template <class T, std::size_t Count>
 void round_here(T (&values)[Count]) {
 #if defined(__GNUC__)
@@ -3096,8 +3099,8 @@ void round_here(T (&values)[Count]) {
 #endif
 }
 
-/// Ends what the optimiser knows about a value: a loop whose loads pass through here does not become one of gathers,
-/// which AVX2 makes slower than the loads one by one.
+/// Hides a value's origin from the optimiser: loads that pass through here are not turned into gathers, which are
+/// slower than single loads with AVX2.
 template <class T>
 void load_alone(T& value) {
 #if defined(__GNUC__)
@@ -3261,11 +3264,11 @@ namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
 inline __m512i steps_avx512() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
 
-// Compressed in registers: compressing into memory is slow on Zen 4. Most stores cross a line, and cost the most: three
-// take half the time of four.
+// Places are compressed in registers, because compressing into memory is slow on Zen 4. The stores cost the most,
+// because most of them cross a cache line: three stores take half the time of four.
 #if defined(RILL_DETAIL_VBMI2)
 
-/// As `place_bits`.
+/// Does what `place_bits` does, for 32-bit places.
 inline std::size_t place_bits_avx512(std::uint64_t word, std::uint32_t base, std::uint32_t* out) {
     alignas(64) static constexpr auto numbers = [] {
         std::array<std::uint8_t, 64> each{};
@@ -3305,7 +3308,7 @@ inline std::size_t place_shifted_avx512(std::uint64_t word, std::uint32_t base, 
     return static_cast<std::size_t>(std::popcount(word));
 }
 
-/// As `place_bits`.
+/// Does what `place_bits` does, for 32-bit places.
 inline std::size_t place_bits_avx512(std::uint64_t word, std::uint32_t base, std::uint32_t* out) {
     return place_shifted_avx512(word, base, 0, out);
 }
@@ -3335,7 +3338,7 @@ class elias_fano_join_avx512 {
           stride_(all(std::uint32_t{16} << width)),
           fits_halves_(width <= 17) {
         const __m512i bits = _mm512_mullo_epi32(steps_avx512(), all(width));
-        if (fits_halves_)  // 15 bits before the entry, and the entry
+        if (fits_halves_)  // up to 15 bits before the entry, and the entry
             word_ = _mm512_add_epi32(_mm512_mullo_epi32(_mm512_maskz_srli_epi32(every, bits, 4), all(0x10001)),
                                      all(0x10000));
         else
@@ -3348,8 +3351,8 @@ class elias_fano_join_avx512 {
         loaded_ = (std::uint64_t{1} << bytes_) - 1;  // width < 32
     }
 
-    /// As `place_bits`, or shifted to where the bits of a place belong in v, whichever is the faster: 1.2 times, with
-    /// and without VBMI2.
+    /// Does what `place_bits` does, or writes the places shifted to their bits of v, whichever is faster on this
+    /// machine (1.2 times, with and without VBMI2).
     std::size_t place(std::uint64_t word, std::uint32_t first, std::uint32_t* places) const {
 #if defined(RILL_DETAIL_VBMI2)
         return place_bits_avx512(word, first, places);
@@ -3360,20 +3363,20 @@ class elias_fano_join_avx512 {
 
     void operator()(const std::uint32_t* places, const std::byte* low, std::uint32_t first, std::uint32_t base,
                     std::uint32_t* out, std::size_t count = block) {
-        // base + i + v(i) is the shifted place, the low bits, and base + i less i shifted.
+        // base + i + v(i) is the sum of the shifted place, the low bits, and base + i minus the shifted i.
         __m512i rest =
             _mm512_sub_epi32(_mm512_add_epi32(steps_avx512(), all(base + first - (first << width_))), steps_);
         const __m512i stride = _mm512_sub_epi32(all(16), stride_);
         __m512i last = last_;  // local copies: the compiler must assume that writes may alias members
         std::uint32_t descents = descents_;
-        std::uint64_t compared = first == 0 ? ~std::uint64_t{1} : ~std::uint64_t{0};  // the first has none before it
+        std::uint64_t compared = first == 0 ? ~std::uint64_t{1} : ~std::uint64_t{0};  // entry 0 has no predecessor
         if (count < block) compared &= (std::uint64_t{1} << count) - 1;
         for (std::size_t j = 0; j < block; j += 16, rest = _mm512_add_epi32(rest, stride)) {
             const __m512i high = high_bits(places + j);
             const __m512i v = _mm512_ternarylogic_epi32(high, bits_at(low + j / 16 * bytes_), mask_, high_or_masked);
             const __m512i index = _mm512_add_epi32(v, rest);
             const __m512i before = _mm512_maskz_alignr_epi32(every, index, last, 15);
-            // What exceeds 32 bits is below what is before it.
+            // An index that overflows 32 bits is lower than its predecessor.
             descents |= _mm512_mask_cmple_epu32_mask(static_cast<__mmask16>(compared >> j), index, before);
             _mm512_storeu_si512(out + j, index);
             last = index;
@@ -3396,7 +3399,7 @@ class elias_fano_join_avx512 {
     /// a | (b & c).
     static constexpr int high_or_masked = 0xF8;
 
-    /// The high bits of 16 entries of `places`.
+    /// Returns the high bits of 16 entries of `places`.
     __m512i high_bits(const std::uint32_t* places) const {
         const __m512i each = _mm512_loadu_si512(places);
 #if defined(RILL_DETAIL_VBMI2)
@@ -3406,10 +3409,10 @@ class elias_fano_join_avx512 {
 #endif
     }
 
-    /// The low bits of 16 entries, with those of later ones above them.
+    /// Returns the low bits of 16 entries. The bits above them belong to later entries.
     __m512i bits_at(const std::byte* at) const {
         const __m512i packed = _mm512_maskz_loadu_epi8(loaded_, at);
-        if (fits_halves_)  // two halves of a word from where the entry begins
+        if (fits_halves_)  // the two 16-bit halves of a word in which the entry begins
             return _mm512_maskz_srlv_epi32(every, _mm512_maskz_permutexvar_epi16(~__mmask32{0}, word_, packed), shift_);
         const __m512i from =
             _mm512_maskz_srlv_epi32(every, _mm512_maskz_permutexvar_epi32(every, word_, packed), shift_);
@@ -3436,11 +3439,11 @@ RILL_DETAIL_AVX512_END
 
 // ===== rill/kernel/detail/elias_fano_join.hpp
 
-// Elias-Fano's inner loop: what joins the two parts of an entry, a block at a time.
+// The inner loop of Elias-Fano decoding: joins the two parts of entries, a block at a time.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Entry number `i` of `width` bits, fewer than 64. Reads up to 8 bytes behind the entry.
+/// Returns entry number `i` of `width` < 64 bits. Reads up to 8 bytes beyond the entry.
 template <class Word>
 Word low_bits(const std::byte* packed, std::size_t i, unsigned width) {
     const std::size_t bit = i * width;
@@ -3460,12 +3463,13 @@ class elias_fano_join {
   public:
     explicit elias_fano_join(unsigned width) : width_(width) {}
 
-    /// Notes where bits are set in a word of the upper part, whose first one is number `first`; as `place_bits`.
+    /// Writes the places of the set bits of a word of the upper part, whose lowest bit has the number `first`; see
+    /// `place_bits`.
     static std::size_t place(std::uint64_t word, Word first, Word* places) { return place_bits(word, first, places); }
 
-    /// Writes a block of `base + i + v(i)`, the first for i = `first`, and looks whether the first `count` of these v
-    /// descend. `base` is the same in all calls. `places` are of their bits in the upper part; `low` can be read 8
-    /// bytes beyond the block.
+    /// Writes a block of values `base + i + v(i)` from i = `first` on, and checks whether the first `count` of these v
+    /// descend. `base` does not change between calls. `places` are the places of their bits in the upper part. `low`
+    /// can be read 8 bytes beyond the block.
     void operator()(const Word* places, const std::byte* low, Word first, Word base, Word* out,
                     std::size_t count = block) {
         Word v[block + 1];
@@ -3498,10 +3502,10 @@ class elias_fano_join {
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// The two parts of `count` indices in a universe of `size` coordinates, at least as many.
+/// The sizes of the two parts of an Elias-Fano code of n indices in a universe of `size` coordinates, n <= size.
 struct elias_fano_layout {
-    std::size_t count, greatest;  ///< of the v; the most that one can be
-    unsigned width = 0;           ///< of their low bits
+    std::size_t count, greatest;  ///< number of the values v(i); the largest that one can be
+    unsigned width = 0;           ///< bits of each value in the lower part
     std::size_t low_bytes, upper_bits, upper_bytes;
 
     elias_fano_layout(std::size_t n, std::size_t size) : count(n), greatest(n == 0 ? 0 : size - n) {
@@ -3529,8 +3533,8 @@ struct native_elias_fano {
 using native_elias_fano = portable_elias_fano;
 #endif
 
-/// Works in two alternating phases: set bits of the upper part are placed until some blocks are full, then these are
-/// joined with their low bits. `Word` holds every coordinate, counted from the first of the universe.
+/// Alternates between two phases: it writes the places of the set bits of the upper part until some blocks are full,
+/// and then joins these with their low bits. `Word` holds every coordinate, counted from the first of the universe.
 template <class Loops, class Word, IndexType Index>
 class elias_fano_decoder {
   public:
@@ -3543,7 +3547,7 @@ class elias_fano_decoder {
           out_(out),
           join_(layout.width) {}
 
-    /// Decodes; false if no encoder writes such bytes. The caller has checked sizes and padding.
+    /// Decodes. Returns false if no encoder writes such bytes. The caller has checked sizes and padding.
     bool run() {
         for (std::size_t at = 0; at < upper_.size();) {
             at = place_many(at);
@@ -3561,7 +3565,8 @@ class elias_fano_decoder {
     static constexpr std::size_t at_once = 8 * block;
     static constexpr bool is_direct = sizeof(Index) == sizeof(Word);
 
-    /// Places bits from byte `at` of the upper part on until enough are held; returns the byte where it stopped.
+    /// Writes the places of set bits, from byte `at` of the upper part on, until enough are held. Returns the byte
+    /// where it stopped.
     std::size_t place_many(std::size_t at) {
         const byte_view upper = upper_;  // local copies: the compiler must assume that writes may alias members
         std::size_t held = held_;
@@ -3599,13 +3604,13 @@ class elias_fano_decoder {
     }
 
     const elias_fano_layout& layout_;
-    const std::byte* low_;  // of the next entry
+    const std::byte* low_;  // low bits of the next block
     byte_view upper_;
     std::size_t begin_;
-    Word base_;  // of what is joined: the first of the universe, if words hold it
+    Word base_;  // added to joined values: the first of the universe, or 0
     Index* out_;
     typename Loops::template join<Word> join_;
-    std::size_t held_ = 0, done_ = 0;  // placed; joined before them
+    std::size_t held_ = 0, done_ = 0;  // places held; entries joined before them
     Word places_[at_once + 64 + place_slack];
 };
 
@@ -3626,18 +3631,18 @@ bool decode_elias_fano(const elias_fano_layout& layout, byte_view bytes, std::si
 //
 // The gap of an index is the number of coordinates skipped since the previous one, or since universe.begin. 128 gaps
 // form a block: a byte with the width w that its largest gap needs, then the gaps with w bits each, low bits first,
-// filled up with zero bits to a whole byte. The last block may be shorter.
+// padded with zero bits to a whole byte. The last block may be shorter.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
 inline constexpr std::size_t gap_block = 128;
-inline constexpr std::size_t gap_padding = 16;  // so that the words that hold the last gap can be read and written
+inline constexpr std::size_t gap_padding = 16;  // lets whole words be read and written at the last gap
 
 constexpr std::size_t gap_bytes(std::size_t count, unsigned width) { return (count * width + 7) / 8; }
 
-/// The gaps of up to 128 indices, and the bits that the widest of them needs.
+/// Writes the gaps of up to 128 indices and returns the bits that the widest of them needs.
 template <IndexType Index>
 unsigned make_gaps(std::span<const Index> indices, Index lowest, Index* gaps) {
     gaps[0] = static_cast<Index>(indices[0] - lowest);
@@ -3651,7 +3656,7 @@ unsigned make_gaps(std::span<const Index> indices, Index lowest, Index* gaps) {
     return static_cast<unsigned>(std::bit_width(all));
 }
 
-/// Writes `count` gaps of `width` bits; `out` is padded.
+/// Writes `count` gaps of `width` bits. `out` has `gap_padding` bytes more than the gaps need.
 template <IndexType Index>
 void pack(const Index* gaps, std::size_t count, unsigned width, std::byte* out) {
     std::uint64_t word = 0;
@@ -3669,7 +3674,7 @@ void pack(const Index* gaps, std::size_t count, unsigned width, std::byte* out) 
     store_little(out, word);
 }
 
-/// The gap number `i` of `width` bits; `packed` is padded.
+/// Returns gap number `i` of `width` bits. `packed` has `gap_padding` bytes more than the gaps need.
 inline std::uint64_t unpack(const std::byte* packed, std::size_t i, unsigned width) {
     const std::size_t bit = i * width;
     const std::byte* at = packed + bit / 8;
@@ -3712,7 +3717,7 @@ struct packed_gaps {
         return size;
     }
 
-    /// Throws `protocol_error` unless `bytes` can hold `count` indices; to be called before room for them is made.
+    /// Throws `protocol_error` unless `bytes` can hold `count` indices. Call it before allocating room for them.
     template <IndexType Index>
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
@@ -3765,12 +3770,13 @@ struct packed_gaps {
         std::memset(packed + size, 0, detail::gap_padding);
         const std::size_t used = out.size() * width % 8;
         if (used != 0 && (std::to_integer<unsigned>(packed[size - 1]) >> used) != 0)
-            detail::bad_indices("packed-gap", "a bit behind the block at number " + std::to_string(first) + " is set");
+            detail::bad_indices("packed-gap", "a bit after the block at number " + std::to_string(first) + " is set");
         std::size_t next = lowest;
         for (std::size_t i = 0; i < out.size(); ++i) {
             const std::uint64_t gap = detail::unpack(packed, i, width);
             if (gap >= end - next)
-                detail::bad_indices("packed-gap", "number " + std::to_string(first + i) + " lies behind the universe");
+                detail::bad_indices("packed-gap",
+                                    "number " + std::to_string(first + i) + " lies outside of the universe");
             out[i] = static_cast<Index>(next + gap);
             next += static_cast<std::size_t>(gap) + 1;
         }
@@ -3783,12 +3789,13 @@ struct packed_gaps {
 
 // ===== rill/kernel/index_elias_fano.hpp
 
-// Indices by Elias and Fano: some low bits of each as they are, the rest in unary.
+// Elias-Fano coding of indices: the low bits of each are stored as they are, the rest in unary.
 //
-// n strictly ascending indices of a universe of u coordinates are n numbers v(i) = index(i) - universe.begin - i that
-// do not descend and are at most u - n. First come the lowest w bits of each, w = floor(log2((u - n) / n)), or 0 if n >
-// u - n, low bits first, filled up with zero bits to a whole byte; then n + ((u - n) >> w) bits, of which those at
-// (v(i) >> w) + i are set, filled up likewise. So n and u tell the size. Where w is 0, and n not, it is the bitmap.
+// n strictly ascending indices of a universe of u coordinates are stored as n ascending (not strictly) numbers v(i) =
+// index(i) - universe.begin - i, which are at most u - n. The lower part holds the lowest w bits of each v(i), low bits
+// first, with w = floor(log2((u - n) / n)), or 0 if n > u - n. The upper part has n + ((u - n) >> w) bits, of which
+// those at (v(i) >> w) + i are set. Each part is padded with zero bits to a whole byte. So n and u determine the size.
+// If w is 0 and n is not, the bytes are those of the bitmap.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -3799,7 +3806,7 @@ class upper_bits {
   public:
     explicit upper_bits(byte_span out) : out_(out) {}
 
-    /// Sets the bits of a block, or of `count` entries.
+    /// Sets the bits at the `count` places, count > 0.
     template <class Word>
     void set(const Word* places, std::size_t count) {
         if (places[count - 1] / 64 >= out_.size() / 8) return set_by_bytes(places, count);
@@ -3817,7 +3824,7 @@ class upper_bits {
     }
 
   private:
-    /// Where the last word would reach behind the memory.
+    /// Used when the word of the last place would reach beyond the memory.
     template <class Word>
     void set_by_bytes(const Word* places, std::size_t count) {
         for (std::size_t j = 0; j < count; ++j)
@@ -3825,21 +3832,21 @@ class upper_bits {
     }
 
     byte_span out_;
-    std::uint64_t word_ = 0;  // as it stands at at_
+    std::uint64_t word_ = 0;  // the word at at_, so far
     std::size_t at_ = 0;
 };
 
 }  // namespace detail
 
-/// Indices by Elias and Fano (1971, 1974), less their own number each, because no two are equal: within 0.6 bits an
-/// index of the entropy, of indices at random, at every density.
+/// Elias-Fano coding of indices (Elias 1974, Fano 1971). Each index is stored minus its position, because no two are
+/// equal. The size is within 0.6 bits per index of the entropy of random indices, at every density.
 struct elias_fano {
     template <IndexType Index>
     static std::size_t encoded_size(std::span<const Index> indices, segment universe) {
         return size_of(indices.size(), universe);
     }
 
-    /// The bytes of any `count` indices of the universe.
+    /// Returns the bytes that any `count` indices of the universe need.
     static std::size_t size_of(std::size_t count, segment universe) {
         return detail::elias_fano_layout(count, universe.size()).bytes();
     }
@@ -3858,7 +3865,7 @@ struct elias_fano {
         return layout.bytes();
     }
 
-    /// Throws `protocol_error` unless `bytes` can hold `count` indices; to be called before room for them is made.
+    /// Throws `protocol_error` unless `bytes` can hold `count` indices. Call it before allocating room for them.
     template <IndexType Index>
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
@@ -3880,9 +3887,9 @@ struct elias_fano {
         if (count == 0) return;
         const detail::elias_fano_layout layout(count, universe.size());
         if (detail::has_bits_behind(bytes.first(layout.low_bytes), count * layout.width))
-            detail::bad_indices("Elias-Fano", "a bit behind the low bits is set");
+            detail::bad_indices("Elias-Fano", "a bit after the low bits is set");
         if (detail::has_bits_behind(bytes, layout.upper_bits))
-            detail::bad_indices("Elias-Fano", "a bit behind the last is set");
+            detail::bad_indices("Elias-Fano", "a bit after the last is set");
         if (!detail::decode_elias_fano<Loops>(layout, bytes, universe.begin, out.data()))
             refuse(bytes, layout, universe);
     }
@@ -3915,7 +3922,7 @@ struct elias_fano {
             detail::bad_indices("Elias-Fano", std::to_string(ones) + " bits are set in the upper part, expected " +
                                                   std::to_string(layout.count));
         std::size_t lowest = universe.begin, i = 0, place = 0;
-        for (;; ++i, ++place) {  // to the first that is out of order: there is one
+        for (;; ++i, ++place) {  // until the first index that is out of order; there is one
             while ((std::to_integer<unsigned>(upper[place / 8]) >> (place % 8) & 1U) == 0) ++place;
             std::uint64_t low = 0;
             for (unsigned b = layout.width; b-- > 0;) {
@@ -3924,7 +3931,7 @@ struct elias_fano {
             }
             const std::size_t v = ((place - i) << layout.width) + static_cast<std::size_t>(low);
             if (v > layout.greatest)
-                detail::bad_indices("Elias-Fano", "number " + std::to_string(i) + " lies behind the universe");
+                detail::bad_indices("Elias-Fano", "number " + std::to_string(i) + " lies outside of the universe");
             const std::size_t index = universe.begin + v + i;
             if (index < lowest) detail::bad_index("Elias-Fano", i, index, lowest, universe.end);
             lowest = index + 1;
@@ -3940,13 +3947,13 @@ struct elias_fano {
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// The bytes by the number of their set bits, then by value.
+/// All bytes, ordered by the number of their set bits, then by value.
 struct byte_ranks {
     std::uint8_t bytes[256] = {};
 
     constexpr byte_ranks() {
         std::uint8_t ones[256] = {};
-        unsigned next[9] = {0, 1, 9, 37, 93, 163, 219, 247, 255};  // of each number of set bits
+        unsigned next[9] = {0, 1, 9, 37, 93, 163, 219, 247, 255};  // next[n]: where the next byte with n set bits goes
         for (unsigned byte = 0; byte < 256; ++byte) {
             ones[byte] = static_cast<std::uint8_t>(ones[byte / 2] + byte % 2);
             bytes[next[ones[byte]]++] = static_cast<std::uint8_t>(byte);
@@ -3955,8 +3962,9 @@ struct byte_ranks {
 };
 inline constexpr byte_ranks bytes_by_ones;
 
-/// Huffman's code for the bytes of a bitmap of which `count` of `size` bits are set at random, with at most 12 bits a
-/// byte. Made of integers alone, the same everywhere: it need not be sent. Some 2 us.
+/// The Huffman code, of at most 12 bits per byte, for the bytes of a bitmap of which `count` of `size` bits are set at
+/// random. It is computed with integers only, so that it is the same on every machine and need not be sent. Cost: some
+/// 2 us.
 class byte_code {
   public:
     static constexpr unsigned longest = 12;
@@ -3986,7 +3994,7 @@ class byte_code {
         return static_cast<std::uint16_t>(out);
     }
 
-    /// How many codes have each length: Huffman's, and then the long ones shortened.
+    /// Counts how many codes have each length: those of the Huffman code, after which too long ones are shortened.
     static void count_lengths(std::size_t rare, std::size_t size, std::uint16_t* of_length) {
         constexpr std::size_t leaves = 256, nodes = 2 * leaves - 1;
         std::uint64_t weights[nodes];
@@ -4003,7 +4011,7 @@ class byte_code {
             }
         }
         depths[nodes - 1] = 0;
-        std::size_t taken = 0;  // of 2^longest codes
+        std::size_t taken = 0;  // code space in use, in codes of length `longest`
         for (std::size_t node = nodes - 1; node-- > 0;) {
             depths[node] = static_cast<std::uint16_t>(depths[parents[node]] + 1);
             if (node >= leaves) continue;
@@ -4011,7 +4019,7 @@ class byte_code {
             ++of_length[bits];
             taken += std::size_t{1} << (longest - bits);
         }
-        for (; taken > std::size_t{1} << longest; --taken) {  // a longest code moves next to the next shorter one
+        for (; taken > std::size_t{1} << longest; --taken) {  // pairs a code of length `longest` with a shorter one
             unsigned bits = longest - 1;
             while (of_length[bits] == 0) --bits;
             --of_length[longest];
@@ -4020,8 +4028,9 @@ class byte_code {
         }
     }
 
-    /// 2^31 times the chance of each byte, in ascending order. None is taken to be rarer than one of 2^12, which leaves
-    /// few codes to shorten: at densities from 6 % on the bytes are then those of the best code of at most 12 bits.
+    /// Computes 2^31 times the chance of each byte, in ascending order. No chance is taken to be below 2^-12, so that
+    /// few codes must be shortened: at densities from 6 % on, the coded size is then that of the best code of at most
+    /// 12 bits.
     static void weigh(std::size_t rare, std::size_t size, std::uint64_t* weights) {
         const auto scale = std::max(static_cast<unsigned>(std::bit_width(size)), 32U) - 32;
         constexpr std::uint64_t one = 1U << 16, one_in_longest = std::uint64_t{1} << (31 - longest);
@@ -4087,14 +4096,14 @@ class bit_writer {
     unsigned held_ = 0;  // at most 7 after a flush
 };
 
-/// Reads bits, low ones first. Beyond its part it reads the bytes that follow, or zeros behind all bytes: `used` tells
-/// whether it did.
+/// Reads bits, low ones first. Beyond the end of its stream it reads the bytes that follow, and zeros beyond all bytes;
+/// `used` tells whether it did.
 class bit_reader {
   public:
     bit_reader() = default;
     bit_reader(byte_view all, std::size_t begin) : all_(all), begin_(begin), at_(begin) {}
 
-    /// Afterwards 56 bits can be read.
+    /// Refills the word: afterwards 56 bits can be read.
     void refill() {
         word_ |= next() << held_;
         at_ += (63 - held_) / 8;
@@ -4128,19 +4137,20 @@ class bit_reader {
 
 // ===== rill/kernel/index_huffman.hpp
 
-// Indices as a bitmap whose bytes are coded by Huffman, in four streams.
+// Indices as a bitmap whose bytes are Huffman-coded, in four streams.
 //
-// The bytes of the bitmap (index_bitmap.hpp) in the code that `byte_code` makes of their number and the universe's
-// size: canonical, shorter codes for bytes with fewer set bits (with more, if more than half of all are set), then by
-// value. Byte b goes to stream b % 4, its code from the first bit to the last into the lowest free bits; streams are
-// filled up with zero bits. First come the lengths in bytes of the first three streams, 8 bytes each, then the streams.
-// No index: no bytes.
+// `byte_code` derives a canonical code from the number of indices and the size of the universe: bytes with fewer set
+// bits get shorter codes (bytes with more, if more than half of all bits are set); equals are ordered by value. The
+// bytes of the bitmap (index_bitmap.hpp) are written in this code. The code of byte b goes to stream b % 4, first bit
+// first, into the lowest free bits. Each stream is padded with zero bits to a whole byte. First come the lengths in
+// bytes of the first three streams, 8 bytes each, then the streams. Zero indices take zero bytes.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// The bitmap, its bytes coded by Huffman: near the entropy of indices at random from a density of a tenth on.
+/// Writes indices as a Huffman-coded bitmap. The size is near the entropy of random indices from a density of a tenth
+/// on.
 struct huffman_bitmap {
-    /// Exact; costs a pass over the parts of the bitmap in which something is set.
+    /// Exact. Cost: a pass over the parts of the bitmap in which a bit is set.
     template <IndexType Index>
     static std::size_t encoded_size(std::span<const Index> indices, segment universe) {
         if (indices.empty()) return 0;
@@ -4154,19 +4164,19 @@ struct huffman_bitmap {
         return count == 0 ? 0 : header_bytes + detail::bytes_for_bits(detail::bytes_for_bits(universe.size()));
     }
 
-    /// The expected bytes of `count` indices at random.
+    /// The expected bytes of `count` random indices.
     static double expected_size(std::size_t count, segment universe) {
         if (count == 0) return 0;
         const detail::byte_code code(count, universe.size());
         const double p = static_cast<double>(count) / static_cast<double>(universe.size());
-        double bits = 0;  // of a byte
+        double bits = 0;  // expected code length of a byte
         for (unsigned byte = 0; byte < 256; ++byte) {
             double chance = 1;
             for (unsigned bit = 0; bit < 8; ++bit) chance *= (byte >> bit & 1U) != 0 ? p : 1 - p;
             bits += chance * code.length(static_cast<std::byte>(byte));
         }
         const auto bytes = static_cast<double>(detail::bytes_for_bits(universe.size()));
-        return header_bytes + bytes * bits / 8 + streams / 2.0;  // half of the last byte of each is filled up
+        return header_bytes + bytes * bits / 8 + streams / 2.0;  // each stream is padded by half a byte on average
     }
 
     template <IndexType Index>
@@ -4192,7 +4202,7 @@ struct huffman_bitmap {
         return size;
     }
 
-    /// Throws `protocol_error` unless `bytes` can hold `count` indices; to be called before room for them is made.
+    /// Throws `protocol_error` unless `bytes` can hold `count` indices. Call it before allocating room for them.
     template <IndexType Index>
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
@@ -4225,7 +4235,7 @@ struct huffman_bitmap {
         }
         const bitmap_end end = place_all(table, from, count, universe, out.data());
         check_ends(bytes, from);
-        if (end.is_beyond) detail::bad_indices("Huffman-coded", "a bit behind the last coordinate is set");
+        if (end.is_beyond) detail::bad_indices("Huffman-coded", "a bit after the last coordinate is set");
         if (end.ones != count)
             detail::bad_indices("Huffman-coded",
                                 std::to_string(end.ones) + " bits are set, expected " + std::to_string(count));
@@ -4234,11 +4244,11 @@ struct huffman_bitmap {
   private:
     static constexpr std::size_t streams = 4;
     static constexpr std::size_t header_bytes = 8 * (streams - 1);
-    static constexpr std::size_t at_once = 4 * streams;  // bytes whose codes fit into a word for each stream
+    static constexpr std::size_t at_once = 4 * streams;  // bytes: four codes of each stream fit into a word
     static constexpr std::size_t part_words = 64;
     static constexpr std::size_t part_bytes = 8 * part_words;
 
-    /// The length of a stream of checked bytes.
+    /// Returns the length in bytes of a stream. `bytes` have passed `check_count`.
     static std::size_t length_of(byte_view bytes, std::size_t stream) {
         std::size_t left = bytes.size() - header_bytes;
         for (std::size_t s = 0; s + 1 < streams; ++s) {
@@ -4249,8 +4259,8 @@ struct huffman_bitmap {
         return left;
     }
 
-    /// Makes the part of the bitmap that begins with byte `first`, of the indices from number `i` on; returns the
-    /// number of the first that lies behind it.
+    /// Makes the part of the bitmap that begins with byte `first`, from the indices from number `i` on. Returns the
+    /// number of the first index beyond the part.
     template <IndexType Index>
     static std::size_t fill_part(std::span<const Index> indices, segment universe, std::size_t first, std::size_t i,
                                  std::byte* bytes) {
@@ -4263,10 +4273,10 @@ struct huffman_bitmap {
         return i;
     }
 
-    /// Of `count` bytes, those of a stream.
+    /// Returns how many of `count` bytes belong to a stream.
     static std::size_t share(std::size_t count, std::size_t stream) { return (count + streams - 1 - stream) / streams; }
 
-    /// Costs nothing for parts in which nothing is set.
+    /// Returns the bytes of each stream. Parts of the bitmap without a set bit cost nothing.
     template <IndexType Index>
     static std::array<std::size_t, streams> stream_lengths(std::span<const Index> indices, segment universe,
                                                            const detail::byte_code& code) {
@@ -4299,20 +4309,20 @@ struct huffman_bitmap {
             }
     }
 
-    /// The next byte of each stream.
+    /// Returns the next byte of each stream, that of stream 0 lowest.
     static std::uint64_t next_bytes(const detail::byte_table& table, std::array<detail::bit_reader, streams>& from) {
         const std::uint64_t a = from[0].symbol(table), b = from[1].symbol(table), c = from[2].symbol(table),
                             d = from[3].symbol(table);
         return a | b << 8 | c << 16 | d << 24;
     }
 
-    /// What is known when the bitmap has been read: how many bits are set; one of them behind the last coordinate.
+    /// The number of set bits that were read, and whether one of them lies beyond the last coordinate.
     struct bitmap_end {
         std::size_t ones;
         bool is_beyond;
     };
 
-    /// Reads the bitmap and writes what is set in it, `count` at most.
+    /// Reads the bitmap and writes the indices of its set bits, at most `count`.
     template <IndexType Index>
     static bitmap_end place_all(const detail::byte_table& table, std::array<detail::bit_reader, streams>& readers,
                                 std::size_t count, segment universe, Index* out) {
@@ -4325,7 +4335,7 @@ struct huffman_bitmap {
                 ones += static_cast<std::size_t>(std::popcount(words[w]));
             }
         };
-        std::array<detail::bit_reader, streams> from = readers;  // a copy without an address
+        std::array<detail::bit_reader, streams> from = readers;  // a local copy that can stay in registers
         for (; left >= at_once; left -= 8 * n) {
             n = std::min(part_words, left / at_once * 2);
             for (std::size_t w = 0; w < n; w += 2) {
@@ -4357,7 +4367,7 @@ struct huffman_bitmap {
                 detail::bad_indices("Huffman-coded", "stream " + std::to_string(s) + " has " + std::to_string(length) +
                                                          " bytes, and " + std::to_string(used) + " bits are read");
             if (detail::has_bits_behind(bytes.first(end), used))
-                detail::bad_indices("Huffman-coded", "a bit behind stream " + std::to_string(s) + " is set");
+                detail::bad_indices("Huffman-coded", "a bit after stream " + std::to_string(s) + " is set");
         }
     }
 };
@@ -4386,7 +4396,7 @@ struct raw_indices {
         return encoded_size(indices, universe);
     }
 
-    /// Throws `protocol_error` unless `bytes` can hold `count` indices; to be called before room for them is made.
+    /// Throws `protocol_error` unless `bytes` can hold `count` indices. Call it before allocating room for them.
     template <IndexType Index>
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
@@ -4413,13 +4423,14 @@ struct raw_indices {
 
 // ===== rill/kernel/index_coding.hpp
 
-// The index codings by number, as a message names them.
+// Dispatch to the index coding whose number a message carries.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// Calls visit with the coding as a type; throws `protocol_error` for one that writes no indices.
+/// Calls `visit` with an object of the coding's type; throws `protocol_error` for a number that is no coding of
+/// indices.
 template <class Visit>
 auto with_coding(index_coding coding, Visit visit) {
     switch (coding) {
@@ -4436,8 +4447,8 @@ auto with_coding(index_coding coding, Visit visit) {
 
 }  // namespace detail
 
-/// The bytes that `encode_indices` writes. Packed gaps cost a pass over the indices, Huffman's coding one over the
-/// bitmap.
+/// Returns how many bytes `encode_indices` writes. Cost: constant, except for packed gaps (a pass over the indices) and
+/// the Huffman coding (a pass over the parts of the bitmap in which a bit is set).
 template <IndexType Index>
 std::size_t encoded_index_bytes(index_coding coding, std::span<const Index> indices, segment universe) {
     return detail::with_coding(coding, [&](auto c) { return c.encoded_size(indices, universe); });
@@ -4449,22 +4460,22 @@ std::size_t encode_indices(index_coding coding, std::span<const Index> indices, 
     return detail::with_coding(coding, [&](auto c) { return c.encode(indices, universe, out); });
 }
 
-/// Throws `protocol_error` when `bytes` cannot hold `count` indices. A receiver calls it before it makes room for them:
-/// what passes needs no more than 128 indices for each byte.
+/// Throws `protocol_error` when `bytes` cannot hold `count` indices. A receiver calls it before it allocates room for
+/// them: after the check, `count` is at most 128 for each byte received.
 template <IndexType Index>
 void check_index_count(index_coding coding, byte_view bytes, std::size_t count, segment universe) {
     detail::with_coding(coding, [&](auto c) { c.template check_count<Index>(bytes, count, universe); });
 }
 
-/// Reads `count` indices into the front of `out`. All of `bytes` is validated: afterwards the indices ascend strictly
-/// and lie inside `universe`, or `protocol_error` names what is wrong and `out` is unspecified. Allocates nothing.
+/// Reads `count` indices into the front of `out`. Validates all of `bytes`: the indices ascend strictly and lie inside
+/// `universe`. Otherwise throws a `protocol_error` that names the defect, and `out` is unspecified. Allocates nothing.
 template <IndexType Index>
 void decode_indices(index_coding coding, byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
     detail::with_coding(coding, [&](auto c) { c.decode(bytes, count, universe, out); });
 }
 
-/// The coding that needs the fewest bytes; among equals the one that decodes fastest. Costs a pass over the indices,
-/// and one over the bitmap that they would make where Huffman's coding could be the smallest: from a density of 2 % on.
+/// Returns the coding that needs the fewest bytes; of equal ones, the one that decodes fastest. Cost: a pass over the
+/// indices and, where the Huffman coding could be the smallest (from a density of 2 % on), a pass over the bitmap.
 template <IndexType Index>
 index_coding smallest_index_coding(std::span<const Index> indices, segment universe) {
     index_coding best = index_coding::raw;
@@ -4488,12 +4499,12 @@ index_coding smallest_index_coding(std::span<const Index> indices, segment unive
 // QSGD: stochastic quantisation to 2, 4 or 8 bits (Alistarh et al., 2017), with the max norm of a bucket as its scale.
 //
 // A code is level + levels, level in [-levels, levels], levels = 2^(bits-1) - 1. The codes of a bucket of n entries
-// fill b = ceil(n * bits / 8) bytes plane by plane: entry p * b + j is in bits [p * bits, (p + 1) * bits) of byte j,
-// which packs whole blocks with the same shift. Bits behind the last entry are zero.
+// fill b = ceil(n * bits / 8) bytes plane by plane: entry p * b + j is in bits [p * bits, (p + 1) * bits) of byte j. So
+// whole blocks are packed with one shift. Bits beyond the last entry are zero.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// Entries that share a scale where nothing else is asked for (SparCML, section 6).
+/// Default number of entries that share a scale (SparCML, section 6).
 inline constexpr std::size_t quantize_bucket = 1024;
 
 /// Whether values can be quantised to this many bits.
@@ -4507,7 +4518,7 @@ constexpr std::size_t quantize_buckets(std::size_t count, std::size_t bucket) {
     return count / bucket + (count % bucket != 0 ? 1U : 0U);
 }
 
-/// The bytes of the codes of `count` entries: each bucket is filled up to a whole byte.
+/// The bytes of the codes of `count` entries. Each bucket is padded to a whole byte.
 constexpr std::size_t quantized_bytes(std::size_t count, unsigned bits, std::size_t bucket) {
     const std::size_t per_byte = 8 / bits;
     const auto bytes = [&](std::size_t n) { return n / per_byte + (n % per_byte != 0 ? 1U : 0U); };
@@ -4516,8 +4527,9 @@ constexpr std::size_t quantized_bytes(std::size_t count, unsigned bits, std::siz
 
 namespace detail {
 
-/// The code of `x`, |x| <= scale: the level in fixed point with 24 fractional bits, plus a random fraction, cut off. No
-/// sum is in floating point, so that no compiler can contract it; x = ±scale and x = 0 give their levels exactly.
+/// Returns the code of `x`, |x| <= scale: the level in fixed point with 24 fractional bits, plus a random fraction,
+/// truncated. The sums are integer sums, so that no compiler can fuse them with a product. x = ±scale and x = 0 give
+/// their levels exactly.
 template <unsigned Bits, std::floating_point T>
 std::uint32_t code_of(T x, T scale, std::uint32_t random) {
     constexpr std::uint32_t levels = quantize_levels(Bits);
@@ -4546,8 +4558,8 @@ T max_norm(std::span<const T> x, std::size_t first) {
     return std::bit_cast<T>(largest);
 }
 
-/// 64 bytes of codes, whose entries are those from x[0], x[stride], x[2 * stride], …; `low`, `high` and `first` are the
-/// words of the random numbers' key, and the index of x[0].
+/// Writes 64 bytes of codes, of the entries from x[0], x[stride], x[2 * stride], … on. `low` and `high` are the words
+/// of the random numbers' key; `first` is the index of x[0].
 template <unsigned Bits, std::floating_point T>
 void quantize_block(const T* x, std::size_t stride, T scale, std::uint32_t low, std::uint32_t high, std::uint32_t first,
                     std::byte* codes) {
@@ -4566,7 +4578,7 @@ void quantize_block(const T* x, std::size_t stride, T scale, std::uint32_t low, 
     for (std::size_t i = 0; i < block; ++i) codes[i] = static_cast<std::byte>(packed[i]);
 }
 
-/// One bucket; all of its codes are written.
+/// Writes all codes of one bucket.
 template <unsigned Bits, std::floating_point T>
 void quantize_one(std::span<const T> x, T scale, const counter_rng& random, std::uint64_t first, byte_span codes) {
     constexpr std::size_t planes = 8 / Bits;
@@ -4587,7 +4599,7 @@ void quantize_one(std::span<const T> x, T scale, const counter_rng& random, std:
     }
 }
 
-/// put(to[i], value of the code in bits [shift, shift + Bits) of byte i) for `Count` bytes.
+/// Calls put(to[i], value of the code in bits [shift, shift + Bits) of byte i) for `Count` bytes.
 template <unsigned Bits, std::size_t Count, std::floating_point T, class Put>
 void dequantize_bytes(const std::byte* __restrict codes, std::size_t shift, T scale, T* __restrict to, Put& put) {
     constexpr std::uint32_t mask = (1U << Bits) - 1;
@@ -4605,8 +4617,8 @@ void dequantize_bytes(const std::byte* __restrict codes, std::size_t shift, T sc
     }
 }
 
-/// One bucket: put(out[i], value of code i). Out of line: in some callers g++ -O2 takes the loops for rarely run, and
-/// vectorises none of them.
+/// Calls put(out[i], value of code i) for one bucket. Not inlined: in some callers g++ -O2 takes the loops for rarely
+/// run and vectorises none of them.
 template <unsigned Bits, std::floating_point T, class Put>
 [[gnu::noinline]] void dequantize_one(byte_view codes, T scale, std::span<T> out, Put& put) {
     const std::size_t stride = codes.size();
@@ -4642,7 +4654,7 @@ void with_width(unsigned bits, Visit visit) {
     }
 }
 
-/// Where the scales and codes of some entries lie, the first of which begins a bucket.
+/// The position of the scales and codes of a segment of entries that begins a bucket.
 struct bucket_range {
     std::size_t first_scale, scales, first_byte, bytes;
 
@@ -4653,7 +4665,7 @@ struct bucket_range {
           bytes(quantized_bytes(entries.size(), bits, bucket)) {}
 };
 
-/// All buckets, one after the other.
+/// Quantises all buckets, one after the other.
 template <std::floating_point T>
 void quantize_in_turn(std::span<const T> x, unsigned width, std::size_t bucket, random_key key,
                       std::uint64_t first_index, std::span<T> scales, byte_span codes) {
@@ -4693,8 +4705,8 @@ void dequantize_each(byte_view codes, std::span<const T> scales, unsigned width,
 
 }  // namespace detail
 
-/// Quantises `x` without bias: the expected value of what `dequantize` returns is `x` (up to 2^-24 of a level, the
-/// resolution of the random numbers).
+/// Quantises `x` without bias: the expected result of `dequantize` is `x` (up to 2^-24 of a level, the resolution of
+/// the random numbers).
 ///
 /// `scales` holds `quantize_buckets(n, bucket)`, `codes` `quantized_bytes(n, bits, bucket)`. An entry errs by less than
 /// scale / levels; zero and the largest magnitude of each bucket are exact. `first_index` is the global index of x[0]:
@@ -4714,8 +4726,8 @@ void quantize(std::span<const T> x, unsigned bits, std::size_t bucket, random_ke
     });
 }
 
-/// out[i] = fold(out[i], value of entry i). Any codes are valid: the unused one counts as the highest level. The bits
-/// do not depend on the compiler: the value is rounded before it is folded.
+/// out[i] = fold(out[i], value of entry i). Any codes are valid: the one that `quantize` never writes counts as the
+/// highest level. The value is rounded before it is folded, so that the bits do not depend on the compiler.
 template <std::floating_point T, class Fold, Executor Exec = serial>
 void dequantize_fold(byte_view codes, std::span<const T> scales, unsigned bits, std::size_t bucket, std::span<T> out,
                      Fold&& fold, const Exec& executor = {}) {
@@ -4729,7 +4741,7 @@ void dequantize(byte_view codes, std::span<const T> scales, unsigned bits, std::
     detail::dequantize_each(codes, scales, bits, bucket, out, executor, [](T& to, T value) { to = value; });
 }
 
-/// Throws `protocol_error` naming the first bucket whose scale is no finite number of at least zero.
+/// Throws `protocol_error` naming the first bucket whose scale is negative, infinite or NaN.
 template <std::floating_point T>
 void check_scales(std::span<const T> scales) {
     for (std::size_t b = 0; b < scales.size(); ++b)
@@ -4749,8 +4761,8 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// From this many bytes on a copy goes past the caches: a target that no cache holds would only be read to be
-/// overwritten, and drive out what others still need.
+/// A copy of at least this many bytes bypasses the caches. Otherwise the target's lines would be read only to be
+/// overwritten, and they would evict lines that are still needed.
 inline constexpr std::size_t least_streamed_copy = std::size_t{1} << 19;
 
 /// Copies one cache line to `target`, which is aligned to a line; does not read `target` where the machine allows it.
@@ -4769,7 +4781,7 @@ inline void stream_line(const unsigned char* source, unsigned char* target) {
 #endif
 }
 
-/// Fences streamed stores: the usual release operations do not order them before publication to other threads.
+/// Fences streamed stores. Ordinary release operations do not order them before later stores that other threads see.
 inline void end_streaming() {
 #if defined(__SSE2__)
     _mm_sfence();
@@ -4778,7 +4790,7 @@ inline void end_streaming() {
 
 }  // namespace detail
 
-/// Copies `source` to `target`, which is as long and does not overlap it.
+/// Copies `source` to `target`, which has the same length and does not overlap it. Large copies bypass the caches.
 template <class T>
 void copy(std::span<const T> source, std::span<T> target) {
     RILL_EXPECTS(source.size() == target.size(), "copy: source and target differ in length");
@@ -4829,9 +4841,9 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// Calls visit(dense element, value) for every entry. Prefetches where entries are so far apart that the hardware does
-/// not foresee the next line, in vectors that do not fit the cache. 128 entries ahead, at a density of 1 % in 16M
-/// floats that no cache holds, take a loop that does not prefetch to 0.45 of its time on Zen 4; 32 ahead to 0.6.
+/// Calls visit(dense element, value) for every entry. If the dense vector exceeds the cache and its entries are so far
+/// apart that the hardware does not predict the next line, it prefetches 128 entries ahead. At a density of 1 % in 16M
+/// floats that no cache holds, on Zen 4, this takes 0.45 of the time without prefetching (32 entries ahead: 0.6).
 template <Element T, IndexType Index, Executor Exec, class Visit>
 void scatter(sparse_view<T, Index> x, std::size_t offset, std::span<T> dense, const Exec& executor, Visit visit) {
     RILL_EXPECTS(x.indices.size() == x.values.size(), "scatter: each index has one value");
@@ -5352,7 +5364,7 @@ frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader,
     const auto ranks = static_cast<std::uint32_t>(call.net().size());
     if (f.head.contributors > ranks)
         call.fail(failure::protocol, source, call.net().rank(),
-                  "rank " + std::to_string(source) + " speaks for " + std::to_string(f.head.contributors) +
+                  "rank " + std::to_string(source) + " claims " + std::to_string(f.head.contributors) +
                       " contributors among " + std::to_string(ranks) + " ranks");
     return f;
 }
@@ -5517,7 +5529,8 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// Entries folded at a time: few enough to stay in the first cache, enough to hide the change from input to input.
+/// Entries folded at a time: few enough to stay in the L1 cache, enough to hide the cost of changing from input to
+/// input.
 inline constexpr std::size_t fold_block = 256;
 
 template <Element T, class Fold>
@@ -5526,7 +5539,7 @@ void fold_into(T* acc, const T* x, Fold& fold) {
         for (std::size_t j = 0; j < block; ++j) acc[i + j] = fold(acc[i + j], x[i + j]);
 }
 
-/// The entries of `part`, which begins at a multiple of blocks.
+/// Folds the entries of `part`, which begins at a multiple of `fold_block`.
 template <Element T, class Fold>
 void fold_part(std::span<const std::span<const T>> inputs, segment part, std::span<T> out, Fold& fold) {
     alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
@@ -5556,10 +5569,10 @@ void fill(std::span<T> x, T value) {
     for (; i < x.size(); ++i) x[i] = value;
 }
 
-/// out[i] = the left fold of the inputs' entries i, in the order of the inputs. One input is copied, none is refused.
+/// Sets out[i] to the left fold of the inputs' entries i, in the order of the inputs. A single input is copied.
 ///
-/// All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one otherwise. Cost: one pass
-/// over the inputs and the output.
+/// There is at least one input. All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one
+/// otherwise. Cost: one pass over the inputs and the output.
 template <Element T, class Fold, Executor Exec = serial>
 void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold,
                   const Exec& executor = {}) {
@@ -5570,7 +5583,7 @@ void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, 
               [&](segment part) { detail::fold_part(inputs, part, out, fold); });
 }
 
-/// acc[i] = fold(acc[i], x[i]). `acc` and `x` are equally long; they do not overlap, or are the same memory.
+/// acc[i] = fold(acc[i], x[i]). `acc` and `x` are equally long; they are the same memory or do not overlap.
 template <Element T, class Fold>
 void fold_dense(std::span<T> acc, std::span<const T> x, Fold&& fold) {
     const std::span<const T> inputs[] = {acc, x};
@@ -7212,22 +7225,25 @@ consteval bool require_lasting() {
 
 // ===== rill/kernel/fold_tiles.hpp
 
-// Folds of many inputs into many outputs, in one pass over all of them.
+// Folds many inputs into many outputs, in one pass over all of them.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// Entries of a cache line: each line of each input and output is touched once, and in one go. Wider tiles are slower:
-/// where all vectors begin at equal offsets in their pages, as large ones do, their lines drive each other out of the
-/// first cache (8 vectors of 16M floats, 2 threads: 64 entries 1.3 and 256 entries 1.2 to 1.6 times as long).
+/// Entries of a cache line, which is the width of a tile: each line of each input and output is touched once. Wider
+/// tiles are slower: large vectors begin at equal offsets in their pages, so that their lines evict each other from the
+/// L1 cache (8 vectors of 16M floats, 2 threads: tiles of 64 entries take 1.3 times as long, of 256 entries 1.2 to 1.6
+/// times).
 template <Element T>
 inline constexpr std::size_t line = 64 / sizeof(T);
 
-/// Most inputs whose fold is straight-line code; of more, the result so far is one more operand.
+/// At most this many inputs are folded in straight-line code. Further inputs are folded into the result so far, this
+/// many at a time.
 inline constexpr std::size_t inputs_at_once = 8;
 
-/// More streams than this need to be asked for ahead, by so many bytes (8 inputs: 0.65 to 0.8 of the time without).
+/// With more inputs than `streams_unasked`, their lines are prefetched `asked_ahead` bytes ahead (8 inputs: 0.65 to 0.8
+/// of the time without).
 inline constexpr std::size_t streams_unasked = 4;
 inline constexpr std::size_t asked_ahead = 4096;
 
@@ -7240,12 +7256,13 @@ void ask_for(const T* first) {
 #endif
 }
 
-/// acc = the left fold of acc (unless it is `Fresh`) and of the lines at i of as many inputs as there are `K`.
+/// Folds into `acc` the line at entry i of each of the first sizeof...(K) inputs. If `Fresh`, the fold begins with the
+/// first input and ignores what `acc` held.
 template <bool Fresh, Element T, class Fold, std::size_t... K>
 inline void fold_lines(const T* const* inputs, std::size_t i, T* acc, Fold& fold, std::index_sequence<K...>) {
     const T* const x[] = {inputs[K] + i...};
     if constexpr (sizeof...(K) > streams_unasked) (ask_for(x[K]), ...);
-    T made[line<T>];  // its address goes nowhere, so that no input can be it
+    T made[line<T>];  // a local array: the compiler knows that no input aliases it
     for (std::size_t j = 0; j < line<T>; ++j) {
         T value = Fresh ? x[0][j] : fold(acc[j], x[0][j]);
         ((value = K == 0 ? value : fold(value, x[K][j])), ...);
@@ -7254,7 +7271,7 @@ inline void fold_lines(const T* const* inputs, std::size_t i, T* acc, Fold& fold
     std::copy_n(made, line<T>, acc);
 }
 
-/// Calls `run` with as many indices as the smaller of `count` and `inputs_at_once`.
+/// Calls `run` with an index sequence of length min(count, inputs_at_once).
 template <class Run>
 void with_indices(std::size_t count, Run&& run) {
     switch (count) {
@@ -7283,14 +7300,15 @@ T fold_entry(std::span<const T* const> inputs, std::size_t i, Fold& fold) {
     return value;
 }
 
-/// Entries before the first line of `x`, none where its entries lie across lines; at most `most`.
+/// Returns how many entries of `x` lie before the first cache line boundary, at most `most`; zero if an entry straddles
+/// two lines.
 template <Element T>
 std::size_t entries_before_line(const T* x, std::size_t most) {
     const std::size_t past = reinterpret_cast<std::uintptr_t>(x) % 64;
     return past % sizeof(T) != 0 ? 0 : std::min((64 - past) % 64 / sizeof(T), most);
 }
 
-/// How many of the first outputs are aligned to a cache line at entry i.
+/// Returns how many outputs, counted from the first, are aligned to a cache line at entry i.
 template <Element T>
 std::size_t outputs_on_lines(std::span<T* const> outputs, std::size_t i) {
     std::size_t count = 0;
@@ -7298,9 +7316,9 @@ std::size_t outputs_on_lines(std::span<T* const> outputs, std::size_t i) {
     return count;
 }
 
-/// As many lines as the part has, from its begin; returns where they end. The first `streamed` outputs are written past
-/// the caches. What the loop looks at has no address that an output could have, and one output is folded in place: 16
-/// lines of 2 inputs take 100 ns less.
+/// Folds the whole lines of `part` and returns where they end. The first `streamed` outputs are written past the
+/// caches. The input pointers are copied to a local array, which no output can alias, and a single output is folded in
+/// place: 16 lines of 2 inputs take 100 ns less.
 template <Element T, class Fold, class Finish, std::size_t... K>
 std::size_t fold_whole_lines(std::span<const T* const> inputs, std::span<T* const> outputs, segment part,
                              std::size_t streamed, Fold fold, Finish& finish, std::index_sequence<K...> indices) {
@@ -7321,7 +7339,7 @@ std::size_t fold_whole_lines(std::span<const T* const> inputs, std::span<T* cons
     return i;
 }
 
-/// Folds fewer entries than a cache line has.
+/// Folds the entries of `part`, fewer than a cache line has.
 template <Element T, class Fold, class Finish>
 void fold_rest(std::span<const T* const> inputs, std::span<T* const> outputs, segment part, Fold& fold,
                Finish& finish) {
@@ -7333,12 +7351,12 @@ void fold_rest(std::span<const T* const> inputs, std::span<T* const> outputs, se
 
 }  // namespace detail
 
-/// For every output and every i of `part`: out[i] = the left fold of the inputs' entries i, in the order of the inputs,
-/// as `finish(std::span<T>)` leaves it, which is called on pieces of the result.
+/// Folds the inputs' entries i of `part` in the order of the inputs, and writes the result to entry i of every output.
 ///
-/// Inputs and outputs begin where `part` counts from. An output may be one of the inputs; it may not overlap one
-/// otherwise. The first `past_caches` outputs are written without being read: those that no cache holds. Cost: one pass
-/// over each input and each output: memory moves no more than it must.
+/// Entry i is `inputs[k][i]` and `outputs[k][i]`. `finish(std::span<T>)` is called on pieces of the result before they
+/// are written, and may change them. An output may be one of the inputs; it may not overlap one otherwise. The first
+/// `past_caches` outputs bypass the caches where they are aligned alike: pass those that no cache holds. Cost: one pass
+/// over each input and each output.
 template <Element T, class Fold, class Finish>
 void fold_tiles(std::span<const T* const> inputs, std::span<T* const> outputs, segment part, Fold&& fold,
                 Finish&& finish, std::size_t past_caches = 0) {
@@ -7936,7 +7954,7 @@ class lane {
                      .operation = numbers_.in_context,
                      .culprit = rank(),
                      .reason = "operation " + std::to_string(numbers_.in_context) + ": rank " + std::to_string(rank()) +
-                               " has not come to it: " + why,
+                               " did not enter it: " + why,
                      .first_tag = tag_of(numbers_.in_context)});
     }
 
@@ -7994,7 +8012,7 @@ class worker final : public pending {
             if (!done_.wait(until)) return false;
         } catch (...) {
             // All contexts have ended, or this activity has: the operation has ended as well, or is ended now.
-            abort("abandoned it: an exception passed");
+            abort("abandoned it because of an exception");
             end_thread();
         }
         is_done_ = true;
@@ -8132,7 +8150,9 @@ class [[nodiscard]] request {
     }
 
   private:
-    void require_operation() const { RILL_EXPECTS(is_valid(), "request: of no operation, or got already"); }
+    void require_operation() const {
+        RILL_EXPECTS(is_valid(), "request: it has no operation, or its result was already taken");
+    }
 
     bool wait_until(deadline until) const {
         require_operation();
@@ -8664,7 +8684,7 @@ class pool {
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// `one` or `other` as `which` is 1 or 0.
+/// Returns `one` if `which` is 1, `other` if it is 0.
 template <Element T>
 T pick(std::size_t which, T one, T other) {
     using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -8672,7 +8692,7 @@ T pick(std::size_t which, T one, T other) {
     return std::bit_cast<T>(static_cast<bits>(y ^ ((x ^ y) & (bits{0} - static_cast<bits>(which)))));
 }
 
-/// Address `one` or `other` as `which` is 1 or 0.
+/// Returns the address `one` if `which` is 1, `other` if it is 0.
 template <class T>
 const T* pick(std::size_t which, const T* one, const T* other) {
     const auto x = reinterpret_cast<std::uintptr_t>(one), y = reinterpret_cast<std::uintptr_t>(other);
@@ -8689,8 +8709,8 @@ const T* pick(std::size_t which, const T* one, const T* other) {
 
 // ===== rill/kernel/detail/add_avx512.hpp
 
-// The sum of two sparse vectors of floats by AVX-512: Inoue and others, "AA-Sort" (PACT 2007), section 4.2, with eight
-// keys at a time.
+// Adds two sparse vectors of floats with AVX-512, eight keys at a time. Source: Inoue and others, "AA-Sort" (PACT
+// 2007), section 4.2.
 
 #if defined(RILL_DETAIL_AVX512)
 
@@ -9030,7 +9050,7 @@ concept IndexType = std::same_as<I, std::uint32_t> || std::same_as<I, std::uint6
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// `one` or `other` as `which` is 1 or 0.
+/// Returns `one` if `which` is 1, `other` if it is 0.
 template <Element T>
 T pick(std::size_t which, T one, T other) {
     using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -9038,7 +9058,7 @@ T pick(std::size_t which, T one, T other) {
     return std::bit_cast<T>(static_cast<bits>(y ^ ((x ^ y) & (bits{0} - static_cast<bits>(which)))));
 }
 
-/// Address `one` or `other` as `which` is 1 or 0.
+/// Returns the address `one` if `which` is 1, `other` if it is 0.
 template <class T>
 const T* pick(std::size_t which, const T* one, const T* other) {
     const auto x = reinterpret_cast<std::uintptr_t>(one), y = reinterpret_cast<std::uintptr_t>(other);
@@ -9093,8 +9113,8 @@ class key_merge {
 
     bool has(std::ptrdiff_t entries) const { return a_end_ - a_ >= entries && b_end_ - b_ >= entries; }
 
-    /// The next keys in ascending order. Loads where the lower index is next: so nothing lower can come behind the
-    /// lowest half of what is loaded.
+    /// Returns the next eight keys in ascending order. It loads from the input whose next index is lower, so that no
+    /// later entry is lower than the lower half of the loaded keys.
     [[gnu::always_inline]] __m512i next() {
         const std::size_t from_a = *a_ <= *b_ ? 1 : 0;
         const __m512i more = load_turned(pick(from_a, a_, b_), pick(from_a, a_values_, b_values_));
@@ -9108,12 +9128,12 @@ class key_merge {
         return sort_bitonic(lowest);
     }
 
-    /// The first entry that is not loaded yet.
+    /// The first entry of each input that is not loaded yet.
     const std::uint32_t* a() const { return a_; }
     const std::uint32_t* b() const { return b_; }
 
   private:
-    /// Keys in descending order.
+    /// Loads eight keys in descending order.
     static __m512i load_turned(const std::uint32_t* indices, const float* values) {
         const __m512i order = _mm512_setr_epi32(7, 23, 6, 22, 5, 21, 4, 20, 3, 19, 2, 18, 1, 17, 0, 16);
         const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
@@ -9163,7 +9183,8 @@ class avx512_sum {
         there_ = 0xFFFF;
     }
 
-    /// How far each input is consumed, and how far the sum is complete (up to the entry that is held back).
+    /// How far each input is consumed, and how many entries of the sum are complete (all but the one that is held
+    /// back).
     struct progress {
         std::size_t of_a = 0;
         std::size_t of_b = 0;
@@ -9216,7 +9237,7 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// Where a merge writes.
+/// The destination of a merge. `count` entries have been written.
 template <Element T, IndexType Index>
 struct sparse_sink {
     Index* indices = nullptr;
@@ -9236,7 +9257,7 @@ struct sparse_sink {
     }
 };
 
-/// The first position from `from` on whose index is not below `bound`: doubling steps, then bisection.
+/// Returns the first position from `from` on whose index is not below `bound`, by doubling steps and then bisection.
 template <IndexType Index>
 std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound) {
     std::size_t step = 1;
@@ -9246,7 +9267,8 @@ std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound
     return static_cast<std::size_t>(std::lower_bound(first, last, bound) - indices.begin());
 }
 
-/// How many times as long as another a vector is that is copied in the stretches between the other's entries.
+/// A vector that is more than this many times as long as the other is copied in the stretches between the other's
+/// entries.
 inline constexpr std::size_t much_longer = 32;
 
 /// Merges a short vector into a much longer one by copying the stretches between its entries.
@@ -9267,11 +9289,11 @@ void merge_into_long(sparse_view<T, Index> few, sparse_view<T, Index> many, spar
     out.append(many, j, many.count());
 }
 
-/// Whether a sum that is not needed may be made, because nobody sees it.
+/// Whether an unneeded sum may be computed: floating-point addition has no visible effect.
 template <Element T, class Fold>
 inline constexpr bool adds_freely = std::floating_point<T> && std::same_as<std::remove_cvref_t<Fold>, addition>;
 
-/// What is left of two vectors to merge, and where the result goes on.
+/// The positions of a merge: the entries left of a (i) and of b (j), and where the next result goes.
 struct merge_cursor {
     std::size_t i, i_end;
     std::size_t j, j_end;
@@ -9298,7 +9320,7 @@ template <Element T, IndexType Index, class Fold>
     ++at.to;
 }
 
-/// Goes to the end, and gives where the result ends.
+/// Completes the merge and returns where the result ends.
 template <Element T, IndexType Index, class Fold>
 std::size_t merge_rest(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index> out, merge_cursor at,
                        Fold& fold) {
@@ -9309,8 +9331,8 @@ std::size_t merge_rest(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_
     return out.count;
 }
 
-/// Two merges at a time, below and above the middle of what is left of `a`: while one waits for an index the other goes
-/// on. The upper one's result is moved to where the lower one's ends.
+/// Interleaves two merges, below and above the middle of what is left of `a`: while one waits for an index, the other
+/// proceeds. Then moves the upper result to the end of the lower one.
 template <Element T, IndexType Index, class Fold>
 void merge_halves(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, merge_cursor all,
                   Fold& fold) {
@@ -9334,7 +9356,7 @@ void merge_halves(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<
     out.count = below + (end - middle);
 }
 
-/// Stretch by stretch, so that what is moved lies in the first cache.
+/// Merges stretch by stretch, so that the entries that `merge_halves` moves lie in the L1 cache.
 template <Element T, IndexType Index, class Fold>
 void merge_evenly(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold) {
     constexpr std::size_t stretch = 4096;
@@ -9352,7 +9374,8 @@ sparse_view<T, Index> entries_between(sparse_view<T, Index> x, std::size_t first
     return {x.indices.subspan(first, last - first), x.values.subspan(first, last - first)};
 }
 
-/// `evenly(a, b, out)` merges what interleaves and is of similar length.
+/// Concatenates disjoint ranges and merges very unequal lengths by stretches. For all other inputs it calls `evenly(a,
+/// b, out)`.
 template <Element T, IndexType Index, class Fold, class Evenly>
 void merge_by_shape(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold,
                     Evenly evenly) {
@@ -9376,7 +9399,7 @@ void merge_portably(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sin
     merge_by_shape(a, b, out, fold, [&](auto x, auto y, auto& to) { merge_evenly(x, y, to, fold); });
 }
 
-/// Whether there are intrinsics for this.
+/// Whether there is an AVX-512 implementation for these types and this fold.
 template <Element T, IndexType Index, class Fold>
 inline constexpr bool adds_by_avx512 =
 #if defined(RILL_DETAIL_AVX512)
@@ -9405,11 +9428,12 @@ std::size_t merge_to(sparse_view<T, Index> a, sparse_view<T, Index> b, Index* in
 
 }  // namespace detail
 
-/// Writes the union of two sparse vectors and returns its size. Where both have an entry it is fold(a's, b's); other
-/// entries are copied, and `fold` is not called for them; but what is folded by `addition` may be added in vain.
+/// Writes the union of two sparse vectors and returns its size. Where both have an entry, the result is fold(a's value,
+/// b's value). Other entries are copied without a call of `fold`, except that floating-point `addition` may compute
+/// sums that are not used.
 ///
-/// `indices` and `values` hold at least a.count() + b.count() and overlap no input. Cost: one pass; disjoint ranges are
-/// concatenated, very unequal lengths copied in stretches.
+/// `indices` and `values` hold at least a.count() + b.count() and overlap no input. Cost: one pass. Disjoint ranges are
+/// concatenated; of very unequal inputs, the longer one is copied in stretches.
 template <Element T, IndexType Index, class Fold>
 std::size_t merge(sparse_view<T, Index> a, sparse_view<T, Index> b, std::span<Index> indices, std::span<T> values,
                   Fold&& fold) {
@@ -9430,12 +9454,12 @@ std::size_t merge(sparse_view<T, Index> a, sparse_view<T, Index> b, std::span<In
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Coordinates that are folded together: their values and marks fit the second cache. On Zen 4, 8 vectors of 16M
-/// coordinates, half and twice as many are up to 1.1 times as slow.
+/// Coordinates of a tile: their values and marks fit the L2 cache. On Zen 4, with 8 vectors of 16M coordinates, half
+/// and twice as many take up to 1.1 times as long.
 inline constexpr std::size_t merge_tile = 32768;
 
-/// A stretch of coordinates as a dense array, and a mark for each coordinate that is present. Marks are bytes, not
-/// bits: neighbours that are set one after the other would wait for each other.
+/// A stretch of coordinates as a dense array, with a mark for each coordinate that is present. Marks are bytes, not
+/// bits, because setting neighbouring bits one after the other would make each wait for the one before.
 template <Element T>
 struct tile {
     enum class mark : std::uint8_t { absent, present };
@@ -9447,7 +9471,7 @@ struct tile {
     /// Marks the first `extent` coordinates as absent.
     void clear(std::size_t extent) { std::fill_n(marks, (extent + group - 1) / group * group, mark::absent); }
 
-    /// Folds in the entries from `first` on that lie in the tile that begins at `base`; returns the first entry behind
+    /// Folds in the entries from `first` on that lie in the tile that begins at `base`. Returns the first entry beyond
     /// the tile.
     template <IndexType Index, class Fold>
     std::size_t put(sparse_view<T, Index> x, std::size_t first, Index base, Fold& fold) {
@@ -9469,7 +9493,7 @@ struct tile {
         return j;
     }
 
-    /// Moves the entries present among the first `extent` coordinates to `out`, and marks these as absent.
+    /// Moves the entries present among the first `extent` coordinates to `out`, and marks them as absent.
     template <IndexType Index>
     void drain(Index base, std::size_t extent, sparse_sink<T, Index>& out) {
         Index* indices = out.indices + out.count;
@@ -9504,11 +9528,11 @@ struct tile {
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Room for `count` uninitialised elements in a reusable buffer; what the buffer held before is lost.
+/// Returns room for `count` uninitialised elements in a reusable buffer, whose contents are lost.
 template <class T>
 T* room(buffer& memory, std::size_t count) {
     if (memory.size() / sizeof(T) < count) {
-        memory.clear();  // growing must not copy what nobody will read
+        memory.clear();  // so that growing copies nothing
         memory.resize(count * sizeof(T));
     }
     return count == 0 ? nullptr : ::new (static_cast<void*>(memory.data())) T[count];
@@ -9523,12 +9547,12 @@ T* room(buffer& memory, std::size_t count) {
 
 // ===== rill/kernel/detail/merge_tree.hpp
 
-// Sparse vectors merged by pairs, the results by pairs, and so on. Entries at one coordinate stay side by side in the
-// order of the inputs until they are folded at the end: the order of the folds is not the tree's.
+// Merges sparse vectors by pairs, the results by pairs, and so on. Entries at one coordinate stay side by side in the
+// order of the inputs until they are folded at the end, so that the shape of the tree does not affect the result.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// The lowest index that no cursor has passed; `any` is false when all inputs are used up.
+/// Returns the lowest index that no cursor has passed. Sets `any` to false if all inputs are used up.
 template <Element T, IndexType Index>
 Index lowest_index(std::span<const sparse_view<T, Index>> inputs, const std::size_t* cursors, bool& any) {
     Index lowest = std::numeric_limits<Index>::max();
@@ -9559,7 +9583,7 @@ class plain_runs {
   public:
     struct entry {
         T value;
-        Index key;  // from where a stretch of coordinates begins
+        Index key;  // coordinate, counted from the begin of the stretch
     };
 
     explicit plain_runs(std::size_t) {}
@@ -9606,7 +9630,7 @@ class plain_runs {
     }
 };
 
-/// Merges stretch by stretch, so that what is on its way lies in the second cache; two stretches at a time.
+/// Merges stretch by stretch, two stretches at a time, so that intermediate runs lie in the L2 cache.
 template <class Runs, Element T, IndexType Index>
 class merge_tree {
   public:
@@ -9642,7 +9666,7 @@ class merge_tree {
         return merged;
     }
 
-    /// Leaves as much as `times` stretches to the caller: a view of each input.
+    /// Skips as much as `times` stretches and gives it to the caller, as a view of each input.
     void skip(std::size_t times, std::span<sparse_view<T, Index>> views) {
         take_stretch(times * share_, std::numeric_limits<Index>::max(),
                      [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
@@ -9651,7 +9675,8 @@ class merge_tree {
   private:
     using entry = typename Runs::entry;
 
-    /// A stretch of coordinates: how many entries each run has; the runs, and room for the next ones.
+    /// A stretch of coordinates: its first coordinate, the number of entries of each run, the runs, and room for the
+    /// next level's runs.
     struct part {
         Index base = 0;
         std::size_t* counts = nullptr;
@@ -9668,8 +9693,8 @@ class merge_tree {
         });
     }
 
-    /// Less than `extent` wide, and as wide as no input has more than `share` entries there: `take(k, base, entries)`
-    /// for each input. Nothing is in it when nothing is left.
+    /// Takes the next stretch of coordinates: at most `extent` wide, and so narrow that no input has more than `share`
+    /// entries in it. Calls `take(k, base, entries)` for each input; all are empty if nothing is left.
     template <class Take>
     void take_stretch(std::size_t share, Index extent, Take&& take) {
         bool any = false;
@@ -9687,7 +9712,7 @@ class merge_tree {
         }
     }
 
-    /// Until one run is left of each part; gives which of its two it is.
+    /// Merges until each part has one run left; returns in which of its two arrays this run is.
     std::size_t merge_runs() {
         std::size_t now = 0;
         for (std::size_t left = inputs_.size(); left > 1; left = (left + 1) / 2, now = 1 - now) {
@@ -9700,7 +9725,8 @@ class merge_tree {
         return now;
     }
 
-    /// Runs k and k + 1 of `left`. The last one may be alone: it is merged with an empty one.
+    /// Returns runs k and k + 1 of `left`, and advances `from` and `to`. A last run without a partner is merged with an
+    /// empty one.
     static run_pair<entry> next_pair(std::size_t* counts, std::size_t k, std::size_t left, const entry*& from,
                                      entry*& to) {
         run_pair<entry> pair{from, counts[k], Runs::end_of(from, counts[k]), 0, to};
@@ -9728,7 +9754,7 @@ class merge_tree {
 
 // ===== rill/kernel/detail/merge_tree_avx512.hpp
 
-// Runs of entries of a tree of merges by AVX-512.
+// Runs of entries for `merge_tree` with AVX-512.
 
 #if defined(RILL_DETAIL_AVX512)
 
@@ -9924,8 +9950,8 @@ struct sparse_view {
 
 // ===== rill/kernel/detail/add_avx512.hpp
 
-// The sum of two sparse vectors of floats by AVX-512: Inoue and others, "AA-Sort" (PACT 2007), section 4.2, with eight
-// keys at a time.
+// Adds two sparse vectors of floats with AVX-512, eight keys at a time. Source: Inoue and others, "AA-Sort" (PACT
+// 2007), section 4.2.
 
 #if defined(RILL_DETAIL_AVX512)
 
@@ -10265,7 +10291,7 @@ concept IndexType = std::same_as<I, std::uint32_t> || std::same_as<I, std::uint6
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// `one` or `other` as `which` is 1 or 0.
+/// Returns `one` if `which` is 1, `other` if it is 0.
 template <Element T>
 T pick(std::size_t which, T one, T other) {
     using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -10273,7 +10299,7 @@ T pick(std::size_t which, T one, T other) {
     return std::bit_cast<T>(static_cast<bits>(y ^ ((x ^ y) & (bits{0} - static_cast<bits>(which)))));
 }
 
-/// Address `one` or `other` as `which` is 1 or 0.
+/// Returns the address `one` if `which` is 1, `other` if it is 0.
 template <class T>
 const T* pick(std::size_t which, const T* one, const T* other) {
     const auto x = reinterpret_cast<std::uintptr_t>(one), y = reinterpret_cast<std::uintptr_t>(other);
@@ -10328,8 +10354,8 @@ class key_merge {
 
     bool has(std::ptrdiff_t entries) const { return a_end_ - a_ >= entries && b_end_ - b_ >= entries; }
 
-    /// The next keys in ascending order. Loads where the lower index is next: so nothing lower can come behind the
-    /// lowest half of what is loaded.
+    /// Returns the next eight keys in ascending order. It loads from the input whose next index is lower, so that no
+    /// later entry is lower than the lower half of the loaded keys.
     [[gnu::always_inline]] __m512i next() {
         const std::size_t from_a = *a_ <= *b_ ? 1 : 0;
         const __m512i more = load_turned(pick(from_a, a_, b_), pick(from_a, a_values_, b_values_));
@@ -10343,12 +10369,12 @@ class key_merge {
         return sort_bitonic(lowest);
     }
 
-    /// The first entry that is not loaded yet.
+    /// The first entry of each input that is not loaded yet.
     const std::uint32_t* a() const { return a_; }
     const std::uint32_t* b() const { return b_; }
 
   private:
-    /// Keys in descending order.
+    /// Loads eight keys in descending order.
     static __m512i load_turned(const std::uint32_t* indices, const float* values) {
         const __m512i order = _mm512_setr_epi32(7, 23, 6, 22, 5, 21, 4, 20, 3, 19, 2, 18, 1, 17, 0, 16);
         const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
@@ -10398,7 +10424,8 @@ class avx512_sum {
         there_ = 0xFFFF;
     }
 
-    /// How far each input is consumed, and how far the sum is complete (up to the entry that is held back).
+    /// How far each input is consumed, and how many entries of the sum are complete (all but the one that is held
+    /// back).
     struct progress {
         std::size_t of_a = 0;
         std::size_t of_b = 0;
@@ -10861,7 +10888,7 @@ struct sparse_view {
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// `one` or `other` as `which` is 1 or 0.
+/// Returns `one` if `which` is 1, `other` if it is 0.
 template <Element T>
 T pick(std::size_t which, T one, T other) {
     using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -10869,7 +10896,7 @@ T pick(std::size_t which, T one, T other) {
     return std::bit_cast<T>(static_cast<bits>(y ^ ((x ^ y) & (bits{0} - static_cast<bits>(which)))));
 }
 
-/// Address `one` or `other` as `which` is 1 or 0.
+/// Returns the address `one` if `which` is 1, `other` if it is 0.
 template <class T>
 const T* pick(std::size_t which, const T* one, const T* other) {
     const auto x = reinterpret_cast<std::uintptr_t>(one), y = reinterpret_cast<std::uintptr_t>(other);
@@ -10888,11 +10915,11 @@ const T* pick(std::size_t which, const T* one, const T* other) {
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Room for `count` uninitialised elements in a reusable buffer; what the buffer held before is lost.
+/// Returns room for `count` uninitialised elements in a reusable buffer, whose contents are lost.
 template <class T>
 T* room(buffer& memory, std::size_t count) {
     if (memory.size() / sizeof(T) < count) {
-        memory.clear();  // growing must not copy what nobody will read
+        memory.clear();  // so that growing copies nothing
         memory.resize(count * sizeof(T));
     }
     return count == 0 ? nullptr : ::new (static_cast<void*>(memory.data())) T[count];
@@ -10969,8 +10996,8 @@ namespace detail {
 
 // ===== rill/kernel/detail/add_avx512.hpp
 
-// The sum of two sparse vectors of floats by AVX-512: Inoue and others, "AA-Sort" (PACT 2007), section 4.2, with eight
-// keys at a time.
+// Adds two sparse vectors of floats with AVX-512, eight keys at a time. Source: Inoue and others, "AA-Sort" (PACT
+// 2007), section 4.2.
 
 #if defined(RILL_DETAIL_AVX512)
 
@@ -11310,7 +11337,7 @@ concept IndexType = std::same_as<I, std::uint32_t> || std::same_as<I, std::uint6
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// `one` or `other` as `which` is 1 or 0.
+/// Returns `one` if `which` is 1, `other` if it is 0.
 template <Element T>
 T pick(std::size_t which, T one, T other) {
     using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -11318,7 +11345,7 @@ T pick(std::size_t which, T one, T other) {
     return std::bit_cast<T>(static_cast<bits>(y ^ ((x ^ y) & (bits{0} - static_cast<bits>(which)))));
 }
 
-/// Address `one` or `other` as `which` is 1 or 0.
+/// Returns the address `one` if `which` is 1, `other` if it is 0.
 template <class T>
 const T* pick(std::size_t which, const T* one, const T* other) {
     const auto x = reinterpret_cast<std::uintptr_t>(one), y = reinterpret_cast<std::uintptr_t>(other);
@@ -11373,8 +11400,8 @@ class key_merge {
 
     bool has(std::ptrdiff_t entries) const { return a_end_ - a_ >= entries && b_end_ - b_ >= entries; }
 
-    /// The next keys in ascending order. Loads where the lower index is next: so nothing lower can come behind the
-    /// lowest half of what is loaded.
+    /// Returns the next eight keys in ascending order. It loads from the input whose next index is lower, so that no
+    /// later entry is lower than the lower half of the loaded keys.
     [[gnu::always_inline]] __m512i next() {
         const std::size_t from_a = *a_ <= *b_ ? 1 : 0;
         const __m512i more = load_turned(pick(from_a, a_, b_), pick(from_a, a_values_, b_values_));
@@ -11388,12 +11415,12 @@ class key_merge {
         return sort_bitonic(lowest);
     }
 
-    /// The first entry that is not loaded yet.
+    /// The first entry of each input that is not loaded yet.
     const std::uint32_t* a() const { return a_; }
     const std::uint32_t* b() const { return b_; }
 
   private:
-    /// Keys in descending order.
+    /// Loads eight keys in descending order.
     static __m512i load_turned(const std::uint32_t* indices, const float* values) {
         const __m512i order = _mm512_setr_epi32(7, 23, 6, 22, 5, 21, 4, 20, 3, 19, 2, 18, 1, 17, 0, 16);
         const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values));
@@ -11443,7 +11470,8 @@ class avx512_sum {
         there_ = 0xFFFF;
     }
 
-    /// How far each input is consumed, and how far the sum is complete (up to the entry that is held back).
+    /// How far each input is consumed, and how many entries of the sum are complete (all but the one that is held
+    /// back).
     struct progress {
         std::size_t of_a = 0;
         std::size_t of_b = 0;
@@ -11496,7 +11524,7 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// Where a merge writes.
+/// The destination of a merge. `count` entries have been written.
 template <Element T, IndexType Index>
 struct sparse_sink {
     Index* indices = nullptr;
@@ -11516,7 +11544,7 @@ struct sparse_sink {
     }
 };
 
-/// The first position from `from` on whose index is not below `bound`: doubling steps, then bisection.
+/// Returns the first position from `from` on whose index is not below `bound`, by doubling steps and then bisection.
 template <IndexType Index>
 std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound) {
     std::size_t step = 1;
@@ -11526,7 +11554,8 @@ std::size_t gallop(std::span<const Index> indices, std::size_t from, Index bound
     return static_cast<std::size_t>(std::lower_bound(first, last, bound) - indices.begin());
 }
 
-/// How many times as long as another a vector is that is copied in the stretches between the other's entries.
+/// A vector that is more than this many times as long as the other is copied in the stretches between the other's
+/// entries.
 inline constexpr std::size_t much_longer = 32;
 
 /// Merges a short vector into a much longer one by copying the stretches between its entries.
@@ -11547,11 +11576,11 @@ void merge_into_long(sparse_view<T, Index> few, sparse_view<T, Index> many, spar
     out.append(many, j, many.count());
 }
 
-/// Whether a sum that is not needed may be made, because nobody sees it.
+/// Whether an unneeded sum may be computed: floating-point addition has no visible effect.
 template <Element T, class Fold>
 inline constexpr bool adds_freely = std::floating_point<T> && std::same_as<std::remove_cvref_t<Fold>, addition>;
 
-/// What is left of two vectors to merge, and where the result goes on.
+/// The positions of a merge: the entries left of a (i) and of b (j), and where the next result goes.
 struct merge_cursor {
     std::size_t i, i_end;
     std::size_t j, j_end;
@@ -11578,7 +11607,7 @@ template <Element T, IndexType Index, class Fold>
     ++at.to;
 }
 
-/// Goes to the end, and gives where the result ends.
+/// Completes the merge and returns where the result ends.
 template <Element T, IndexType Index, class Fold>
 std::size_t merge_rest(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index> out, merge_cursor at,
                        Fold& fold) {
@@ -11589,8 +11618,8 @@ std::size_t merge_rest(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_
     return out.count;
 }
 
-/// Two merges at a time, below and above the middle of what is left of `a`: while one waits for an index the other goes
-/// on. The upper one's result is moved to where the lower one's ends.
+/// Interleaves two merges, below and above the middle of what is left of `a`: while one waits for an index, the other
+/// proceeds. Then moves the upper result to the end of the lower one.
 template <Element T, IndexType Index, class Fold>
 void merge_halves(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, merge_cursor all,
                   Fold& fold) {
@@ -11614,7 +11643,7 @@ void merge_halves(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<
     out.count = below + (end - middle);
 }
 
-/// Stretch by stretch, so that what is moved lies in the first cache.
+/// Merges stretch by stretch, so that the entries that `merge_halves` moves lie in the L1 cache.
 template <Element T, IndexType Index, class Fold>
 void merge_evenly(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold) {
     constexpr std::size_t stretch = 4096;
@@ -11632,7 +11661,8 @@ sparse_view<T, Index> entries_between(sparse_view<T, Index> x, std::size_t first
     return {x.indices.subspan(first, last - first), x.values.subspan(first, last - first)};
 }
 
-/// `evenly(a, b, out)` merges what interleaves and is of similar length.
+/// Concatenates disjoint ranges and merges very unequal lengths by stretches. For all other inputs it calls `evenly(a,
+/// b, out)`.
 template <Element T, IndexType Index, class Fold, class Evenly>
 void merge_by_shape(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sink<T, Index>& out, Fold& fold,
                     Evenly evenly) {
@@ -11656,7 +11686,7 @@ void merge_portably(sparse_view<T, Index> a, sparse_view<T, Index> b, sparse_sin
     merge_by_shape(a, b, out, fold, [&](auto x, auto y, auto& to) { merge_evenly(x, y, to, fold); });
 }
 
-/// Whether there are intrinsics for this.
+/// Whether there is an AVX-512 implementation for these types and this fold.
 template <Element T, IndexType Index, class Fold>
 inline constexpr bool adds_by_avx512 =
 #if defined(RILL_DETAIL_AVX512)
@@ -11685,11 +11715,12 @@ std::size_t merge_to(sparse_view<T, Index> a, sparse_view<T, Index> b, Index* in
 
 }  // namespace detail
 
-/// Writes the union of two sparse vectors and returns its size. Where both have an entry it is fold(a's, b's); other
-/// entries are copied, and `fold` is not called for them; but what is folded by `addition` may be added in vain.
+/// Writes the union of two sparse vectors and returns its size. Where both have an entry, the result is fold(a's value,
+/// b's value). Other entries are copied without a call of `fold`, except that floating-point `addition` may compute
+/// sums that are not used.
 ///
-/// `indices` and `values` hold at least a.count() + b.count() and overlap no input. Cost: one pass; disjoint ranges are
-/// concatenated, very unequal lengths copied in stretches.
+/// `indices` and `values` hold at least a.count() + b.count() and overlap no input. Cost: one pass. Disjoint ranges are
+/// concatenated; of very unequal inputs, the longer one is copied in stretches.
 template <Element T, IndexType Index, class Fold>
 std::size_t merge(sparse_view<T, Index> a, sparse_view<T, Index> b, std::span<Index> indices, std::span<T> values,
                   Fold&& fold) {
@@ -11709,12 +11740,12 @@ std::size_t merge(sparse_view<T, Index> a, sparse_view<T, Index> b, std::span<In
 
 // ===== rill/kernel/detail/merge_tree.hpp
 
-// Sparse vectors merged by pairs, the results by pairs, and so on. Entries at one coordinate stay side by side in the
-// order of the inputs until they are folded at the end: the order of the folds is not the tree's.
+// Merges sparse vectors by pairs, the results by pairs, and so on. Entries at one coordinate stay side by side in the
+// order of the inputs until they are folded at the end, so that the shape of the tree does not affect the result.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// The lowest index that no cursor has passed; `any` is false when all inputs are used up.
+/// Returns the lowest index that no cursor has passed. Sets `any` to false if all inputs are used up.
 template <Element T, IndexType Index>
 Index lowest_index(std::span<const sparse_view<T, Index>> inputs, const std::size_t* cursors, bool& any) {
     Index lowest = std::numeric_limits<Index>::max();
@@ -11745,7 +11776,7 @@ class plain_runs {
   public:
     struct entry {
         T value;
-        Index key;  // from where a stretch of coordinates begins
+        Index key;  // coordinate, counted from the begin of the stretch
     };
 
     explicit plain_runs(std::size_t) {}
@@ -11792,7 +11823,7 @@ class plain_runs {
     }
 };
 
-/// Merges stretch by stretch, so that what is on its way lies in the second cache; two stretches at a time.
+/// Merges stretch by stretch, two stretches at a time, so that intermediate runs lie in the L2 cache.
 template <class Runs, Element T, IndexType Index>
 class merge_tree {
   public:
@@ -11828,7 +11859,7 @@ class merge_tree {
         return merged;
     }
 
-    /// Leaves as much as `times` stretches to the caller: a view of each input.
+    /// Skips as much as `times` stretches and gives it to the caller, as a view of each input.
     void skip(std::size_t times, std::span<sparse_view<T, Index>> views) {
         take_stretch(times * share_, std::numeric_limits<Index>::max(),
                      [&](std::size_t k, Index, sparse_view<T, Index> x) { views[k] = x; });
@@ -11837,7 +11868,8 @@ class merge_tree {
   private:
     using entry = typename Runs::entry;
 
-    /// A stretch of coordinates: how many entries each run has; the runs, and room for the next ones.
+    /// A stretch of coordinates: its first coordinate, the number of entries of each run, the runs, and room for the
+    /// next level's runs.
     struct part {
         Index base = 0;
         std::size_t* counts = nullptr;
@@ -11854,8 +11886,8 @@ class merge_tree {
         });
     }
 
-    /// Less than `extent` wide, and as wide as no input has more than `share` entries there: `take(k, base, entries)`
-    /// for each input. Nothing is in it when nothing is left.
+    /// Takes the next stretch of coordinates: at most `extent` wide, and so narrow that no input has more than `share`
+    /// entries in it. Calls `take(k, base, entries)` for each input; all are empty if nothing is left.
     template <class Take>
     void take_stretch(std::size_t share, Index extent, Take&& take) {
         bool any = false;
@@ -11873,7 +11905,7 @@ class merge_tree {
         }
     }
 
-    /// Until one run is left of each part; gives which of its two it is.
+    /// Merges until each part has one run left; returns in which of its two arrays this run is.
     std::size_t merge_runs() {
         std::size_t now = 0;
         for (std::size_t left = inputs_.size(); left > 1; left = (left + 1) / 2, now = 1 - now) {
@@ -11886,7 +11918,8 @@ class merge_tree {
         return now;
     }
 
-    /// Runs k and k + 1 of `left`. The last one may be alone: it is merged with an empty one.
+    /// Returns runs k and k + 1 of `left`, and advances `from` and `to`. A last run without a partner is merged with an
+    /// empty one.
     static run_pair<entry> next_pair(std::size_t* counts, std::size_t k, std::size_t left, const entry*& from,
                                      entry*& to) {
         run_pair<entry> pair{from, counts[k], Runs::end_of(from, counts[k]), 0, to};
@@ -11921,8 +11954,9 @@ class merge_tree {
 RILL_DETAIL_AVX512_BEGIN
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// Runs of keys: the coordinate, below it the rank, below that the bits of the value. No two keys are equal but those
-/// behind the end, of which there are up to a block and one: merging takes blocks of eight.
+/// Runs of keys. A key holds the coordinate in its high bits, then the number of the input, then the bits of the value.
+/// No two keys are equal, except the padding beyond the end of a run, which has up to a block plus one keys because
+/// merging takes blocks of eight.
 class key_runs {
   public:
     using entry = std::uint64_t;
@@ -11967,12 +12001,12 @@ class key_runs {
         in_y.finish();
     }
 
-    /// 16 keys at a time. What follows the first of a coordinate is added to it, one after the other.
+    /// Folds 16 keys at a time. Further values at a coordinate are added to the first one, one after the other.
     void fold_to(const entry* run, std::size_t count, std::uint32_t base, sparse_sink<float, std::uint32_t>& out,
                  const addition&) const {
         const __m128i shift = _mm_cvtsi32_si128(rank_bits_);
         const __m512i first = _mm512_set1_epi32(static_cast<int>(base));
-        unsigned begun = 0;  // before the group: then its first entry is added already
+        unsigned begun = 0;  // 1 if a sum of the previous group contains the first entry
         for (std::size_t i = 0; i < count; i += group) {
             const auto there = static_cast<__mmask16>(0xFFFFU >> (group - std::min(count - i, group)));
             const __m512i key = coordinates(run + i, shift);
@@ -12001,7 +12035,7 @@ class key_runs {
 
     static constexpr std::size_t blocks_for(std::size_t count) { return (count + block - 1) / block; }
 
-    /// Two runs on their way into one: as key_merge does it, but to the end.
+    /// A merge of two runs into one, done like `key_merge`, but to the end of both runs.
     struct merging {
         const entry* a;
         const entry* b;
@@ -12014,7 +12048,7 @@ class key_runs {
               b(x.b),
               to(x.to),
               steps(blocks_for(x.of_a) + blocks_for(x.of_b)),
-              highest(_mm512_loadu_si512(next())) {  // where both are empty, what is behind them
+              highest(_mm512_loadu_si512(next())) {  // if both runs are empty, their padding
             if (steps != 0) --steps;
         }
         [[gnu::always_inline]] void step() {
@@ -12062,8 +12096,8 @@ RILL_DETAIL_AVX512_END
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
-/// Working memory of `merge_k`. It grows to what the inputs so far have needed, by their lengths and by how long the
-/// stretches are where they are dense.
+/// Working memory of `merge_k`. It grows to the largest need so far, which depends on the lengths of the inputs and on
+/// the lengths of their dense stretches.
 struct merge_scratch {
     buffer indices;
     buffer values;
@@ -12076,13 +12110,13 @@ struct merge_scratch {
 
 namespace detail {
 
-/// Scatters input after input into a tile of coordinates at a time.
+/// Merges tile by tile: scatters all inputs' entries in a range of coordinates into a dense tile, then reads it out.
 template <Element T, IndexType Index, class Fold>
 std::size_t merge_tiles(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
                         merge_scratch& scratch) {
     sparse_sink<T, Index> out{.indices = indices, .values = values};
     if (scratch.tile.size() < sizeof(tile<T>))
-        scratch.tile.assign(sizeof(tile<T>), std::byte{});  // sums read any of it
+        scratch.tile.assign(sizeof(tile<T>), std::byte{});  // zeroed, because sums may read entries that nothing wrote
     tile<T>& dense = *reinterpret_cast<tile<T>*>(scratch.tile.data());
     std::size_t* cursors = room<std::size_t>(scratch.cursors, inputs.size());
     std::fill_n(cursors, inputs.size(), std::size_t{0});
@@ -12120,8 +12154,8 @@ std::size_t merge_in_turn(std::span<const sparse_view<T, Index>> inputs, Index* 
     return acc.count();
 }
 
-/// Tiles cost a scan of the marks of the range, a tree moves entries once a level. With fewer coordinates per entry
-/// than this the former is the faster one: measured with 3, 4, 8 and 16 inputs of 16M coordinates.
+/// Tiles are faster than a tree with fewer coordinates per entry than this (measured with 3, 4, 8 and 16 inputs of 16M
+/// coordinates): tiles scan the marks of the whole range, a tree moves every entry once per level.
 template <Element T, IndexType Index, class Fold>
 constexpr std::size_t coordinates_per_entry(std::size_t inputs) {
     if (inputs < (adds_by_avx512<T, Index, Fold> ? 4 : 3)) return 0;
@@ -12155,13 +12189,13 @@ struct runs_for<T, Index, Fold> {
 };
 #endif
 
-/// How many stretches are merged in turn before the tree is tried again: twice as many where it fails at once. With
-/// half as many, dense vectors lose 3 % by the trials; with twice as many, most of the gain behind a small cluster is
-/// lost.
+/// How many stretches are merged in turn before the tree is tried again. The number doubles each time the tree fails at
+/// once. With half as many, the trials cost dense vectors 3 %; with twice as many, most of the gain after a small
+/// cluster is lost.
 inline constexpr std::size_t first_in_turn = 16;
 
-/// By pairs and pairs of these, where most coordinates are in one input only. What is in many takes fewer steps in
-/// turn, because sums stay short.
+/// Merges pairs of inputs, then pairs of results, where most coordinates occur in one input only. Where coordinates
+/// occur in many inputs, merging in turn takes fewer steps, because the results stay short.
 template <Element T, IndexType Index, class Fold, class Runs = typename runs_for<T, Index, Fold>::type>
 std::size_t merge_by_tree(std::span<const sparse_view<T, Index>> inputs, Index* indices, T* values, Fold& fold,
                           merge_scratch& scratch) {
@@ -12222,7 +12256,7 @@ std::span<const sparse_view<T, Index>> cut_inputs(std::span<const sparse_view<T,
     return {views, all.count() * inputs.size()};
 }
 
-/// What tasks wrote with gaps between, each from `from[t]` on, closed up.
+/// Closes the gaps between the tasks' results. The result of task t begins at `from[t]`.
 template <class Value>
 void close_gaps(Value* values, const tasks& all, const task_counts& from, const task_counts& counts) {
     std::size_t to = counts[0];
@@ -12232,8 +12266,8 @@ void close_gaps(Value* values, const tasks& all, const task_counts& from, const 
     }
 }
 
-/// Each task merges a stretch of coordinates to where it ends up if no coordinate below is in two inputs; what is in
-/// two leaves gaps.
+/// Each task merges a stretch of coordinates and writes it where it belongs if no lower coordinate occurs in two
+/// inputs. Coordinates that occur in two leave gaps, which are closed afterwards.
 template <Element T, IndexType Index, class Fold, Executor Exec>
 std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::size_t entries, Index* indices,
                            T* values, Fold& fold, merge_scratch& scratch, const Exec& executor) {
@@ -12263,11 +12297,12 @@ std::size_t merge_by_tasks(std::span<const sparse_view<T, Index>> inputs, std::s
 
 }  // namespace detail
 
-/// Writes the union of sparse vectors and returns its size. An entry is the left fold of the values that are present at
-/// its coordinate, in the order of the inputs: the bits do not depend on how the inputs are spread.
+/// Writes the union of sparse vectors and returns its size. An entry is the left fold, in the order of the inputs, of
+/// the values present at its coordinate.
 ///
-/// `indices` and `values` hold at least the sum of the inputs' counts and overlap no input. A single value is copied;
-/// `fold` sees present values only.
+/// `indices` and `values` hold at least the sum of the inputs' counts and overlap no input. A value that is alone at
+/// its coordinate is copied; `fold` sees present values only. The bits of the result do not depend on the executor or
+/// on how the algorithm cuts the work.
 template <Element T, IndexType Index, class Fold, Executor Exec = serial>
 std::size_t merge_k(std::span<const sparse_view<T, Index>> inputs, std::span<Index> indices, std::span<T> values,
                     Fold&& fold, merge_scratch& scratch, const Exec& executor = {}) {
@@ -13872,9 +13907,9 @@ class bucket_exchange {
 
     /// Tells that a tensor is ready; once for each tensor.
     void ready(std::size_t tensor) {
-        RILL_EXPECTS(tensor < plan_.tensors(), "bucket_exchange: a tensor of the plan");
+        RILL_EXPECTS(tensor < plan_.tensors(), "bucket_exchange: the tensor must be one of the plan");
         std::size_t& missing = scratch_.missing[plan_.bucket_of(tensor)];
-        RILL_EXPECTS(missing > 0, "bucket_exchange: each tensor is called ready once");
+        RILL_EXPECTS(missing > 0, "bucket_exchange: ready must be called once for each tensor");
         --missing;
         start_complete_ones();
         if (!activities_run_alone(group_.net())) let_go_on();
@@ -13884,7 +13919,8 @@ class bucket_exchange {
     /// highest age of any bucket, the sums of rounds and traffic, and the time since the first bucket started. Throws
     /// what the first failed bucket throws.
     receipt finish() {
-        RILL_EXPECTS(scratch_.requests.size() == plan_.buckets().size(), "bucket_exchange: every tensor becomes ready");
+        RILL_EXPECTS(scratch_.requests.size() == plan_.buckets().size(),
+                     "bucket_exchange: finish needs every tensor to be ready");
         receipt all{};
         for (std::size_t i = 0; i < scratch_.requests.size(); ++i) {
             const receipt one = scratch_.requests[i].get();
@@ -14411,7 +14447,7 @@ encoded(S, V, I, C) -> encoded<S, V, I, C>;
 
 // ===== rill/kernel/detail/compact_avx512.hpp
 
-// Compaction of 32-bit lanes with AVX-512. A register is compressed and stored whole, and what lies behind the result
+// Compaction of 32-bit lanes with AVX-512. A register is compressed and stored whole, so that memory beyond the result
 // is overwritten: compressing straight to memory is microcoded on Zen 4.
 
 #if defined(RILL_DETAIL_AVX512)
@@ -14502,7 +14538,7 @@ encoded(S, V, I, C) -> encoded<S, V, I, C>;
 RILL_DETAIL_AVX512_BEGIN
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// The steps of `portable_steps` by AVX-512, for floats with 32-bit coordinates.
+/// The steps of `portable_steps` with AVX-512, for floats with 32-bit coordinates.
 class avx512_steps {
   public:
     static bool any_at_least(const float* x, std::uint32_t bound) { return mask_at_least(x, bound) != 0; }
@@ -14613,7 +14649,7 @@ class portable_steps {
         return detail::any_at_least<block>(x, bound);
     }
 
-    /// Bit j: whether the magnitude of x[j] reaches `bound`.
+    /// Returns a mask whose bit j says whether the magnitude of x[j] reaches `bound`.
     template <Element T>
     static std::uint64_t mask_at_least(const T* x, magnitude_key<T> bound) {
         alignas(64) std::uint8_t hits[block];  // one byte each: comparing and narrowing vectorises
@@ -14651,7 +14687,7 @@ class portable_steps {
         }
     }
 
-    /// Writes the keys, of 64, that are at most `high`; returns their number.
+    /// Writes those of 64 keys that are at most `high`; returns their number.
     template <class Key>
     static std::size_t keep_at_most(const Key* keys, Key high, Key* to) {
         std::size_t count = 0;
@@ -14663,7 +14699,7 @@ class portable_steps {
         return count;
     }
 
-    /// Writes the indices, of 64, whose keys reach `bound`; returns their number.
+    /// Writes those of 64 indices whose keys reach `bound`; returns their number.
     template <IndexType Index, class Key>
     static std::size_t keep_at_least(const Index* indices, const Key* keys, Key bound, Index* to) {
         std::size_t count = 0;
@@ -14675,8 +14711,8 @@ class portable_steps {
         return count;
     }
 
-    /// Entries that `append` writes at a time. For 8, 1 % of 16M floats take 1.1 times as long, and 10 % no less; one
-    /// such step is faster than a compaction of the block by AVX-512.
+    /// Entries that `append` writes at a time. With 8, selecting 1 % of 16M floats takes 1.1 times as long, and 10 %
+    /// takes no less. One step of 4 is faster than compacting the block with AVX-512.
     static constexpr std::size_t at_once = 4;
 
   private:
@@ -14692,7 +14728,7 @@ class portable_steps {
         [&]<std::size_t... I>(std::index_sequence<I...>) { (step(I), ...); }(std::make_index_sequence<at_once>());
     }
 
-    /// Bit i: the lowest bit of byte i of eight. No other bit of a byte is set.
+    /// Returns the lowest bits of eight bytes; that of byte i becomes bit i. No other bit of a byte is set.
     static std::uint64_t lowest_bits(const std::uint8_t* eight) {
         return (load_little<std::uint64_t>(eight) * 0x0102040810204080U) >> 56;
     }
@@ -14749,8 +14785,9 @@ void collect_block(const T* x, std::size_t first, magnitude_key<T> bound, candid
     append_hits<T, Index, Steps>(larger, x, first, above);
 }
 
-/// Collects those of 16 blocks whose magnitudes reach `bound`, where few do; less than all of them where `to` is full.
-/// Which blocks hold some is then as random as the data: a branch for each costs more than a list, which needs none.
+/// Collects the entries of 16 blocks whose magnitudes reach `bound`, for inputs in which few do; stops when `to` is
+/// full. Which blocks hold such entries is unpredictable, so that a branch for each block costs more than a list of
+/// blocks, which is made without branches.
 template <Element T, IndexType Index, class Steps>
 void collect_stretch(const T* x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& to) {
     constexpr std::size_t blocks = collected_at_once / block;
@@ -14767,7 +14804,8 @@ void collect_stretch(const T* x, std::size_t first, magnitude_key<T> bound, cand
     }
 }
 
-/// Collects the coordinates of `x` above `bound` and the first ties with it. False when `above` has no room for them.
+/// Collects the coordinates of `x` above `bound` and the first ties with it. Returns false if `above` has no room for
+/// them.
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 bool collect(std::span<const T> x, std::size_t first, magnitude_key<T> bound, candidates<T, Index>& above,
              tied<Index>& ties) {
@@ -14790,7 +14828,7 @@ bool collect(std::span<const T> x, std::size_t first, magnitude_key<T> bound, ca
 
 // ===== rill/kernel/select_bounds.hpp
 
-// Shared by the selections of the k largest: the cut, and its estimate from a sample.
+// The cut of a selection of the k largest, and its estimate from a sample.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -14806,7 +14844,7 @@ struct select_scratch {
 
 namespace detail {
 
-/// The selection as a cut: everything above `key`, and the first `ties` coordinates that equal it.
+/// A selection as a cut: it takes every magnitude above `key`, and the first `ties` coordinates that equal it.
 template <class Key>
 struct cut {
     Key key = 0;
@@ -14829,8 +14867,8 @@ std::pair<Key, Key> range_of(const Key* keys, std::size_t count) {
     return {low, high};
 }
 
-/// Keeps those of `count` keys that share a digit with the k-th largest of them, of the 2048 into which their range is
-/// divided, and takes those above from `k`. Returns how many are kept; all of them where all are equal.
+/// Divides the range of `count` keys into 2048 digits, keeps the keys that share the digit of the k-th largest, and
+/// subtracts the number of keys above it from `k`. Returns how many are kept: all, if all are equal.
 template <class Key>
 std::size_t keep_digit(Key* keys, std::size_t count, std::size_t& k) {
     constexpr int digit = 11;
@@ -14849,10 +14887,10 @@ std::size_t keep_digit(Key* keys, std::size_t count, std::size_t& k) {
     return kept;
 }
 
-/// The cut behind the `k` largest of `count` keys, 0 < k <= count. Overwrites them.
+/// Returns the cut below the `k` largest of `count` keys, 0 < k <= count. Overwrites the keys.
 template <class Key>
 cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
-    constexpr std::size_t few = 4096;  // where nth_element is no slower than three passes
+    constexpr std::size_t few = 4096;  // up to this many, nth_element is no slower than three passes
     while (count > few) {
         const std::size_t kept = keep_digit(keys, count, k);
         if (kept == count) break;
@@ -14865,7 +14903,7 @@ cut<Key> cut_keys(Key* keys, std::size_t count, std::size_t k) {
     return {key, k - above};
 }
 
-/// How many of `count` keys reach `bound`; `count` is a multiple of `block`.
+/// Returns how many of `count` keys reach `bound`. `count` is a multiple of `block`.
 template <class Key>
 std::size_t count_at_least(const Key* keys, std::size_t count, Key bound) {
     std::size_t sum = 0;
@@ -14877,9 +14915,9 @@ std::size_t count_at_least(const Key* keys, std::size_t count, Key bound) {
     return sum;
 }
 
-/// The cut behind the `k` largest keys by bisection over their values: as many counting passes as keys have bits at
-/// most, but they vectorise and leave the keys where they are. All keys that count reach `low`, at least k of them, and
-/// none is above `largest`. `count` is a multiple of `block`.
+/// Returns the cut below the `k` largest keys by bisection over their values. Cost: at most as many counting passes as
+/// a key has bits; they vectorise and do not move the keys. At least k keys reach `low`, and none is above `largest`.
+/// `count` is a multiple of `block`.
 template <class Key>
 cut<Key> cut_by_bisection(const Key* keys, std::size_t count, std::size_t k, Key low, Key largest) {
     Key high = largest + 1;  // at least k keys reach `low`, fewer reach `high`
@@ -14898,8 +14936,8 @@ cut<Key> cut_by_bisection(const Key* keys, std::size_t count, std::size_t k, Key
     return {low, k - above};
 }
 
-/// A bound that at least `k` of the keys reach, of which no larger one is reached by as many unless exactly k do; the
-/// rest as above.
+/// Returns a bound that at least `k` of the keys reach: one that exactly k reach if the bisection finds it, else the
+/// largest. The parameters are those of `cut_by_bisection`.
 template <class Key>
 Key reached_by(const Key* keys, std::size_t count, std::size_t k, Key low, Key largest) {
     const auto at = cut_by_bisection(keys, count, k, low, largest);
@@ -14912,10 +14950,10 @@ struct bounds {
     Key low = 0;
     Key high = 0;
     std::size_t capacity = 0;  ///< more magnitudes above `low` than this are most unlikely
-    std::size_t ties = 0;      ///< of those that equal `low`, this many are enough; none where few do
+    std::size_t ties = 0;      ///< how many keys equal to `low` suffice; zero if few equal it
 };
 
-/// Bounds from a random sample; none when k is so close to n that they would exclude nothing.
+/// Returns bounds from a random sample, or nothing when k is so close to n that they would exclude nothing.
 template <Element T>
 std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std::size_t k, select_scratch& scratch) {
     using key = magnitude_key<T>;
@@ -14962,17 +15000,17 @@ std::optional<bounds<magnitude_key<T>>> sample_bounds(std::span<const T> x, std:
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-/// What one task found, page by page. The large entries may all lie in one place, so that no task can know how much
-/// room it needs: pages are taken from a common store.
+/// A page of the candidates that one task found. The large entries may all lie in one place, so that no task can know
+/// how much room it needs; therefore all tasks take pages from a common store.
 template <Element T>
 struct page {
     std::size_t task = 0;
-    std::size_t number = 0;  ///< in the store: where its entries lie
+    std::size_t number = 0;  ///< the page's position in the store
     std::size_t count = 0;   ///< entries
-    std::size_t middle = 0;  ///< of these, not above the upper bound
-    std::size_t above = 0;   ///< the cut
-    std::size_t ties = 0;    ///< with the cut, all of them; then those that are selected
-    std::size_t place = 0;   ///< of its first selected entry
+    std::size_t middle = 0;  ///< entries that are not above the upper bound
+    std::size_t above = 0;   ///< entries above the cut
+    std::size_t ties = 0;    ///< entries equal to the cut: first all, later those that are selected
+    std::size_t place = 0;   ///< output position of its first selected entry
     magnitude_key<T> largest = 0;
 };
 
@@ -14989,7 +15027,7 @@ class candidate_pages {
           keys_(room<key>(scratch.keys, most_ * entries)),
           middle_(room<key>(scratch.middle, most_ * entries)) {}
 
-    /// Collects what is above `bound`, whose magnitudes are integers; false when there is no more room.
+    /// Collects the entries above `bound`. Returns false if there is no more room.
     template <Executor Exec>
     bool collect(std::span<const T> x, key bound, const Exec& executor) {
         std::atomic<std::size_t> taken = 0;
@@ -15001,7 +15039,8 @@ class candidate_pages {
         return true;
     }
 
-    /// The cut behind the `k` largest of them; nothing where `high` is too low to leave it below.
+    /// Returns the cut below the `k` largest candidates. Returns nothing if there are fewer candidates, or if the cut
+    /// lies above `high`.
     template <Executor Exec>
     std::optional<cut<key>> find_cut(std::size_t k, key high, const Exec& executor) {
         for_each_page(executor, [&](std::size_t at, page<T>& p) { gather_middle(at, p, high); });
@@ -15038,11 +15077,11 @@ class candidate_pages {
   private:
     static constexpr std::size_t entries = 1024;
 
-    /// In the order of tasks; before they are sorted pages lie in the first half, in the order in which they were
-    /// taken.
+    /// The pages in the order of tasks. Before sorting, pages lie in the first half of the array, in the order in which
+    /// they were taken.
     page<T>* sorted() const { return pages_ + most_; }
 
-    /// Stops where there is no page left.
+    /// Collects the entries of one task. Stops if no page is left.
     void collect_part(std::span<const T> x, segment part, std::size_t task, key bound,
                       std::atomic<std::size_t>& taken) {
         tied<Index> no_ties;
@@ -15069,7 +15108,7 @@ class candidate_pages {
         close();
     }
 
-    /// A task takes its pages in ascending order of their numbers.
+    /// Sorts the pages by task. The pages of one task keep their order, because their numbers ascend.
     void sort_by_task() {
         task_counts first{};
         for (std::size_t p = 0; p < count_; ++p)
@@ -15110,8 +15149,8 @@ class candidate_pages {
         }
     }
 
-    /// The last entry may be written behind the page's own, where the next page's first goes: hence not without a
-    /// branch.
+    /// Writes a page's selected entries. It needs a branch: a branchless loop would write one entry beyond the page's
+    /// own output, where the next page's first entry goes.
     void emit_page(const page<T>& p, key at, Index* out) const {
         const key* const keys = keys_of(p);
         const Index* const indices = indices_ + p.number * entries;
@@ -15131,9 +15170,9 @@ class candidate_pages {
     std::size_t count_ = 0;
 };
 
-/// Selects the `k` largest magnitudes, 0 < k < n, in little more than one pass; false, and nothing written, when the
-/// sample misled, when an entry is NaN, or when so many entries equal the bound that the first of them must be found in
-/// turn.
+/// Selects the `k` largest magnitudes, 0 < k < n, in little more than one pass. Returns false, and writes nothing, if
+/// the sample misled, if an entry is NaN, or if so many entries equal the bound that the first of them must be found
+/// serially.
 template <Element T, IndexType Index, Executor Exec>
 bool select_by_pages(std::span<const T> x, std::size_t k, Index* out, select_scratch& scratch, const Exec& executor) {
     const auto guess = sample_bounds(x, k, scratch);
@@ -15156,7 +15195,8 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// The cut behind the `k` largest magnitudes, 0 < k <= n, digit by digit. No input is bad for it: a pass per 11 bits.
+/// Returns the cut below the `k` largest magnitudes, 0 < k <= n, digit by digit. Cost: a pass per 11 bits, for every
+/// input.
 template <Element T>
 cut<magnitude_key<T>> cut_by_digits(std::span<const T> x, std::size_t k) {
     using key = magnitude_key<T>;
@@ -15190,7 +15230,7 @@ tied<Index> room_for_ties(select_scratch& scratch, std::size_t capacity) {
     return {.indices = room<Index>(scratch.ties, capacity + block), .capacity = capacity};
 }
 
-/// Keys among which the cut is, and the largest of those that were looked at.
+/// The keys among which the cut lies, and the largest key of all candidates.
 template <class Key>
 struct middle_keys {
     Key* keys = nullptr;
@@ -15198,7 +15238,7 @@ struct middle_keys {
     Key largest = 0;
 };
 
-/// The keys of candidates that are at most `high`. The rest is above the cut, if the sample did not mislead.
+/// Gathers the candidates' keys that are at most `high`. The others lie above the cut, unless the sample misled.
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 middle_keys<magnitude_key<T>> gather_middle(const candidates<T, Index>& above, magnitude_key<T> high,
                                             select_scratch& scratch) {
@@ -15215,7 +15255,7 @@ middle_keys<magnitude_key<T>> gather_middle(const candidates<T, Index>& above, m
     return middle;
 }
 
-/// Writes the coordinates that a cut selects; they are known to be `k`.
+/// Writes the `k` coordinates of `x` that a cut selects.
 template <Element T, IndexType Index>
 void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at, std::size_t k, Index* out,
               select_scratch& scratch) {
@@ -15227,7 +15267,7 @@ void emit_cut(std::span<const T> x, std::size_t first, cut<magnitude_key<T>> at,
     std::merge(above.indices, above.indices + above.count, ties.indices, ties.indices + ties.count, out);
 }
 
-/// The cut behind the `k` largest candidates.
+/// Returns the cut below the `k` largest candidates.
 template <Element T, IndexType Index>
 cut<magnitude_key<T>> cut_candidates(const candidates<T, Index>& above, middle_keys<magnitude_key<T>> middle,
                                      std::size_t k) {
@@ -15237,7 +15277,7 @@ cut<magnitude_key<T>> cut_candidates(const candidates<T, Index>& above, middle_k
     return cut_keys(middle.keys, above.count, k);
 }
 
-/// How many candidates lie up to the last tie that the cut selects.
+/// Returns how many candidates there are up to and including the last tie that the cut selects.
 template <Element T, IndexType Index>
 std::size_t end_of_ties(const candidates<T, Index>& above, cut<magnitude_key<T>> at) {
     std::size_t i = 0;
@@ -15251,7 +15291,7 @@ std::size_t end_of_ties(const candidates<T, Index>& above, cut<magnitude_key<T>>
     return i;
 }
 
-/// Writes the coordinates of the candidates that a cut selects; they are known to be `k`.
+/// Writes the coordinates of the `k` candidates that a cut selects.
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 void emit_candidates(const candidates<T, Index>& above, cut<magnitude_key<T>> at, std::size_t k, Index* out) {
     const std::size_t turn = end_of_ties(above, at);
@@ -15268,7 +15308,7 @@ void emit_candidates(const candidates<T, Index>& above, cut<magnitude_key<T>> at
     emit(turn, above.count, at.key + 1);
 }
 
-/// Selects in little more than one pass; false, and nothing written, when the sample misled.
+/// Selects in little more than one pass. Returns false, and writes nothing, when the sample misled.
 template <Element T, IndexType Index>
 bool select_by_sample(std::span<const T> x, std::size_t first, std::size_t k, Index* out, select_scratch& scratch) {
     const auto guess = sample_bounds(x, k, scratch);
@@ -15288,7 +15328,7 @@ bool select_by_sample(std::span<const T> x, std::size_t first, std::size_t k, In
     return true;
 }
 
-/// The `k` largest magnitudes of `x`, whose first coordinate is `first`; min(k, n) indices are written.
+/// Selects the `k` largest magnitudes of `x`, whose first coordinate is `first`; writes and returns min(k, n) indices.
 template <Element T, IndexType Index>
 std::size_t select_largest(std::span<const T> x, std::size_t first, std::size_t k, Index* out,
                            select_scratch& scratch) {
@@ -15316,12 +15356,12 @@ constexpr bool fits(std::size_t dimension) {
 
 }  // namespace detail
 
-/// Writes the coordinates of the k largest magnitudes in ascending order, ties by the lower coordinate, and returns
-/// their number min(k, n).
+/// Writes the coordinates of the k largest magnitudes in ascending order and returns their number, min(k, n). Of equal
+/// magnitudes the lower coordinate is preferred.
 ///
-/// `indices` holds at least min(k, n). Cost: one pass over `x` and about twice the output, whatever the distribution;
-/// a few passes when a sample misleads or k is close to n. The result is exact and depends on `x` and `k` alone.
-/// Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
+/// `indices` holds at least min(k, n). Cost: one pass over `x` and about two over the output, for every distribution; a
+/// few passes when the internal sample misleads or k is close to n. The result is exact and depends on `x` and `k`
+/// alone. Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
 template <Element T, IndexType Index, Executor Exec = serial>
 std::size_t top_k(std::span<const T> x, std::size_t k, std::span<Index> indices, select_scratch& scratch,
                   const Exec& executor = {}) {
@@ -15406,7 +15446,8 @@ class column_maxima {
 
     key most() const { return most_; }
 
-    /// A magnitude that at least `k` entries reach: few more, where the large ones lie in different columns.
+    /// Returns a magnitude that at least `k` entries reach; hardly more entries reach it when the large ones lie in
+    /// different columns.
     key reached_by(std::size_t k) const {
         if (k >= block) return k == block ? least_ : 0;
         return detail::reached_by(keys_, block, k, least_, most_);
@@ -15417,7 +15458,7 @@ class column_maxima {
     key least_, most_;
 };
 
-/// As `select_largest`, for buckets that stay in cache, 0 < k < x.size().
+/// Does what `select_largest` does, faster for a bucket that stays in cache. Requires 0 < k < x.size().
 template <Element T, IndexType Index, class Steps = selection_steps<T, Index>>
 std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_t k, Index* out,
                              select_scratch& scratch) {
@@ -15433,14 +15474,14 @@ std::size_t select_in_bucket(std::span<const T> x, std::size_t first, std::size_
         std::copy_n(found.indices, k, out);
     } else {
         const std::size_t padded = (found.count + block - 1) / block * block;
-        std::fill(found.keys + found.count, found.keys + padded, 0);  // counted by no bound above zero
+        std::fill(found.keys + found.count, found.keys + padded, 0);  // padding: no bound above zero counts it
         const auto at = cut_by_bisection(found.keys, padded, k, reach, columns.most());
         emit_candidates<T, Index, Steps>(found, at, k, out);
     }
     return k;
 }
 
-/// The buckets of `x`, whose first coordinate is `begin`; returns how many indices are written.
+/// Selects in each bucket of `x`, whose first coordinate is `begin`; returns how many indices were written.
 template <Element T, IndexType Index>
 std::size_t select_in_buckets(std::span<const T> x, std::size_t begin, std::size_t bucket, std::size_t k, Index* out,
                               select_scratch& scratch) {
@@ -15457,17 +15498,16 @@ std::size_t select_in_buckets(std::span<const T> x, std::size_t begin, std::size
 
 }  // namespace detail
 
-/// The number of entries that `bucket_top_k` selects of `n`.
+/// Returns how many of `n` entries `bucket_top_k` selects.
 constexpr std::size_t bucket_top_k_count(std::size_t n, std::size_t bucket, std::size_t k) {
     return n / bucket * std::min(k, bucket) + std::min(k, n % bucket);
 }
 
-/// Writes the coordinates of the k largest magnitudes of each `bucket` consecutive entries, in ascending order, ties by
-/// the lower coordinate, and returns their number. Of a bucket of k entries or fewer (the last one may be shorter) all
-/// are selected.
+/// Writes, in ascending order, the coordinates of the k largest magnitudes of each bucket, and returns their number.
 ///
-/// `indices` holds at least `bucket_top_k_count(n, bucket, k)`. Throws `invalid_value` naming the lowest coordinate
-/// that is NaN; `indices` is then unspecified.
+/// A bucket has `bucket` consecutive entries; the last one may be shorter. Of equal magnitudes the lower coordinate is
+/// preferred. A bucket of at most k entries is selected whole. `indices` holds at least `bucket_top_k_count(n, bucket,
+/// k)`. Throws `invalid_value` naming the lowest coordinate that is NaN; `indices` is then unspecified.
 template <Element T, IndexType Index, Executor Exec = serial>
 std::size_t bucket_top_k(std::span<const T> x, std::size_t bucket, std::size_t k, std::span<Index> indices,
                          select_scratch& scratch, const Exec& executor = {}) {
@@ -15561,11 +15601,10 @@ magnitude_key<T> add_scaled_block(const T* base, const T* x, T scale, T* out) {
 
 }  // namespace detail
 
-/// out[i] = base[i] + scale · x[i], product and sum rounded; returns the largest magnitude of `out`, zero where it is
-/// empty.
+/// Computes out[i] = base[i] + scale · x[i] and returns the largest magnitude of `out`, or zero where `out` is empty.
 ///
-/// All are as long as `out`, which may be `base` or `x` and may not overlap them otherwise. Cost: one pass over the
-/// three.
+/// All three vectors are equally long. `out` may be `base` or `x`; it may not overlap them otherwise. Cost: one pass
+/// over the three vectors. Product and sum are rounded separately, so that every build gives the same bits.
 template <Element T, Executor Exec = serial>
 magnitude_key<T> add_scaled(std::span<const T> base, std::span<const T> x, T scale, std::span<T> out,
                             const Exec& executor = {}) {
@@ -15584,8 +15623,8 @@ magnitude_key<T> add_scaled(std::span<const T> base, std::span<const T> x, T sca
         });
 }
 
-/// The first coordinate at which base[i] + scale · x[i], product and sum rounded, is infinite or NaN. Cost: one pass
-/// over both, one coordinate at a time.
+/// Returns the first coordinate at which base[i] + scale · x[i] is infinite or NaN. Product and sum are rounded
+/// separately. Cost: one pass over both vectors, not vectorised.
 template <std::floating_point T>
 std::optional<std::size_t> find_non_finite_sum(std::span<const T> base, std::span<const T> x, T scale) {
     RILL_EXPECTS(base.size() == x.size(), "find_non_finite_sum: the vectors differ in length");
@@ -15833,14 +15872,14 @@ struct keep_all {
 
 // ===== rill/kernel/mask.hpp
 
-// Random masks that need no indices on the wire: every rank derives the same one from a shared key.
+// Random masks, which need no indices on the wire: every rank derives the same mask from a shared key.
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 /// Draws how many coordinates to skip before the next selected one, when each is selected with the same chance.
 ///
-/// The geometric distribution is inverted by table, in integers only: the same skips on every machine. Skips beyond the
-/// table are drawn piece by piece, which the distribution permits: it has no memory. 12 KiB.
+/// The geometric distribution is inverted by a table of integers, so that skips are the same on every machine. A skip
+/// beyond the table is drawn in pieces, because the distribution has no memory. Size: 12 KiB.
 class geometric_skips {
   public:
     static constexpr std::size_t table = 1024;
@@ -15864,10 +15903,11 @@ class geometric_skips {
 
     constexpr double density() const { return density_; }
 
-    /// The skip that belongs to 32 random bits; `table` means: skip as many, and draw again.
+    /// Returns the skip for 32 random bits. The result `table` means: skip that many coordinates, select none, and draw
+    /// again.
     constexpr std::size_t skip(std::uint32_t bits) const {
         std::size_t g = guide_[bits >> guide_shift];
-        g += bits > last_[g] ? 1U : 0U;  // mostly one of the next two, and then no branch depends on it
+        g += bits > last_[g] ? 1U : 0U;  // two branchless steps: mostly they suffice
         g += bits > last_[g] ? 1U : 0U;
         while (bits > last_[g]) ++g;
         return g;
@@ -15878,19 +15918,21 @@ class geometric_skips {
     static constexpr std::size_t guide_size = std::size_t{1} << (32 - guide_shift);
 
     double density_;
-    /// The last bits that skip at most g: 2^32 times the chance of that, less one. All bits skip at most `table`. Where
-    /// the chance is no more than none, `guide_` begins behind.
+    /// last_[g] is the largest value of the 32 random bits that skips at most g coordinates: 2^32 times the chance of
+    /// such a skip, minus one. last_[table] is the largest of all values. Where that chance is below 2^-32, last_[g]
+    /// wraps around, and `guide_` starts beyond g.
     std::array<std::uint32_t, table + 1> last_{};
     std::array<std::uint16_t, guide_size> guide_{};
 };
 
 namespace detail {
 
-/// Coordinates that share a chain of skips. Chains start anew at fixed coordinates, so that the mask of a segment is
-/// the mask of the whole, restricted.
+/// Length in coordinates of a chain of skips. Chains start at fixed coordinates, so that the mask of a segment is the
+/// mask of the whole, restricted to it.
 inline constexpr std::size_t mask_block = std::size_t{1} << 16;
 
-/// Writes what is selected of the part of a mask block that lies in `[begin, end)`; `out` has room for all of it.
+/// Writes the selected coordinates of `part`, which lies in the mask block at `block_begin`, and returns their number.
+/// `out` has room for all of `part`.
 template <IndexType Index>
 std::size_t mask_in_block(random_key key, const geometric_skips& skips, std::size_t block_begin, segment part,
                           Index* out) {
@@ -15910,7 +15952,7 @@ std::size_t mask_in_block(random_key key, const geometric_skips& skips, std::siz
             at += selected;
         }
     }
-    return count - (at > end ? selected : 0);  // the last one may lie behind
+    return count - (at > end ? selected : 0);  // the last one may lie beyond the end
 }
 
 }  // namespace detail
@@ -15918,8 +15960,8 @@ std::size_t mask_in_block(random_key key, const geometric_skips& skips, std::siz
 /// Appends to `indices` the coordinates of `universe` that the mask of this key selects, in ascending order, and
 /// returns their number. Each coordinate is selected with the chance `skips.density()`, independently.
 ///
-/// A function of key, density and coordinate alone: the mask of a segment is that of the whole, restricted. Costs a
-/// draw for each selected coordinate, and one for every 1024 skipped.
+/// Cost: a draw for each selected coordinate, and one for every 1024 skipped. Whether a coordinate is selected depends
+/// on key, density and coordinate alone: the mask of a segment is the mask of the whole, restricted to it.
 template <IndexType Index>
 std::size_t random_mask(random_key key, const geometric_skips& skips, segment universe,
                         aligned_vector<Index>& indices) {
@@ -16047,8 +16089,8 @@ std::size_t write_at_least(std::span<const T> x, std::size_t first, magnitude_ke
 /// Fills `indices` with the coordinates whose magnitude is at least `limit`, in ascending order, and returns their
 /// number.
 ///
-/// One pass; `indices` grows as needed and keeps its capacity. Throws `invalid_value` naming the lowest coordinate that
-/// is NaN; `indices` is then unspecified.
+/// `indices` grows as needed and keeps its capacity. Cost: one pass. Throws `invalid_value` naming the lowest
+/// coordinate that is NaN; `indices` is then unspecified.
 template <Element T, IndexType Index>
 std::size_t threshold(std::span<const T> x, T limit, aligned_vector<Index>& indices) {
     using detail::block;
@@ -16385,7 +16427,7 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
-/// acc += factor * x. The product is rounded before the sum: no build fuses the two.
+/// acc += factor * x. The product is rounded before the sum, so that no build fuses the two.
 template <std::floating_point T>
 void add_multiple(T* acc, const T* x, T factor) {
     for (std::size_t i = 0; i < fold_block; i += block) {
@@ -16396,7 +16438,7 @@ void add_multiple(T* acc, const T* x, T factor) {
     }
 }
 
-/// The entries of `part`, which begins at a multiple of blocks.
+/// Combines the entries of `part`, which begins at a multiple of `fold_block`.
 template <std::floating_point T>
 void combine_part(std::span<const std::span<const T>> inputs, std::span<const T> factors, segment part,
                   std::span<T> out) {
@@ -16417,11 +16459,10 @@ void combine_part(std::span<const std::span<const T>> inputs, std::span<const T>
 
 }  // namespace detail
 
-/// out[i] = Σ factors[k] · inputs[k][i], in the order of the inputs, each product and each sum rounded. No inputs give
-/// zeros.
+/// Computes out[i] = Σ factors[k] · inputs[k][i], in the order of the inputs. No inputs give zeros.
 ///
 /// All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one otherwise. Cost: one pass
-/// over the inputs and the output.
+/// over the inputs and the output. Each product and each sum is rounded, so that every build gives the same bits.
 template <std::floating_point T, Executor Exec = serial>
 void combine_k(std::span<const std::span<const T>> inputs, std::span<const T> factors, std::span<T> out,
                const Exec& executor = {}) {
@@ -16496,14 +16537,14 @@ struct contributor_list {
             const auto both = static_cast<std::uint64_t>(numbers[first + 2 * i]);
             const auto rank = static_cast<std::uint32_t>(both), rounds = static_cast<std::uint32_t>(both >> 32U);
             wire::detail::require(rank < static_cast<std::uint32_t>(size),
-                                  "a contributor list names a rank that is not there");
+                                  "a contributor list names a rank outside the group");
             const std::int64_t other = numbers[first + 2 * i + 1];
             if (i < contributors) {
                 const auto weight = std::bit_cast<double>(other);
                 wire::detail::require(weight > 0 && weight <= 1e300, "a weight is not finite and positive");
                 read.in.push_back({static_cast<rank_t>(rank), rounds, weight});
             } else {
-                wire::detail::require(other >= 0, "nobody is late by less than nothing");
+                wire::detail::require(other >= 0, "a lateness is negative");
                 read.late.push_back({static_cast<rank_t>(rank), rounds, duration(other)});
             }
         }
@@ -16595,10 +16636,10 @@ class round_operands {
     double add(const byte_pieces& message, std::size_t dimension, std::uint32_t age, int ranks, const Exec& executor) {
         frame_reader reader(message);
         const frame content = reader.next<T, Index>();
-        wire::detail::require(content.head.range == segment{0, dimension}, "of another range than all");
+        wire::detail::require(content.head.range == segment{0, dimension}, "its range is not the whole vector");
         const frame numbers = reader.next<std::int64_t, std::uint32_t>();
         wire::detail::require(reader.done() && numbers.head.codes.indices == index_coding::dense,
-                              "no contributor list at its end");
+                              "it does not end with a contributor list");
         const auto of_child = contributor_list::from(content_of(numbers, contributors_room_).values(), ranks);
         contributors.add(of_child, age);
         if (!of_child.in.empty()) operands_.push_back(content_of(content, rooms_.take(), executor));
@@ -16940,7 +16981,7 @@ class round_links {
             if (!newest) {
                 blame_.tell(parent_);
                 newest = receive_state(entered + blame_.timeout());
-                if (!newest) throw_error(blame_.notice(round_ + 1, parent_, ", which gives no state"));
+                if (!newest) throw_error(blame_.notice(round_ + 1, parent_, ", which sends no state"));
                 blame_.tell_nothing();
             }
             const wire::header head = state_of(*newest);
@@ -17101,10 +17142,10 @@ class round_links {
     wire::header state_of(const message& newest) {
         return read(parent_, [&] {
             const wire::header head = frame_reader(newest.pieces()).peek();
-            wire::detail::require(head.context == context(), "of another context");
+            wire::detail::require(head.context == context(), "its context is another one");
             wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds ||
                                       head.kind == operation::round_over,
-                                  "nothing that a parent says");
+                                  "its kind is not one that a parent sends");
             return head;
         });
     }
@@ -17176,7 +17217,7 @@ class round_links {
         if (head.epoch != from.given)
             fail(failure::protocol, source,
                  "rank " + std::to_string(source) + " contributes to round " + std::to_string(head.epoch) +
-                     ", which it has not been given");
+                     ", whose state it has not been sent");
         const auto age = static_cast<std::uint32_t>(round_ - head.epoch);
         const fate becomes = fate_of(age);
         children_.answers(from, head.epoch, becomes);
@@ -17280,9 +17321,9 @@ class round_loop {
                 return false;
             }
             return guarded([&] {
-                RILL_EXPECTS(number() == contributed_to_, "rounds: each round that next begins has its reduce");
+                RILL_EXPECTS(number() == contributed_to_, "rounds: call reduce once in each round that next begins");
                 RILL_EXPECTS(number() < std::numeric_limits<std::uint32_t>::max(),
-                             "rounds: frames number 2^32 of them");
+                             "rounds: frames can number at most 2^32 rounds");
                 auto& stage = stage_of<T>(*group_);
                 const bool goes_on =
                     is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
@@ -19166,6 +19207,16 @@ class agreement {
                                   .options = {.hashes = {static_cast<std::uint32_t>(own)}}});
     }
 
+    /// Says that this rank leaves, and proposes to go on without it. So the others need no answer of a rank that may
+    /// have ended by then.
+    void leave() {
+        say(outcome::left);
+        try {
+            propose({.gone = {net_->rank()}});
+        } catch (const error&) {  // everything has ended
+        }
+    }
+
     /// Returns the verdict of all ranks. A rank that has said nothing when `timeout` is over counts as dead.
     verdict reach(std::span<const rank_t> members, duration timeout) {
         try {
@@ -19693,7 +19744,7 @@ class survivors {
 
     /// Tells the others that this rank leaves, and rethrows what has ended the body.
     [[noreturn]] static void leave(detail::agreement<Net>& end) {
-        end.say(detail::outcome::left);
+        end.leave();
         throw;
     }
 
@@ -19723,7 +19774,7 @@ class survivors {
                        .kind = failure::timeout,
                        .culprit = net_->rank(),
                        .reason = "survivors: the others have gone on without rank " + std::to_string(net_->rank()) +
-                                 ", which did not come to agreement " + std::to_string(number_) + " within " +
+                                 ", which did not take part in agreement " + std::to_string(number_) + " within " +
                                  std::to_string((timeout_ * 2).seconds()) + " s"});
     }
 
@@ -20248,27 +20299,27 @@ class coded_reduce
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// How much a code amplifies the errors of its messages: over sets of survivors F, as many as the code can lose less
-/// than all, Σ over i ∈ F of |a_i|·‖b_i‖₁, divided by the number of partitions; 1 is the least.
+/// How much a code amplifies the errors of its messages. The amplification of a set F of n - s survivors is Σ over i ∈
+/// F of |a_i|·‖b_i‖₁, divided by the number of partitions; 1 is the least possible.
 struct amplification_report {
-    double worst = 1;  ///< infinite where some row drowns in rounding errors
+    double worst = 1;  ///< infinite if rounding errors leave some set without a decoding row
     double median = 1;
-    long long sets = 0;    ///< how many sets of survivors were looked at
-    bool is_exact = true;  ///< whether these are all; else random ones and those where neighbours are lost
+    long long sets = 0;    ///< how many sets of survivors were evaluated
+    bool is_exact = true;  ///< whether these are all sets; else random ones and those that lack cyclic neighbours
 
     friend bool operator==(const amplification_report&, const amplification_report&) = default;
 };
 
-/// How many sets of survivors are looked at.
+/// Which sets of survivors are evaluated.
 struct amplification_options {
-    long long all_up_to = 20'000;  ///< all of them, where there are not more
-    int samples = 1'000;           ///< otherwise so many random ones, and all of neighbours
+    long long all_up_to = 20'000;  ///< all sets, if there are at most this many
+    int samples = 1'000;           ///< otherwise this many random sets, and the n that lack cyclic neighbours
     std::uint64_t seed = 1;
 };
 
 namespace detail {
 
-/// C(n, k), or `most + 1` where it is more than `most`.
+/// Returns C(n, k), or `most + 1` if it is more than `most`.
 constexpr long long subsets(int n, int k, long long most) {
     long long count = 1;
     for (int i = 1; i <= std::min(k, n - k); ++i) {
@@ -20278,7 +20329,7 @@ constexpr long long subsets(int n, int k, long long most) {
     return count;
 }
 
-/// Calls `visit(lost)` with every ascending set of `k` out of `n`.
+/// Calls `visit(lost)` with every set of `k` out of `n`, in ascending order of its members.
 template <class Visit>
 void for_each_subset(int n, int k, Visit&& visit) {
     std::vector<int> chosen(static_cast<std::size_t>(k));
@@ -20293,7 +20344,8 @@ void for_each_subset(int n, int k, Visit&& visit) {
     }
 }
 
-/// Calls `visit(lost)` with `samples` random ascending sets of `k` out of `n`, and with the n of cyclic neighbours.
+/// Calls `visit(lost)` with `samples` random sets of `k` out of `n`, and with the n sets of cyclic neighbours. Members
+/// ascend.
 template <class Visit>
 void for_some_subsets(int n, int k, int samples, std::uint64_t seed, Visit&& visit) {
     random_sequence random(random_key{seed}.derive(n, k));
@@ -20314,7 +20366,7 @@ void for_some_subsets(int n, int k, int samples, std::uint64_t seed, Visit&& vis
     }
 }
 
-/// Those of `0 … n-1` that are not in an ascending list.
+/// Sets `left` to the members of `0 … n-1` that are not in `lost`, which ascends.
 inline void complement(const std::vector<int>& lost, int n, std::vector<int>& left) {
     left.clear();
     std::size_t next = 0;
@@ -20328,9 +20380,10 @@ inline void complement(const std::vector<int>& lost, int n, std::vector<int>& le
 
 }  // namespace detail
 
-/// Measures a code's amplification: an error of ε in the messages, relative to the sums of the absolute values that
-/// they are made of, becomes one of ε · amplification in the decoded gradient, relative to the gradients of the
-/// partitions.
+/// Measures a code's amplification.
+///
+/// A message that errs by ε, relative to the sum of the absolute values that it is made of, makes the decoded gradient
+/// err by at most ε · amplification, relative to the gradients of the partitions.
 ///
 /// Cost: one decoding row per set. Determinism: the sampled sets are a function of (n, s, options).
 template <GradientCode Code>
@@ -20373,7 +20426,7 @@ amplification_report amplification(const Code& code, amplification_options optio
 
 // ===== rill/gradient_code/detail/linear.hpp
 
-// What decoding needs of linear algebra, for systems of tens to hundreds of unknowns.
+// The linear algebra of decoding, for systems of tens to hundreds of unknowns.
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code::detail {
 
@@ -20397,8 +20450,8 @@ inline void add(double factor, const double* x, double* y, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) y[i] += factor * x[i];
 }
 
-/// Solves the square system A x = b by elimination with partial pivoting; x replaces b. False where A is singular to
-/// the last bit: then A and b are spoilt.
+/// Solves the square system A x = b by elimination with partial pivoting; x replaces b. Returns false if a pivot is
+/// exactly zero; A and b are then unspecified. A is overwritten in any case.
 inline bool solve_square(matrix& a, std::vector<double>& b) {
     const std::size_t size = a.rows;
     for (std::size_t k = 0; k < size; ++k) {
@@ -20423,8 +20476,8 @@ inline bool solve_square(matrix& a, std::vector<double>& b) {
 
 /// Orthonormal vectors that span the rows of a matrix: Gram-Schmidt, done twice, the longest remainder first.
 ///
-/// Row `order[j]` of the matrix is Σ over i ≤ j of `r[i][j]` · `q[i]`, but for the rows past `rank`, whose remainders
-/// are below `cutoff` times the longest row.
+/// Row `order[j]` of the matrix is Σ over i ≤ j of `r[i][j]` · `q[i]` for j < `rank`. The remainders of the other rows
+/// are at most `cutoff` times the longest row, unless `rank` has reached `most`.
 struct orthogonal_rows {
     std::size_t rank = 0;
     std::vector<std::size_t> order;
@@ -20476,8 +20529,8 @@ struct orthogonal_rows {
     }
 };
 
-/// Σ x[i] · row i of what `rows` was made of comes closest to `target`, with x = 0 for rows past the rank; returns the
-/// distance.
+/// Finds x such that Σ x[i] · row i comes closest to `target`; the rows are those from which `rows` was made. x is 0
+/// for rows past the rank. Returns the distance.
 inline double least_squares(const orthogonal_rows& rows, std::span<const double> target, std::span<double> x) {
     std::vector<double> remainder(target.begin(), target.end());
     std::vector<double> along(rows.rank);
@@ -20496,7 +20549,8 @@ inline double least_squares(const orthogonal_rows& rows, std::span<const double>
     return std::sqrt(dot(remainder.data(), remainder.data(), remainder.size()));
 }
 
-/// The shortest x whose product with row i of what `rows` was made of is `products[i]`; the rows are independent.
+/// Returns the shortest x whose product with row i is `products[i]`. The rows are those from which `rows` was made;
+/// they are independent.
 inline std::vector<double> shortest_solution(const orthogonal_rows& rows, std::span<const double> products) {
     std::vector<double> x(rows.q.columns);
     std::vector<double> along(rows.rank);
@@ -20509,7 +20563,7 @@ inline std::vector<double> shortest_solution(const orthogonal_rows& rows, std::s
     return x;
 }
 
-/// Orthonormal rows that complete the first `rows.rank` of `rows.q` to a basis.
+/// Returns orthonormal rows that complete the first `rows.rank` rows of `rows.q` to a basis.
 inline matrix orthogonal_complement(const orthogonal_rows& rows) {
     const std::size_t size = rows.q.columns;
     const std::size_t missing = size - rows.rank;
@@ -20531,14 +20585,14 @@ inline matrix orthogonal_complement(const orthogonal_rows& rows) {
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code::detail {
 
-/// All decoding rows of a code at once: `base` + any combination of the rows of `null`, which are orthonormal, span
-/// what times B vanishes, and are orthogonal to `base`.
+/// All decoding rows of a code: `base` plus any linear combination of the rows of `null`. These are orthonormal,
+/// orthogonal to `base`, and span the rows x with x·B = 0.
 struct dual {
     matrix null;               ///< a column for each worker
     std::vector<double> base;  ///< an element for each worker
 };
 
-/// The dual of a matrix B whose rank is at most `most`; nothing tells whether any row reaches 1 at all.
+/// Returns the dual of a matrix B whose rank is at most `most`. It does not tell whether any row a has a·B = 1.
 inline dual dual_of(const matrix& b, std::size_t most) {
     matrix transposed{b.columns, b.rows};
     for (std::size_t i = 0; i < b.rows; ++i)
@@ -20551,8 +20605,8 @@ inline dual dual_of(const matrix& b, std::size_t most) {
     return d;
 }
 
-/// What makes `base` + Σ products[j] · `null[j]` vanish at the `lost` workers, or comes closest to it; of several the
-/// shortest. Nothing where the equations depend on each other.
+/// Returns the products for which `base` + Σ products[j] · `null[j]` is zero at the `lost` workers, or closest to zero;
+/// of several the shortest. Returns nothing if the equations are linearly dependent.
 inline std::vector<double> products_without(const dual& d, const std::vector<int>& lost) {
     const std::size_t unknowns = d.null.rows;
     std::vector<double> wanted(lost.size());
@@ -20577,13 +20631,13 @@ inline std::vector<double> products_without(const dual& d, const std::vector<int
     return shortest_solution(independent, wanted);
 }
 
-/// A decoding row, with an element for each worker, and how far from 1 it takes B at most.
+/// A decoding row a with an element for each worker, and a bound on ‖a·B − 1‖₂ over the survivors.
 struct bounded_row {
     std::vector<double> row;
     double error = std::numeric_limits<double>::infinity();
 };
 
-/// How much of what a `dual` says of its matrix drowned in rounding errors.
+/// The rounding errors of a `dual` of the matrix B.
 struct dual_errors {
     double base = 0;                  ///< ‖base·B − 1‖₂
     double null = 0;                  ///< the largest ‖null[j]·B‖₂
@@ -20603,8 +20657,8 @@ struct dual_errors {
     }
 };
 
-/// The row that takes B to 1 without the `lost` workers, whose elements mean nothing; its error is large where there is
-/// none.
+/// Returns the row a with a·B = 1 that does without the `lost` workers, whose elements have no meaning. Its error is
+/// large if there is no such row.
 inline bounded_row row_without(const dual& d, const dual_errors& errors, const std::vector<int>& lost) {
     const std::vector<double> products = products_without(d, lost);
     if (products.size() != d.null.rows) return {};
@@ -20626,19 +20680,19 @@ inline bounded_row row_without(const dual& d, const dual_errors& errors, const s
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code::detail {
 
-/// Some of up to `capacity` workers, a bit for each.
+/// A set of workers below `capacity`, as one bit for each.
 class worker_set {
   public:
     static constexpr int capacity = 1024;
     static constexpr std::size_t words_for(int workers) { return (static_cast<std::size_t>(workers) + 63) / 64; }
 
-    /// Distinct workers below `workers`, in any order.
+    /// Makes the set of `members`: distinct workers below `workers`, in any order.
     worker_set(std::span<const int> members, int workers) : words_(words_for(workers)) {
         for (const int worker : members) {
-            RILL_EXPECTS(0 <= worker && worker < workers, "gradient code: a survivor is none of the workers");
+            RILL_EXPECTS(0 <= worker && worker < workers, "gradient code: a survivor is not one of the workers");
             bits_[word(worker)] |= bit(worker);
         }
-        RILL_EXPECTS(count() == members.size(), "gradient code: a worker is twice among the survivors");
+        RILL_EXPECTS(count() == members.size(), "gradient code: a worker appears twice among the survivors");
     }
 
     bool contains(int worker) const { return (bits_[word(worker)] & bit(worker)) != 0; }
@@ -20668,9 +20722,8 @@ class worker_set {
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code::detail {
 
-/// The rows of the survivor sets asked for last: at most 256 of them and 1 MiB, four to a bucket, where the one that
-/// was not asked for longest makes room. Safe to use from several threads, which wait for each other for the time of a
-/// copy.
+/// A cache of the rows of recent survivor sets: at most 256 rows and 1 MiB, in buckets of four, from which the least
+/// recently used row is evicted. Several threads may use it; they block each other for the time of a copy.
 class row_cache {
   public:
     explicit row_cache(int workers)
@@ -20678,7 +20731,8 @@ class row_cache {
         while (buckets_ > 1 && buckets_ * ways * workers_ * sizeof(double) > most_bytes) buckets_ /= 2;
     }
 
-    /// The error of the row of `set`, whose coefficients for `survivors` go to `row`; nothing where it is not held.
+    /// Returns the error of the row of `set` and writes its coefficients for `survivors` to `row`; returns nothing if
+    /// the row is not cached.
     std::optional<double> find(const worker_set& set, std::span<const int> survivors, std::span<double> row) {
         const std::size_t bucket = set.hash() & (buckets_ - 1);
         const lock held(busy_);
@@ -20695,7 +20749,7 @@ class row_cache {
         return std::nullopt;
     }
 
-    /// Keeps a row with an element for each worker.
+    /// Caches a row with an element for each worker.
     void keep(const worker_set& set, std::span<const double> row, double error) {
         const std::size_t bucket = set.hash() & (buckets_ - 1);
         const lock held(busy_);
@@ -20717,7 +20771,7 @@ class row_cache {
     static constexpr std::size_t most_bytes = std::size_t{1} << 20;
 
     struct entry {
-        std::uint64_t used = 0;  ///< when it was asked for last; 0: empty
+        std::uint64_t used = 0;  ///< when it was used last; 0: empty
         double error = 0;
     };
 
@@ -20753,15 +20807,17 @@ class row_cache {
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// A gradient code given by its matrix B, decoded through the rows that B takes to zero: with s stragglers a system of
-/// s equations, whatever the number of workers.
+/// A gradient code given by its matrix B. Models `GradientCode`.
 ///
-/// Cost, with n workers, s lost: a row takes O(s³ + n·s) the first time and O(n) while it is among the last 256 that
-/// were asked for (fewer where they would take more than 1 MiB). Copies share one table of rows. At most 1024 workers.
-/// Determinism: the same survivors get the same bits, in whatever order, of several rows the shortest.
+/// It decodes through the rows x with x·B = 0: with s stragglers it solves a system of s equations, for any number of
+/// workers. At most 1024 workers.
+///
+/// Cost, with n workers of which s are lost: a row takes O(s³ + n·s) the first time, and O(n) while it is in the cache
+/// of 256 rows (fewer if they would take more than 1 MiB). Copies share one cache. Determinism: equal sets of survivors
+/// get equal bits, in any order. Of several exact rows the shortest is taken.
 class dual_code {
   public:
-    /// The code whose matrix is `b`; `dual` belongs to it, and any `stragglers` workers may be lost.
+    /// Makes the code of the matrix `b`. `dual` is that of `b`. Any `stragglers` workers may be lost.
     dual_code(const detail::matrix& b, int stragglers, detail::dual dual)
         : state_(std::make_shared<state>(b, stragglers, std::move(dual))) {}
 
@@ -20778,7 +20834,7 @@ class dual_code {
         return std::span(state_->coefficients).subspan(first, state_->start(worker + 1) - first);
     }
 
-    /// Solves for the row, which a call of `decoding_row` then has at hand.
+    /// Solves for the row and caches it for a later `decoding_row`.
     bool is_decodable(std::span<const int> survivors) const {
         const detail::worker_set set(survivors, workers());
         if (const std::optional<double> error = state_->cache.find(set, {}, {})) return *error == 0;
@@ -20797,7 +20853,7 @@ class dual_code {
         RILL_EXPECTS(*error == 0, "gradient code: too few workers are left to decode the gradient");
     }
 
-    /// The returned ‖a·B − 1‖₂ is 0 where the survivors are decodable.
+    /// Returns ‖a·B − 1‖₂, or 0 if the survivors are decodable.
     double approximate_row(std::span<const int> survivors, std::span<double> row) const {
         RILL_EXPECTS(row.size() == survivors.size(), "gradient code: a row has one coefficient per survivor");
         const detail::worker_set set(survivors, workers());
@@ -20815,7 +20871,7 @@ class dual_code {
   private:
     struct state {
         int workers, partitions, stragglers;
-        std::vector<std::size_t> starts;  // of each worker's entries below, and their end
+        std::vector<std::size_t> starts;  // where each worker's entries begin in `columns`, and the end
         std::vector<int> columns;
         std::vector<double> coefficients;
         detail::dual dual;
@@ -20853,7 +20909,7 @@ class dual_code {
     }
     bool is_exact(double error) const { return error <= 1e-6 * std::sqrt(static_cast<double>(partitions())); }
 
-    /// A row with an element for each worker, which is then kept, or nothing.
+    /// Returns a row with an element for each worker and caches it; empty if there is none.
     std::vector<double> exact_row(const detail::worker_set& set) const {
         std::vector<int> lost;
         lost.reserve(static_cast<std::size_t>(workers()));
@@ -20895,15 +20951,17 @@ static_assert(GradientCode<dual_code>);
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// Repetition: the workers form groups of more than `stragglers()` neighbours, those of one group compute the same sum
-/// of neighbouring partitions, and one survivor of each group is enough.
+/// A repetition code. Models `GradientCode`.
 ///
-/// The lowest survivor of each group has coefficient 1, all others have 0: what is decoded has the same bits whoever is
-/// lost. Any set that has a survivor in each group is decodable, however many are lost.
-/// Cost: a row takes O(survivors) when they are in ascending order, O(survivors²) otherwise; nothing is allocated.
+/// The workers form groups of more than `stragglers()` neighbours. All workers of a group compute the same sum of
+/// neighbouring partitions, so that one survivor of each group is enough.
+///
+/// The lowest survivor of each group has coefficient 1, all others 0: the decoded bits do not depend on who is lost.
+/// Any set with a survivor in each group is decodable, however many workers are lost. Cost: a row takes O(survivors)
+/// when they are in ascending order, O(survivors²) otherwise; nothing is allocated.
 class group_code {
   public:
-    /// `groups` of nearly equal size, each with its own `partitions_per_group`.
+    /// Makes `groups` groups of nearly equal size, each with `partitions_per_group` partitions of its own.
     group_code(int workers, int stragglers, int groups, int partitions_per_group)
         : workers_(workers),
           stragglers_(stragglers),
@@ -20911,7 +20969,8 @@ class group_code {
           each_(static_cast<std::size_t>(partitions_per_group)) {
         RILL_EXPECTS(0 <= stragglers && stragglers < workers,
                      "gradient code: stragglers are at least 0 and fewer than the workers");
-        RILL_EXPECTS(0 < groups && groups <= workers / (stragglers + 1), "gradient code: a group is lost as a whole");
+        RILL_EXPECTS(0 < groups && groups <= workers / (stragglers + 1),
+                     "gradient code: the number of groups must be between 1 and workers / (stragglers + 1)");
         RILL_EXPECTS(partitions_per_group > 0, "gradient code: a group has no partition");
         ones_.assign(each_, 1.0);
         for (int j = 0; j < groups * partitions_per_group; ++j) numbers_.push_back(j);
@@ -20920,7 +20979,7 @@ class group_code {
     int workers() const { return workers_; }
     int partitions() const { return static_cast<int>(numbers_.size()); }
     int stragglers() const { return stragglers_; }
-    /// The fewest that may be decodable: one of each group.
+    /// The fewest survivors that can be decodable: one of each group.
     int least_survivors() const { return groups_; }
     int groups() const { return groups_; }
     int group_of(int worker) const {
@@ -20952,7 +21011,8 @@ class group_code {
     }
 
   private:
-    /// How many groups have a survivor; marks their lowest in `row`, where there is one.
+    /// Returns how many groups have a survivor. Sets `row`, unless null, to 1 for each group's lowest survivor and to 0
+    /// for the others.
     int present(std::span<const int> survivors, double* row) const {
         bool ascending = true;
         for (std::size_t i = 1; i < survivors.size(); ++i) ascending = ascending && survivors[i - 1] < survivors[i];
@@ -20971,7 +21031,7 @@ class group_code {
         bool lowest = true;
         for (std::size_t i = 0; i < survivors.size(); ++i) {
             RILL_EXPECTS(i == at || survivors[i] != survivors[at],
-                         "gradient code: a worker is twice among the survivors");
+                         "gradient code: a worker appears twice among the survivors");
             lowest = lowest && (survivors[i] >= survivors[at] || group_of(survivors[i]) != group);
         }
         return lowest;
@@ -20993,7 +21053,7 @@ static_assert(GradientCode<group_code>);
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// Any of the library's codes, for choices that are made at run time.
+/// Any of the library's codes, for a choice at run time. Models `GradientCode`.
 class any_code {
   public:
     any_code(group_code code) : group_(std::move(code)) {}
@@ -21020,7 +21080,7 @@ class any_code {
     }
 
   private:
-    std::optional<dual_code> dual_;  // one of the two
+    std::optional<dual_code> dual_;  // exactly one of the two is set
     std::optional<group_code> group_;
 };
 
@@ -21032,16 +21092,17 @@ static_assert(GradientCode<any_code>);
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// n partitions; worker i holds i … i+s (mod n), with the coefficients of a polynomial that vanishes at s neighbouring
-/// roots of unity, those around -1: a cyclic code whose every n-s rows are independent, which is known without a
-/// search.
+/// A cyclic code of n partitions: worker i holds i … i+s (mod n). Models `GradientCodePolicy`.
 ///
-/// Load (s+1)/n. Errors grow little while s is small (worst amplification 14 for (12, 3), 42 for (12, 5)), and beyond
-/// single precision when s is large: see `amplification` and `default_code`.
+/// The coefficients are those of a polynomial that vanishes at the s neighbouring roots of unity around -1. Hence any
+/// n-s rows are independent, without a search.
 ///
-/// Source: Raviv et al., Gradient Coding from Cyclic MDS Codes and Expander Graphs. Over the real numbers there are
-/// such roots only if n - s is odd. If it is even we take s roots of -1 instead: a row that runs over the end changes
-/// its sign there, and column j is divided by c_j, where c is what remains of 1 without its parts along these roots.
+/// Load (s+1)/n. The amplification is moderate for small s (at worst 14 for (12, 3), 42 for (12, 5)) and exceeds single
+/// precision for large s: see `amplification` and `default_code`.
+///
+/// Source: Raviv et al., Gradient Coding from Cyclic MDS Codes and Expander Graphs. Over the real numbers such roots
+/// exist only if n - s is odd. If it is even, s roots of -1 are taken instead: a row that wraps around changes its sign
+/// there, and column j is divided by c_j, where c is the vector 1 minus its projections on these roots.
 struct cyclic_mds {
     static constexpr const char* name = "cyclic_mds";
 
@@ -21069,8 +21130,8 @@ struct cyclic_mds {
     friend constexpr bool operator==(cyclic_mds, cyclic_mds) = default;
 
   private:
-    /// The angles 2πf/n at which the polynomial vanishes: f in n/2 - (s-1)/2 … n/2 + (s-1)/2, whole numbers or all
-    /// halves.
+    /// The angles 2πf/n at which the polynomial vanishes, for f from n/2 - (s-1)/2 to n/2 + (s-1)/2 in steps of 1; the
+    /// f are all integers or all half-integers.
     struct roots {
         int n, s;
 
@@ -21083,8 +21144,8 @@ struct cyclic_mds {
         }
     };
 
-    /// Π (x² - 2 cos φ x + 1) over the pairs of roots, times x + 1 where -1 is one of them; the sum of the coefficients
-    /// is s+1.
+    /// Returns the coefficients of Π (x² - 2 cos φ x + 1) over the pairs of roots, times x + 1 if -1 is a root, scaled
+    /// to the sum s+1.
     static std::vector<double> polynomial(const roots& zeros) {
         std::vector<double> p{1};
         const auto times = [&](std::vector<double> factor) {
@@ -21101,7 +21162,7 @@ struct cyclic_mds {
         return p;
     }
 
-    /// Sines and cosines of the roots, which every column of B is orthogonal to.
+    /// Returns sines and cosines of the roots, to which every column of B is orthogonal.
     static detail::matrix null_rows(const roots& zeros) {
         detail::matrix null{static_cast<std::size_t>(zeros.s), zeros.size()};
         std::size_t row = 0;
@@ -21125,8 +21186,8 @@ struct cyclic_mds {
         return scale;
     }
 
-    /// The row that takes B to 1 and is orthogonal to `null_rows`. In terms of the roots that are left B only
-    /// multiplies.
+    /// Adds to `base` the row a with a·B = 1 that is orthogonal to `null_rows`. In the basis of the remaining roots, B
+    /// only multiplies each component.
     static void find_base(const roots& zeros, const std::vector<double>& taps, std::vector<double>& base) {
         if (!zeros.turns()) {
             base.assign(zeros.size(), 1.0 / (zeros.s + 1));
@@ -21160,12 +21221,13 @@ static_assert(GradientCodePolicy<cyclic_mds>);
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// n partitions; worker i holds i … i+s (mod n), with coefficients that a random s×n matrix H with H·1 = 0 takes to
-/// zero.
+/// A random cyclic code of n partitions: worker i holds i … i+s (mod n). Models `GradientCodePolicy`.
 ///
-/// Load (s+1)/n. Plain random codes amplify errors a hundred- to ten-thousandfold: of `draws` matrices the one whose
-/// worst amplification is least is taken. `cyclic_mds` is better for few stragglers; see `amplification` and
-/// `default_code`.
+/// The rows of B are orthogonal to a random s×n matrix H with H·1 = 0.
+///
+/// Load (s+1)/n. Random codes amplify errors a hundred- to ten-thousandfold. With `draws` above 1, the draw with the
+/// smallest worst amplification is taken, at the cost of an `amplification` per draw. `cyclic_mds` is better for few
+/// stragglers; see `amplification` and `default_code`.
 ///
 /// Determinism: the code is a function of (n, s, seed, draws).
 /// Source: Tandon et al., Gradient Coding (ICML 2017), Algorithm 2, which draws once, from a normal distribution; here
@@ -21206,7 +21268,7 @@ struct cyclic_repetition {
     friend constexpr bool operator==(cyclic_repetition, cyclic_repetition) = default;
 
   private:
-    /// Nothing where s columns of H that should be independent are not.
+    /// Draws B, or returns nothing if s columns of H that must be independent are not.
     static std::optional<detail::matrix> draw(int workers, int stragglers, random_key key) {
         const auto n = static_cast<std::size_t>(workers), s = static_cast<std::size_t>(stragglers);
         detail::matrix h{s, n};
@@ -21240,9 +21302,11 @@ static_assert(GradientCodePolicy<cyclic_repetition>);
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// n partitions; s+1 neighbours hold the same s+1 of them, with coefficients 1. Needs s+1 to divide n.
+/// A code of n partitions: each group of s+1 neighbours holds the same s+1 partitions, with coefficients 1. Models
+/// `GradientCodePolicy`. s+1 must divide n.
 ///
-/// Load (s+1)/n of the data, the least there is, and no error is amplified: the best code where it exists.
+/// Load (s+1)/n of the data, which is the least possible; errors are not amplified. It is the best code where it
+/// exists.
 ///
 /// Source: Tandon et al., Gradient Coding (ICML 2017), section 3.1.
 struct fractional_repetition {
@@ -21273,9 +21337,10 @@ static_assert(GradientCodePolicy<fractional_repetition>);
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// g = ⌊n/(s+1)⌋ partitions, one for each of g groups of nearly equal size: for any n.
+/// A code of g = ⌊n/(s+1)⌋ partitions, one for each of g groups of nearly equal size. Models `GradientCodePolicy`. It
+/// exists for any n > s.
 ///
-/// Load 1/g of the data, which is more than (s+1)/n where s+1 does not divide n; no error is amplified.
+/// Load 1/g of the data, which is more than (s+1)/n if s+1 does not divide n. Errors are not amplified.
 struct repetition_groups {
     static constexpr const char* name = "repetition_groups";
 
@@ -21299,22 +21364,22 @@ static_assert(GradientCodePolicy<repetition_groups>);
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// A code, and why it was taken.
+/// A code, and why it was chosen.
 struct code_choice {
     any_code code;
     const char* policy;                  ///< the name of the policy that made it
     double load;                         ///< the largest part of the data that a worker computes on
     amplification_report amplification;  ///< of the errors of its messages
-    std::string reason;                  ///< complete in itself: names the policy, the load and what decided
+    std::string reason;                  ///< one text: the policy, the load and what decided
 };
 
-/// What the messages are, and how much may be lost in decoding.
+/// The precision of the messages, and the error that decoding may add.
 struct code_needs {
-    double roundoff;   ///< relative error of a value of a message
-    double tolerance;  ///< of the decoded gradient, relative to Σ‖gradient of a partition‖
+    double roundoff;   ///< relative rounding error of a value in a message
+    double tolerance;  ///< bound on the error of the decoded gradient, relative to Σ‖gradient of a partition‖
 };
 
-/// 1e-5 for float and 1e-7 for double messages; whole numbers have no codes.
+/// Returns the needs of an element type: tolerance 1e-5 for float and 1e-7 for double. Integer types are refused.
 inline code_needs needs_of(element_type type) {
     RILL_EXPECTS(type == element_type::float32 || type == element_type::float64,
                  "gradient code: decoding coefficients are real numbers; use float or double");
@@ -21348,7 +21413,7 @@ inline code_choice chosen(any_code code, const char* policy, const amplification
     return {std::move(code), policy, load, report, describe(policy, load, report) + "; " + why};
 }
 
-/// Measures codes of the least load one after the other, and remembers why it did not take those before.
+/// Measures codes of the least load one after the other, and remembers why it refused earlier ones.
 class code_search {
   public:
     code_search(int workers, int stragglers, code_needs needs)
@@ -21374,11 +21439,14 @@ class code_search {
 
 }  // namespace detail
 
-/// Fractional repetition where s+1 divides n, and groups where their load is within 5 % of the least: both amplify
-/// nothing. Else `cyclic_mds`, else `cyclic_repetition`, where the messages can bear what it amplifies: where roundoff
-/// · 2 · amplification stays below the tolerance, or a hundredth of it where not all sets were looked at. Else groups.
+/// Chooses a code for n workers and s stragglers.
 ///
-/// Cost: up to 2·20,000 decoding rows, at most 2·(300 + n) of them where there are more sets than that.
+/// It takes the first that fits: `fractional_repetition` if s+1 divides n; `repetition_groups` if their load is within
+/// 5 % of the least (neither amplifies errors); `cyclic_mds`, then `cyclic_repetition`, if 2 · roundoff · worst
+/// amplification is at most the tolerance, or a hundredth of it if not all sets were evaluated; else
+/// `repetition_groups`.
+///
+/// Cost: up to 2·20,000 decoding rows; if a code has more than 20,000 sets of survivors, at most 2·(300 + n).
 inline code_choice default_code(int workers, int stragglers, code_needs needs) {
     RILL_EXPECTS(0 <= stragglers && stragglers < workers,
                  "gradient code: stragglers are at least 0 and fewer than the workers");
@@ -21408,10 +21476,11 @@ inline code_choice default_code(int workers, int stragglers, element_type type) 
 
 namespace rill { inline namespace RILL_ABI { namespace gradient_code {
 
-/// The code of a matrix B that the caller has: `values` row by row, one row per worker.
+/// Makes the code of a matrix B given by the caller. `values` holds it row by row, one row per worker.
 ///
-/// Checks that 1 is reached whichever `stragglers` workers are lost (all sets where there are at most 20,000, else
-/// 1,000 random ones and those of neighbours): a matrix of which that does not hold breaks the contract.
+/// Checks that the gradient is decodable whichever `stragglers` workers are lost: for all sets of them if there are at
+/// most 20,000, else for 1,000 random ones and those of cyclic neighbours. A matrix that fails the check breaks the
+/// contract.
 inline dual_code given_code(int workers, int partitions, int stragglers, std::span<const double> values) {
     RILL_EXPECTS(0 <= stragglers && stragglers < workers,
                  "given_code: stragglers are at least 0 and fewer than the workers");
@@ -21423,7 +21492,7 @@ inline dual_code given_code(int workers, int partitions, int stragglers, std::sp
     std::copy(values.begin(), values.end(), b.values.begin());
     dual_code code(b, stragglers, detail::dual_of(b, std::min(b.rows, b.columns)));
     RILL_EXPECTS(std::isfinite(amplification(code).worst),
-                 "given_code: some set of stragglers leaves rows that do not reach 1");
+                 "given_code: without some set of stragglers the rows cannot be combined to all ones");
     return code;
 }
 
@@ -21437,13 +21506,13 @@ inline dual_code given_code(int workers, int partitions, int stragglers, std::sp
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// A time, and its unit: "s", "ms" or "us".
+/// A time in a readable unit: "s", "ms" or "us".
 struct readable_seconds {
     double value;
     const char* unit;
 };
 
-/// Seconds in the largest unit of which there is one.
+/// Converts seconds to the largest unit in which the value is at least 1, or to "us".
 constexpr readable_seconds readable(double seconds) {
     if (seconds >= 1) return {seconds, "s"};
     if (seconds >= 1e-3) return {seconds * 1e3, "ms"};
@@ -21456,15 +21525,16 @@ constexpr readable_seconds readable(double seconds) {
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// What a step of distributed gradient descent takes, in seconds. A worker that computes on x points takes
-/// x · (`least_per_point` + an exponential time of mean `tail_per_point`), one draw for the whole x. A gradient arrives
-/// `latency` after it was sent, waits until its receiver has taken those that arrived before, and takes it for
-/// `message`.
+/// A model of the time of a step of distributed gradient descent, in seconds.
 ///
-/// Source: CodedReduce, section III-C: a = `least_per_point`, 1/μ = `tail_per_point`, t_c = `message`. The paper knows
-/// no latency, and like it we leave out what the model takes down to the workers, decoding and updating.
+/// A worker that computes on x points takes x · (`least_per_point` + an exponential time of mean `tail_per_point`),
+/// with one draw for the whole x. A gradient arrives `latency` after it was sent, waits until its receiver has taken
+/// those that arrived earlier, and then occupies the receiver for `message`.
+///
+/// Source: CodedReduce, section III-C: a = `least_per_point`, 1/μ = `tail_per_point`, t_c = `message`. The paper has no
+/// latency. As in the paper, sending the model to the workers, decoding and updating take no time.
 struct step_model {
-    double points = 1;  ///< of the whole data set
+    double points = 1;  ///< number of points of the whole data set
     double least_per_point = 0;
     double tail_per_point = 0;
     double message = 0;
@@ -21473,8 +21543,8 @@ struct step_model {
     friend bool operator==(const step_model&, const step_model&) = default;
 };
 
-/// How gradients come to a master: a regular tree, a star where `depth` is 1, whose parents each go on without the last
-/// `missing` of their children.
+/// How gradients come to a master: a regular tree (a star if `depth` is 1), each of whose parents goes on without the
+/// last `missing` of its children.
 struct gather_plan {
     int width = 1;
     int depth = 1;
@@ -21490,15 +21560,16 @@ struct gather_plan {
     friend bool operator==(const gather_plan&, const gather_plan&) = default;
 };
 
-/// All workers send to the master, which waits for all.
+/// Plan in which all workers send to the master, which waits for all.
 inline gather_plan master_worker(int workers) { return {.width = workers, .load = 1.0 / workers}; }
 
-/// All workers send to the master, which does not wait for the slowest `missing`; their part of the gradient is lost.
+/// Plan in which all workers send to the master, which ignores the slowest `missing`. Their part of the gradient is
+/// lost.
 inline gather_plan ignoring_slowest(int workers, int missing) {
     return {.width = workers, .missing = missing, .load = 1.0 / workers};
 }
 
-/// A gradient code over a tree, with the least load that it can have: (n/(s+1) + … + (n/(s+1))^L)^-1 of the points,
+/// Plan of a gradient code over a tree, with the least possible load: (n/(s+1) + … + (n/(s+1))^L)^-1 of the points,
 /// which is (s+1)/n for gradient coding at one master. Source: CodedReduce, Theorem 1.
 inline gather_plan coded_tree(int width, int depth, int stragglers) {
     RILL_EXPECTS(width > 0 && depth > 0, "coded_tree: width and depth are at least 1");
@@ -21509,7 +21580,7 @@ inline gather_plan coded_tree(int width, int depth, int stragglers) {
     return {.width = width, .depth = depth, .missing = stragglers, .load = 1 / sum};
 }
 
-/// 1 + 1/2 + … + 1/n.
+/// Returns 1 + 1/2 + … + 1/n; an asymptotic series for n > 1000.
 inline double harmonic(long long n) {
     if (n > 1000) {
         const auto x = static_cast<double>(n);
@@ -21520,7 +21591,7 @@ inline double harmonic(long long n) {
     return sum;
 }
 
-/// When the `arrived`-th of `workers` has computed, in the mean: load · d · (a + (H_n − H_{n−arrived}) / μ).
+/// Returns the mean time until `arrived` of `workers` have computed: load · d · (a + (H_n − H_{n−arrived}) / μ).
 inline double compute_time(const step_model& model, double load, long long workers, long long arrived) {
     return load * model.points *
            (model.least_per_point + model.tail_per_point * (harmonic(workers) - harmonic(workers - arrived)));
@@ -21528,12 +21599,12 @@ inline double compute_time(const step_model& model, double load, long long worke
 
 namespace detail {
 
-/// The chance that at least `least` of n have done what each has done with chance p.
+/// Returns the chance that at least `least` of n independent events occur, each with chance p.
 inline double at_least(int n, int least, double p) {
     if (p >= 1) return 1;
     if (p <= 0) return least == 0 ? 1 : 0;
     const double odds = std::log(p) - std::log1p(-p);
-    double exactly = n * std::log1p(-p), sum = 0;  // the logarithm of: exactly i of n
+    double exactly = n * std::log1p(-p), sum = 0;  // log of the chance of exactly i of n
     for (int i = 0; i < least; ++i) {
         sum += std::exp(exactly);
         exactly += odds + std::log(static_cast<double>(n - i) / (i + 1));
@@ -21541,8 +21612,9 @@ inline double at_least(int n, int least, double p) {
     return std::max(0.0, 1 - sum);
 }
 
-/// The mean time until the master of a tree has what it waits for, where gradients take no time and workers one that is
-/// exponential of mean 1: H_n - H_s at depth 1; below it an integral over the chance that a sub-tree is not done.
+/// Returns the mean time until the master of a tree has what it waits for, if gradients take no time and each worker an
+/// exponential time of mean 1. At depth 1 it is H_n - H_s; at larger depths, an integral over the chance that the tree
+/// is not done.
 inline double tree_wait(const gather_plan& plan) {
     if (plan.depth == 1) return harmonic(plan.width) - harmonic(plan.missing);
     const double step = 0.02;
@@ -21559,17 +21631,19 @@ inline double tree_wait(const gather_plan& plan) {
 
 }  // namespace detail
 
-/// A step of a gather by formula: the larger of two times. One is that of all computations that are waited for, with
-/// one gradient per layer. The other is that of the last layer with the queue behind each of its computations, and
-/// above it of a queue per layer, of gradients that arrive together.
+/// Returns the expected time of a step of a gather by formula.
 ///
-/// Mostly within 10 % of the simulated mean, within 25 % where computing and queues take about as long. Cost: O(width ·
-/// depth) for some hundred points of an integral.
-/// Source: the order statistics of CodedReduce, appendix D; the queues are ours.
+/// It is the larger of two times. The first is that of all computations that are waited for, plus one gradient per
+/// layer. The second is that of the lowest layer with the queue after each of its computations, plus one queue per
+/// higher layer, of gradients that arrive together.
+///
+/// Mostly within 10 % of the simulated mean; within 25 % if computing and queues take about equally long. Cost: O(width
+/// · depth) for some hundred points of an integral. Source: the order statistics of CodedReduce, appendix D; the queues
+/// are ours.
 inline double expected_time(const step_model& model, const gather_plan& plan) {
     const int n = plan.width, waits = plan.waits_for();
     const double own = plan.load * model.points;
-    double last_layer = 0, sum = 0;  // of 1/n + 1/(n-1) + …
+    double last_layer = 0, sum = 0;  // sum: 1/n + 1/(n-1) + …
     for (int j = 1; j <= waits; ++j) {
         sum += 1.0 / (n - j + 1);
         last_layer = std::max(
@@ -21580,8 +21654,8 @@ inline double expected_time(const step_model& model, const gather_plan& plan) {
     return std::max(queues, own * (model.least_per_point + tail) + plan.depth * (model.latency + model.message));
 }
 
-/// CodedReduce's upper bound: (r d/μ) log(n/s) + a r d + n L t_c, and the latency of each layer; infinite where nobody
-/// may be missing. Source: Theorem 2, which has it up to terms that vanish with n.
+/// Returns CodedReduce's upper bound (r d/μ) log(n/s) + a r d + n L t_c, plus the latency of each layer; infinite if
+/// `missing` is 0. Source: Theorem 2, where it holds up to terms that vanish for large n.
 inline double upper_bound(const step_model& model, const gather_plan& plan) {
     if (plan.missing == 0) return std::numeric_limits<double>::infinity();
     return plan.load * model.points *
@@ -21590,8 +21664,9 @@ inline double upper_bound(const step_model& model, const gather_plan& plan) {
            plan.depth * (plan.width * model.message + model.latency);
 }
 
-/// What CodedReduce's lower bound tends to for large n: (r d/μ) log(n/s) + a r d + (n - s + L - 1) t_c. Its terms of
-/// o(n) are left out, so that it is no bound for small n. Source: Theorem 2.
+/// Returns the limit of CodedReduce's lower bound for large n: (r d/μ) log(n/s) + a r d + (n - s + L - 1) t_c, plus the
+/// latency of each layer; infinite if `missing` is 0. Its terms of o(n) are left out, so that it is no bound for small
+/// n. Source: Theorem 2.
 inline double lower_trend(const step_model& model, const gather_plan& plan) {
     if (plan.missing == 0) return std::numeric_limits<double>::infinity();
     return plan.load * model.points *
@@ -21600,8 +21675,8 @@ inline double lower_trend(const step_model& model, const gather_plan& plan) {
            (plan.waits_for() + plan.depth - 1) * model.message + plan.depth * model.latency;
 }
 
-/// A ring all_reduce, which waits for the slowest worker and then takes 2(N-1) messages of 1/N of a gradient.
-/// (CodedReduce states no model of it.)
+/// Returns the expected time of a step with a ring all_reduce, which waits for the slowest worker and then sends 2(N-1)
+/// messages of 1/N of a gradient, one after the other. (CodedReduce states no model of it.)
 inline double expected_ring_time(const step_model& model, int workers) {
     return compute_time(model, 1.0 / workers, workers, workers) +
            2.0 * (workers - 1) * (model.message / workers + model.latency);
@@ -21621,7 +21696,7 @@ struct sampled_time {
     friend bool operator==(const sampled_time&, const sampled_time&) = default;
 };
 
-/// How many steps are drawn, of which random numbers: plans with the same seed meet the same stragglers.
+/// How many steps are drawn, and from which random numbers. Plans with the same seed meet the same stragglers.
 struct sampling {
     int steps = 400;
     std::uint64_t seed = 1;
@@ -21635,7 +21710,8 @@ inline double drawn_compute(const step_model& model, double load, std::uint64_t 
     return load * model.points * (model.least_per_point - model.tail_per_point * std::log(uniform));
 }
 
-/// When a parent has taken the first `waits` of gradients that were sent at these times, which it sorts.
+/// Returns when a parent has taken the first `waits` of `count` gradients that were sent at the times `sent`. Sorts
+/// `sent`.
 inline double taken(const step_model& model, double* sent, int count, int waits) {
     std::sort(sent, sent + count);
     double busy = 0;
@@ -21659,16 +21735,17 @@ sampled_time mean_of(sampling how, OneStep&& one_step) {
 
 }  // namespace detail
 
-/// Steps of a gather by the model itself: draws what each worker computes, and follows the gradients up to the master.
-/// An inner node sends when it has what it waits for and its own gradient.
+/// Simulates steps of a gather: draws each worker's computing time and follows the gradients up to the master.
 ///
-/// Cost: O(steps · workers · log width). Determinism: a function of the arguments, on each machine.
+/// An inner node sends when it has its own gradient and those of the children that it waits for.
+///
+/// Cost: O(steps · workers · log width). Determinism: on one machine, a function of the arguments.
 inline sampled_time simulate_step(const step_model& model, const gather_plan& plan, sampling how = {}) {
     RILL_EXPECTS(0 <= plan.missing && plan.missing < plan.width && plan.depth > 0,
                  "cost: fewer children are missing than a parent has");
     const auto workers = static_cast<std::size_t>(plan.workers());
     const auto width = static_cast<std::size_t>(plan.width);
-    std::vector<double> sent(workers + 1);  // by each rank of a regular tree; the master's is the time of the step
+    std::vector<double> sent(workers + 1);  // when each rank of the tree sends; for the master: the time of the step
     const std::size_t inner = (workers - 1) / width + 1;
     return detail::mean_of(how, [&](int step) {
         for (std::size_t rank = 1; rank <= workers; ++rank)
@@ -21698,29 +21775,30 @@ inline sampled_time simulate_ring_step(const step_model& model, int workers, sam
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// A way to add up gradients, and what a step of it takes.
+/// A way to add up gradients, and the time of a step with it. Times are in seconds.
 struct planned_step {
     std::string name;  ///< "coded tree", "gradient coding", "master-worker", "tree", "ring", "ignoring the slowest"
-    gather_plan plan;  ///< of a ring only the load counts
+    gather_plan plan;  ///< for a ring, only the load has a meaning
     double formula = 0;
     sampled_time simulated;
 };
 
-/// What `plan_coded_tree` found. Times are the simulated means, except where they are called formulas.
+/// What `plan_coded_tree` found. Times are simulated means, except those called formulas.
 struct coded_tree_plan {
-    /// The best tolerance of each tree, the fastest first; of depth 1 it is gradient coding at one master.
+    /// Each depth's tree with its best tolerance, the fastest first. The tree of depth 1 is gradient coding at one
+    /// master.
     std::vector<planned_step> coded;
-    /// Exact without redundancy, the fastest first: master-worker, trees that wait for all, the ring.
+    /// Exact ways without redundancy, the fastest first: master-worker, trees that wait for all children, the ring.
     std::vector<planned_step> uncoded;
-    /// Not exact: the master goes on without as many as the best coded tree tolerates in all.
+    /// Not exact: the master ignores as many workers as the best coded tree tolerates in total.
     planned_step ignoring;
-    /// The latency of a message from which on the best coded way is faster than the ring, in seconds; 0 where it is at
-    /// any.
+    /// The message latency, in seconds, from which on the best coded way is faster than the ring; 0 if it is faster at
+    /// any latency.
     double pays_from_latency = 0;
-    /// The mean of the exponential part, as a multiple of the given one, from which on coding is the fastest by
-    /// formula; 0 where no multiple up to 10,000 is enough.
+    /// The multiple of the given mean of the exponential part from which on coding is the fastest by formula; 0 if no
+    /// multiple up to 10,000 is enough.
     double pays_from_tail = 0;
-    std::string reason;  ///< complete in itself: what to take, how much faster it is, and when that would change
+    std::string reason;  ///< one text: what to take, how much faster it is, and when that would change
 
     const planned_step& best_coded() const { return coded.front(); }
     const planned_step& best_uncoded() const { return uncoded.front(); }
@@ -21729,14 +21807,15 @@ struct coded_tree_plan {
 
 namespace detail {
 
-/// The width of the largest tree of some depth that so many workers fill; less than 2 where there is none.
+/// Returns the width of the largest regular tree of depth `depth` with at most `workers` workers; less than 2 if there
+/// is none.
 inline int widest(int workers, int depth) {
     int width = 1;
     while (gather_plan{.width = width + 1, .depth = depth}.workers() <= workers) ++width;
     return width;
 }
 
-/// All tolerances from 1 on where there are few; else some sixty.
+/// Returns the tolerances to compare: all from 1 on for small widths, else some sixty.
 inline std::vector<int> tolerances(int width) {
     std::vector<int> all;
     for (int s = 1; s < width; s += std::max(1, s < 16 ? 1 : width / 48)) all.push_back(s);
@@ -21771,7 +21850,7 @@ inline best_formulas compare(const step_model& model, int workers) {
     return best;
 }
 
-/// The multiple of the tail at which coding becomes the fastest, to a hundredth; 0 where it does not.
+/// Returns the multiple of the tail at which coding becomes the fastest, to 1 %; 0 if it does not.
 inline double tail_that_pays(const step_model& model, int workers) {
     const auto pays = [&](double multiple) {
         step_model changed = model;
@@ -21831,12 +21910,12 @@ inline bool is_faster(const planned_step& a, const planned_step& b) { return a.s
 
 }  // namespace detail
 
-/// The tree of least expected time: depth, width and tolerated stragglers per parent, for at most so many workers; and
-/// what the same workers take without coding.
+/// Plans the tree of least expected time (depth, width and tolerated stragglers per parent) for at most `workers`
+/// workers, and compares it with the same workers without coding.
 ///
-/// Of each depth the largest regular tree that the workers fill is looked at, all of whose tolerances (some sixty where
-/// there are more) are compared by `expected_time`; the best of each depth is simulated. Loads are those of
-/// `cyclic_repetition` and `cyclic_mds`; see `default_code` for the widths at which float messages need more.
+/// For each depth it takes the largest regular tree that the workers fill, compares its tolerances (some sixty if there
+/// are more) by `expected_time`, and simulates the best one. Loads are those of `cyclic_repetition` and `cyclic_mds`;
+/// see `default_code` for the widths at which float messages need a larger load.
 inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sampling how = {}) {
     RILL_EXPECTS(workers >= 2, "plan_coded_tree: at least two workers");
     RILL_EXPECTS(model.points > 0 && model.least_per_point >= 0 && model.tail_per_point >= 0 && model.message >= 0 &&
@@ -21862,7 +21941,7 @@ inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sam
     found.ignoring = step("ignoring the slowest", ignoring_slowest(workers, lost));
     const auto ring = std::find_if(found.uncoded.begin(), found.uncoded.end(),
                                    [](const planned_step& each) { return each.name == "ring"; });
-    const int more_messages = 2 * (workers - 1) - best.depth;  // one after the other
+    const int more_messages = 2 * (workers - 1) - best.depth;  // that the ring sends one after the other
     const double behind = found.best_coded().simulated.mean - ring->simulated.mean;
     if (more_messages > 0) found.pays_from_latency = std::max(0.0, model.latency + behind / more_messages);
     if (model.tail_per_point > 0) found.pays_from_tail = detail::tail_that_pays(model, workers);
@@ -21878,14 +21957,14 @@ inline coded_tree_plan plan_coded_tree(const step_model& model, int workers, sam
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// The bytes of a frame of `count` dense values, header included.
+/// Returns the bytes of a frame of `count` dense values, header included.
 template <Element T>
 std::uint64_t dense_frame_bytes(std::size_t count, const coding& codes = {}) {
     return wire::header_bytes + rill::detail::value_length<T>(codes, count);
 }
 
-/// The bytes of the frame of a stream, header included: exactly those that `coded_frame` writes. Packed gaps and
-/// Huffman's coding cost a pass over the indices.
+/// Returns the bytes of the frame that `coded_frame` writes for a stream, header included. Exact. Cost: constant,
+/// except that packed gaps and the Huffman coding take a pass over the indices.
 template <Element T, IndexType Index>
 std::uint64_t frame_bytes(const stream_view<T, Index>& view, const coding& codes = {}) {
     const coding resolved = rill::detail::resolve(codes, view);
@@ -21895,17 +21974,17 @@ std::uint64_t frame_bytes(const stream_view<T, Index>& view, const coding& codes
 
 namespace detail {
 
-/// `count` coordinates of `[0, size)`, spread at random; the same for the same arguments.
+/// Returns `count` random coordinates of `[0, size)`, in ascending order. A pure function of its arguments.
 template <IndexType Index>
 std::vector<Index> some_indices(std::size_t count, std::size_t size) {
     std::vector<Index> chosen;
     chosen.reserve(count);
     random_sequence random(random_key{}.derive(count, size));
     std::size_t left = count;
-    for (std::size_t i = 0; left > 0; ++i) {  // each coordinate with the chance that leaves the right number
+    for (std::size_t i = 0; left > 0; ++i) {  // selects each with the chance that leads to `count` in all
         const double chance = static_cast<double>(left) / static_cast<double>(size - i);
         const double u = (static_cast<double>(random.bits()) + 0.5) * 0x1p-32;
-        if (chance < 0.1) {  // over many at once
+        if (chance < 0.1) {  // skips many at once
             const double skip = std::floor(std::log(u) / std::log1p(-chance));
             i += static_cast<std::size_t>(std::min(skip, static_cast<double>(size - i - left)));
         } else if (u >= chance) {
@@ -21917,7 +21996,8 @@ std::vector<Index> some_indices(std::size_t count, std::size_t size) {
     return chosen;
 }
 
-/// The bytes of `count` packed gaps in a range of `size`, of coordinates at random: of a sample where they are many.
+/// Returns the bytes of `count` packed gaps of random coordinates of a range of `size`, estimated from a sample if
+/// `count` is above 4096.
 template <IndexType Index>
 std::uint64_t expected_gap_bytes(std::size_t count, std::size_t size) {
     constexpr std::size_t most = 4096;
@@ -21933,9 +22013,10 @@ std::uint64_t expected_gap_bytes(std::size_t count, std::size_t size) {
 
 }  // namespace detail
 
-/// The bytes of a frame of `count` of the coordinates of `range`, header included, where only their number is known.
-/// Exact but for packed gaps and Huffman's coding (and `smallest` where it chooses them), whose length is that of
-/// coordinates at random.
+/// Returns the bytes of a frame of `count` coordinates of `range`, header included, if only their number is known.
+///
+/// Exact, except for packed gaps and the Huffman coding (and for `smallest` if it chooses one of these), where random
+/// coordinates are assumed.
 template <Element T, IndexType Index>
 std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding& codes = {}) {
     RILL_EXPECTS(count <= range.size(), "cost::sparse_frame_bytes: more entries than coordinates");
@@ -21959,18 +22040,21 @@ std::uint64_t sparse_frame_bytes(std::size_t count, segment range, const coding&
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// The sizes of a schedule's messages. `begin(ranks, parts)` is called once; `bytes(sender, parts, kind)` gives the
-/// size of a message of the current round. A model whose messages depend on earlier ones also has `receive(rank,
-/// transfers, kind)`, which tells it what a rank receives in the round, and `end_round()`. Until `end_round()`, `bytes`
-/// uses the state before the round.
+/// Gives the sizes of a schedule's messages.
+///
+/// `begin(ranks, parts)` is called once. `bytes(sender, parts, kind)` returns the size of a message of the current
+/// round. A model whose messages depend on earlier ones also has `receive(rank, transfers, kind)`, which tells it what
+/// a rank receives in the round, and `end_round()`. Until `end_round()`, `bytes` uses the state before the round.
 template <class M>
 concept MessageModel = requires(M& model, int count, rank_t rank, part_range parts, action kind) {
     model.begin(count, count);
     { model.bytes(rank, parts, kind) } -> std::convertible_to<std::uint64_t>;
 };
 
-/// The messages of a dense collective over `dimension` elements: one frame each, of exactly the bytes that it sends.
-/// Not where a transport asks for chunks (`mpi`, large vectors): the same content then goes in more messages.
+/// The messages of a dense collective over `dimension` elements. Models `MessageModel`.
+///
+/// Each message is one frame; sizes are exact. If a transport asks for chunks (`mpi`, large vectors), the collective
+/// sends the same content in more messages than this model says.
 template <Element T = float>
 class dense_messages {
   public:
@@ -22060,13 +22144,13 @@ class matrix_links {
 
 namespace rill { inline namespace RILL_ABI { namespace cost::detail {
 
-/// The measured time of a round trip of a message of some bytes.
+/// The measured time of a round trip of a message.
 struct round_trip {
     std::uint64_t bytes = 0;
     duration time{};
 };
 
-/// A number of bytes per second between two bounds with as few digits as can be.
+/// Returns the number between two bounds with the fewest digits, in bytes per second.
 inline std::uint64_t roundest_between(double least, double most) {
     for (double unit = 1e18; unit > 1; unit /= 10)
         if (const double multiple = std::ceil(least / unit) * unit; multiple > 0 && multiple <= most)
@@ -22074,8 +22158,8 @@ inline std::uint64_t roundest_between(double least, double most) {
     return static_cast<std::uint64_t>(std::llround((least + most) / 2));
 }
 
-/// The link of a latency that gives all times to the nanosecond, if there is one. A time tells a bandwidth only up to
-/// its resolution: the roundest that all of them allow.
+/// Returns the link of the given latency that explains all times to the nanosecond, if there is one. Times determine
+/// the bandwidth only up to their resolution; the roundest possible bandwidth is taken.
 inline std::optional<network_link> exact_link(std::span<const round_trip> trips, duration latency) {
     if (latency < duration{}) return std::nullopt;
     double least = 0, most = 1e18;
@@ -22092,8 +22176,8 @@ inline std::optional<network_link> exact_link(std::span<const round_trip> trips,
     return found;
 }
 
-/// The link, of any latency, that gives all times to the nanosecond, as between simulated ranks. `trips` ascend in
-/// bytes.
+/// Returns the link, of any latency, that explains all times to the nanosecond, as between simulated ranks. `trips`
+/// ascend in bytes.
 inline std::optional<network_link> exact_link(std::span<const round_trip> trips) {
     const round_trip &small = trips.front(), &large = trips.back();
     if (large.time == small.time) {
@@ -22109,7 +22193,7 @@ inline std::optional<network_link> exact_link(std::span<const round_trip> trips)
     return std::nullopt;
 }
 
-/// Least squares of the relative errors, so that short messages count as much as long ones.
+/// Fits a link by least squares of the relative errors, so that short messages count as much as long ones.
 inline network_link nearest_link(std::span<const round_trip> trips) {
     double ones = 0, sizes = 0, squares = 0, times = 0, products = 0;
     for (const round_trip& each : trips) {
@@ -22140,19 +22224,19 @@ inline network_link fit_link(std::span<const round_trip> trips) {
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// Between whom, and how carefully, a link is measured.
+/// Which link is measured, and how carefully.
 struct link_probe {
     rank_t from = 0;
-    rank_t to = no_rank;                               ///< `no_rank`: the last
-    std::size_t largest_bytes = std::size_t{1} << 20;  ///< of the messages, which grow from none by factors of four
-    int repetitions = 7;                               ///< of each size; the median counts
+    rank_t to = no_rank;                               ///< `no_rank`: the last rank
+    std::size_t largest_bytes = std::size_t{1} << 20;  ///< payload; sizes grow from 0 by factors of 4
+    int repetitions = 7;                               ///< round trips per size; their median is used
 
     friend bool operator==(const link_probe&, const link_probe&) = default;
 };
 
 namespace detail {
 
-/// One rank's part in a measurement: frames of int32, there and back.
+/// One rank's part in a measurement: frames of int32 go there and back.
 template <class Net>
 class ping_pong {
   public:
@@ -22160,7 +22244,7 @@ class ping_pong {
 
     std::size_t largest() const { return zeros_.size(); }
 
-    /// What it sends is read until the operation ends.
+    /// Runs the rank's part. This object must live until the operation ends, because its messages are read until then.
     network_link run(exchange<Net>& call) {
         call_ = &call;
         const rank_t self = call.net().rank();
@@ -22203,7 +22287,7 @@ class ping_pong {
         call_->send(peer, view_frame(rill::detail::frame_header_of(*call_), view({0, values.size()}, values),
                                      headers_.take(wire::header_bytes).data()));
     }
-    /// Calls `use(values)` on what has come.
+    /// Receives a frame of `count` values and calls `use(values)` on them.
     template <class Use>
     void receive(rank_t peer, std::size_t count, Use&& use) {
         call_->expect(peer, {});
@@ -22254,13 +22338,15 @@ class ping_pong {
 
 }  // namespace detail
 
-/// Measures the link between two ranks by messages there and back, of growing sizes, and fits latency and bandwidth to
-/// the medians. Collective: every rank calls it with the same `probe` and gets the same figures, those of rank `from`.
-/// Of a simulated network they are those that it was given (the bandwidth as far as nanoseconds tell it); in process,
-/// where a receiver reads the sender's memory, only the latency has a meaning.
+/// Measures the link between two ranks: sends messages of growing sizes there and back, and fits latency and bandwidth
+/// to the medians.
 ///
-/// Takes some 2.7 (repetitions + 1) largest_bytes / bandwidth. Half a round trip counts as one way. `largest_bytes` is
-/// at least 1024. A group of one rank has no links: both figures are 0. Errors: as of `barrier`.
+/// Collective: every rank calls it with the same `probe` and gets the same figures, those of rank `from`. Half a round
+/// trip counts as one way. On a simulated network the result is the given link (the bandwidth as precisely as
+/// nanoseconds allow). In process, where a receiver reads the sender's memory, only the latency has a meaning.
+///
+/// `largest_bytes` is at least 1024. A group of one rank has no links: both figures are 0. Cost: some 2.7 (repetitions
+/// + 1) largest_bytes / bandwidth. Errors: those of `barrier`.
 template <class Group>
 network_link measure_link(Group& group, link_probe probe = {}) {
     if (probe.to == no_rank) probe.to = group.size() - 1;
@@ -22293,10 +22379,10 @@ namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// What a collective is expected to cost.
 struct prediction {
-    duration elapsed{};  ///< until the last rank has all that it waits for
+    duration elapsed{};  ///< from the first start until the last rank has received everything
     int rounds = 0;
-    std::vector<duration> ends{};        ///< of each rank, on the clock of the starts
-    std::vector<rill::traffic> ranks{};  ///< of each rank, headers included
+    std::vector<duration> ends{};        ///< when each rank ends, on the clock of `starts`
+    std::vector<rill::traffic> ranks{};  ///< traffic of each rank, headers included
 
     std::uint64_t messages() const {
         std::uint64_t sum = 0;
@@ -22351,8 +22437,9 @@ concept CardModel = requires(const M& model, rank_t rank) {
 
 namespace rill { inline namespace RILL_ABI { namespace cost::detail {
 
-/// The rounds of all ranks, one after the other. A rank ends a round when it has all that the round brings; a message
-/// departs as in the simulated network, when its rank has begun the round and link and card are free.
+/// Computes the rounds of all ranks, one round after the other. A rank ends a round when it has received all messages
+/// of the round. As in the simulated network, a message departs when its sender has begun the round and both link and
+/// card are free.
 template <Schedule Plan, class Messages, class Network>
 class evaluation {
   public:
@@ -22395,21 +22482,21 @@ class evaluation {
     };
     struct state {
         network_card card{};
-        time_point now{};   ///< when it began the round
-        time_point next{};  ///< when it begins the next
+        time_point now{};   ///< when the rank began the round
+        time_point next{};  ///< when it begins the next round
         time_point can_send_at{};
-        time_point can_send_next{};  ///< after the round
+        time_point can_send_next{};  ///< `can_send_at` after the round
         time_point can_receive_at{};
-        time_point links_free_at{};     ///< the last of the links that it uses in this round
-        std::vector<busy_link> busy{};  ///< since earlier rounds
+        time_point links_free_at{};     ///< when the last link used in this round is free
+        std::vector<busy_link> busy{};  ///< links busy since earlier rounds
     };
-    /// A message on its way: when its first and last byte reach the receiver.
+    /// A message on its way. `head` and `tail`: when its first and last byte reach the receiver.
     struct flight {
         rank_t receiver = no_rank;
         time_point head{}, tail{}, link_free_at{};
         std::uint64_t bytes = 0;
     };
-    /// The link to a peer, as used by the rank whose turn it is.
+    /// When the link from the rank being computed to a peer is free. Valid if `turn` is the current turn.
     struct use {
         std::uint64_t turn = 0;
         time_point free_at{};
@@ -22434,8 +22521,8 @@ class evaluation {
         }
     }
 
-    /// Calls `visit(flight)` for each message of a rank in a round, from its state before the round; returns when its
-    /// card can send the next.
+    /// Calls `visit(flight)` for each message that a rank sends in a round, from its state before the round. Returns
+    /// when its card can send the next message.
     template <class Visit>
     time_point for_each_flight(rank_t rank, int round, Visit&& visit) {
         const Plan& mine = plan(rank);
@@ -22471,7 +22558,7 @@ class evaluation {
             at(f.receiver).next = std::max(at(f.receiver).next, f.tail);
     }
 
-    /// A receiver's card takes one message after the other: first come, first served.
+    /// Lets the receivers' cards take one message after the other: first come, first served.
     void land_all() {
         std::stable_sort(inbound_.begin(), inbound_.end(),
                          [](const flight& a, const flight& b) { return a.head < b.head; });
@@ -22483,7 +22570,7 @@ class evaluation {
         }
     }
 
-    /// Of the links, only those are kept that the rank finds busy in its next round: seldom any.
+    /// Keeps only the links that the rank finds busy in its next round; there seldom are any.
     void remember_busy_links(rank_t rank, int round) {
         state& self = at(rank);
         if (self.busy.empty() && self.links_free_at <= self.next) return;
@@ -22496,7 +22583,7 @@ class evaluation {
         self.busy.swap(still_busy_);
     }
 
-    /// Tells the messages' model what every rank gets.
+    /// Tells the message model what every rank receives.
     void follow(int round) {
         for (rank_t rank = 0; rank < size(); ++rank) {
             const Plan& mine = plan(rank);
@@ -22527,7 +22614,7 @@ class evaluation {
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// Links and cards: `simulated::network` is one.
+/// A network as links and cards. `simulated::network` models it.
 template <class N>
 concept NetworkModel = requires(const N& network, rank_t rank) {
     { network.link_of(rank, rank) } -> std::convertible_to<network_link>;
@@ -22544,17 +22631,19 @@ struct links_without_cards {
 };
 }  // namespace detail
 
-/// What the schedules `schedule_of(0) … schedule_of(ranks - 1)` take on a network, with messages of `messages`: all
-/// rounds of all ranks, by the simulated network's own arithmetic, without running anything.
+/// Predicts the time and traffic of the schedules `schedule_of(0) … schedule_of(ranks - 1)` on a network, without
+/// running them. All rounds of all ranks are computed by the arithmetic of the simulated network.
 ///
-/// `network`: links, and cards on both sides, as of a `simulated::network`, of which nothing else is looked at (no
-/// jitter, no faults); or any `LinkModel`. `messages`: `dense_messages`, `stream_messages`, or any `MessageModel`.
-/// Computing takes no time. `starts`: when each rank enters, without it all at 0. The elapsed time of a run with lone
-/// messages on equal links is met to the nanosecond; where cards queue, or ranks enter late, a rank is not held up
-/// here by a receiver that has not read yet, nor overtaken at a card by a message of a later round.
+/// `network`: links and cards, e.g. a `simulated::network` (whose jitter and faults are ignored), or any `LinkModel`.
+/// `messages`: `dense_messages`, `stream_messages`, or any `MessageModel`. `starts`: when each rank enters; without it,
+/// all enter at 0. Computing takes no time.
 ///
-/// Time O(messages), memory O(ranks) in addition to that of `messages`, and O(messages of a round) where receiving is
-/// limited.
+/// For lone messages on equal links, the elapsed time of a simulated run is met to the nanosecond. If cards queue or
+/// ranks enter late, a run can differ: the prediction ignores that a receiver which has not read yet holds up its
+/// sender, and that a message of a later round overtakes another one at a card.
+///
+/// Cost: O(messages) time. Memory: O(ranks) in addition to that of `messages`, and O(messages of a round) if a card
+/// limits receiving.
 template <class ScheduleOf, class Messages, class Network>
     requires(NetworkModel<Network> || LinkModel<Network>) && MessageModel<std::remove_reference_t<Messages>>
 prediction predict(int ranks, const ScheduleOf& schedule_of, Messages&& messages, const Network& network,
@@ -22572,7 +22661,7 @@ prediction predict(int ranks, const ScheduleOf& schedule_of, Messages&& messages
         return predict(ranks, schedule_of, messages, detail::links_without_cards<Network>{network}, starts);
 }
 
-/// Predicts a topology's `all_reduce`.
+/// Predicts the `all_reduce` of a topology; see `predict`.
 template <Topology Shape, class Messages, class Network>
 prediction predict_all_reduce(const Shape& shape, int ranks, Messages&& messages, const Network& network,
                               std::span<const duration> starts = {}) {
@@ -22586,15 +22675,15 @@ prediction predict_all_reduce(const Shape& shape, int ranks, Messages&& messages
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// Says how many entries of a range the fold of some contributions has, in expectation: `model(range, contributors)`,
-/// between 0 and the size of the range. Any function of that shape is one.
+/// Predicts the expected number of entries that the fold of some contributions has in a range: `model(range,
+/// contributors)`, between 0 and the size of the range. Any function of this signature models it.
 template <class M>
 concept UnionModel = std::copy_constructible<M> && requires(const M& model, segment range, int contributors) {
     { model(range, contributors) } -> std::convertible_to<double>;
 };
 
-/// Each rank has each coordinate with probability `density`, independently: k of them have N (1 - (1 - density)^k)
-/// together. Source: Renggli et al., SparCML, SC 2019, appendix B.
+/// Each rank has each coordinate with probability `density`, independently: k ranks have N (1 - (1 - density)^k) of N
+/// coordinates together. Models `UnionModel`. Source: Renggli et al., SparCML, SC 2019, appendix B.
 struct uniform_density {
     double density = 0.01;
 
@@ -22614,13 +22703,12 @@ static_assert(UnionModel<uniform_density>);
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// How often coordinates are selected, counted on real gradients: ranks that look at like data select alike, and their
-/// union is smaller than the density says.
+/// Counts on real gradients how often coordinates are selected, and predicts the size of unions. Models `UnionModel`.
 ///
-/// A model of unions in which each rank has each coordinate of a bucket with the frequency of the bucket,
-/// independently. Small buckets see where gradients are large, and need many selections to see it well: of few
-/// selections, buckets of one coordinate find an overlap that is not there. Memory: 8 bytes a bucket. A query costs a
-/// power for each bucket that its range touches.
+/// Ranks with similar data select similar coordinates, so that their union is smaller than `uniform_density` predicts.
+/// Here each rank selects each coordinate of a bucket independently, with the bucket's frequency. Small buckets resolve
+/// where gradients are large, but need many selections: with few, buckets of one coordinate show an overlap that does
+/// not exist. Memory: 8 bytes per bucket. Cost of a query: a power for each bucket that its range touches.
 class selection_frequency {
   public:
     explicit selection_frequency(std::size_t dimension, std::size_t bucket = 512)
@@ -22630,9 +22718,9 @@ class selection_frequency {
     }
 
     std::size_t dimension() const { return dimension_; }
-    /// How many selections were counted.
+    /// The number of selections counted.
     std::uint64_t selections() const { return selections_; }
-    /// The mean share of the coordinates that a selection has.
+    /// The mean share of the coordinates that a selection contains.
     double density() const {
         std::uint64_t all = 0;
         for (const std::uint64_t count : counts_) all += count;
@@ -22640,7 +22728,7 @@ class selection_frequency {
         return places == 0 ? 0 : static_cast<double>(all) / places;
     }
 
-    /// Counts the coordinates that a rank sent of one gradient.
+    /// Counts one selection: the coordinates that a rank sent of one gradient.
     template <IndexType Index>
     void add(std::span<const Index> selected) {
         for (const Index i : selected) {
@@ -22710,15 +22798,18 @@ class memo {
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
-/// The messages of a collective on streams, by the expected number of entries: a part that is the fold of k
-/// contributions has `entries(range, k)`, or all of them once a fold has switched to the dense form.
+/// The messages of a collective on streams, by the expected number of entries. Models `MessageModel`.
 ///
-/// Follows what each rank has, in blocks, as `stream_state` does: what is one frame there is one here. Exact where
-/// `entries` is, but for packed gaps. Memory: 16 bytes for each rank and part.
+/// A part that is the fold of k contributions has `entries(range, k)` entries, or all coordinates once a fold has
+/// switched to the dense form.
+///
+/// Follows what each rank holds in the same blocks as `stream_state`, so that the frames are the same. Sizes are exact
+/// if `entries` is, except for codings whose length depends on the coordinates (see `sparse_frame_bytes`). Memory: 16
+/// bytes for each rank and part.
 template <UnionModel Union, Element T = float, IndexType Index = std::uint32_t>
 class stream_messages {
   public:
-    /// `dense`: contributions are dense vectors, as of `compress::keep_all`.
+    /// `dense`: contributions are dense vectors, such as those of `compress::keep_all`.
     stream_messages(std::size_t dimension, Union entries, const stream_codings& codings = {}, bool dense = false)
         : dimension_(dimension), entries_(std::move(entries)), codings_(codings), starts_dense_(dense) {}
 
@@ -22741,7 +22832,7 @@ class stream_messages {
         return sum;
     }
 
-    /// What comes to a rank in a round, in ascending order of the peers. Takes effect at the end of the round.
+    /// Takes what a rank receives in a round, in ascending order of the peers. It takes effect in `end_round()`.
     void receive(rank_t rank, std::span<const transfer> from, action kind) {
         if (kind == action::copy) return copy(rank, from);
         for (std::size_t first = 0, last = 0; first < from.size(); first = last) {
@@ -22756,7 +22847,7 @@ class stream_messages {
     }
 
   private:
-    /// What a rank has of consecutive parts: one stream.
+    /// Consecutive parts that a rank holds as one stream.
     struct block {
         std::int32_t first = 0;
         std::int32_t last = 0;
@@ -22797,7 +22888,7 @@ class stream_messages {
         });
     }
 
-    /// The frames of a message, each with the block that it is cut from.
+    /// Calls `visit` for each frame of a message, with the block that it is cut from.
     template <class Visit>
     void for_each_frame(rank_t sender, part_range parts, action kind, Visit&& visit) {
         const bool by_part = kind == action::copy && !codings_.copy.is_lossless();
@@ -22914,7 +23005,7 @@ namespace detail {
 /// Converts `seconds` (not negative) to a duration; saturates at the largest one.
 inline duration duration_of(double seconds) {
     constexpr double most = 9.2e9;
-    RILL_EXPECTS(seconds >= 0, "a computation cannot take less than no time");
+    RILL_EXPECTS(seconds >= 0, "the time of a computation must not be negative");
     return seconds >= most ? nanoseconds(INT64_MAX) : duration(std::llround(seconds * 1e9));
 }
 
@@ -23352,7 +23443,7 @@ class delayed : public detail::delayed_concurrency<Net> {
     void compute(duration length) { sleep_until(now() + length); }
     /// Sleeps for the time that the model of computing gives for `work` units.
     void compute(double work) {
-        RILL_EXPECTS(work >= 0, "delayed: nobody computes less than nothing");
+        RILL_EXPECTS(work >= 0, "delayed: the work of a computation must not be negative");
         if (computing_) compute(computing_(rank(), computations_.fetch_add(1, std::memory_order_relaxed), work));
     }
 
@@ -23955,7 +24046,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 inline const char* trouble_with(const fault& f, int ranks) {
     const auto exists = [&](rank_t rank) { return 0 <= rank && rank < ranks; };
     const auto may_be = [&](rank_t rank) { return rank == any_rank || exists(rank); };
-    if (!may_be(f.from) || !may_be(f.to)) return "fault_plan: a fault of a rank that is not there";
+    if (!may_be(f.from) || !may_be(f.to)) return "fault_plan: a fault names a rank that does not exist";
     if (f.begins.ns < 0 || f.longest.ns < 0) return "fault_plan: a time below 0";
     switch (f.kind) {
         case fault::what::loss:
@@ -25178,10 +25269,10 @@ class waits {
     void throw_if_ended(rank_t rank, channel on) {
         if (const auto notice = notices_.of(on)) throw_error(*notice);
         if (stop_requested != nullptr && stop_requested->load(std::memory_order_acquire))
-            throw_error(
-                {.context = on.context,
-                 .culprit = rank,
-                 .reason = "rank " + std::to_string(rank) + " left an activity behind: an exception passed it"});
+            throw_error({.context = on.context,
+                         .culprit = rank,
+                         .reason = "rank " + std::to_string(rank) +
+                                   " did not wait for one of its activities because of an exception"});
     }
 
     void ring_all() {
@@ -26059,7 +26150,7 @@ namespace detail {
 inline const char* refusal_of_time(std::errc error, double seconds) {
     if (error == std::errc::result_out_of_range) return "is beyond the numbers that can be read";
     if (error != std::errc{}) return "is no number";
-    return std::isfinite(seconds) && seconds >= 0 ? nullptr : "is no time, which is finite and not negative";
+    return std::isfinite(seconds) && seconds >= 0 ? nullptr : "is not a time, which must be finite and not negative";
 }
 
 /// Reads the times in one line, whose comment has been removed; `refuse(word, why)` must throw.

@@ -43,38 +43,38 @@
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
-/// A law does not hold; the message says what was seen.
+/// Thrown where a law does not hold; the message says what was seen.
 class law_failure : public std::logic_error {
   public:
     using std::logic_error::logic_error;
 };
 
-/// What became of a law.
+/// The outcome of checking one law.
 struct law_outcome {
     bool held = true;
-    std::string what;  ///< what was seen instead, where it does not hold
+    std::string what;  ///< what was seen instead, if it does not hold
 };
 
-/// What the laws need to know about the group that a runner makes, and how far they shall go.
+/// Properties of the groups that a runner makes, and limits on what the laws try.
 struct transport_limits {
-    /// The bound of handed-over bytes with which the runner makes mailboxes, at least 4096 (ranks post that much before
-    /// they receive); 0: unknown, its laws are left out.
+    /// The bound on handed-over bytes of the runner's mailboxes, at least 4096, because ranks post that much before
+    /// they receive. 0: unknown; the laws about it are left out.
     std::size_t mailbox_bytes = 0;
-    /// Whether a borrowed message is read in the sender's memory: then it is done only after the receiver has released
-    /// it.
+    /// Whether the receiver reads a borrowed message in the sender's memory. If so, the send is done only after the
+    /// receiver has released the message.
     bool lends = true;
-    /// Borrowed messages up to this size are copied when they are posted, and are done then: what the laws say of
-    /// sends under way is checked with larger ones.
+    /// Borrowed messages up to this size are copied when they are posted, and their sends are done then. Laws about
+    /// sends under way use larger messages.
     std::size_t copied_bytes = 0;
-    /// Whether all ranks run in the process that checks, not each in one of its own.
+    /// Whether all ranks run in the checking process, not each in a process of its own.
     bool one_process = true;
-    /// Of a message in the exchange of all with all; well above every limit of the library below.
+    /// Size of a message in the exchange of all with all. It should be well above every size limit of the transport.
     std::size_t large_bytes = std::size_t{8} << 20;
-    /// Of the one largest message.
+    /// Size of the largest message of all laws.
     std::size_t largest_bytes = 100'000'000;
-    /// Of the one largest group; laws that need more ranks than that are left out.
+    /// Size of the largest group; laws that need more ranks are left out.
     int most_ranks = 64;
-    /// Checks only the law of this name, where it is not empty.
+    /// If not empty, only the law of this name is checked.
     std::string_view only{};
 };
 
@@ -89,7 +89,7 @@ void expect_equal(const Number& seen, const Number& wanted, const char* what) {
     throw law_failure(std::string(what) + ": " + std::to_string(seen) + " instead of " + std::to_string(wanted));
 }
 
-/// Runs laws one by one and tells a visitor how each went.
+/// Runs laws one by one and reports each outcome to a visitor.
 template <class Runner, class Visit>
 class law_list {
   public:
@@ -98,13 +98,13 @@ class law_list {
 
     const transport_limits& limits() const { return limits_; }
 
-    /// One law: `body(net)` on each of `ranks` ranks.
+    /// Checks one law: runs `body(net)` on each of `ranks` ranks.
     template <class Body>
     void law(const char* name, int ranks, Body body) const {
         law_of_run(name, ranks, [&](auto& runner) { runner(ranks, body); });
     }
 
-    /// One law about whole runs of up to `ranks` ranks: `check(runner)`.
+    /// Checks one law about whole runs of up to `ranks` ranks: calls `check(runner)`.
     template <class Check>
     void law_of_run(const char* name, int ranks, Check check) const {
         if (ranks > limits_.most_ranks || (!limits_.only.empty() && limits_.only != name)) return;
@@ -132,8 +132,8 @@ inline std::size_t lent_size(const transport_limits& limits) { return limits.cop
 
 inline constexpr std::size_t pattern_period = 4093;
 
-/// `size` bytes that depend on `seed`: random ones, then the same again and again. The period is prime, so that blocks
-/// which end up in wrong places show. Copied, not computed: 100 MB must be cheap without optimisation too.
+/// Returns `size` bytes that depend on `seed`: random bytes, repeated with a prime period, so that misplaced blocks are
+/// detected. Repetitions are copied, so that 100 MB are cheap without optimisation too.
 inline buffer pattern(std::size_t size, std::uint64_t seed) {
     buffer bytes(size);
     for (std::size_t i = 0; i < size && i < pattern_period; ++i)
@@ -143,7 +143,7 @@ inline buffer pattern(std::size_t size, std::uint64_t seed) {
     return bytes;
 }
 
-/// Whether the pieces joined are `wanted`.
+/// Whether the pieces, joined, equal `wanted`.
 inline bool same_bytes(const byte_pieces& pieces, byte_view wanted) {
     for (const byte_view piece : pieces) {
         if (piece.size() > wanted.size()) return false;
@@ -153,7 +153,7 @@ inline bool same_bytes(const byte_pieces& pieces, byte_view wanted) {
     return wanted.empty();
 }
 
-/// Whether the pieces joined are `pattern(size, seed)`, which is not made for that.
+/// Whether the pieces, joined, equal `pattern(size, seed)`, without making all of it.
 inline bool is_pattern(const byte_pieces& pieces, std::size_t size, std::uint64_t seed) {
     const buffer block = pattern(std::min(size, pattern_period), seed);
     std::size_t seen = 0;
@@ -168,7 +168,7 @@ inline bool is_pattern(const byte_pieces& pieces, std::size_t size, std::uint64_
     return seen == size;
 }
 
-/// A message that is one small number.
+/// Returns a message that holds one number.
 inline buffer number_message(std::uint32_t value) {
     buffer bytes(4);
     for (unsigned i = 0; i < 4; ++i) bytes[i] = static_cast<std::byte>((value >> (8 * i)) & 0xFFU);
@@ -230,7 +230,7 @@ std::vector<T> law_samples() {
     return all;
 }
 
-/// What floating-point numbers have besides: no number, infinities, two zeros.
+/// Special values of floating-point types: NaN, infinities, zeros of both signs; and some ordinary values.
 template <Element T>
 std::vector<T> law_special_samples() {
     using limits = std::numeric_limits<T>;
@@ -240,7 +240,7 @@ std::vector<T> law_special_samples() {
         return {};
 }
 
-/// Bit for bit, but one NaN is as good as another.
+/// Whether two values are equal bit for bit; all NaNs count as equal.
 template <Element T>
 bool is_same_value(T x, T y) {
     if constexpr (std::floating_point<T>)
@@ -297,7 +297,7 @@ bool finish_changes_nothing(const Fold& fold) {
 
 /// Checks an aggregator against the laws of the concept, on elements of type T.
 ///
-/// `visit(const char* name, const law_outcome&)` is called once per law. A flag that promises less than holds is fine.
+/// `visit(const char* name, const law_outcome&)` is called once per law. A flag may promise less than what holds.
 template <Element T, Aggregator<T> Fold, class Visit>
 void for_each_aggregator_law(const Fold& fold, Visit&& visit) {
     const auto law = [&](const char* name, bool held, const char* otherwise) {
@@ -309,11 +309,10 @@ void for_each_aggregator_law(const Fold& fold, Visit&& visit) {
         "fold(fold(a, b), c) is not fold(a, fold(b, c))");
     law("a fold commutes where it says so", !Fold::is_commutative || detail::commutes<T>(fold, usual),
         "is_commutative is true, but fold(a, b) is not always fold(b, a)");
-    law("a fold is associative beside NaN, infinities and zeros of both signs",
-        detail::is_associative<T>(fold, special),
+    law("a fold is associative with NaN, infinities and zeros of both signs", detail::is_associative<T>(fold, special),
         "fold(fold(a, b), c) is not fold(a, fold(b, c)) where one is a NaN, an infinity or a zero: the result of a "
         "collective would depend on the topology");
-    law("a fold commutes beside NaN, infinities and zeros of both signs",
+    law("a fold commutes with NaN, infinities and zeros of both signs",
         !Fold::is_commutative || detail::commutes<T>(fold, special),
         "is_commutative is true, but fold(a, b) is not fold(b, a) where one is a NaN, an infinity or a zero");
     law("a fold adds where it says so", detail::adds<T>(fold),
@@ -339,7 +338,8 @@ std::vector<T> law_input(std::size_t dimension, std::uint64_t seed) {
     return input;
 }
 
-/// What a worker contributes, as a dense vector over the coded dimension; checks that the view is one.
+/// Encodes `input` and returns the contribution as a dense vector over the coded dimension; checks the view's range and
+/// indices.
 template <Element T, Compressor<T> Codec>
 std::vector<T> law_sent(Codec& codec, std::span<const T> input) {
     const auto view = codec.encode(input);
@@ -354,7 +354,7 @@ std::vector<T> law_sent(Codec& codec, std::span<const T> input) {
     return sent;
 }
 
-/// What the others see of it: the result of an operation to which nobody else contributes.
+/// Returns the result of an operation to which only `sent` is contributed.
 template <Element T, Compressor<T> Codec>
 std::vector<T> law_result(Codec& codec, const std::vector<T>& sent) {
     if constexpr (Codec::is_coordinatewise) {
@@ -366,7 +366,7 @@ std::vector<T> law_result(Codec& codec, const std::vector<T>& sent) {
     }
 }
 
-/// One whole operation: the result, and the commit.
+/// Runs one operation with its commit, and returns the result.
 template <Element T, Compressor<T> Codec>
 std::vector<T> law_operation(Codec& codec, std::uint64_t number, const std::vector<T>& input) {
     codec.begin(number);
@@ -385,7 +385,8 @@ double law_norm(const std::vector<T>& a, const std::vector<T>& b) {
     return std::sqrt(sum);
 }
 
-/// What the others receive of it in a frame: the same, in the codec's coding at the source. Not committed yet.
+/// Runs one operation without its commit, and returns the result that other ranks compute from the frame, which has the
+/// codec's `contribution` coding.
 template <Element T, Compressor<T> Codec>
 std::vector<T> law_received(Codec& codec, std::uint64_t number, const std::vector<T>& input) {
     using Index = typename Codec::index_type;
@@ -405,7 +406,7 @@ std::vector<T> law_received(Codec& codec, std::uint64_t number, const std::vecto
     return law_result<T>(codec, dense);
 }
 
-/// The laws, each of which throws where it does not hold.
+/// The laws. Each function throws if its law does not hold.
 template <Element T, class Bind>
 class compressor_laws {
   public:
@@ -421,7 +422,7 @@ class compressor_laws {
                    "two codecs that were bound alike give other results");
     }
 
-    /// Operations in which this rank contributes nothing, or after which the contribution returns.
+    /// Runs an operation without a contribution, and one that is rolled back.
     void bears_that_nothing_is_contributed() const {
         auto codec = bind_();
         codec.begin(1);
@@ -438,8 +439,9 @@ class compressor_laws {
             expect(law_operation<T>(codec, 1, input(1)) == input(1), "the result is not the input");
     }
 
-    /// The mean over `draws` operations lies as near to the input as the scatter of the single ones lets expect: at
-    /// four times the distance that is usual it is not by chance. Not a matter of luck, since all draws are fixed.
+    /// Compares the distance between the input and the mean over `draws` operations with the distance that the scatter
+    /// of single operations predicts. More than four times that distance is not chance. The outcome is reproducible,
+    /// because all draws are fixed.
     void hits_the_input_on_average_if_unbiased() const {
         if (!codec_type::is_unbiased) return;
         constexpr int draws = 256;
@@ -454,7 +456,7 @@ class compressor_laws {
                 squares[i] += error * error;
             }
         }
-        double bias = 0, scatter = 0, size = 0;  // squares of norms; of the mean of so many draws
+        double bias = 0, scatter = 0, size = 0;  // squared norms; scatter: of the mean of all draws
         for (std::size_t i = 0; i < dimension_; ++i) {
             const double mean = sum[i] / draws;
             bias += mean * mean;
@@ -480,7 +482,7 @@ class compressor_laws {
         });
     }
 
-    /// Of a biased rounding; an unbiased one may be left to average out.
+    /// Checks biased roundings only: an unbiased one may be left to average out.
     void keeps_what_is_rounded_off() const
         requires keeps_residual
     {
@@ -492,7 +494,7 @@ class compressor_laws {
         });
     }
 
-    /// `operation(codec, number, input)` gives its result.
+    /// Checks that results and residual add up to the inputs. `operation(codec, number, input)` returns its result.
     template <class Operation>
     void adds_up(Operation operation) const
         requires keeps_residual
@@ -526,7 +528,7 @@ class compressor_laws {
     std::size_t dimension_;
 };
 
-/// Tells `visit` how a law went.
+/// Runs `check` and reports the outcome to `visit`.
 template <class Check, class Visit>
 void visit_law(const char* name, Check&& check, Visit& visit) {
     law_outcome outcome;
@@ -540,11 +542,12 @@ void visit_law(const char* name, Check&& check, Visit& visit) {
 
 }  // namespace detail
 
-/// Checks a compressor against the laws of the concept. `bind()` gives a fresh codec, bound alike each time.
+/// Checks a compressor against the laws of the concept. `bind()` returns a fresh codec, bound with the same arguments
+/// each time.
 ///
-/// Checked is what `encode`, `decode`, `commit` and `rollback` do; of the codings of frames (`stream_codings`) whether
-/// what arrives is unbiased, where the codec says so. Where the codec has a `residual()`, as error feedback has,
-/// nothing may be lost. `visit(const char* name, const law_outcome&)` is called once per law.
+/// Checks `encode`, `decode`, `commit` and `rollback`. If the codec says that it is unbiased, the values that arrive in
+/// frames (`stream_codings`) must be unbiased too. If the codec has a `residual()`, as error feedback has, results and
+/// residual must add up to the inputs. `visit(const char* name, const law_outcome&)` is called once per law.
 template <Element T, class Bind, class Visit>
     requires Compressor<std::invoke_result_t<Bind&>, T>
 void for_each_compressor_law(Bind&& bind, Visit&& visit) {
@@ -572,7 +575,7 @@ void for_each_compressor_law(Bind&& bind, Visit&& visit) {
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
-/// Counts runs by what they were runs of: a grid with an axis for each property. Memory: two numbers for each cell.
+/// Counts runs in a grid that has an axis for each property of a run. Memory: two numbers for each cell.
 class coverage {
   public:
     struct axis {
@@ -586,7 +589,8 @@ class coverage {
         cells_.resize(cells);
     }
 
-    /// A run of the cell, given by the number of its value on each axis; `failed`: with a fault that showed.
+    /// Counts a run of the cell, which is given by the number of its value on each axis. `failed`: the run showed a
+    /// fault.
     void count(std::initializer_list<std::size_t> cell, bool failed) {
         RILL_EXPECTS(cell.size() == axes_.size(), "coverage: a cell has a value on each axis");
         std::size_t at = 0;
@@ -606,7 +610,7 @@ class coverage {
         return sum;
     }
 
-    /// The cells that have seen no run, the first few by name; nothing when there is none.
+    /// Names the first few cells without a run, and their number if there are more; empty if every cell has one.
     std::string never_run() const {
         constexpr std::size_t named = 10;
         std::string text;
@@ -616,7 +620,7 @@ class coverage {
         return missing > named ? text + "... " + std::to_string(missing) + " cells in all\n" : text;
     }
 
-    /// Runs by two axes, summed over the others: `runs/failed`, or `runs` where none failed.
+    /// Returns a table of runs by two axes, summed over the others: `runs/failed`, or `runs` where none failed.
     std::string table(std::size_t rows, std::size_t columns) const {
         RILL_EXPECTS(rows < axes_.size() && columns < axes_.size() && rows != columns, "coverage: no such axes");
         std::vector<std::vector<std::string>> text(1, {axes_[rows].name + " \\ " + axes_[columns].name});
@@ -684,14 +688,14 @@ class coverage {
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
-/// What goes wrong in a run: `draw_faults` makes a plan of it.
+/// The kind of fault in a run; `draw_faults` turns it into a plan.
 enum class fault_kind : std::uint8_t {
     none,
     delay,          ///< messages are late
     reorder,        ///< messages of different senders overtake each other
     slow,           ///< a rank computes slowly
     kill,           ///< a rank ends without a word
-    restart,        ///< a rank ends without a word and begins anew, when the others have gone on without it
+    restart,        ///< a rank ends without a word and begins anew later
     cut,            ///< a directed link loses everything, from some moment on
     cut_both_ways,  ///< nothing gets through between two ranks, from some moment on
     cut_and_heal,   ///< a link, or both of two ranks, loses everything for some time
@@ -699,13 +703,13 @@ enum class fault_kind : std::uint8_t {
     duplicate       ///< messages arrive twice by chance
 };
 
-/// In their order.
+/// All kinds, in the order of the enumeration.
 inline constexpr fault_kind every_fault_kind[] = {fault_kind::none, fault_kind::delay,         fault_kind::reorder,
                                                   fault_kind::slow, fault_kind::kill,          fault_kind::restart,
                                                   fault_kind::cut,  fault_kind::cut_both_ways, fault_kind::cut_and_heal,
                                                   fault_kind::loss, fault_kind::duplicate};
 
-/// As it stands in tables: "cut_both_ways".
+/// Returns the name for tables, e.g. "cut_both_ways".
 constexpr const char* name(fault_kind kind) {
     constexpr const char* names[] = {"none", "delay",         "reorder",      "slow", "kill",     "restart",
                                      "cut",  "cut_both_ways", "cut_and_heal", "loss", "duplicate"};
@@ -714,7 +718,7 @@ constexpr const char* name(fault_kind kind) {
 
 namespace detail {
 
-/// Draws what a plan needs.
+/// Draws the random parts of a plan.
 class fault_dice {
   public:
     fault_dice(int ranks, duration within, random_key key) : ranks_(ranks), within_(within), draw_(key) {}
@@ -733,16 +737,16 @@ class fault_dice {
         return (one + step) % ranks_;
     }
 
-    /// At a moment of the run, or after some messages, which is in the midst of a protocol's rounds, or from the start.
+    /// Lets `f` begin at a moment of the run, or after some messages: amid a protocol's rounds, or from the start.
     fault begun(const fault& f) { return one_in(3) ? f.at(moment()) : f.after(below(one_in(2) ? 4 : 40)); }
-    /// A cut link in one direction.
+    /// Puts `f` on one directed link.
     fault link_of(const fault& f) {
         const rank_t from = rank();
         return f.on(from, other_than(from));
     }
-    /// On all links, or on one.
+    /// Puts `f` on one directed link, or leaves it on all.
     fault somewhere(const fault& f) { return one_in(2) ? link_of(f) : f; }
-    /// 1/2, 1/4, ... 1/64, or certain.
+    /// Returns 1, 1/2, 1/4, … or 1/64.
     double probability() {
         const auto halvings = below(7);
         return halvings == 0 ? 1.0 : 1.0 / static_cast<double>(std::uint64_t{1} << halvings);
@@ -756,8 +760,8 @@ class fault_dice {
 
 }  // namespace detail
 
-/// A random plan of one kind for a run among `ranks`, at least 2, that begins to go wrong in the first `within` of its
-/// time. What is cut and healed is healed by then. A pure function of its arguments.
+/// Draws a random plan of one kind for a run of `ranks` ranks, at least 2. A fault that begins at a time begins in the
+/// first `within` of the run; a link that is cut and healed works again by then. A pure function of its arguments.
 inline fault_plan draw_faults(fault_kind kind, int ranks, duration within, random_key key) {
     RILL_EXPECTS(ranks >= 2 && within.ns > 0, "draw_faults: needs two ranks and some time");
     detail::fault_dice dice(ranks, within, key);
@@ -805,27 +809,28 @@ inline fault_plan draw_faults(fault_kind kind, int ranks, duration within, rando
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
-/// All that one run of a protocol depends on, besides the protocol: the same case makes the same run.
+/// All that a run of a given protocol depends on: equal cases give equal runs.
 struct protocol_case {
-    std::uint64_t seed = 0;  ///< of the network, of when ranks come, and of what the protocol draws for itself
+    std::uint64_t seed = 0;  ///< of the network, of the ranks' delays, and of the protocol's own draws
     int ranks = 2;
-    std::size_t size = 0;  ///< of the data, whatever the protocol takes that for
-    bool plain = false;    ///< a uniform network without cards, jitter or computing; all ranks come at once
+    std::size_t size = 0;  ///< of the data; its unit is the protocol's choice
+    bool plain = false;    ///< a uniform network without cards, jitter or computing times; no rank enters late
     fault_plan faults{};
 
-    /// What the protocol may draw from.
+    /// The key of the protocol's own random numbers.
     random_key key() const { return random_key{seed}.derive(1); }
 
     friend bool operator==(const protocol_case&, const protocol_case&) = default;
 };
 
-/// In one line, as `parse_protocol_case` reads it: `run 7 ranks 3 size 65 plain: seed 0; kill rank 2 after 3`.
+/// Returns the case in one line, which `parse_protocol_case` reads: `run 7 ranks 3 size 65 plain: seed 0; kill rank 2
+/// after 3`.
 inline std::string to_string(const protocol_case& of) {
     return "run " + std::to_string(of.seed) + " ranks " + std::to_string(of.ranks) + " size " +
            std::to_string(of.size) + (of.plain ? " plain" : "") + ": " + to_string(of.faults);
 }
 
-/// Throws `std::runtime_error` when the text is no case.
+/// Reads a case from the text that `to_string` makes. Throws `std::runtime_error` if the text is no case.
 inline protocol_case parse_protocol_case(std::string_view text) {
     const std::string_view all = text;
     const auto refuse = [&] {
@@ -853,22 +858,22 @@ inline protocol_case parse_protocol_case(std::string_view text) {
     return of;
 }
 
-/// How cases are drawn.
+/// Limits on the cases that `draw_case` draws, and on their runs.
 struct protocol_limits {
     int least_ranks = 2;
     int most_ranks = 16;
     std::size_t most_size = 2000;
-    /// How long a rank of the protocol waits for others before it gives up. The network is fast against that: no
-    /// message takes longer than a hundredth of it, but by a fault.
+    /// How long a rank of the protocol waits for others before it gives up. The network is much faster: its latencies
+    /// and jitter are at most a thousandth of this time, except by a fault.
     duration timeout = seconds(10);
-    /// Ranks come at most so late after the first; below half the timeout, so that who waits for whom can be told.
+    /// The longest delay before a rank's call. Below half the timeout, so that it can be told who waits for whom.
     duration latest_entry = seconds(4);
-    /// Of virtual time: a run that goes on longer hangs.
+    /// Longest virtual time of a run; one that takes longer counts as hanging.
     duration longest = seconds(10'000);
 };
 
-/// A random case: ranks, a size (0, 1, below the number of ranks and larger ones alike), faults of the kind. A pure
-/// function of its arguments.
+/// Draws a random case: the number of ranks, the size (0, 1, up to the number of ranks, and larger ones), and faults of
+/// the kind. A pure function of its arguments.
 inline protocol_case draw_case(fault_kind kind, std::uint64_t seed, const protocol_limits& limits = {}) {
     RILL_EXPECTS(2 <= limits.least_ranks && limits.least_ranks <= limits.most_ranks,
                  "draw_case: needs at least two ranks");
@@ -882,7 +887,7 @@ inline protocol_case draw_case(fault_kind kind, std::uint64_t seed, const protoc
     return drawn;
 }
 
-/// The network of a case: links, cards, jitter and computing times as its seed draws them, its faults.
+/// Returns the network of a case, with its faults; its seed draws links, cards, jitter and computing times.
 inline simulated::network network_of(const protocol_case& of, const protocol_limits& limits = {}) {
     simulated::network net{.faults = of.faults,
                            .poll = microseconds(10),
@@ -911,7 +916,7 @@ inline simulated::network network_of(const protocol_case& of, const protocol_lim
     return net;
 }
 
-/// When a rank enters its `step`-th call, after it has come to it: nothing, a little, or up to `latest_entry`.
+/// Returns how long a rank delays its `step`-th call: not at all, a little, or up to `latest_entry`.
 inline duration entry_delay(const protocol_case& of, rank_t rank, int step, const protocol_limits& limits = {}) {
     if (of.plain) return {};
     random_sequence of_step(random_key{of.seed}.derive(5, step));
@@ -927,23 +932,23 @@ inline duration entry_delay(const protocol_case& of, rank_t rank, int step, cons
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
-/// What a call of a protocol gave on one rank, where it returned.
+/// The result of a call that returned, on one rank.
 struct call_result {
-    bool is_exact = false;   ///< what it had to be
-    std::uint64_t bits = 0;  ///< a hash of the result, where that must be the same on all ranks; else 0
+    bool is_exact = false;   ///< whether the result is the expected one
+    std::uint64_t bits = 0;  ///< a hash of the result if it must be the same on all ranks, else 0
 };
 
-/// What became of one call on one rank.
+/// The outcome of one call on one rank.
 struct call_record {
     enum class end : std::uint8_t { none, exact, wrong, failed };
 
     const char* name = "";
     int group = 0;           ///< calls of one group fail together: see `exact_or_named_fault`
-    int step = 0;            ///< calls of one step are in flight together; those of the next begin when they have ended
+    int step = 0;            ///< calls of one step are in flight together; the next step begins after they end
     bool is_spared = false;  ///< no fault of the plan can reach it
     end came = end::none;
     std::uint64_t bits = 0;
-    rank_t culprit = no_rank;  ///< and these, where it failed
+    rank_t culprit = no_rank;  ///< set if the call failed, as are `other` and `said`
     rank_t other = no_rank;
     std::string said{};
 };
@@ -951,10 +956,10 @@ struct call_record {
 /// What happened on one rank. Its protocol fills it in.
 struct rank_record {
     std::vector<call_record> calls;
-    std::vector<std::string> complaints;  ///< what should not be, in the protocol's own words
+    std::vector<std::string> complaints;  ///< violations that the protocol itself has noticed
     bool has_ended = false;               ///< the body has returned; set by the harness
 
-    /// Runs `call()`, which returns a `call_result` or throws a `rill::error`, and keeps what came of it.
+    /// Runs `call()`, which returns a `call_result` or throws a `rill::error`, and records its outcome.
     template <class Call>
     const call_record& attempt(const call_record& which, Call&& call) {
         const std::size_t at = calls.size();
@@ -977,19 +982,19 @@ struct rank_record {
 /// What happened in a run.
 struct run_record {
     std::vector<rank_record> ranks;
-    simulated::report report{};  ///< of a run that came to its end
-    std::string ended_by{};      ///< what ended it otherwise: an exception of a body, a deadlock, its time
+    simulated::report report{};  ///< if the run came to its end
+    std::string ended_by{};      ///< what else ended it: an exception of a body, a deadlock, the time limit
 
-    /// Whether the plan has ended a rank's life before its body returned, or its life after that.
+    /// Whether the rank was killed: its body has not returned, or the rank has begun anew.
     bool has_died(rank_t rank) const {
         const auto at = static_cast<std::size_t>(rank);
         return rank >= 0 && at < report.ranks.size() && (!ranks[at].has_ended || report.ranks[at].lives > 1);
     }
-    /// Whether messages of a link were lost or came twice, other than those to a rank that died.
+    /// Whether the link lost or duplicated messages; messages to a rank that died do not count.
     bool has_failed(const simulated::link_report& link) const {
         return link.lost + link.duplicated > 0 && !has_died(link.receiver);
     }
-    /// Whether messages between two ranks were lost or came twice, in any direction.
+    /// Whether messages between two ranks were lost or duplicated, in either direction.
     bool has_failed_between(rank_t a, rank_t b) const {
         for (const simulated::link_report& each : report.links)
             if (has_failed(each) &&
@@ -1021,12 +1026,12 @@ namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
-/// Looks at the calls of the ranks that have lived to the end.
+/// Judges the calls and complaints in the record of a run.
 class call_judge {
   public:
     explicit call_judge(const run_record& seen) : seen_(&seen) {}
 
-    /// The first thing that is wrong, or nothing.
+    /// Returns the first violation found, or an empty string.
     std::string verdict() const {
         std::size_t most = 0;
         for (rank_t r = 0; r < size(); ++r) most = std::max(most, at(r).calls.size());
@@ -1061,8 +1066,8 @@ class call_judge {
         return {};
     }
 
-    /// The `i`-th call: on all survivors, results are the same, and so is who is to blame; where one failed, all later
-    /// calls of its group fail.
+    /// Returns what is wrong with the `i`-th calls of all survivors: different results, different culprits, or a
+    /// success after an earlier failure in the same group.
     std::string disagreement_in(std::size_t i) const {
         const call_record* result = nullptr;
         const call_record* blaming = nullptr;
@@ -1082,7 +1087,7 @@ class call_judge {
         }
         return {};
     }
-    /// On a survivor.
+    /// The first failed call of `group` on any survivor, or null.
     const call_record* first_failure_in(int group) const {
         const call_record* first = nullptr;
         for (rank_t r = 0; r < size(); ++r)
@@ -1098,18 +1103,20 @@ class call_judge {
 
 }  // namespace detail
 
-/// What holds for every run of a collective protocol; nothing when it does, else what was seen instead:
+/// Checks what holds for every run of a collective protocol. Returns an empty string if all of it holds, else what was
+/// seen instead.
 ///
-/// - The run ends: no deadlock, no rank that goes on beyond the time of the run, no exception but `rill::error`.
-/// - Each call on each rank is exact, or fails with an error that names a rank which died, as its culprit, or a link
-///   that has lost or doubled a message, with both its ends. Where nothing died, was lost or doubled, no call fails.
-/// - Results agree on their bits. All failures of one call name the same; after one on any survivor, no call of a
-///   later step in that group succeeds on any. (Two faults may end two calls: a rank that has completed the first call
-///   learns of the second fault only.)
+/// - The run ends: no deadlock, no rank that runs beyond the time limit, no exception other than `rill::error`.
+/// - Each call on each rank is exact, or fails with an error. The error names as culprit a rank that died, or both ends
+///   of a link that has lost or duplicated a message. If no rank died and no message was lost or duplicated, no call
+///   fails.
+/// - Results agree bit for bit. All failures of one call name the same culprit. After a failure on any survivor, no
+///   call of a later step in that group succeeds on any survivor. (Two faults may end two calls: a rank that has
+///   completed the first call learns of the second fault only.)
 /// - A call that is spared succeeds. No rank complains.
 ///
-/// Calls are compared by their position in `rank_record::calls`: all ranks make the same ones in the same order, until
-/// they end. Of a rank that has died nothing is asked but that it complains of nothing.
+/// Calls are compared by their position in `rank_record::calls`: all ranks make the same calls in the same order until
+/// they end. Results and culprits are compared among survivors only.
 inline std::string exact_or_named_fault(const protocol_case&, const run_record& seen) {
     if (!seen.ended_by.empty()) return seen.ended_by;
     return detail::call_judge(seen).verdict();
@@ -1129,7 +1136,7 @@ template <Executor Exec>
 void law_each_runs_once(const Exec& executor) {
     for (const std::size_t tasks : law_task_counts) {
         std::vector<std::atomic<int>> calls(tasks);
-        std::vector<std::size_t> written(tasks);  // no atomics: the return of `run` is what makes them visible
+        std::vector<std::size_t> written(tasks);  // not atomic: the return of `run` must make them visible
         executor.run(tasks, [&](std::size_t i) {
             ++calls.at(i);
             written[i] = i + 1;
@@ -1141,7 +1148,7 @@ void law_each_runs_once(const Exec& executor) {
     }
 }
 
-/// Tasks that throw their own number; those below the lowest of them must have run.
+/// Some tasks throw their own number. All tasks below the lowest of these must have run.
 template <Executor Exec>
 void law_lowest_failure(const Exec& executor) {
     for (const std::size_t first : {0U, 37U, 998U}) {
@@ -1178,7 +1185,7 @@ void law_rounding(const Exec& executor) {
 
 }  // namespace detail
 
-/// Checks an executor against the laws of the concept, with four threads that share it.
+/// Checks an executor against the laws of the concept; one of them lets four threads share it.
 ///
 /// `visit(const char* name, const law_outcome&)` is called once per law.
 template <Executor Exec, class Visit>
@@ -1217,7 +1224,7 @@ namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
-/// Calls `visit(survivors)` with all sets that lack `lost` workers, where there are few, else with some.
+/// Calls `visit(survivors)` with all sets that lack `lost` workers if there are at most `most`, else with some of them.
 template <class Visit>
 void for_survivors(int workers, int lost, int most, Visit&& visit) {
     std::vector<int> left;
@@ -1231,7 +1238,7 @@ void for_survivors(int workers, int lost, int most, Visit&& visit) {
         gradient_code::detail::for_some_subsets(workers, lost, most, 1, turn);
 }
 
-/// a·B − 1, of a row for some survivors.
+/// Returns a·B − 1, where `row` holds the elements of a for the survivors.
 template <class Code>
 std::vector<double> remainder(const Code& code, const std::vector<int>& survivors, const std::vector<double>& row) {
     std::vector<double> left(static_cast<std::size_t>(code.partitions()), -1.0);
@@ -1277,7 +1284,7 @@ bool order_does_not_matter(const Code& code, const std::vector<int>& given) {
     return row == turned && row == again;
 }
 
-/// Whether what is left cannot be made smaller by any survivor, and is as long as was said.
+/// Whether no survivor can make the remainder shorter, and its length is the one that was returned.
 template <class Code>
 bool is_closest(const Code& code, const std::vector<int>& survivors) {
     std::vector<double> row(survivors.size());
@@ -1311,11 +1318,11 @@ bool refuses(const Code& code, const std::vector<int>& survivors) {
 
 }  // namespace detail
 
-/// Checks a gradient code against the laws of the concept: on all sets of survivors where there are not more than
-/// `most`, else on `most` random ones and those where neighbours are lost.
+/// Checks a gradient code against the laws of the concept: on all sets of survivors if there are at most `most`, else
+/// on `most` random sets and those that lack neighbouring workers.
 ///
-/// `visit(const char* name, const law_outcome&)` is called once per law. Needs contracts of level fast. A law whose
-/// check throws does not hold.
+/// `visit(const char* name, const law_outcome&)` is called once per law. Contracts must be checked (level fast). A law
+/// whose check throws does not hold.
 template <GradientCode Code, class Visit>
 void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500) {
     const int n = code.workers(), s = code.stragglers();
@@ -1346,7 +1353,7 @@ void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500)
     law(
         "more survivors reach 1 as well",
         [&] { return detail::reaches_one(code, everyone) && (s == 0 || of_all(1, detail::reaches_one<Code>)); },
-        "some set that lacks nobody or one worker has no decoding row");
+        "some set that lacks at most one worker has no decoding row");
     law(
         "neither order nor history changes a row", [&] { return of_all(s, detail::order_does_not_matter<Code>); },
         "the same survivors get different bits");
@@ -1354,8 +1361,8 @@ void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500)
         "an approximate row is the closest", [&] { return s + 1 == n || of_all(s + 1, detail::is_closest<Code>); },
         "||aB - 1|| is not what was returned, or is not least");
     law(
-        "nobody is no set of survivors", [&] { return !code.is_decodable({}) && detail::refuses(code, {}); },
-        "a gradient is decoded from nothing");
+        "an empty set of survivors is not decodable",
+        [&] { return !code.is_decodable({}) && detail::refuses(code, {}); }, "a gradient is decoded from nothing");
     law(
         "a worker survives once",
         [&] {
@@ -1374,7 +1381,7 @@ namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
-/// The next simpler cases of one, the boldest steps first.
+/// The cases that are one step simpler than a given one, the boldest steps first.
 class simpler_cases {
   public:
     explicit simpler_cases(const protocol_case& than) : than_(than) {
@@ -1407,7 +1414,7 @@ class simpler_cases {
             });
     }
 
-    /// The faults' ranks move along where they would not be there any more.
+    /// Lowers the number of ranks; ranks of faults that no longer exist become lower ones.
     void fewer_ranks() {
         for (const int ranks : {2, than_.ranks / 2, than_.ranks - 1}) {
             if (ranks < 2 || ranks >= than_.ranks) continue;
@@ -1439,7 +1446,7 @@ class simpler_cases {
         for (rank_t r = 0; r < now.to; ++r)
             if (r != now.from) everywhere(now.to, r);
     }
-    /// One rank takes the place of another in all faults: a restart stays that of the rank which is killed.
+    /// Replaces a rank by another one in all faults, so that a restart still concerns the rank that is killed.
     void everywhere(rank_t old, rank_t rank) {
         with([&](protocol_case& c) {
             for (fault& f : c.faults.faults) {
@@ -1455,8 +1462,9 @@ class simpler_cases {
 
 }  // namespace detail
 
-/// Makes a failing case simpler while `still_fails(case)`, in at most `most_runs` calls: fewer faults, a plain network,
-/// fewer ranks, less data, faults that begin at once, are certain, go one way, hit lower ranks.
+/// Simplifies a failing case as long as `still_fails(case)` returns true, in at most `most_runs` calls. Simpler is:
+/// fewer faults, a plain network, fewer ranks, less data, and faults that begin at once, are certain, go one way, or
+/// hit lower ranks.
 template <class Fails>
 protocol_case shrink(protocol_case failing, int most_runs, Fails&& still_fails) {
     for (bool got_simpler = true; got_simpler;) {
@@ -1482,15 +1490,15 @@ protocol_case shrink(protocol_case failing, int most_runs, Fails&& still_fails) 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
-/// What two failures of one kind have in common.
+/// Removes digits and dots. Two failures of one kind have the rest of their texts in common.
 inline std::string without_numbers(std::string text) {
     std::erase_if(text, [](char c) { return ('0' <= c && c <= '9') || c == '.'; });
     return text;
 }
 }  // namespace detail
 
-/// Plays a case in virtual time: `protocol(net, of, record)` on each rank, with the record of that rank. The same case
-/// gives the same record.
+/// Plays a case in virtual time: runs `protocol(net, of, record)` on each rank, with the record of that rank. Equal
+/// cases give equal records.
 template <class Protocol>
 run_record play(const protocol_case& of, Protocol&& protocol, const protocol_limits& limits = {}) {
     run_record seen;
@@ -1509,13 +1517,14 @@ run_record play(const protocol_case& of, Protocol&& protocol, const protocol_lim
     return seen;
 }
 
-/// Runs a protocol under random networks and faults and says what does not hold, with the simplest case in which the
-/// same goes wrong (but for numbers) and a line that replays it.
+/// Runs a protocol under random networks and faults and reports violations.
+///
+/// A report has the simplest case found that fails with the same text (numbers apart), and a line that replays it.
 ///
 /// `protocol(net, of, record)` is the body of one rank on a `simulated::endpoint`: it computes on data of `of.size`,
 /// draws what it needs from `of.key()`, makes each call through `record.attempt`, and lets no `rill::error` pass. All
-/// that it does must depend on `of` alone; what its ranks share lives in one object for each run, made anew when rank 0
-/// begins, or not at all. `check(of, seen)` says what is wrong with a run, nothing if all is well. Example:
+/// that it does must depend on `of` alone: state that its ranks share must be made anew for each run, when rank 0
+/// begins. `check(of, seen)` returns what is wrong with a run, or an empty string. Example:
 ///
 ///     testing::protocol_test test("my_sum");
 ///     for (testing::fault_kind kind : testing::every_fault_kind)
@@ -1523,21 +1532,21 @@ run_record play(const protocol_case& of, Protocol&& protocol, const protocol_lim
 ///             CHECK(test.run(kind, seed, my_sum_on_one_rank) == "");
 class protocol_test {
   public:
-    /// `name` is unique in the program. A failing case is made simpler in at most `most_reruns` runs.
+    /// `name` is unique in the program. A failing case is simplified in at most `most_reruns` runs.
     explicit protocol_test(std::string name, const protocol_limits& limits = {}, int most_reruns = 400)
         : name_(std::move(name)), limits_(limits), most_reruns_(most_reruns) {}
 
-    /// The environment variable that holds what is to be replayed; then nothing else is played.
+    /// The environment variable that names the case to replay. If it is set, nothing else is played.
     static constexpr const char* replay_variable = "RILL_REPLAY";
     static bool is_replay() { return std::getenv(replay_variable) != nullptr; }
 
-    /// Plays the case that `draw_case(kind, seed)` draws. Returns the report of a failure, else nothing.
+    /// Plays the case that `draw_case(kind, seed)` draws. Returns the report of a failure, else an empty string.
     template <class Protocol, class Check = decltype(&exact_or_named_fault)>
     std::string run(fault_kind kind, std::uint64_t seed, Protocol&& protocol, Check&& check = &exact_or_named_fault) {
         return run(draw_case(kind, seed, limits_), protocol, check);
     }
 
-    /// Plays the case `drawn`. Returns the report of a failure, else nothing.
+    /// Plays the case `drawn`. Returns the report of a failure, else an empty string.
     template <class Protocol, class Check = decltype(&exact_or_named_fault)>
     std::string run(const protocol_case& drawn, Protocol&& protocol, Check&& check = &exact_or_named_fault) {
         const auto wrong_with = [&](const protocol_case& of) {
@@ -1555,7 +1564,7 @@ class protocol_test {
                "  replay:   " + replay_variable + "='" + name_ + ": " + to_string(simplest) + "' with this test\n";
     }
 
-    /// Of the last case that was played.
+    /// The record of the case played last.
     const run_record& last() const { return last_; }
     const protocol_limits& limits() const { return limits_; }
 
@@ -1589,9 +1598,9 @@ namespace rill { inline namespace RILL_ABI { namespace testing {
 
 namespace detail {
 
-inline constexpr unsigned most_in_law = 6;  // of the children, or ranks, all of whose subsets are looked at
+inline constexpr unsigned most_in_law = 6;  // number of children or ranks up to which all subsets are checked
 
-/// The numbers of the bits of `set`.
+/// Returns the numbers of the bits that are set in `set`.
 inline std::vector<int> members_of(unsigned set) {
     std::vector<int> members;
     for (int i = 0; (set >> i) != 0; ++i)
@@ -1670,7 +1679,7 @@ bool stays_started(const T& trigger) {
     return true;
 }
 
-/// What is wrong with a tree of `size` ranks; nothing if all is well.
+/// Returns what is wrong with a tree of `size` ranks, or an empty string.
 template <class Tree>
 std::string defect_of(const Tree& tree, int size) {
     const auto at = [](rank_t rank, const char* what) { return "rank " + std::to_string(rank) + what; };
@@ -1702,7 +1711,7 @@ std::string defect_of(const Tree& tree, int size) {
 
 }  // namespace detail
 
-// Each calls `visit(const char* name, const law_outcome&)` once per law.
+// Each function below calls `visit(const char* name, const law_outcome&)` once per law.
 
 /// Checks a completion against the laws of the concept.
 template <Completion C, class Visit>
@@ -1767,7 +1776,7 @@ inline abort_notice law_notice(std::uint64_t context, rank_t culprit) {
             .reason = "rank " + std::to_string(culprit) + " has had enough"};
 }
 
-/// Whether `wait()` throws the error of `notice`.
+/// Checks that `wait()` throws the error of `notice`.
 template <class Wait>
 void expect_ended(const abort_notice& notice, const char* kind, Wait wait) {
     try {
@@ -1779,7 +1788,8 @@ void expect_ended(const abort_notice& notice, const char* kind, Wait wait) {
     expect(false, kind);
 }
 
-/// The last rank aborts when all others have said that they go to wait: they have begun to, or will find the notice.
+/// The last rank aborts after all others have said that they are about to wait. They already wait, or find the notice
+/// when they begin.
 template <class Net, class Wait>
 void ends_waits(Net& net, std::uint64_t context, const char* kind, Wait wait) {
     const channel ready{.context = law_context + 1, .tag = 40};
@@ -1791,7 +1801,7 @@ void ends_waits(Net& net, std::uint64_t context, const char* kind, Wait wait) {
         expect_ended(notice, kind, wait);  // a wait that begins after the abort
     } else {
         for (rank_t peer = 0; peer < culprit; ++peer) receive_number(net, peer, ready);
-        net.sleep_until(net.now() + microseconds(300));  // more likely that they wait already; right in either case
+        net.sleep_until(net.now() + microseconds(300));  // so that they probably wait already; not needed
         expect(net.abort(notice) == notice, "abort returns another notice than the only one");
         expect_ended(notice, kind, wait);
     }
@@ -1848,7 +1858,7 @@ void ends_posts(Net& net, std::size_t bound) {
     });
 }
 
-/// All abort at once: one notice wins, the same on all ranks.
+/// All ranks abort at once: one notice wins, the same on all ranks.
 template <class Net>
 void agrees_on_first(Net& net) {
     const abort_notice won = net.abort(law_notice(law_context, net.rank()));
@@ -1862,7 +1872,8 @@ void agrees_on_first(Net& net) {
         expect_equal(receive_number(net, peer, on), static_cast<std::uint32_t>(won.culprit), "culprit on another rank");
 }
 
-/// Operations before the one that has failed go on; should one of them fail later, all from there on end.
+/// Operations with lower tags than the failed one go on. If one of them fails later, all operations from its tag on
+/// end.
 template <class Net>
 void spares_lower_tags(Net& net) {
     const rank_t self = net.rank();
@@ -1904,7 +1915,8 @@ void keeps_first_of_context(Net& net) {
     expect(net.abort(law_notice(law_context + 6, 2)) == wide, "a context ends twice");
 }
 
-/// What the ranks of a run have seen. Each has its own place: they may be threads of this process, or one of them.
+/// What the ranks of a run have seen. Each rank has its own slot, because all ranks may be threads of this process, or
+/// only one may be in it.
 class run_witness {
   public:
     explicit run_witness(int ranks) : ran_(static_cast<std::size_t>(ranks)), informed_(ran_.size()) {}
@@ -1930,7 +1942,8 @@ inline bool tells_of(const error& heard, rank_t culprit, const char* reason) {
     return heard.culprit() == culprit && heard.notice().reason.find(reason) != std::string::npos;
 }
 
-/// A run in which `thrower` throws std::out_of_range: it must come out of the run there, and elsewhere its notice.
+/// Checks a run in which rank `thrower` throws std::out_of_range: the run rethrows it there; elsewhere it throws the
+/// notice's error.
 template <class Runner, class Body>
 void expect_rethrown(Runner& runner, int ranks, rank_t thrower, const char* reason, run_witness& seen, Body body) {
     bool rethrown = false, told = false;
@@ -1947,7 +1960,7 @@ void expect_rethrown(Runner& runner, int ranks, rank_t thrower, const char* reas
     if (seen.has_any()) expect(seen.has_run(thrower) ? rethrown : told, "a run does not rethrow what ended it");
 }
 
-/// Rank 1 throws; the others wait as `wait(net)` says, and hear of it.
+/// Rank 1 throws. The others wait in `wait(net)`, which must end with the notice.
 template <class Runner, class Wait>
 void ends_with_exception(Runner& runner, bool one_process, Wait wait) {
     constexpr int ranks = 4;
@@ -1992,7 +2005,7 @@ void ends_in_name_of_culprit(Runner& runner, bool one_process) {
 
 }  // namespace detail
 
-/// Laws of aborts: which waits they end, on which ranks, in whose name.
+/// Checks the laws of aborts: which waits they end, on which ranks, and which culprit they name.
 template <class Laws>
 void abort_laws(const Laws& all) {
     using detail::law_context;
@@ -2140,7 +2153,7 @@ void rethrows_on_join(Net& net) {
     expect(rethrown, "join() does not rethrow");
 }
 
-/// An activity that waits for ever does not hold up an exception that passes its handle.
+/// An activity that waits for ever does not block an exception that destroys its handle.
 template <class Runner>
 void unwinds_past_activities(Runner& runner) {
     const char* const reason = "past an activity";
@@ -2163,7 +2176,7 @@ void unwinds_past_activities(Runner& runner) {
 
 }  // namespace detail
 
-/// Laws of `ConcurrentTransport`; they hold trivially for a transport that is none.
+/// Checks the laws of `ConcurrentTransport`. They hold trivially for a transport that does not model it.
 template <class Laws>
 void activity_laws(const Laws& all) {
     const auto concurrent = [&](const char* name, int ranks, auto body) {
@@ -2209,7 +2222,7 @@ void tells_calls(Net& net) {
     expect(!net.inquire(net.rank(), law_context + 5, 1, deadline::immediate), "an inquiry looks into other contexts");
 }
 
-/// Activities enter their calls in any order; each is found as long as it is among the highest numbers.
+/// Announces calls in any order: each is found as long as its number is among the `calls_remembered` highest.
 template <class Net>
 void remembers_calls(Net& net) {
     const std::uint64_t context = law_context + 6;
@@ -2225,7 +2238,7 @@ void remembers_calls(Net& net) {
     }
     const channel on{.context = law_context, .tag = 32};
     const rank_t next = (net.rank() + 1) % net.size(), previous = (net.rank() + net.size() - 1) % net.size();
-    for (int i = 1; i < net.size(); ++i) {  // all have looked before anybody goes on
+    for (int i = 1; i < net.size(); ++i) {  // all ranks have inquired before any goes on
         post_number(net, next, on, 0);
         receive_number(net, previous, on);
     }
@@ -2286,7 +2299,7 @@ void counts(Net& net) {
 
 }  // namespace detail
 
-/// Laws of the control channel: `announce`, `inquire`, contexts.
+/// Checks the laws of the control channel: `announce`, `inquire`, contexts.
 template <class Laws>
 void control_laws(const Laws& all) {
     for (const int ranks : {1, 2, 5})
@@ -2376,7 +2389,7 @@ template <class Net>
 bool refused_intact(Net& net, channel on, std::size_t size, deadline until) {
     buffer bytes = pattern(size, 8);
     if (net.post(net.rank(), on, std::move(bytes), until)) return false;
-    // NOLINTNEXTLINE(bugprone-use-after-move): that a refusal moves nothing is what the law says
+    // NOLINTNEXTLINE(bugprone-use-after-move): the law says that a refusal moves nothing
     expect(bytes == pattern(size, 8), "a refused buffer is changed");
     return true;
 }
@@ -2431,7 +2444,7 @@ void frees_room_on_close(Net& net, std::size_t bound) {
 
 }  // namespace detail
 
-/// Laws of deadlines, and of mailboxes that are full.
+/// Checks the laws of deadlines and of full mailboxes.
 template <class Laws>
 void deadline_laws(const Laws& all) {
     all.law("a passed deadline is an empty result", 2, [](auto& net) { detail::gives_up_in_time(net); });
@@ -2494,7 +2507,7 @@ void pass_around_ring(Net& net, std::size_t size) {
     expect(sent.wait(deadline::never), "a send that was received is not done");
 }
 
-/// Two ranks post, then receive; this one `size` bytes, the other one `theirs`.
+/// Two ranks post, then receive: this rank posts `size` bytes, the other one `theirs`.
 template <class Net>
 void crosses(Net& net, std::size_t size, std::size_t theirs) {
     const channel on{.context = law_context, .tag = 2};
@@ -2595,7 +2608,7 @@ void takes_latest(Net& net) {
     }
     meet(net, 0);
     for (rank_t peer = 1; peer < net.size(); ++peer) {
-        // That all have met does not say that all has arrived: there is an order only inside a channel.
+        // The meeting does not imply that all messages have arrived: only messages of one channel are ordered.
         std::uint32_t newest = 0;
         while (newest != 3) {
             const auto message = net.receive_latest({&peer, 1}, on, deadline::never);
@@ -2737,7 +2750,7 @@ void withdraws(Net& net, std::size_t size) {
     expect(none.done() && none.wait(deadline::immediate), "a default-constructed sending is not done");
 }
 
-/// A sending that ends while its message is read: the reader keeps valid bytes, since settle() waits for it.
+/// A send ends while its message is being read. The reader keeps valid bytes, because settle() waits for it.
 template <class Net>
 void settles_after_reading(Net& net, std::size_t size) {
     const channel on{.context = law_context, .tag = 17};
@@ -2764,7 +2777,7 @@ void settles_after_reading(Net& net, std::size_t size) {
 
 }  // namespace detail
 
-/// Laws of messages: order, content, sizes, sources, what is counted.
+/// Checks the laws of messages: order, content, sizes, sources, and counts.
 template <class Laws>
 void message_laws(const Laws& all) {
     for (const int ranks : {1, 2, 3, 5, 8}) {
@@ -2807,7 +2820,7 @@ void message_laws(const Laws& all) {
 namespace rill { inline namespace RILL_ABI { namespace testing {
 namespace detail {
 
-/// A message of a head and a body, and memory where such a one may be put.
+/// A message of a head and a body, or memory into which one may be received.
 struct framed_message {
     explicit framed_message(std::size_t size, std::uint64_t seed)
         : head(pattern(40, seed)), body(pattern(size, seed)) {}
@@ -2835,8 +2848,8 @@ void expect_same(const Message& received, const framed_message& sent) {
     expect(received && same_bytes(received->pieces(), joined), "an expected message arrives with other bytes");
 }
 
-/// Rank 0 sends three messages to rank 1, which expects them before or after: the first in its place, the second
-/// anywhere, the third in a place of another size.
+/// Rank 0 sends three messages to rank 1, which expects them before or after they are sent: the first into memory of
+/// its size, the second without memory, the third into memory of another size.
 template <class Net>
 void receives_what_it_expects(Net& net, std::size_t size, bool beforehand) {
     const channel on{.context = law_context, .tag = 60};
@@ -2860,7 +2873,7 @@ void receives_what_it_expects(Net& net, std::size_t size, bool beforehand) {
     }
 }
 
-/// After `forget` the place is the receiver's own again, whether the message is on its way or never comes.
+/// After `forget` the memory belongs to the receiver again, whether the message is on its way or never comes.
 template <class Net>
 void forgets_what_it_expected(Net& net, std::size_t size, bool is_sent) {
     const channel on{.context = law_context, .tag = 61}, other{.context = law_context, .tag = 62};
@@ -2874,7 +2887,7 @@ void forgets_what_it_expected(Net& net, std::size_t size, bool is_sent) {
         post_number(net, 1, other, 8);
     } else {
         framed_message place(size, 0);
-        receive_number(net, 0, other);  // what was sent before is known by now
+        receive_number(net, 0, other);  // the message sent before has been noticed by now
         expect_into(net, on, place);
         net.forget(on);
         std::copy(own.body.begin(), own.body.end(), place.body.begin());
@@ -2886,7 +2899,7 @@ void forgets_what_it_expected(Net& net, std::size_t size, bool is_sent) {
 
 }  // namespace detail
 
-/// Messages that are expected before somebody waits for them.
+/// Checks the laws of messages that are expected before a receive waits for them.
 template <class Laws>
 void expectation_laws(const Laws& all) {
     const std::size_t sizes[] = {100, detail::lent_size(all.limits()), 4'000'000};
@@ -2933,7 +2946,7 @@ void see_all(Commons& shared, int size, std::uint64_t number, Visit&& visit) {
     }
 }
 
-/// Every rank reads its own byte of all inputs and writes it to all outputs, through more operations than places.
+/// Every rank reads its own byte of all inputs and writes it to all outputs, in more operations than there are slots.
 template <class Net>
 void reaches_all_memory(Net& net) {
     auto shared = net.share(law_context);
@@ -2957,7 +2970,7 @@ void reaches_all_memory(Net& net) {
     }
 }
 
-/// Copies in slots stay until all have read them, although their rank goes on and ends.
+/// Copies in slots stay until all ranks have read them, even if their own rank goes on and ends.
 template <class Net>
 void keeps_slots(Net& net) {
     auto shared = net.share(law_context + 1);
@@ -2976,12 +2989,12 @@ void keeps_slots(Net& net) {
         expect(slot.size() == sizeof value, "a slot has another size");
         std::memcpy(slot.data(), &value, sizeof value);
         shared.expose({shared_call(number), {}, slot.data(), nullptr});
-        shared.prepare(number + 1 + number % 3 / 2);  // the next one, or at times another
+        shared.prepare(number + 1 + number % 3 / 2);  // mostly the next number, sometimes a later one
         read(number);
     }
 }
 
-/// A call that is exposed has been announced; another one that is announced ends the wait for what is exposed.
+/// Exposing announces the call. The announcement of another call ends the wait for exposed memory.
 template <class Net>
 void announces_what_is_exposed(Net& net) {
     constexpr std::uint64_t context = law_context + 2;
@@ -3001,7 +3014,7 @@ void announces_what_is_exposed(Net& net) {
     meet(net, 1);
 }
 
-/// Nobody enters once a rank has withdrawn, and a rank that withdraws waits for those who have entered.
+/// No rank enters after a rank has withdrawn its memory; withdrawing waits for the ranks that have entered.
 template <class Net>
 void withdraws(Net& net) {
     constexpr std::uint64_t context = law_context + 3;
@@ -3015,7 +3028,7 @@ void withdraws(Net& net) {
         if (net.rank() == 0) {
             if (enters_first) receive_number(net, 1, on);
             shared.withdraw(number);
-            own.output[0] = std::byte{9};  // nobody else writes it now
+            own.output[0] = std::byte{9};  // no other rank writes it now
             if (!enters_first) post_number(net, 1, on, 0);
         } else {
             if (!enters_first) receive_number(net, 0, on);
@@ -3066,7 +3079,7 @@ void ends_waits_for_memory(Net& net) {
 
 }  // namespace detail
 
-/// Memory that ranks expose to each other.
+/// Checks the laws of memory that ranks expose to each other.
 template <class Laws>
 void shared_memory_laws(const Laws& all) {
     const auto where_shared = [](auto check) {
@@ -3093,12 +3106,12 @@ void shared_memory_laws(const Laws& all) {
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
-/// Checks a model of `Transport` against the laws of the concept, those of `ConcurrentTransport`,
-/// `ExpectingTransport` and `SharedMemoryTransport` where it models these.
+/// Checks a model of `Transport` against the laws of the concept, and against those of `ConcurrentTransport`,
+/// `ExpectingTransport` and `SharedMemoryTransport` if it models these.
 ///
 /// `runner(ranks, body)` calls `body(net)` on every rank of a fresh group of `ranks` and rethrows what a body throws.
-/// `visit(const char* name, const law_outcome&)` is called once per law. Nothing here measures time, or sleeps to let
-/// others be first, so that the laws hold in virtual time too. Example:
+/// `visit(const char* name, const law_outcome&)` is called once per law. No law depends on measured time or on sleeps
+/// that let others go first, so that the laws hold in virtual time too. Example:
 ///
 ///     for_each_law([](int ranks, auto body) { in_process::run(ranks, body, {.mailbox_bytes = 4096}); },
 ///                  transport_limits{.mailbox_bytes = 4096},

@@ -2227,7 +2227,7 @@ class trainer {
         sums[rank] = static_cast<std::int64_t>(detail::checksum(std::as_bytes(parameters)));
         all_reduce(workers_, told, told);
         if (refused != nullptr) std::rethrow_exception(refused);
-        const auto beside = [](std::size_t other) { return "beside the file of rank " + std::to_string(other); };
+        const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
         for (std::size_t other = 0; other < size; ++other)
             if (refusals[other] != 0)
                 throw data_error(path, beside(other), "one that fits its trainer", "another: see that rank's error");
@@ -2343,15 +2343,15 @@ inline dataset widen(const dataset& data, const widening& how) {
 
 namespace rill { inline namespace RILL_ABI { namespace systems {
 
-/// The (width, depth)-regular tree of workers and how many children a parent does without.
+/// The (width, depth)-regular tree of workers, and how many missing children a parent tolerates.
 struct coded_reduce_options {
     int width = 2;
     int depth = 1;
     int stragglers = 0;
 };
 
-/// What all ranks of CodedReduce have alike: give tree and code to a `rill::coded_reduce`, the allocation to each
-/// rank's `train::coded_batch`.
+/// What all ranks of CodedReduce share: pass tree and code to a `rill::coded_reduce`, and the allocation to each rank's
+/// `train::coded_batch`.
 struct coded_reduce_plan {
     topology::regular_tree tree;
     gradient_code::any_code code;
@@ -2359,8 +2359,8 @@ struct coded_reduce_plan {
     std::string reason;  ///< why this code: `gradient_code::default_code`
 };
 
-/// CodedReduce (Reisizadeh et al. 2022) over so many points, with messages of T. Deviation: the code is the library's
-/// default for its numbers and T, because a random one loses the digits of floats.
+/// Plans CodedReduce over `points` points, with messages of T. Source: Reisizadeh et al. 2022. Deviation: the code is
+/// `default_code` for width, stragglers and T, because rounding errors drown the digits of floats in a random code.
 template <std::floating_point T = float>
 coded_reduce_plan coded_reduce(const coded_reduce_options& chosen, std::size_t points) {
     const topology::regular_tree tree{chosen.width, chosen.depth};
@@ -2370,7 +2370,7 @@ coded_reduce_plan coded_reduce(const coded_reduce_options& chosen, std::size_t p
     return {tree, std::move(choice.code), std::move(allocation), std::move(choice.reason)};
 }
 
-/// Gradient coding at one master (Tandon et al. 2017): CodedReduce on a tree of depth 1.
+/// Plans gradient coding at one master: CodedReduce on a tree of depth 1. Source: Tandon et al. 2017.
 template <std::floating_point T = float>
 coded_reduce_plan gradient_coding(int workers, int stragglers, std::size_t points) {
     return coded_reduce<T>({.width = workers, .depth = 1, .stragglers = stragglers}, points);
@@ -2386,17 +2386,17 @@ namespace rill { inline namespace RILL_ABI { namespace systems {
 template <class Group>
 using master_worker = rounds<Group, topology::star, straggler::wait_all>;
 
-/// A master that goes on with the workers that come first and drops what comes later: SGD that ignores the slowest.
+/// A master that goes on with the workers that come first and drops later ones: SGD that ignores the slowest.
 template <class Group>
 using fastest_workers = rounds<Group, topology::star, straggler::fastest>;
 
-/// Rounds that wait for every worker; rank 0 is the master.
+/// Makes rounds that wait for every worker. Rank 0 is the master.
 template <class Group>
 master_worker<Group> uncoded_master_worker(Group& workers) {
     return master_worker<Group>(workers, {});
 }
 
-/// Without the `ignored` slowest of all ranks but the master.
+/// Makes rounds that ignore the `ignored` slowest workers. Rank 0 is the master.
 template <class Group>
 fastest_workers<Group> sgd_ignoring_slowest(Group& workers, int ignored) {
     return fastest_workers<Group>(workers, {}, {.count = workers.size() - 1 - ignored});
@@ -2412,8 +2412,8 @@ namespace rill { inline namespace RILL_ABI { namespace systems {
 template <class Optimizer, class Rate, class Clip = train::no_clip>
 using psgd_strategy = train::bsp<topology::ring, Optimizer, Rate, Clip>;
 
-/// A strategy for `train::trainer`; `rate` multiplies the mean gradient in the optimizer, `clip` acts on each rank's
-/// own.
+/// Makes a strategy for `train::trainer`. `rate` multiplies the mean gradient in the optimizer; `clip` acts on each
+/// rank's own gradient.
 template <class Optimizer, class Rate, class Clip = train::no_clip>
 constexpr psgd_strategy<Optimizer, Rate, Clip> psgd(const Optimizer& optimizer, const Rate& rate,
                                                     const Clip& clip = {}) {
@@ -2426,22 +2426,24 @@ constexpr psgd_strategy<Optimizer, Rate, Clip> psgd(const Optimizer& optimizer, 
 
 namespace rill { inline namespace RILL_ABI { namespace systems {
 
-/// What a rank of SparCML sends: its largest entries as they are; folded parts with quantised values.
+/// How a rank of SparCML sends: its largest entries with exact values, folded parts with quantised values.
 using sparcml_codec =
     compress::error_feedback<compress::encoded<compress::top_k, compress::raw, compress::packed_gaps, compress::qsgd>>;
 
 /// Quantised top-k SGD with error feedback (Renggli et al., SparCML, SC 2019, Algorithm 1) over SSAR_Split_allgather.
-/// Deviations: indices are packed; quantised is what the owner of a part has folded, once, and not each contribution.
+/// Deviations: indices are packed; values are quantised once, after the owner of a part has folded it, not in each
+/// contribution.
 template <class Optimizer, class Rate, class Clip = train::no_clip>
 using sparcml_strategy = train::compressed_bsp<topology::split_allgather, sparcml_codec, Optimizer, Rate, Clip>;
 
-/// `density` of what each rank sends, in (0, 1]; `bits` of a value in the second phase: 2, 4 or 8.
+/// `density`: the share of the entries that each rank sends, in (0, 1]. `bits`: of a value in the second phase, 2, 4 or
+/// 8.
 struct sparcml_options {
     double density = 0.01;
     int bits = 4;
 };
 
-/// A strategy for `train::trainer`; `rate` multiplies each rank's gradient before it is compressed.
+/// Makes a strategy for `train::trainer`. `rate` multiplies each rank's gradient before it is compressed.
 template <class Optimizer, class Rate, class Clip = train::no_clip>
 constexpr sparcml_strategy<Optimizer, Rate, Clip> sparcml(const sparcml_options& chosen, const Optimizer& optimizer,
                                                           const Rate& rate, const Clip& clip = {}) {
@@ -2465,7 +2467,7 @@ namespace detail {
 template <class Derived>
 std::type_identity<Derived> eigen_type(const Eigen::DenseBase<Derived>&);
 
-/// A `Ref` to what is `const` may have evaluated its argument into memory of its own.
+/// Whether a type is a `Ref` to const, which may have evaluated its argument into memory of its own.
 template <class X>
 constexpr bool is_eigen_const_ref = false;
 template <class X, int options, class Stride>
@@ -2477,16 +2479,16 @@ concept EigenDense = requires(const X& x) { eigen_type(x); };
 
 }  // namespace detail
 
-/// Eigen's dense types as tensors.
+/// Makes Eigen's dense types tensors.
 ///
-/// Coordinates are numbered as the type stores them: column by column, or row by row where it is `RowMajor` (a
-/// transposed expression is of the other order). What lies in memory without gaps (vectors, matrices, maps, blocks of
-/// whole columns) is used there. Everything else is copied: a strided block element by element, an expression is
+/// Coordinates are numbered as the type stores them: column by column, or row by row if it is `RowMajor` (a transposed
+/// expression has the other order). Objects that lie in memory without gaps (vectors, matrices, maps, blocks of whole
+/// columns) are used in place. Everything else is copied: a strided block element by element; an expression is
 /// evaluated, a product without a temporary.
 ///
-/// An operation in the background evaluates an expression that is a temporary when it starts, and keeps a map or block
-/// that is one. A block of a matrix that is itself a temporary, `f().topRows(2)`, has the type of any other block: it
-/// cannot be told apart, and reads freed memory. Name the matrix first.
+/// An operation in the background evaluates a temporary expression when it starts, and keeps a copy of a temporary map
+/// or block. A block of a temporary matrix, `f().topRows(2)`, reads freed memory, because its type is that of any other
+/// block. Store the matrix in a variable first.
 template <detail::EigenDense X>
 struct tensor_traits<X> {
     using element_type = typename X::Scalar;

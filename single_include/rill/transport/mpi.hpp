@@ -1966,7 +1966,7 @@ inline void post_office::refuse(rank_t source, const envelope& head) const {
         .culprit = source,
         .reason = "rank " + std::to_string(source) + " sent rank " + std::to_string(rank()) + " a note of kind " +
                   std::to_string(static_cast<int>(head.kind)) + ", with " + std::to_string(head.size) +
-                  " bytes, which is none of this build: all ranks must run the same program"});
+                  " bytes, which this build does not know: all ranks must run the same program"});
 }
 
 inline void post_office::deliver(rank_t source, const envelope& head, const std::byte* payload) {
@@ -2437,10 +2437,10 @@ class waiting {
         require_alive();
         if (const abort_notice* const notice = office_.knowledge().find_notice(on)) throw_error(*notice);
         if (fibers_.must_stop() || (own_activity != nullptr && own_activity->stop.load(std::memory_order_acquire)))
-            throw_error(
-                {.context = on.context,
-                 .culprit = rank(),
-                 .reason = "rank " + std::to_string(rank()) + " left an activity behind: an exception passed it"});
+            throw_error({.context = on.context,
+                         .culprit = rank(),
+                         .reason = "rank " + std::to_string(rank()) +
+                                   " did not wait for one of its activities because of an exception"});
     }
 
     /// Whether `until` has passed. An immediate wait still gives the fibers one turn.

@@ -1117,7 +1117,7 @@ inline std::string wait_text(rank_t rank, const wait_record& what) {
         case waits_for::activity: return who + "one of its activities to end";
         case waits_for::time: break;
     }
-    return who + "an instant that never comes";
+    return who + "a time that is never reached";
 }
 
 /// Lists the waits of all activities.
@@ -1170,10 +1170,10 @@ class control {
             if (const abort_notice* notice = find_notice(on)) throw_error(*notice);
         const strand& own = scheduler_.current();
         if (own.stopped)
-            throw_error(
-                {.context = on.context,
-                 .culprit = own.rank,
-                 .reason = "rank " + std::to_string(own.rank) + " left an activity behind: an exception passed it"});
+            throw_error({.context = on.context,
+                         .culprit = own.rank,
+                         .reason = "rank " + std::to_string(own.rank) +
+                                   " did not wait for one of its activities because of an exception"});
     }
 
     /// True when called, false when `until` has passed.
@@ -1672,7 +1672,7 @@ class world : public mail {
 
     void compute(rank_t self, double work) {
         throw_if_ended({every_context});
-        RILL_EXPECTS(work >= 0, "simulated: nobody computes less than nothing");
+        RILL_EXPECTS(work >= 0, "simulated: the work of a computation must not be negative");
         if (!computing_) return;
         rank_state& own = at(self);
         const auto& faults = links_.faults();
