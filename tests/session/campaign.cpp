@@ -6,6 +6,7 @@
 #include <rill/topology/ring.hpp>
 #include <rill/topology/tree.hpp>
 
+#include "../support/sanitized.hpp"
 #include "recovery.hpp"
 
 #include <doctest/doctest.h>
@@ -21,8 +22,16 @@ namespace {
 
 /// RILL_RECOVERY_RUNS: random runs per topology; if it is set, the exhaustive cases use all messages.
 const char* const runs_wanted = std::getenv("RILL_RECOVERY_RUNS");
-const std::uint64_t random_runs = runs_wanted != nullptr ? std::strtoull(runs_wanted, nullptr, 10) : 40;
-const int message_step = runs_wanted != nullptr ? 1 : 5;
+#ifdef RILL_TEST_SANITIZED
+constexpr std::uint64_t random_runs_by_default = 10;
+constexpr int message_step_by_default = 15;
+#else
+constexpr std::uint64_t random_runs_by_default = 40;
+constexpr int message_step_by_default = 5;
+#endif
+const std::uint64_t random_runs =
+    runs_wanted != nullptr ? std::strtoull(runs_wanted, nullptr, 10) : random_runs_by_default;
+const int message_step = runs_wanted != nullptr ? 1 : message_step_by_default;
 
 using player = std::string (*)(int ranks, int steps, const sim::network& net);
 struct topology {

@@ -1,3 +1,4 @@
+#include "../support/sanitized.hpp"
 #include "expressions.hpp"
 #include "table.hpp"
 
@@ -78,8 +79,12 @@ void add(table& t, int round, int from, int to, part_range parts) {
 
 TEST_CASE("all shipped schedules are right for 1 … 64 ranks and some up to 300") {
     for_each_shipped([](const auto& topology) {
+#ifdef RILL_TEST_SANITIZED  // each size takes the same memory paths
+        for (int size : {1, 2, 3, 5, 8, 13, 33, 64, 100}) prove(topology, size);
+#else
         for (int size = 1; size <= 64; ++size) prove(topology, size);
         for (int size : {65, 100, 127, 128, 129, 191, 255, 256, 257, 300}) prove(topology, size);
+#endif
     });
 }
 
