@@ -22,3 +22,4 @@
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/core/view.hpp>

@@ -1,4 +1,5 @@
 /// What ranks of a view have in common: who is alive, and which step all have done.
 #pragma once
 
+#include <rill/session/session.hpp>
 #include <rill/session/survivors.hpp>

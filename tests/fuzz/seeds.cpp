@@ -409,7 +409,7 @@ void round_seeds(const folder& to) {
                                     const rill::detail::contributor_list& contributors) {
         const std::size_t dimension = content.range().size();
         const wire::header head{
-            .kind = operation::contribute, .element = element_type_of<T>, .epoch = 3, .dimension = dimension};
+            .kind = operation::contribute, .element = element_type_of<T>, .number = 3, .dimension = dimension};
         wire::header_block block;
         to.write(name, seed()
                            .byte(chosen)

@@ -6,6 +6,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
+#include <rill/session/session.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -33,22 +34,21 @@ class exchange {
     using message = typename Net::message;
     using window = typename detail::window_of<Net, true>::type;
 
-    /// `waits`: the context in which ranks announce long waits.
-    exchange(Net& net, std::uint64_t context, std::uint64_t waits) : net_(&net), on_{context, 0}, waits_(waits) {}
+    explicit exchange(const session<Net>& of) : of_(&of), net_(&of.net()), on_(of.on(0)) {}
     exchange(const exchange&) = delete;
     exchange& operator=(const exchange&) = delete;
     ~exchange() { settle(); }
 
+    const session<Net>& of() const { return *of_; }
     Net& net() const { return *net_; }
     const call_signature& signature() const { return signature_; }
     std::uint64_t context() const { return on_.context; }
 
     /// `is_exposed`: the call is announced together with the memory that the rank exposes, not here.
-    void begin(const call_signature& signature, duration timeout, bool is_exposed = false) {
+    void begin(const call_signature& signature, bool is_exposed = false) {
         signature_ = signature;
         on_.tag = tag_of(signature.number);
         start_ = net_->now();
-        timeout_ = timeout;
         counted_ = {};
         if (!is_exposed) net_->announce(on_.context, signature);
     }
@@ -197,19 +197,19 @@ class exchange {
                       [&](deadline until) { return s.handle.wait(until); });
     }
 
-    time_point half_time() const { return start_ + timeout_ / 2; }
+    time_point half_time() const { return start_ + of_->timeout() / 2; }
 
     /// The rest of a wait, which is announced to the others. Between its parts it asks whether the peer has left.
     template <class Attempt>
     void wait_for_long(const detail::long_wait& what, Attempt&& attempt) {
-        net_->announce(waits_, what.announced_in(signature_.number));
+        net_->announce(of_->waits(), what.announced_in(signature_.number));
         bool is_over = false;
         for (int eighths_left = 3; !is_over && eighths_left >= 0; --eighths_left) {
             inquest().require_presence(what.peer);
-            is_over = attempt(start_ + (timeout_ - duration{timeout_.ns / 8 * eighths_left}));
+            is_over = attempt(start_ + (of_->timeout() - duration{of_->timeout().ns / 8 * eighths_left}));
         }
         if (!is_over) inquest().nothing_came(what);
-        net_->announce(waits_, detail::long_wait{}.announced_in(signature_.number));
+        net_->announce(of_->waits(), detail::long_wait{}.announced_in(signature_.number));
     }
 
     void forget() noexcept {
@@ -219,14 +219,13 @@ class exchange {
         lent_by_ = nullptr;
     }
 
-    detail::inquest<Net> inquest() const { return {*net_, on_.context, waits_, signature_, timeout_}; }
+    detail::inquest<Net> inquest() const { return {*net_, on_.context, of_->waits(), signature_, of_->timeout()}; }
 
+    const session<Net>* of_;
     Net* net_;
     channel on_;
-    std::uint64_t waits_;
     call_signature signature_{};
     time_point start_{};
-    duration timeout_{};
     traffic counted_{};
     std::vector<sent> sent_;
     std::size_t oldest_ = 0;  // all sends before this one are done

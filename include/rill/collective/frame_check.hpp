@@ -30,6 +30,7 @@ frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader,
                  detail::frame_place place = detail::frame_place::of_part(0)) {
     const frame f = read_from(call, source, [&] {
         const wire::header head = reader.peek();
+        call.of().require_epoch(head);
         const std::uint32_t hash = call.signature().hash(), given = head.call - hash;
         if (head.context != call.context() || given >= detail::frame_place::many) call.disagree(source);
         if (!place.is_place_of(head, hash))

@@ -60,8 +60,7 @@ template <Transport Net, Topology Shape, Executor Exec>
 class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
     explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
-        : detail::group_base<Net, Shape, Exec>{{.context = first_context(net, shape, options),
-                                                .waits = detail::open_context<Net>(net),
+        : detail::group_base<Net, Shape, Exec>{{.session = session_of(net, shape, options),
                                                 .shape = shape,
                                                 .options = options,
                                                 .executor = std::move(executor)}},
@@ -87,10 +86,10 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
 
   private:
     /// Checks the options before it uses the transport.
-    static auto first_context(Net& net, const Shape& shape, const group_options& options) {
+    static session<Net> session_of(Net& net, const Shape& shape, const group_options& options) {
         options.require_options(net.rank());
         (void)shape.all_reduce(net.size(), net.rank());
-        return detail::open_context<Net>(net);
+        return {net, options.name, options.timeout};
     }
 
     void shake_hands() {

@@ -34,18 +34,17 @@ class lane {
     using executor_type = Exec;
     using lane_type = lane;
 
-    explicit lane(detail::membership<Net, Shape, Exec>& of)
-        : of_(&of), window_(of.window), exchange_(of.context.net, of.context.number, of.waits.number) {}
+    explicit lane(detail::membership<Net, Shape, Exec>& of) : of_(&of), window_(of.window), exchange_(of.session) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;
 
-    Net& net() const { return of_->context.net; }
+    Net& net() const { return of_->session.net(); }
     const Shape& shape() const { return of_->shape; }
     const group_options& options() const { return of_->options; }
     const Exec& executor() const { return of_->executor; }
     rank_t rank() const { return net().rank(); }
     int size() const { return net().size(); }
-    std::uint64_t context() const { return of_->context.number; }
+    std::uint64_t context() const { return of_->session.context(); }
     /// The window that the ranks share if dense all_reduces are fused; an empty type otherwise.
     auto& window() { return window_; }
 
@@ -90,7 +89,7 @@ class lane {
     receipt guarded(const call_signature& signature, Body&& body, bool is_exposed = false) {
         const settlement last{exchange_};
         try {
-            exchange_.begin(signature, options().timeout, is_exposed);
+            exchange_.begin(signature, is_exposed);
             receipt result = body(exchange_);
             exchange_.finish();
             result.operation_number = numbers_.counted;

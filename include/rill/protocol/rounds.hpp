@@ -91,12 +91,12 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
             using T = tensor_element<Out>;
             this->check(input, output, own);
             return this->guarded([&] {
-                using view = stream_view<T, std::uint32_t>;
+                using own_view = stream_view<T, std::uint32_t>;
                 const std::span<const T> mine = detail::elements_of_input(input, detail::stage_of<T>(this->workers()));
                 const std::size_t dimension = this->is_root() ? detail::size_of(output) : mine.size();
-                const view content = own.weight == 0 ? view({0, dimension}, sparse_view<T, std::uint32_t>{})
-                                                     : view({0, dimension}, mine);
-                return contribute(content, dimension, output, fold, own, stream_codings{}, [](const view&) {});
+                const own_view content = own.weight == 0 ? own_view({0, dimension}, sparse_view<T, std::uint32_t>{})
+                                                         : own_view({0, dimension}, mine);
+                return contribute(content, dimension, output, fold, own, stream_codings{}, [](const own_view&) {});
             });
         } else {
             return {};
@@ -123,11 +123,12 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
             detail::transaction attempt(codec, encode, own.weight != 0);
             round_receipt done = this->guarded([&] {
                 using Index = typename std::remove_reference_t<Codec>::index_type;
-                using view = stream_view<T, Index>;
+                using own_view = stream_view<T, Index>;
                 const std::size_t dimension = codec.coded_dimension();
-                const view given = own.weight == 0 ? view({0, dimension}, sparse_view<T, Index>{}) : attempt.give();
+                const own_view given =
+                    own.weight == 0 ? own_view({0, dimension}, sparse_view<T, Index>{}) : attempt.give();
                 return contribute(given, dimension, output, fold, own, codec.codings(),
-                                  [&](const view& received) { attempt.take_received(received); });
+                                  [&](const own_view& received) { attempt.take_received(received); });
             });
             this->hold(codec, std::move(loan));
             attempt.release();

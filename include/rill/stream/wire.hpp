@@ -32,9 +32,9 @@ struct header {
     element_type element = element_type::none;
     std::uint8_t index_bytes = 0;  ///< width of the stream's index type, 4 or 8; also set when dense
     coding codes{};                ///< `indices` is `dense` for dense content
-    std::uint32_t epoch = 0;
+    std::uint32_t epoch = 0;       ///< of the sender's view
     std::uint64_t context = 0;
-    std::uint64_t number = 0;  ///< number of the operation within its context
+    std::uint64_t number = 0;  ///< of the operation, or of the round, within its context
     std::uint32_t call = 0;    ///< hash of the call's signature, plus the part or rank that `range` does not tell
     std::uint32_t age = 0;     ///< age of the oldest contribution, in steps
     std::uint64_t dimension = 0;

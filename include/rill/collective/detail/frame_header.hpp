@@ -14,6 +14,7 @@ wire::header frame_header_of(const exchange<Net>& call) {
     return {.kind = signature.kind,
             .element = signature.element == element_type::none ? element_type::int32 : signature.element,
             .index_bytes = signature.index_bytes == 0 ? std::uint8_t{4} : signature.index_bytes,
+            .epoch = call.of().epoch(),
             .context = call.context(),
             .number = signature.number,
             .call = signature.hash(),

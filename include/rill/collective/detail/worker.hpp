@@ -25,7 +25,7 @@ template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class worker final : public pending {
   public:
     explicit worker(membership<Net, Shape, Exec>& of)
-        : net_(&of.context.net), lane_(of), jobs_(*net_), done_(*net_), thread_(net_->spawn([this] { serve(); })) {}
+        : net_(&of.session.net()), lane_(of), jobs_(*net_), done_(*net_), thread_(net_->spawn([this] { serve(); })) {}
     ~worker() override { end(); }
 
     /// Whether it can take another operation, once nobody holds the request of the present one.

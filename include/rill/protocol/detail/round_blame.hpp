@@ -7,6 +7,7 @@
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/session/session.hpp>
 
 #include <cstdint>
 #include <string>
@@ -19,9 +20,8 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <Transport Net>
 class round_blame {
   public:
-    /// `waits`: the context in which long waits are announced.
-    round_blame(Net& net, std::uint64_t context, std::uint64_t waits, duration timeout)
-        : net_(&net), context_(context), waits_(waits), timeout_(timeout) {}
+    explicit round_blame(const session<Net>& of)
+        : net_(&of.net()), context_(of.context()), waits_(of.waits()), timeout_(of.timeout()) {}
 
     duration timeout() const { return timeout_; }
 

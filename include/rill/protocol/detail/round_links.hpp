@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/collective/detail/membership.hpp>
 #include <rill/concept/completion.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/transport.hpp>
@@ -17,6 +16,7 @@
 #include <rill/protocol/detail/round_blame.hpp>
 #include <rill/protocol/detail/round_children.hpp>
 #include <rill/protocol/detail/round_state.hpp>
+#include <rill/session/session.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/wire.hpp>
 
@@ -64,11 +64,10 @@ class round_links {
     using arrival = round_arrival<message>;
 
     round_links(Net& net, const Tree& tree, Policies policies, random_key key, duration timeout)
-        : context_(net),
-          waits_(net),
+        : session_(net, "rounds", timeout),
           policies_(std::move(policies)),
           key_(key),
-          blame_(net, context_.number, waits_.number, timeout),
+          blame_(session_),
           parent_(tree.parent(net.size(), net.rank())),
           height_(tree.height(net.size(), net.rank())) {
         for (int i = 0; i < tree.children(net.size(), net.rank()); ++i)
@@ -77,8 +76,9 @@ class round_links {
         if (parent_ != no_rank) neighbours_.push_back(parent_);
     }
 
-    Net& net() const { return context_.net; }
-    std::uint64_t context() const { return context_.number; }
+    Net& net() const { return session_.net(); }
+    std::uint64_t context() const { return session_.context(); }
+    std::uint32_t epoch() const { return session_.epoch(); }
     bool is_root() const { return parent_ == no_rank; }
     rank_t parent() const { return parent_; }  ///< `no_rank` for the root
     bool is_leaf() const { return children_.empty(); }
@@ -112,13 +112,13 @@ class round_links {
                 blame_.tell_nothing();
             }
             const wire::header head = state_of(*newest);
-            if (head.kind != operation::end_rounds && head.epoch <= round_) continue;  // it came twice
+            if (head.kind != operation::end_rounds && head.number <= round_) continue;  // it came twice
             learn_fates(head);
             if (head.kind == operation::end_rounds) {
                 end(blame_.timeout());
                 return nullptr;
             }
-            begin_round(head.epoch);
+            begin_round(head.number);
             const message& held = state_.hold(head, std::move(*newest));
             absorb();
             give_state();
@@ -205,7 +205,7 @@ class round_links {
     using fate = contribution_fate;
 
     /// One channel for both ways, so that a rank that waits for its parent also takes what its children send.
-    channel on_links() const { return {context_.number, 0}; }
+    channel on_links() const { return session_.on(0); }
 
     void begin_round(std::uint64_t round) {
         round_ = round;
@@ -233,7 +233,7 @@ class round_links {
 
     /// Sends one message to a child and returns whether there was room for it.
     bool give(child& to, operation kind, deadline until) {
-        buffer bytes = state_.frame(kind, context(), round_, to);
+        buffer bytes = state_.frame(kind, session_, round_, to);
         const std::size_t size = bytes.size();
         if (!net().post(to.rank, on_links(), std::move(bytes), until)) return false;
         count_sent(size);
@@ -248,7 +248,7 @@ class round_links {
         count_received(got);
         const wire::header head = state_of(got);
         if (head.kind == operation::end_rounds) end_ = std::move(got);
-        if (head.kind == operation::round_over) over_ = std::max(over_, std::uint64_t{head.epoch});
+        if (head.kind == operation::round_over) over_ = std::max(over_, head.number);
     }
 
     /// Waits for a message of the parent that begins or ends rounds. What children send meanwhile is kept for later, so
@@ -269,6 +269,7 @@ class round_links {
     wire::header state_of(const message& newest) {
         return read(parent_, [&] {
             const wire::header head = frame_reader(newest.pieces()).peek();
+            session_.require_epoch(head);
             wire::detail::require(head.context == context(), "of another context");
             wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds ||
                                       head.kind == operation::round_over,
@@ -279,7 +280,7 @@ class round_links {
 
     /// Learns what became of this rank's latest contribution, and so of the children's contributions in it.
     void learn_fates(const wire::header& head) {
-        was_in_ = head.contributors != 0 && head.number == answered_ && answered_ != 0;
+        was_in_ = head.contributors != 0 && answered_ != 0 && head.number - head.age == answered_;
         children_.learn_fate(was_in_);
     }
 
@@ -336,21 +337,22 @@ class round_links {
         const rank_t source = got.source();
         const wire::header head = read(source, [&] {
             const wire::header h = frame_reader(got.pieces()).peek();
+            session_.require_epoch(h);
             wire::detail::require(h.kind == operation::contribute && h.context == context(), "no contribution");
             return h;
         });
         child& from = children_.of(source);
-        if (head.epoch <= from.answered) return;  // it came twice
-        if (head.epoch != from.given)
+        if (head.number <= from.answered) return;  // it came twice
+        if (head.number != from.given)
             fail(failure::protocol, source,
-                 "rank " + std::to_string(source) + " contributes to round " + std::to_string(head.epoch) +
+                 "rank " + std::to_string(source) + " contributes to round " + std::to_string(head.number) +
                      ", which it has not been given");
-        const auto age = static_cast<std::uint32_t>(round_ - head.epoch);
+        const auto age = static_cast<std::uint32_t>(round_ - head.number);
         const fate becomes = fate_of(age);
-        children_.answers(from, head.epoch, becomes);
+        children_.answers(from, head.number, becomes);
         if (age != 0) late_.push_back({source, age, from.missed_since ? net().now() - *from.missed_since : duration{}});
         if (becomes != fate::out)
-            arrivals_.push_back({source, children_.number_of(from), head.epoch, age, std::move(got)});
+            arrivals_.push_back({source, children_.number_of(from), head.number, age, std::move(got)});
         if (age != 0 && gives_state) give(from, operation::next_round, net().now() + blame_.timeout());
     }
     fate fate_of(std::uint32_t age) const {
@@ -380,8 +382,7 @@ class round_links {
         counted_.bytes_received += m.pieces().size_bytes();
     }
 
-    open_context<Net> context_;
-    open_context<Net> waits_;
+    session<Net> session_;
     Policies policies_;
     random_key key_;
     round_blame<Net> blame_;

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -60,8 +59,6 @@ class round_loop {
             }
             return guarded([&] {
                 RILL_EXPECTS(number() == contributed_to_, "rounds: each round that next begins has its reduce");
-                RILL_EXPECTS(number() < std::numeric_limits<std::uint32_t>::max(),
-                             "rounds: frames number 2^32 of them");
                 auto& stage = stage_of<T>(*group_);
                 const bool goes_on =
                     is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
@@ -107,8 +104,9 @@ class round_loop {
     wire::header frame_header_of(operation kind, std::size_t dimension) const {
         return {.kind = kind,
                 .element = element_type_of<T>,
-                .epoch = static_cast<std::uint32_t>(number()),
+                .epoch = links_.epoch(),
                 .context = links_.context(),
+                .number = number(),
                 .dimension = dimension};
     }
 
