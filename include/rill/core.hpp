@@ -12,6 +12,7 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/fingerprint.hpp>
+#include <rill/core/message_kind.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/pool.hpp>
 #include <rill/core/random.hpp>

@@ -347,7 +347,7 @@ struct open_rounds : rill::rounds<Group, star> {
 };
 
 /// A head that announces ten numbers, and nothing behind it.
-rill::buffer cut_short(const rill::channel& on, rill::operation kind) {
+rill::buffer cut_short(const rill::channel& on, rill::message_kind kind) {
     rill::buffer bytes(rill::wire::header_bytes);
     rill::wire::encode({.kind = kind,
                         .element = rill::element_type::int64,
@@ -383,7 +383,7 @@ TEST_CASE("rounds: whoever sends bytes that are no frame is named, parent or chi
     CHECK(culprits_of([&](endpoint& end, auto& steps) {
               if (end.rank() == 0)
                   for (const rill::rank_t to : {1, 2})
-                      end.post(to, steps.channel(), cut_short(steps.channel(), rill::operation::next_round));
+                      end.post(to, steps.channel(), cut_short(steps.channel(), rill::detail::round_kind::next_round));
               numbers mine(10);
               if (end.rank() == 0)
                   end.receive(1, steps.channel(), end.now() + rill::seconds(10));  // throws what the others say

@@ -44,9 +44,11 @@ class exchange {
     const call_signature& signature() const { return signature_; }
     std::uint64_t context() const { return on_.context; }
 
-    /// `is_exposed`: the call is announced together with the memory that the rank exposes, not here.
-    void begin(const call_signature& signature, bool is_exposed = false) {
+    /// `names`: of the call's options, until it has ended. `is_exposed`: the call is announced together with the memory
+    /// that the rank exposes, not here.
+    void begin(const call_signature& signature, const option_names& names = no_options, bool is_exposed = false) {
         signature_ = signature;
+        names_ = &names;
         on_.tag = tag_of(signature.number);
         start_ = net_->now();
         counted_ = {};
@@ -219,12 +221,15 @@ class exchange {
         lent_by_ = nullptr;
     }
 
-    detail::inquest<Net> inquest() const { return {*net_, on_.context, of_->waits(), signature_, of_->timeout()}; }
+    detail::inquest<Net> inquest() const {
+        return {*net_, on_.context, of_->waits(), signature_, *names_, of_->timeout()};
+    }
 
     const session<Net>* of_;
     Net* net_;
     channel on_;
     call_signature signature_{};
+    const option_names* names_ = &no_options;
     time_point start_{};
     traffic counted_{};
     std::vector<sent> sent_;

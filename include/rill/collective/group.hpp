@@ -93,16 +93,18 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
     }
 
     void shake_hands() {
-        this->guarded({.kind = operation::handshake,
-                       .options = {options_of::group,
-                                   {RILL_VERSION_MAJOR * 1000 + RILL_VERSION_MINOR,
+        constexpr option_names names{{"version", "topology", "seed", "timeout"}};
+        this->guarded(
+            {.kind = operation::handshake,
+             .options = names.with({RILL_VERSION_MAJOR * 1000 + RILL_VERSION_MINOR,
                                     option_hash(rill::fingerprint(this->shape())), option_hash(this->options().seed),
-                                    option_hash(static_cast<std::uint64_t>(this->options().timeout.ns))}}},
-                      [&](exchange<Net>& call) {
-                          auto& state = this->template workspace<detail::empty_state<Net>>();
-                          const auto plan = topology::tree{}.all_reduce(this->size(), this->rank());
-                          return detail::synchronise(call, plan, state);
-                      });
+                                    option_hash(static_cast<std::uint64_t>(this->options().timeout.ns))})},
+            [&](exchange<Net>& call) {
+                auto& state = this->template workspace<detail::empty_state<Net>>();
+                const auto plan = topology::tree{}.all_reduce(this->size(), this->rank());
+                return detail::synchronise(call, plan, state);
+            },
+            names);
     }
 
     detail::crew<Net, Shape, Exec> crew_;

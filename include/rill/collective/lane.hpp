@@ -6,6 +6,7 @@
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
+#include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
@@ -22,6 +23,10 @@ namespace rill { inline namespace RILL_ABI {
 namespace detail {
 template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class worker;
+
+/// What all ranks must have alike in a call of a collective.
+inline constexpr option_names collective_options{
+    .names = {"aggregator", "coding", "compressor", "root", "number of chunks"}, .decides_shape = 2};
 }  // namespace detail
 
 /// Runs operations of a group, one at a time: an exchange with scratch of its own. A group is the lane of its blocking
@@ -55,10 +60,11 @@ class lane {
     random_key key() const { return random_key{options().seed}.derive(numbers_.counted, rank()); }
 
     /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
-    /// culprit (or with the one whose failure came first), and this and every later call throws. `is_exposed`: `body`
-    /// exposes memory, and so announces the call.
+    /// culprit (or with the one whose failure came first), and this and every later call throws. `names`: of the
+    /// call's options. `is_exposed`: `body` exposes memory, and so announces the call.
     template <class Body>
-    receipt run(call_signature signature, Body&& body, bool is_exposed = false) {
+    receipt run(call_signature signature, Body&& body, const option_names& names = detail::collective_options,
+                bool is_exposed = false) {
         RILL_EXPECTS(!started_ || waits_to_run_, "start: its body runs one operation; start another for the next");
         if (const auto notice = net().aborted(context()); notice && !precedes(*notice)) throw_error(*notice);
         if (!started_) {
@@ -69,7 +75,7 @@ class lane {
         waits_to_run_ = false;
         signature.number = numbers_.in_context;
         [[maybe_unused]] const auto recorded = named_span(net(), name(signature.kind));
-        return guarded(signature, std::forward<Body>(body), is_exposed);
+        return guarded(signature, std::forward<Body>(body), names, is_exposed);
     }
 
     /// Scratch of one type, made on first use and kept: a steady-state operation allocates nothing.
@@ -86,10 +92,10 @@ class lane {
   protected:
     /// Runs `body(exchange)` as the call `signature`, and tells all ranks when it fails.
     template <class Body>
-    receipt guarded(const call_signature& signature, Body&& body, bool is_exposed = false) {
+    receipt guarded(const call_signature& signature, Body&& body, const option_names& names, bool is_exposed = false) {
         const settlement last{exchange_};
         try {
-            exchange_.begin(signature, is_exposed);
+            exchange_.begin(signature, names, is_exposed);
             receipt result = body(exchange_);
             exchange_.finish();
             result.operation_number = numbers_.counted;

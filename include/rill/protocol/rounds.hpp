@@ -11,6 +11,7 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/protocol/detail/round_fold.hpp>
+#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_links.hpp>
 #include <rill/protocol/detail/round_loop.hpp>
 #include <rill/protocol/detail/round_requirements.hpp>
@@ -76,10 +77,9 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
   public:
     explicit rounds(Group& workers, const Tree& tree, const Enough& enough = {}, const Age& age = {},
                     const Start& start = {})
-        : loop(workers, tree, {enough, age, start},
-               {options_of::rounds,
-                {option_hash(fingerprint(tree)), option_hash(fingerprint(enough)), option_hash(fingerprint(age)),
-                 option_hash(fingerprint(start))}}) {}
+        : loop(workers, tree, {enough, age, start}, {{"tree", "completion", "staleness", "trigger"}},
+               {option_hash(fingerprint(tree)), option_hash(fingerprint(enough)), option_hash(fingerprint(age)),
+                option_hash(fingerprint(start))}) {}
 
     /// Contributes to the round under way; called once in each round. `input`: N elements, unchanged. `output`: at the
     /// root N elements, where the result goes; not touched elsewhere. A contribution of weight 0 counts as none.
@@ -146,7 +146,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
                              const contribution& own, const stream_codings& codings, Heard&& heard) {
         auto& operands = this->workers().template workspace<detail::round_operands<T, Index>>();
         operands.clear();
-        wire::header head = this->template frame_header_of<T>(operation::contribute, dimension);
+        wire::header head = this->template frame_header_of<T>(detail::round_kind::contribute, dimension);
         head.call = this->options_of_frame(fingerprint(fold), mix64(codings.fingerprint(), sizeof(Index)));
         const auto arrivals = this->links().gather();
         if (this->links().is_over()) return this->template contribute_nothing<T, Index>(head);

@@ -80,9 +80,9 @@ call_signature signature_of(operation kind, std::size_t dimension, const Fold& f
             .element = element_type_of<T>,
             .index_bytes = index_bytes,
             .dimension = dimension,
-            .options = {options_of::collective,
-                        {option_hash(fingerprint(fold)), option_hash(more.coding), option_hash(more.compressor),
-                         static_cast<std::uint32_t>(more.root), static_cast<std::uint32_t>(more.chunks)}}};
+            .options = collective_options.with({option_hash(fingerprint(fold)), option_hash(more.coding),
+                                                option_hash(more.compressor), static_cast<std::uint32_t>(more.root),
+                                                static_cast<std::uint32_t>(more.chunks)})};
 }
 
 /// Runs a schedule on a state as the lane's next operation: `begin(call)` fills the state, `end(receipt)` takes the

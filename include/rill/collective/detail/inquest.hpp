@@ -23,9 +23,10 @@ template <Transport Net>
 class inquest {
   public:
     /// `waits`: the context in which long waits are announced; `timeout`: of the call; `signature`: the call as this
-    /// rank made it.
-    inquest(Net& net, std::uint64_t context, std::uint64_t waits, const call_signature& signature, duration timeout)
-        : net_(&net), context_(context), waits_(waits), signature_(&signature), timeout_(timeout) {}
+    /// rank made it; `names`: of its options.
+    inquest(Net& net, std::uint64_t context, std::uint64_t waits, const call_signature& signature,
+            const option_names& names, duration timeout)
+        : net_(&net), context_(context), waits_(waits), signature_(&signature), names_(&names), timeout_(timeout) {}
 
     /// `source` sent a frame of another call: blames the rank whose call differs from the others'.
     [[noreturn]] void disagree(rank_t source) const {
@@ -140,7 +141,7 @@ class inquest {
     static std::string index_width(const call_signature& call) {
         return call.index_bytes == 0 ? "0 (dense)" : std::to_string(call.index_bytes) + " (sparse)";
     }
-    static std::string difference(const call_signature& odd, const call_signature& usual) {
+    std::string difference(const call_signature& odd, const call_signature& usual) const {
         const auto differs = [](const char* what, const std::string& a, const std::string& b) {
             return std::string("calls with ") + what + " " + a + " where others have " + b;
         };
@@ -149,8 +150,8 @@ class inquest {
         if (odd.kind != usual.kind)
             return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
         if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
-        const auto compressor = [](const call_signature& call) { return call.options.hashes[compressor_option]; };
-        if (compressor(odd) == compressor(usual)) {  // of another one, index width and dimension follow
+        if (const std::size_t i = names_->decides_shape;
+            i >= odd.options.hashes.size() || odd.options.hashes[i] == usual.options.hashes[i]) {
             if (odd.index_bytes != usual.index_bytes)
                 return differs("index width", index_width(odd), index_width(usual));
             if (odd.dimension != usual.dimension)
@@ -159,19 +160,25 @@ class inquest {
         return "calls with " + difference(odd.options, usual.options) + " than the others";
     }
 
-    static std::string difference(const call_options& odd, const call_options& usual) {
+    std::string difference(const call_options& odd, const call_options& usual) const {
         if (odd.set != usual.set) return "options of another kind";
         std::string names;
         for (std::size_t i = 0; i < odd.hashes.size(); ++i)
             if (odd.hashes[i] != usual.hashes[i])
-                names += (names.empty() ? "another " : " and another ") + std::string(option_name(odd.set, i));
+                names += (names.empty() ? "another " : " and another ") + name_of(odd.set, i);
         return names;
+    }
+
+    std::string name_of(std::uint32_t set, std::size_t i) const {
+        const bool is_known = set == names_->id() && !names_->names[i].empty();
+        return is_known ? std::string(names_->names[i]) : "option";
     }
 
     Net* net_;
     std::uint64_t context_;
     std::uint64_t waits_;
     const call_signature* signature_;
+    const option_names* names_;
     duration timeout_;
 };
 

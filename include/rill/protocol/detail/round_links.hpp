@@ -15,6 +15,7 @@
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/round_blame.hpp>
 #include <rill/protocol/detail/round_children.hpp>
+#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_state.hpp>
 #include <rill/session/session.hpp>
 #include <rill/stream/frame.hpp>
@@ -112,9 +113,9 @@ class round_links {
                 blame_.tell_nothing();
             }
             const wire::header head = state_of(*newest);
-            if (head.kind != operation::end_rounds && head.number <= round_) continue;  // it came twice
+            if (head.kind != round_kind::end_rounds && head.number <= round_) continue;  // it came twice
             learn_fates(head);
-            if (head.kind == operation::end_rounds) {
+            if (head.kind == round_kind::end_rounds) {
                 end(blame_.timeout());
                 return nullptr;
             }
@@ -145,7 +146,7 @@ class round_links {
         for (child& each : children_) {
             if (each.is_ready() || each.missed_since) continue;
             each.missed_since = net().now();
-            if (!policies_.age.accepts(1)) give(each, operation::round_over, deadline::immediate);
+            if (!policies_.age.accepts(1)) give(each, round_kind::round_over, deadline::immediate);
         }
         std::sort(arrivals_.begin(), arrivals_.end(), [](const arrival& a, const arrival& b) {
             return std::pair(a.rank, a.round) < std::pair(b.rank, b.round);
@@ -175,7 +176,7 @@ class round_links {
     /// Tells all ranks below that there are no more rounds. Waits at most `at_most` for room in their mailboxes.
     void end(duration at_most) {
         has_ended_ = true;
-        give_each(operation::end_rounds, at_most, [](const child&) { return true; });
+        give_each(round_kind::end_rounds, at_most, [](const child&) { return true; });
     }
     duration timeout() const { return blame_.timeout(); }
 
@@ -217,12 +218,12 @@ class round_links {
 
     /// Gives the state to every child that has answered the last one.
     void give_state() {
-        give_each(operation::next_round, blame_.timeout(), [](const child& each) { return each.is_ready(); });
+        give_each(round_kind::next_round, blame_.timeout(), [](const child& each) { return each.is_ready(); });
     }
 
     /// Sends to those first whose mailboxes have room: a full mailbox delays nobody else.
     template <class Which>
-    void give_each(operation kind, duration at_most, Which&& is_meant) {
+    void give_each(message_kind kind, duration at_most, Which&& is_meant) {
         std::vector<child*> refused;
         for (child& each : children_)
             if (is_meant(each) && !give(each, kind, deadline::immediate)) refused.push_back(&each);
@@ -232,12 +233,12 @@ class round_links {
     }
 
     /// Sends one message to a child and returns whether there was room for it.
-    bool give(child& to, operation kind, deadline until) {
+    bool give(child& to, message_kind kind, deadline until) {
         buffer bytes = state_.frame(kind, session_, round_, to);
         const std::size_t size = bytes.size();
         if (!net().post(to.rank, on_links(), std::move(bytes), until)) return false;
         count_sent(size);
-        if (kind != operation::next_round) return true;
+        if (kind != round_kind::next_round) return true;
         to.given = round_;
         to.missed_since.reset();
         return true;
@@ -247,8 +248,8 @@ class round_links {
     void hear(message&& got) {
         count_received(got);
         const wire::header head = state_of(got);
-        if (head.kind == operation::end_rounds) end_ = std::move(got);
-        if (head.kind == operation::round_over) over_ = std::max(over_, head.number);
+        if (head.kind == round_kind::end_rounds) end_ = std::move(got);
+        if (head.kind == round_kind::round_over) over_ = std::max(over_, head.number);
     }
 
     /// Waits for a message of the parent that begins or ends rounds. What children send meanwhile is kept for later, so
@@ -261,7 +262,7 @@ class round_links {
                 continue;
             }
             count_received(*got);
-            if (state_of(*got).kind != operation::round_over) return got;
+            if (state_of(*got).kind != round_kind::round_over) return got;
         }
         return std::nullopt;
     }
@@ -271,8 +272,8 @@ class round_links {
             const wire::header head = frame_reader(newest.pieces()).peek();
             session_.require_epoch(head);
             wire::detail::require(head.context == context(), "of another context");
-            wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds ||
-                                      head.kind == operation::round_over,
+            wire::detail::require(head.kind == round_kind::next_round || head.kind == round_kind::end_rounds ||
+                                      head.kind == round_kind::round_over,
                                   "nothing that a parent says");
             return head;
         });
@@ -338,7 +339,7 @@ class round_links {
         const wire::header head = read(source, [&] {
             const wire::header h = frame_reader(got.pieces()).peek();
             session_.require_epoch(h);
-            wire::detail::require(h.kind == operation::contribute && h.context == context(), "no contribution");
+            wire::detail::require(h.kind == round_kind::contribute && h.context == context(), "no contribution");
             return h;
         });
         child& from = children_.of(source);
@@ -353,7 +354,7 @@ class round_links {
         if (age != 0) late_.push_back({source, age, from.missed_since ? net().now() - *from.missed_since : duration{}});
         if (becomes != fate::out)
             arrivals_.push_back({source, children_.number_of(from), head.number, age, std::move(got)});
-        if (age != 0 && gives_state) give(from, operation::next_round, net().now() + blame_.timeout());
+        if (age != 0 && gives_state) give(from, round_kind::next_round, net().now() + blame_.timeout());
     }
     fate fate_of(std::uint32_t age) const {
         if (age == 0) return is_root() ? fate::in : fate::with_mine;

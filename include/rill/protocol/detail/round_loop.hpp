@@ -6,6 +6,7 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/protocol/detail/contributor_list.hpp>
+#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_links.hpp>
 
 #include <algorithm>
@@ -80,9 +81,10 @@ class round_loop {
   protected:
     using links_type = round_links<typename Group::transport_type, Tree, Policies>;
 
-    /// `options`: all that the ranks must have alike.
-    round_loop(Group& workers, const Tree& tree, const Policies& policies, const call_options& options)
-        : group_(&agreed(checked(workers, tree, policies), options)),
+    /// `hashes`: of all that the ranks must have alike.
+    round_loop(Group& workers, const Tree& tree, const Policies& policies, const option_names& names,
+               const option_hashes& hashes)
+        : group_(&agreed(checked(workers, tree, policies), names, hashes)),
           links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout),
           unwinding_(std::uncaught_exceptions()) {}
 
@@ -101,7 +103,7 @@ class round_loop {
     links_type& links() { return links_; }
 
     template <class T>
-    wire::header frame_header_of(operation kind, std::size_t dimension) const {
+    wire::header frame_header_of(message_kind kind, std::size_t dimension) const {
         return {.kind = kind,
                 .element = element_type_of<T>,
                 .epoch = links_.epoch(),
@@ -224,14 +226,14 @@ class round_loop {
         }
     }
 
-    static Group& agreed(Group& workers, const call_options& options) {
-        agree(workers, options);
+    static Group& agreed(Group& workers, const option_names& names, const option_hashes& hashes) {
+        agree(workers, names, hashes);
         return workers;
     }
 
     template <class T>
     bool begin(std::span<const T> values) {
-        wire::header head = frame_header_of<T>(operation::next_round, values.size());
+        wire::header head = frame_header_of<T>(round_kind::next_round, values.size());
         head.index_bytes = 4;
         head.codes.indices = index_coding::dense;
         head.range = {0, values.size()};

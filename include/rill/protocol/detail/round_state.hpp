@@ -3,6 +3,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/protocol/detail/round_children.hpp>
+#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/stream/wire.hpp>
 
 #include <algorithm>
@@ -38,8 +39,8 @@ class round_state {
 
     /// The frame for a child: with the values if it begins a round for the child.
     template <class Session>
-    buffer frame(operation kind, const Session& of, std::uint64_t round, const round_children::link& child) const {
-        const bool has_values = kind == operation::next_round;
+    buffer frame(message_kind kind, const Session& of, std::uint64_t round, const round_children::link& child) const {
+        const bool has_values = kind == round_kind::next_round;
         wire::header head = has_values ? head_ : empty_head();
         head.kind = kind;
         head.epoch = of.epoch();
