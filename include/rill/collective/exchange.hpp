@@ -1,11 +1,12 @@
 #pragma once
 
-#include <rill/collective/detail/inquest.hpp>
-#include <rill/collective/detail/long_wait.hpp>
 #include <rill/concept/shared_memory.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
+#include <rill/session/detail/inquest.hpp>
+#include <rill/session/detail/long_wait.hpp>
+#include <rill/session/detail/scene.hpp>
 #include <rill/session/session.hpp>
 
 #include <algorithm>
@@ -169,12 +170,12 @@ class exchange {
     /// A frame of another call arrived: finds the rank whose call differs from the others' and throws `mismatch`.
     [[noreturn]] void disagree(rank_t source) const { inquest().disagree(source); }
 
-    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
-        inquest().fail(kind, culprit, other, what);
+    /// This rank's place in the operation, for messages: "all_reduce (operation 7)".
+    detail::scene scene() const {
+        return of_->scene(
+            signature_.number, on_.tag,
+            std::string(name(signature_.kind)) + " (operation " + std::to_string(signature_.number) + ")");
     }
-
-    /// For messages: "all_reduce (operation 7)".
-    std::string describe() const { return inquest().describe(); }
 
   private:
     static constexpr std::size_t many = 16;
@@ -204,14 +205,14 @@ class exchange {
     /// The rest of a wait, which is announced to the others. Between its parts it asks whether the peer has left.
     template <class Attempt>
     void wait_for_long(const detail::long_wait& what, Attempt&& attempt) {
-        net_->announce(of_->waits(), what.announced_in(signature_.number));
+        of_->announce(what, signature_.number);
         bool is_over = false;
         for (int eighths_left = 3; !is_over && eighths_left >= 0; --eighths_left) {
             inquest().require_presence(what.peer);
             is_over = attempt(start_ + (of_->timeout() - duration{of_->timeout().ns / 8 * eighths_left}));
         }
         if (!is_over) inquest().nothing_came(what);
-        net_->announce(of_->waits(), detail::long_wait{}.announced_in(signature_.number));
+        of_->announce({}, signature_.number);
     }
 
     void forget() noexcept {
@@ -221,8 +222,8 @@ class exchange {
         lent_by_ = nullptr;
     }
 
-    detail::inquest<Net> inquest() const {
-        return {*net_, on_.context, of_->waits(), signature_, *names_, of_->timeout()};
+    detail::inquest inquest() const {
+        return {of_->witnesses(), scene(), of_->waits(), signature_, *names_, of_->timeout()};
     }
 
     const session<Net>* of_;

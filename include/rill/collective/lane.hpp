@@ -94,7 +94,7 @@ class lane {
     template <class Body>
     receipt guarded(const call_signature& signature, Body&& body, const option_names& names, bool is_exposed = false) {
         const settlement last{exchange_};
-        try {
+        return of_->session.guarded(exchange_, [&] {
             exchange_.begin(signature, names, is_exposed);
             receipt result = body(exchange_);
             exchange_.finish();
@@ -102,16 +102,7 @@ class lane {
             result.wire = exchange_.counted();
             result.elapsed = exchange_.elapsed();
             return result;
-        } catch (const error& e) {
-            fail(signature, is_foreign(e.notice()) ? abort_notice{.reason = e.what()} : e.notice());
-            throw;
-        } catch (const std::exception& e) {
-            fail(signature, {.reason = e.what()});
-            throw;
-        } catch (...) {
-            fail(signature, {.reason = "an exception of unknown type"});
-            throw;
-        }
+        });
     }
 
   private:
@@ -145,10 +136,10 @@ class lane {
             RILL_EXPECTS(!waits_to_run_, "start: its body runs no operation");
             return result;
         } catch (const std::exception& e) {
-            if (waits_to_run_) abandon(e.what());
+            if (waits_to_run_) abandon(numbers, std::string("has not come to it: ") + e.what());
             throw;
         } catch (...) {
-            if (waits_to_run_) abandon("an exception of unknown type");
+            if (waits_to_run_) abandon(numbers, "has not come to it: an exception of unknown type");
             throw;
         }
     }
@@ -164,32 +155,11 @@ class lane {
         return waits_to_run_ && !notice.ends(tag_of(numbers_.in_context));
     }
 
-    /// Whether the failure is of another group, whose ranks have other numbers.
-    bool is_foreign(const abort_notice& notice) const {
-        return notice.culprit != no_rank && notice.context != context() && notice.context != every_context;
-    }
-
-    /// Tells all ranks. Returns only if this rank's own exception is the failure that counts; else throws the one that
-    /// does. A notice without a culprit blames this rank.
-    void fail(const call_signature& signature, abort_notice notice) {
-        notice.context = context();
-        notice.operation = signature.number;
-        notice.first_tag = tag_of(signature.number);
-        if (notice.culprit == no_rank && notice.kind != failure::deadlock) {
-            notice.culprit = rank();
-            notice.reason = exchange_.describe() + ": rank " + std::to_string(rank()) + ": " + notice.reason;
-        }
-        const abort_notice first = net().abort(notice);
-        if (first != notice || notice.kind != failure::exception) throw_error(first);
-    }
-
-    void abandon(const char* why) {
-        net().abort({.context = context(),
-                     .operation = numbers_.in_context,
-                     .culprit = rank(),
-                     .reason = "operation " + std::to_string(numbers_.in_context) + ": rank " + std::to_string(rank()) +
-                               " has not come to it: " + why,
-                     .first_tag = tag_of(numbers_.in_context)});
+    /// Tells all ranks that this one `does` not complete the operation with these numbers.
+    [[gnu::cold]] void abandon(const detail::operation_numbers& numbers, const std::string& does) {
+        const std::uint64_t number = numbers.in_context;
+        const auto where = of_->session.scene(number, tag_of(number), "operation " + std::to_string(number));
+        net().abort(where.of_self(' ' + does));
     }
 
     detail::membership<Net, Shape, Exec>* of_;

@@ -100,9 +100,7 @@ class ping_pong {
         const auto message = call_->receive(peer);
         const frame f = only_frame<std::int32_t, std::uint32_t>(*call_, peer, message.pieces(), {0, count});
         const view content = read_from(*call_, peer, [&] { return content_of(f, unused_); });
-        if (!content.is_dense())
-            call_->fail(failure::protocol, peer, no_rank,
-                        "rank " + std::to_string(peer) + " sent a sparse stream where a dense one was due");
+        if (!content.is_dense()) call_->scene().refuse(peer, "sent a sparse stream where a dense one was due");
         use(content.values());
     }
     static void ignore(std::span<const std::int32_t>) {}

@@ -216,8 +216,7 @@ class coded_reduce
             scratch.errors.push_back(this->add_child(operands, each, head));
             scratch.survivors.push_back(each.child);
             if (operands.views().size() != scratch.survivors.size() || !operands.views().back().is_dense())
-                this->links().fail(failure::protocol, each.rank,
-                                   "rank " + std::to_string(each.rank) + " sent no coded gradient");
+                this->links().scene().refuse(each.rank, "sent no coded gradient");
         }
         const auto late = this->links().latecomers();
         operands.contributors.late.insert(operands.contributors.late.end(), late.begin(), late.end());

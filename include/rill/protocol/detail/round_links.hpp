@@ -13,7 +13,6 @@
 #include <rill/core/round_receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/protocol/detail/round_blame.hpp>
 #include <rill/protocol/detail/round_children.hpp>
 #include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_state.hpp>
@@ -65,10 +64,9 @@ class round_links {
     using arrival = round_arrival<message>;
 
     round_links(Net& net, const Tree& tree, Policies policies, random_key key, duration timeout)
-        : session_(net, "rounds", timeout),
+        : session_(net, "rounds", timeout, session_kind::open),
           policies_(std::move(policies)),
           key_(key),
-          blame_(session_),
           parent_(tree.parent(net.size(), net.rank())),
           height_(tree.height(net.size(), net.rank())) {
         for (int i = 0; i < tree.children(net.size(), net.rank()); ++i)
@@ -77,9 +75,12 @@ class round_links {
         if (parent_ != no_rank) neighbours_.push_back(parent_);
     }
 
+    session<Net>& of() { return session_; }
+    const session<Net>& of() const { return session_; }
     Net& net() const { return session_.net(); }
+    /// This rank's place in the round under way, for messages.
+    detail::scene scene() const { return session_.scene(round_, 0, "round " + std::to_string(round_)); }
     std::uint64_t context() const { return session_.context(); }
-    std::uint32_t epoch() const { return session_.epoch(); }
     bool is_root() const { return parent_ == no_rank; }
     rank_t parent() const { return parent_; }  ///< `no_rank` for the root
     bool is_leaf() const { return children_.empty(); }
@@ -103,20 +104,20 @@ class round_links {
     /// On other ranks than the root: waits for the newest state, and returns null when rounds have ended. The state's
     /// header has been checked, its content has not. It stays valid until the next one.
     const message* take_newest() {
-        const time_point entered = net().now(), half = entered + blame_.timeout() / 2;
+        const time_point entered = net().now(), half = entered + session_.timeout() / 2;
         while (true) {
             auto newest = receive_state(half);
             if (!newest) {
-                blame_.tell(parent_);
-                newest = receive_state(entered + blame_.timeout());
-                if (!newest) throw_error(blame_.notice(round_ + 1, parent_, ", which gives no state"));
-                blame_.tell_nothing();
+                tell(parent_);
+                newest = receive_state(entered + session_.timeout());
+                if (!newest) gave_nothing();
+                session_.announce({});
             }
             const wire::header head = state_of(*newest);
             if (head.kind != round_kind::end_rounds && head.number <= round_) continue;  // it came twice
             learn_fates(head);
             if (head.kind == round_kind::end_rounds) {
-                end(blame_.timeout());
+                end(session_.timeout());
                 return nullptr;
             }
             begin_round(head.number);
@@ -168,8 +169,8 @@ class round_links {
         const std::size_t size = bytes.size();
         answered_ = round_;
         was_in_ = false;
-        if (!net().post(parent_, on_links(), std::move(bytes), net().now() + blame_.timeout()))
-            throw_error(blame_.notice(round_, parent_, ", whose mailbox is full"));
+        if (!net().post(parent_, on_links(), std::move(bytes), net().now() + session_.timeout()))
+            throw_error(session_.waited_in_vain(scene(), parent_, ", whose mailbox is full"));
         count_sent(size);
     }
 
@@ -178,32 +179,16 @@ class round_links {
         has_ended_ = true;
         give_each(round_kind::end_rounds, at_most, [](const child&) { return true; });
     }
-    duration timeout() const { return blame_.timeout(); }
-
-    /// A failure of this rank or of a child after which nobody can go on: tells all ranks and throws.
-    [[noreturn]] void fail(failure kind, rank_t culprit, const std::string& what) {
-        throw_error(net().abort({.context = context(),
-                                 .operation = round_,
-                                 .kind = kind,
-                                 .culprit = culprit,
-                                 .reason = "round " + std::to_string(round_) + ": " + what}));
-    }
-
-    /// Runs `from()`, which reads what `source` sent, and blames `source` for what is wrong there.
-    template <class Read>
-    auto read(rank_t source, Read&& from) {
-        try {
-            return from();
-        } catch (const protocol_error& e) {
-            if (e.culprit() != no_rank) throw;
-            fail(failure::protocol, source,
-                 "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
-        }
-    }
 
   private:
     using child = round_children::link;
     using fate = contribution_fate;
+
+    void tell(rank_t waits_for) { session_.announce(long_wait::of_any_order(waits_for)); }
+    [[noreturn]] void gave_nothing() const {
+        const auto next = session_.scene(round_ + 1, 0, "round " + std::to_string(round_ + 1));
+        throw_error(session_.waited_in_vain(next, parent_, ", which gives no state"));
+    }
 
     /// One channel for both ways, so that a rank that waits for its parent also takes what its children send.
     channel on_links() const { return session_.on(0); }
@@ -218,7 +203,7 @@ class round_links {
 
     /// Gives the state to every child that has answered the last one.
     void give_state() {
-        give_each(round_kind::next_round, blame_.timeout(), [](const child& each) { return each.is_ready(); });
+        give_each(round_kind::next_round, session_.timeout(), [](const child& each) { return each.is_ready(); });
     }
 
     /// Sends to those first whose mailboxes have room: a full mailbox delays nobody else.
@@ -268,10 +253,9 @@ class round_links {
     }
 
     wire::header state_of(const message& newest) {
-        return read(parent_, [&] {
+        return read_from(*this, parent_, [&] {
             const wire::header head = frame_reader(newest.pieces()).peek();
-            session_.require_epoch(head);
-            wire::detail::require(head.context == context(), "of another context");
+            session_.require_own(head);
             wire::detail::require(head.kind == round_kind::next_round || head.kind == round_kind::end_rounds ||
                                       head.kind == round_kind::round_over,
                                   "nothing that a parent says");
@@ -307,13 +291,12 @@ class round_links {
     template <class Enough>
     void take_until(Enough&& is_enough, time_point when, bool gives_state) {
         const time_point entered = net().now();
-        const time_point half = entered + blame_.timeout() / 2, last = entered + blame_.timeout();
+        const time_point half = entered + session_.timeout() / 2, last = entered + session_.timeout();
         rank_t told = no_rank;
         while (!is_enough()) {
             const time_point now = net().now();
             if (now >= last) give_up();
-            if (const rank_t first = children_.first_missing(round_); now >= half && first != told)
-                blame_.tell(told = first);
+            if (const rank_t first = children_.first_missing(round_); now >= half && first != told) tell(told = first);
             auto got = net().receive(neighbours_, on_links(),
                                      std::min({now < when ? when : last, now < half ? half : last, last}));
             if (!got) continue;
@@ -322,7 +305,7 @@ class round_links {
             else
                 take(std::move(*got), gives_state);
         }
-        if (told != no_rank) blame_.tell_nothing();
+        if (told != no_rank) session_.announce({});
     }
 
     bool is_complete(time_point time_up) {
@@ -336,25 +319,24 @@ class round_links {
     void take(message&& got, bool gives_state) {
         count_received(got);
         const rank_t source = got.source();
-        const wire::header head = read(source, [&] {
+        const wire::header head = read_from(*this, source, [&] {
             const wire::header h = frame_reader(got.pieces()).peek();
-            session_.require_epoch(h);
-            wire::detail::require(h.kind == round_kind::contribute && h.context == context(), "no contribution");
+            session_.require_own(h);
+            wire::detail::require(h.kind == round_kind::contribute, "no contribution");
             return h;
         });
         child& from = children_.of(source);
         if (head.number <= from.answered) return;  // it came twice
         if (head.number != from.given)
-            fail(failure::protocol, source,
-                 "rank " + std::to_string(source) + " contributes to round " + std::to_string(head.number) +
-                     ", which it has not been given");
+            scene().refuse(source,
+                           "contributes to round " + std::to_string(head.number) + ", which it has not been given");
         const auto age = static_cast<std::uint32_t>(round_ - head.number);
         const fate becomes = fate_of(age);
         children_.answers(from, head.number, becomes);
         if (age != 0) late_.push_back({source, age, from.missed_since ? net().now() - *from.missed_since : duration{}});
         if (becomes != fate::out)
             arrivals_.push_back({source, children_.number_of(from), head.number, age, std::move(got)});
-        if (age != 0 && gives_state) give(from, round_kind::next_round, net().now() + blame_.timeout());
+        if (age != 0 && gives_state) give(from, round_kind::next_round, net().now() + session_.timeout());
     }
     fate fate_of(std::uint32_t age) const {
         if (age == 0) return is_root() ? fate::in : fate::with_mine;
@@ -368,9 +350,9 @@ class round_links {
         for (const int number : children_.in())
             in += (in.empty() ? "" : ", ") + std::to_string(children_.ranks()[static_cast<std::size_t>(number)]);
         const abort_notice notice =
-            blame_.notice(round_, children_.first_missing(round_), "",
-                          "; rank " + std::to_string(net().rank()) + " has contributions of " +
-                              (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
+            session_.waited_in_vain(scene(), children_.first_missing(round_), "",
+                                    "; rank " + std::to_string(net().rank()) + " has contributions of " +
+                                        (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
         throw_error(is_root() ? net().abort(notice) : notice);
     }
 
@@ -386,7 +368,6 @@ class round_links {
     session<Net> session_;
     Policies policies_;
     random_key key_;
-    round_blame<Net> blame_;
     rank_t parent_;
     int height_;
     round_children children_;

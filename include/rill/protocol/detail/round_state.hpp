@@ -42,10 +42,7 @@ class round_state {
     buffer frame(message_kind kind, const Session& of, std::uint64_t round, const round_children::link& child) const {
         const bool has_values = kind == round_kind::next_round;
         wire::header head = has_values ? head_ : empty_head();
-        head.kind = kind;
-        head.epoch = of.epoch();
-        head.context = of.context();
-        head.number = round;
+        head = of.stamped(head, kind, round);
         head.age = static_cast<std::uint32_t>(round - child.answered);
         head.contributors = child.latest == contribution_fate::out ? 0 : 1;
         const byte_pieces values = has_values ? values_ : byte_pieces{};

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <rill/collective/detail/long_wait.hpp>
-#include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/session/detail/long_wait.hpp>
+#include <rill/session/detail/scene.hpp>
+#include <rill/session/detail/witnesses.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,60 +19,78 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
+/// Where a standstill begins: `waiter` waits for `peer`, and nothing explains why `peer` does not do its part.
+struct standstill {
+    rank_t waiter;
+    rank_t peer;
+
+    std::string text(duration timeout) const {
+        return "rank " + std::to_string(waiter) + " waited " + std::to_string(timeout.seconds()) + " s for rank " +
+               std::to_string(peer);
+    }
+};
+
+/// Whether a rank has answered that its body has returned.
+inline bool has_departed(const std::optional<call_signature>& said) {
+    return said && said->kind == operation::departure;
+}
+
+/// Follows the long waits that ranks have announced: the rank that is waited for may itself wait, for something that
+/// was due earlier. `waits`, `number`: where they are announced; `last`: this rank's own wait.
+[[gnu::cold]] inline standstill origin_of(const witnesses& all, std::uint64_t waits, std::uint64_t number,
+                                          long_wait last, duration patience) {
+    const time_point until = all.now() + patience;
+    rank_t waiter = all.self();
+    for (int passed = 0; passed < all.size(); ++passed) {
+        const auto said = all.ask(last.peer, waits, number, until);
+        if (!said || has_departed(said) || said->number != number) break;
+        const long_wait of_peer = long_wait::from(*said);
+        if (!of_peer.explains(last)) break;
+        waiter = std::exchange(last, of_peer).peer;
+    }
+    return {waiter, last.peer};
+}
+
 /// Finds which rank is to blame for a call that makes no progress, and throws. Asks every rank what it has entered.
-template <Transport Net>
 class inquest {
   public:
-    /// `waits`: the context in which long waits are announced; `timeout`: of the call; `signature`: the call as this
-    /// rank made it; `names`: of its options.
-    inquest(Net& net, std::uint64_t context, std::uint64_t waits, const call_signature& signature,
+    /// `where`: in this rank's part of the call; `waits`: the context in which long waits are announced; `signature`:
+    /// the call as this rank made it; `names`: of its options; `timeout`: of the call.
+    inquest(const witnesses& all, scene where, std::uint64_t waits, const call_signature& signature,
             const option_names& names, duration timeout)
-        : net_(&net), context_(context), waits_(waits), signature_(&signature), names_(&names), timeout_(timeout) {}
+        : all_(all),
+          where_(std::move(where)),
+          waits_(waits),
+          signature_(&signature),
+          names_(&names),
+          timeout_(timeout) {}
 
     /// `source` sent a frame of another call: blames the rank whose call differs from the others'.
-    [[noreturn]] void disagree(rank_t source) const {
+    [[noreturn, gnu::cold]] void disagree(rank_t source) const {
         blame_odd_one(entrants(false));
-        fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
+        where_.fail(failure::mismatch, source, no_rank,
+                    "rank " + std::to_string(source) + " sent a frame of another call");
     }
 
     /// The timeout has passed and this rank still waits. Blames a rank that made another call or has not come; else the
     /// rank where the standstill begins.
-    [[noreturn]] void nothing_came(const long_wait& own) const {
+    [[noreturn, gnu::cold]] void nothing_came(const long_wait& own) const {
         blame_odd_one(entrants(true));
-        const auto [waiter, peer] = origin_of(own);
-        fail(failure::timeout, peer, waiter,
-             "rank " + std::to_string(waiter) + " waited " + std::to_string(timeout_.seconds()) + " s for rank " +
-                 std::to_string(peer) + ", which has entered the operation: slow, or the link between them is cut");
+        const standstill origin = origin_of(all_, waits_, signature_->number, own, timeout_ / 8);
+        where_.fail(failure::timeout, origin.peer, origin.waiter,
+                    origin.text(timeout_) + ", which has entered the operation: slow, or the link between them is cut");
     }
 
     /// Throws `peer_failure` if the body of `peer` is known to have returned without entering the operation. Does not
     /// wait for the peer's answer.
-    void require_presence(rank_t peer) const {
-        if (has_departed(net_->inquire(peer, context_, signature_->number, deadline::immediate))) departed(peer);
-    }
-
-    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
-        throw_error({.context = context_,
-                     .operation = signature_->number,
-                     .kind = kind,
-                     .culprit = culprit,
-                     .other = other,
-                     .reason = describe() + ": " + what});
-    }
-
-    /// For messages: "all_reduce (operation 7)".
-    std::string describe() const {
-        return std::string(name(signature_->kind)) + " (operation " + std::to_string(signature_->number) + ")";
+    [[gnu::cold]] void require_presence(rank_t peer) const {
+        if (has_departed(all_.ask(peer, where_.context, signature_->number, deadline::immediate))) departed(peer);
     }
 
   private:
-    static bool has_departed(const std::optional<call_signature>& entered) {
-        return entered && entered->kind == operation::departure;
-    }
-
     [[noreturn]] void departed(rank_t peer) const {
-        fail(failure::exception, peer, no_rank,
-             "rank " + std::to_string(peer) + " has left its body without entering the operation");
+        where_.fail(failure::exception, peer, no_rank,
+                    "rank " + std::to_string(peer) + " has left its body without entering the operation");
     }
 
     struct entrant {
@@ -82,10 +101,10 @@ class inquest {
     /// What each rank has entered: this call as that rank made it, or a later one if it left this one out. With
     /// `all_must_have_come`, a rank that has not come is an error.
     std::vector<entrant> entrants(bool all_must_have_come) const {
-        const time_point until = net_->now() + timeout_ / 8;
+        const time_point until = all_.now() + timeout_ / 8;
         std::vector<entrant> come;
-        for (rank_t r = 0; r < net_->size(); ++r) {
-            const auto entered = net_->inquire(r, context_, signature_->number, until);
+        for (rank_t r = 0; r < all_.size(); ++r) {
+            const auto entered = all_.ask(r, where_.context, signature_->number, until);
             if (has_departed(entered)) {
                 if (all_must_have_come) departed(r);
                 continue;
@@ -93,31 +112,11 @@ class inquest {
             if (entered)
                 come.push_back({r, *entered});
             else if (all_must_have_come)
-                fail(failure::timeout, r, no_rank,
-                     "rank " + std::to_string(r) + " has not entered the operation within " +
-                         std::to_string(timeout_.seconds()) + " s");
+                where_.fail(failure::timeout, r, no_rank,
+                            "rank " + std::to_string(r) + " has not entered the operation within " +
+                                std::to_string(timeout_.seconds()) + " s");
         }
         return come;
-    }
-
-    struct standstill {
-        rank_t waiter;
-        rank_t peer;
-    };
-
-    /// Finds where the standstill begins: the rank that is waited for may itself wait, for something that was due
-    /// earlier.
-    standstill origin_of(long_wait last) const {
-        const time_point until = net_->now() + timeout_ / 8;
-        rank_t waiter = net_->rank();
-        for (int passed = 0; passed < net_->size(); ++passed) {
-            const auto said = net_->inquire(last.peer, waits_, signature_->number, until);
-            if (!said || has_departed(said) || said->number != signature_->number) break;
-            const long_wait of_peer = long_wait::from(*said);
-            if (!of_peer.explains(last)) break;
-            waiter = std::exchange(last, of_peer).peer;
-        }
-        return {waiter, last.peer};
     }
 
     /// Throws `mismatch` unless all calls are equal. The culprit is the lowest rank outside the largest set of equal
@@ -134,8 +133,8 @@ class inquest {
         }
         for (const entrant& each : come)
             if (each.call != usual)
-                fail(failure::mismatch, each.rank, no_rank,
-                     "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
+                where_.fail(failure::mismatch, each.rank, no_rank,
+                            "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
     }
 
     static std::string index_width(const call_signature& call) {
@@ -174,8 +173,8 @@ class inquest {
         return is_known ? std::string(names_->names[i]) : "option";
     }
 
-    Net* net_;
-    std::uint64_t context_;
+    witnesses all_;
+    scene where_;
     std::uint64_t waits_;
     const call_signature* signature_;
     const option_names* names_;
