@@ -2,8 +2,8 @@
 // FOLDER/TARGET/NAME. Which of them are committed is decided by what each adds (`./dev fuzz --seeds`).
 #include <rill/collective/join_frames.hpp>
 #include <rill/core/random.hpp>
-#include <rill/protocol/detail/contributor_list.hpp>
 #include <rill/protocol/detail/round_kind.hpp>
+#include <rill/session/detail/contributor_list.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/topology/halving_doubling.hpp>
 #include <rill/topology/recursive_doubling.hpp>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/run_schedule.hpp>
@@ -12,6 +11,7 @@
 #include <rill/core/serial.hpp>
 #include <rill/kernel/copy.hpp>
 #include <rill/kernel/fold.hpp>
+#include <rill/session/contribution_sum.hpp>
 #include <rill/stream/frame.hpp>
 
 #include <algorithm>

@@ -62,8 +62,7 @@ class exchange {
 
     /// Sends a message of the given round, the present one or a later one.
     void send(int round, rank_t peer, const byte_pieces& pieces) {
-        ++counted_.messages_sent;
-        counted_.bytes_sent += pieces.size_bytes();
+        counted_.sent(pieces.size_bytes());
         sent_.push_back({{}, peer, pieces, round});  // before the post: `settle` must know what a peer may read
         sent_.back().handle = net_->post(peer, on_, pieces);
     }
@@ -84,8 +83,7 @@ class exchange {
             return received.has_value();
         });
         if (expected_ != 0) --expected_;
-        ++counted_.messages_received;
-        counted_.bytes_received += received->pieces().size_bytes();
+        counted_.received(received->pieces().size_bytes());
         return std::move(*received);
     }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
@@ -9,6 +8,7 @@
 #include <rill/core/arena.hpp>
 #include <rill/core/random.hpp>
 #include <rill/kernel/merge_k.hpp>
+#include <rill/session/contribution_sum.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream.hpp>
 

@@ -4,7 +4,6 @@
 // runs the collective on a lane. The blocking form calls it on the group; the non-blocking form starts it.
 #pragma once
 
-#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/dense_state.hpp>
 #include <rill/collective/detail/chunks.hpp>
 #include <rill/collective/detail/frame_header.hpp>
@@ -20,6 +19,7 @@
 #include <rill/core/detail/real.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/session/contribution_sum.hpp>
 #include <rill/stream/stream.hpp>
 
 #include <cstddef>

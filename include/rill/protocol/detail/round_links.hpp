@@ -171,7 +171,7 @@ class round_links {
         was_in_ = false;
         if (!net().post(parent_, on_links(), std::move(bytes), net().now() + session_.timeout()))
             throw_error(session_.waited_in_vain(scene(), parent_, ", whose mailbox is full"));
-        count_sent(size);
+        counted_.sent(size);
     }
 
     /// Tells all ranks below that there are no more rounds. Waits at most `at_most` for room in their mailboxes.
@@ -222,7 +222,7 @@ class round_links {
         buffer bytes = state_.frame(kind, session_, round_, to);
         const std::size_t size = bytes.size();
         if (!net().post(to.rank, on_links(), std::move(bytes), until)) return false;
-        count_sent(size);
+        counted_.sent(size);
         if (kind != round_kind::next_round) return true;
         to.given = round_;
         to.missed_since.reset();
@@ -231,7 +231,7 @@ class round_links {
 
     /// Takes a message of the parent while this rank does not wait for a state.
     void hear(message&& got) {
-        count_received(got);
+        counted_.received(got.pieces().size_bytes());
         const wire::header head = state_of(got);
         if (head.kind == round_kind::end_rounds) end_ = std::move(got);
         if (head.kind == round_kind::round_over) over_ = std::max(over_, head.number);
@@ -246,7 +246,7 @@ class round_links {
                 early_.push_back(std::move(*got));
                 continue;
             }
-            count_received(*got);
+            counted_.received(got->pieces().size_bytes());
             if (state_of(*got).kind != round_kind::round_over) return got;
         }
         return std::nullopt;
@@ -317,7 +317,7 @@ class round_links {
     }
 
     void take(message&& got, bool gives_state) {
-        count_received(got);
+        counted_.received(got.pieces().size_bytes());
         const rank_t source = got.source();
         const wire::header head = read_from(*this, source, [&] {
             const wire::header h = frame_reader(got.pieces()).peek();
@@ -354,15 +354,6 @@ class round_links {
                                     "; rank " + std::to_string(net().rank()) + " has contributions of " +
                                         (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
         throw_error(is_root() ? net().abort(notice) : notice);
-    }
-
-    void count_sent(std::size_t bytes) {
-        ++counted_.messages_sent;
-        counted_.bytes_sent += bytes;
-    }
-    void count_received(const message& m) {
-        ++counted_.messages_received;
-        counted_.bytes_received += m.pieces().size_bytes();
     }
 
     session<Net> session_;

@@ -5,9 +5,9 @@
 #include <rill/collective/detail/loans.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/round_receipt.hpp>
-#include <rill/protocol/detail/contributor_list.hpp>
 #include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_links.hpp>
+#include <rill/session/detail/contributor_list.hpp>
 
 #include <algorithm>
 #include <cstddef>
