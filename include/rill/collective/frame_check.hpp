@@ -31,22 +31,30 @@ namespace detail {
 
 }  // namespace detail
 
-/// The next frame of a message from `source`. If it belongs to another call, every rank learns which rank made the odd
-/// call. `place`: the part or the rank that the frame must be of.
-template <Element T, IndexType Index, class Net>
-frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader,
-                 detail::frame_place place = detail::frame_place::of_part(0)) {
-    const frame f = read_from(call, source, [&] {
-        const wire::header head = reader.peek();
-        call.of().require_epoch(head);
-        const std::uint32_t hash = call.signature().hash(), given = head.call - hash;
-        if (head.context != call.context() || given >= detail::frame_place::many) call.disagree(source);
-        if (!place.is_place_of(head, hash)) detail::refuse_part(call.scene(), source, given, place.number());
-        return reader.next<T, Index>();
+/// The header of the next frame of a message from `source`. If it belongs to another call, every rank learns which rank
+/// made the odd call. `place`: the part or the rank that the frame must be of.
+template <class Net>
+wire::header next_header(const exchange<Net>& call, rank_t source, const frame_reader& reader,
+                         detail::frame_place place) {
+    const wire::header head = read_from(call, source, [&] {
+        const wire::header next = reader.peek();
+        call.of().require_epoch(next);
+        return next;
     });
+    const std::uint32_t hash = call.signature().hash(), given = head.call - hash;
+    if (head.context != call.context() || given >= detail::frame_place::many) call.disagree(source);
+    if (!place.is_place_of(head, hash)) detail::refuse_part(call.scene(), source, given, place.number());
     const auto ranks = static_cast<std::uint32_t>(call.net().size());
-    if (f.head.contributors > ranks) detail::refuse_contributors(call.scene(), source, f.head.contributors, ranks);
-    return f;
+    if (head.contributors > ranks) detail::refuse_contributors(call.scene(), source, head.contributors, ranks);
+    return head;
+}
+
+/// The next frame of a message from `source`, whose header is checked as by `next_header`.
+template <Element T, IndexType Index, class Net>
+frame next_frame(const exchange<Net>& call, rank_t source, frame_reader& reader,
+                 detail::frame_place place = detail::frame_place::of_part(0)) {
+    next_header(call, source, reader, place);
+    return read_from(call, source, [&] { return reader.next<T, Index>(); });
 }
 
 /// Ends the operation with `source` as the culprit unless a frame covers the range that is due.
