@@ -24,7 +24,8 @@ int main() {
                 }
             });
             if (net.rank() == 0)
-                std::printf("mean of the %zu others: %.4f\n", alive.members().size(), static_cast<double>(mean[0]));
+                std::printf("mean of the %zu others: %.4f\n", alive.view().members.size(),
+                            static_cast<double>(mean[0]));
         } catch (const rill::invalid_value&) {  // on rank 2 alone, which leaves
         }
     });

@@ -13,7 +13,6 @@
 #include <exception>
 #include <map>
 #include <mutex>
-#include <numeric>
 #include <string_view>
 
 namespace {
@@ -103,9 +102,7 @@ void time_limits(auto& workers, common& all, const job& todo, int sample) {
 
 void time_all(endpoint& net, common& all, const job& todo) {
     rill::group workers{net, rill::topology::split_allgather{}};
-    std::vector<rill::rank_t> ranks(static_cast<std::size_t>(net.size()));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    rill::subgroup plain(net, ranks);  // models no shared memory
+    rill::subgroup plain(net, rill::view::all(net));  // models no shared memory
     rill::group by_messages{plain, rill::topology::split_allgather{}};
     std::vector<float> input(todo.size), output(todo.size);
     foundation::fill(input, net.rank());

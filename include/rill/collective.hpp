@@ -8,7 +8,6 @@
 #include <rill/collective/broadcast.hpp>
 #include <rill/collective/bucket_exchange.hpp>
 #include <rill/collective/bucket_plan.hpp>
-#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/dense_state.hpp>
 #include <rill/collective/exchange.hpp>
 #include <rill/collective/frame_check.hpp>

@@ -12,6 +12,7 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/fingerprint.hpp>
+#include <rill/core/message_kind.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/pool.hpp>
 #include <rill/core/random.hpp>
@@ -22,3 +23,4 @@
 #include <rill/core/sparse_view.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/core/view.hpp>

@@ -193,20 +193,19 @@ class member {
         if (net_->restarts() > 0) return;  // the others do not wait for a rank that was restarted
         rill::random_sequence draw(of_->key());
         const int steps = 1 + static_cast<int>(draw.below(3));
-        std::vector<rill::rank_t> members(static_cast<std::size_t>(net_->size()));
-        std::iota(members.begin(), members.end(), 0);
+        rill::view members = rill::view::all(*net_);
         const bool goes_on = play_in(members, {.group = 0}, steps, draw, true);
         if (!goes_on) return;
         const rill::rank_t out = left_out();
-        std::erase(members, out);
+        std::erase(members.members, out);
+        ++members.epoch;
         if (net_->rank() == out) return;
         play_in(members, {.group = 1, .is_spared = !may_strike_again()}, 2, draw, false);
     }
 
   private:
-    /// Makes calls in a group of its own. Returns whether anything failed there on any rank, which is known when all
-    /// faults are over.
-    bool play_in(const std::vector<rill::rank_t>& members, const rill::testing::call_record& kind, int steps,
+    /// Calls in a group of its own. Whether anything failed there, for any rank: known when all is over.
+    bool play_in(const rill::view& members, const rill::testing::call_record& kind, int steps,
                  rill::random_sequence& draw, bool at_leisure) {
         net_type net(*net_, members);
         std::optional<group_type> workers;

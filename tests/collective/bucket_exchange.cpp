@@ -10,8 +10,8 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 using namespace rill;
@@ -87,13 +87,14 @@ TEST_CASE("bucket_exchange: each tensor becomes ready once") {
 TEST_CASE("agree: passes if all ranks have the same value, otherwise names the rank that differs") {
     simulated::run(5, {}, [](auto& net) {
         group workers{net, topology::split_allgather{}};
-        CHECK(agree(workers, {options_of::buckets, {7}}).rounds > 0);
-        std::optional<rank_t> culprit;
+        constexpr option_names names{{"breadth", "depth"}};
+        CHECK(agree(workers, names, {7}).rounds > 0);
+        std::string said;
         try {
-            agree(workers, {options_of::buckets, {net.rank() == 3 ? 8U : 7U}});
+            agree(workers, names, {5, net.rank() == 3 ? 8U : 7U});
         } catch (const mismatch& thrown) {
-            culprit = thrown.culprit();
+            said = thrown.what();
         }
-        CHECK(culprit == 3);
+        CHECK(said == "rill: handshake (operation 2): rank 3 calls with another depth than the others");
     });
 }

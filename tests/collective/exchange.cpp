@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr std::uint64_t context = 7;
+using session = rill::session<rill::simulated::endpoint>;
 using exchange = rill::exchange<rill::simulated::endpoint>;
 
 rill::call_signature call(std::uint64_t number, std::uint64_t dimension = 10) {
@@ -35,8 +35,9 @@ rill::byte_view bytes_of(const std::vector<int>& values) { return std::as_bytes(
 
 TEST_CASE("exchange: await_readers waits for memory that is being read, and for no other") {
     rill::simulated::run(2, {}, [](auto& net) {
-        exchange current(net, context, context + 1);
-        current.begin(call(1), rill::seconds(1));
+        const session own(net, "test", rill::seconds(1));
+        exchange current(own);
+        current.begin(call(1));
         std::vector<int> data(8, net.rank()), other(8);
         current.enter(1);
         current.send(1 - net.rank(), bytes_of(data));
@@ -61,9 +62,10 @@ TEST_CASE("exchange: await_readers waits for memory that is being read, and for 
 
 TEST_CASE("exchange: a rank that has not entered is blamed for a timeout; otherwise both ends of the link are") {
     rill::simulated::run(3, {}, [](auto& net) {
-        exchange current(net, context, context + 1);
+        const session own(net, "test", rill::seconds(1));
+        exchange current(own);
         if (net.rank() == 2) return net.sleep_until(net.now() + rill::seconds(2));
-        current.begin(call(1), rill::seconds(1));
+        current.begin(call(1));
         if (net.rank() == 0) {
             const auto notice = thrown_by(current, [](auto& c) { c.receive(1); });
             CHECK(notice.kind == rill::failure::timeout);
@@ -72,10 +74,11 @@ TEST_CASE("exchange: a rank that has not entered is blamed for a timeout; otherw
         }
     });
     rill::simulated::run(3, {}, [](auto& net) {
-        exchange current(net, context, context + 1);
-        current.begin(call(1), rill::seconds(1));
-        // Rank 2 has already finished, and is in the next operation, of another kind.
-        if (net.rank() == 2) current.begin(call(2, 99), rill::seconds(1));
+        const session own(net, "test", rill::seconds(1));
+        exchange current(own);
+        current.begin(call(1));
+        // Rank 2 is through already, and in the next operation, of another kind.
+        if (net.rank() == 2) current.begin(call(2, 99));
         if (net.rank() == 0) {
             const auto notice = thrown_by(current, [](auto& c) { c.receive(1); });
             CHECK(notice.kind == rill::failure::timeout);
@@ -90,10 +93,11 @@ TEST_CASE("exchange: the odd one among the ranks that have entered is blamed for
     const auto blamed = [](std::vector<rill::call_signature> calls) {
         rill::abort_notice notice;
         rill::simulated::run(static_cast<int>(calls.size()), {}, [&](auto& net) {
-            exchange current(net, context, context + 1);
+            const session own(net, "test", rill::seconds(1));
+            exchange current(own);
             const auto& mine = calls[static_cast<std::size_t>(net.rank())];
-            if (mine.number == 0) return;  // does not enter
-            current.begin(mine, rill::seconds(1));
+            if (mine.number == 0) return;  // does not come
+            current.begin(mine);
             if (net.rank() == 0) notice = thrown_by(current, [](auto& c) { c.disagree(1); });
         });
         CHECK(notice.kind == rill::failure::mismatch);

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -22,17 +21,11 @@ namespace foresight {
 
 using namespace rill;
 
-inline std::vector<rank_t> all_ranks(int size) {
-    std::vector<rank_t> ranks(static_cast<std::size_t>(size));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    return ranks;
-}
-
-/// A transport, as a subgroup of all its ranks, that asks for messages of a given size.
+/// All ranks of a transport, as one that asks for messages of some size.
 template <class Net>
 class choosy : public subgroup<Net> {
   public:
-    choosy(Net& net, std::size_t wanted) : subgroup<Net>(net, all_ranks(net.size())), wanted_(wanted) {}
+    choosy(Net& net, std::size_t wanted) : subgroup<Net>(net, view::all(net)), wanted_(wanted) {}
     std::size_t chunk_bytes() const { return wanted_; }
 
   private:

@@ -105,7 +105,7 @@ std::string beside_messages(int ranks, const std::vector<std::size_t>& sizes, co
     failures failed;
     rill::in_process::run(ranks, [&](endpoint& net) {
         rill::group fused{net, shape};
-        rill::subgroup<endpoint> plain(net, foresight::all_ranks(net.size()));
+        rill::subgroup<endpoint> plain(net, rill::view::all(net));
         rill::group sent{plain, shape};
         const rill::contribution own = net.rank() == 1 ? silent : rill::contribution{.weight = 2, .age = 3};
         for (const std::size_t n : sizes) {

@@ -286,8 +286,7 @@ TEST_CASE("survivors go on in a new group") {
             expect_error<rill::peer_failure>([&] { rill::all_reduce(workers, data, data); }, 2, "rank 2",
                                              [&](const std::string& what) { all.add(what); });
         }
-        const std::vector<rill::rank_t> alive{0, 1, 3, 4};
-        rill::subgroup survivors{net, alive};
+        rill::subgroup survivors{net, rill::view{.epoch = 1, .members = {0, 1, 3, 4}}};
         rill::group workers{survivors, rill::topology::ring{}};
         std::vector<float> data(100, 1);
         rill::all_reduce(workers, data, data);

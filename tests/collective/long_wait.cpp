@@ -1,6 +1,5 @@
 // A cut link is named by both of its ends, on every rank, whichever timeout expires first.
 #include <rill/collective/all_reduce.hpp>
-#include <rill/collective/detail/long_wait.hpp>
 #include <rill/collective/group.hpp>
 
 #include "cases.hpp"
@@ -60,22 +59,7 @@ std::vector<outcome> with_cut_link(Shape shape, int ranks, rill::rank_t from, ri
 
 }  // namespace
 
-TEST_CASE("long_wait: travels as a call signature, and explains later timeouts") {
-    const rill::detail::long_wait wait{.peer = 70000, .reading = true, .of_round = 9000, .in_round = 12345};
-    CHECK(rill::detail::long_wait::from(wait.announced_in(7)) == wait);
-    CHECK(wait.announced_in(7).number == 7);
-    CHECK(rill::detail::long_wait::from(rill::detail::long_wait{}.announced_in(1)) == rill::detail::long_wait{});
-
-    const auto of_message = [](int round) {
-        return rill::detail::long_wait{.peer = 1, .of_round = round, .in_round = round};
-    };
-    CHECK(of_message(1).explains(of_message(2)));
-    CHECK_FALSE(of_message(2).explains(of_message(2)));
-    CHECK(of_message(5).explains({.peer = 1, .reading = true, .of_round = 2, .in_round = 9}));
-    CHECK_FALSE(rill::detail::long_wait{}.explains(of_message(2)));
-}
-
-TEST_CASE("a cut link is named by both ends on every rank, unless no rank needs it") {
+TEST_CASE("a link that is cut is named by both ends on every rank, or nobody misses it") {
     failures wrong;
     int cuts_that_matter = 0;
     for_each_topology([&](auto shape) {

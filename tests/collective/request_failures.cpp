@@ -319,8 +319,7 @@ TEST_CASE("request: survivors continue in a new group") {
                   std::vector<float> data(100, 1);
                   expect_error([&] { rill::start_all_reduce(workers, data, data).get(); }, 2, "rank 2", fail);
               }
-              const rill::rank_t alive[] = {3, 0, 1};
-              rill::subgroup survivors{net, alive};
+              rill::subgroup survivors{net, rill::view{.epoch = 1, .members = {0, 1, 3}}};
               rill::group workers{survivors, rill::topology::ring{}};
               std::vector<float> data(100, 1), more(100, 2);
               auto first = rill::start_all_reduce(workers, data, data);

@@ -301,7 +301,7 @@ auto body_of(const scenario& story, Shape shape, verdicts& verdict, failures& al
         std::vector<rill::rank_t> alive;
         for (int r = 0; r < net.size(); ++r)
             if (!story.is_culprit(r)) alive.push_back(r);
-        rill::subgroup survivors(net, alive);
+        rill::subgroup survivors(net, rill::view{.epoch = 1, .members = alive});
         rill::group workers(survivors, shape);
         actor player(workers, story, all);
         for (int i = 0; i < 3; ++i) player.step();

@@ -7,6 +7,7 @@
 #include <rill/aggregate/sum.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/protocol/detail/round_fold.hpp>
+#include <rill/protocol/detail/round_kind.hpp>
 
 #include <cmath>
 #include <vector>
@@ -36,7 +37,8 @@ void check(rill::fuzz::input in) {
     const buffer message = rill::fuzz::copy_of(in.rest());
     round_operands<T, std::uint32_t> read;
     read.clear();
-    const wire::header head{.kind = operation::contribute, .element = element_type_of<T>, .dimension = dimension};
+    const wire::header head{
+        .kind = rill::detail::round_kind::contribute, .element = element_type_of<T>, .dimension = dimension};
     const stream_view<T, std::uint32_t> nothing({0, dimension}, sparse_view<T, std::uint32_t>{});
     read.add_own(head, nothing, coding{}, random_key{}, contribution{.weight = 0}, 0, serial{});
     try {

@@ -2,7 +2,8 @@
 // FOLDER/TARGET/NAME. Those that add coverage are committed (`./dev fuzz --seeds`).
 #include <rill/collective/join_frames.hpp>
 #include <rill/core/random.hpp>
-#include <rill/protocol/detail/contributor_list.hpp>
+#include <rill/protocol/detail/round_kind.hpp>
+#include <rill/session/detail/contributor_list.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/topology/halving_doubling.hpp>
 #include <rill/topology/recursive_doubling.hpp>
@@ -409,8 +410,10 @@ void round_seeds(const folder& to) {
     const auto write = [&]<class T>(const char* name, unsigned chosen, const stream_view<T, std::uint32_t>& content,
                                     const rill::detail::contributor_list& contributors) {
         const std::size_t dimension = content.range().size();
-        const wire::header head{
-            .kind = operation::contribute, .element = element_type_of<T>, .epoch = 3, .dimension = dimension};
+        const wire::header head{.kind = rill::detail::round_kind::contribute,
+                                .element = element_type_of<T>,
+                                .number = 3,
+                                .dimension = dimension};
         wire::header_block block;
         to.write(name, seed()
                            .byte(chosen)

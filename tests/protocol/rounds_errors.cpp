@@ -347,15 +347,15 @@ struct open_rounds : rill::rounds<Group, star> {
     rill::channel channel() { return {this->links().context(), 0}; }
 };
 
-/// A header that announces ten numbers, with none after it.
-rill::buffer cut_short(const rill::channel& on, rill::operation kind) {
+/// A head that announces ten numbers, and nothing behind it.
+rill::buffer cut_short(const rill::channel& on, rill::message_kind kind) {
     rill::buffer bytes(rill::wire::header_bytes);
     rill::wire::encode({.kind = kind,
                         .element = rill::element_type::int64,
                         .index_bytes = 4,
                         .codes = {.indices = rill::index_coding::dense},
-                        .epoch = 1,
                         .context = on.context,
+                        .number = 1,
                         .call = 7,
                         .dimension = 10,
                         .range = {0, 10},
@@ -384,7 +384,7 @@ TEST_CASE("rounds: a parent or child that sends bytes that are no frame is named
     CHECK(culprits_of([&](endpoint& end, auto& steps) {
               if (end.rank() == 0)
                   for (const rill::rank_t to : {1, 2})
-                      end.post(to, steps.channel(), cut_short(steps.channel(), rill::operation::next_round));
+                      end.post(to, steps.channel(), cut_short(steps.channel(), rill::detail::round_kind::next_round));
               numbers mine(10);
               if (end.rank() == 0)
                   end.receive(1, steps.channel(),

@@ -50,7 +50,7 @@ void take_steps(Net& net, int steps, witness& own) {
                 rill::all_reduce(all, mine, mean, rill::aggregate::mean{});
             });
             own.results.push_back(mean[36]);
-            own.members.emplace_back(alive.members().begin(), alive.members().end());
+            own.members.push_back(alive.view().members);
         }
     } catch (const rill::error& thrown) {
         own.error = thrown.what();

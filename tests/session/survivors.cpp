@@ -21,12 +21,7 @@ using ranks = std::vector<rill::rank_t>;
 
 namespace {
 
-template <class Net>
-ranks members_of(const rill::survivors<Net>& alive) {
-    return {alive.members().begin(), alive.members().end()};
-}
-
-/// The sum over the members, to which each contributes 1.
+/// The sum over the members of 1 from each.
 template <class Members>
 double count(Members& members) {
     rill::group all{members, rill::topology::ring{}, {.timeout = recovery::timeout}};
@@ -48,7 +43,7 @@ void leave_with_a_nan(Net& net, std::atomic<int>& as_expected) {
             auto codec = rill::compress::error_feedback{rill::compress::top_k{.density = 1}}.bind(10);
             rill::all_reduce(all, mine, sum, codec);
         });
-        if (net.rank() != 1 && sum[9] == 2.0F && members_of(alive) == ranks{0, 2}) ++as_expected;
+        if (net.rank() != 1 && sum[9] == 2.0F && alive.view().members == ranks{0, 2}) ++as_expected;
     } catch (const rill::invalid_value& own) {
         if (net.rank() == 1 && own.culprit() == 1) ++as_expected;
     }
@@ -67,8 +62,8 @@ TEST_CASE("a step that all ranks complete is done once, and keeps its transport"
                 if (step % 50 == 0) CHECK(count(members) == 3);
             });
         CHECK(calls == 200);
-        CHECK(alive.epoch() == 0);
-        CHECK(members_of(alive) == ranks{0, 1, 2});
+        CHECK(alive.view().epoch == 0);
+        CHECK(alive.view().members == ranks{0, 1, 2});
     });
 }
 
@@ -97,8 +92,8 @@ TEST_CASE("a rank that throws an exception of its own after the others have comp
         alive.run(step);
         CHECK(sum == 3);
         CHECK(calls == 2);
-        CHECK(alive.epoch() == 1);
-        CHECK(members_of(alive) == ranks{0, 1, 2});
+        CHECK(alive.view().epoch == 1);
+        CHECK(alive.view().members == ranks{0, 1, 2});
     });
 }
 
@@ -112,7 +107,7 @@ TEST_CASE("a rank whose body returns between two steps leaves") {
         if (net.rank() == 2) return;
         alive.run(step);
         CHECK(sum == 3);
-        CHECK(members_of(alive) == ranks{0, 1, 3});
+        CHECK(alive.view().members == ranks{0, 1, 3});
     });
 }
 
@@ -134,7 +129,7 @@ TEST_CASE("a rank that is later than two timeouts is excluded and learns it") {
         rill::survivors alive{net, recovery::timeout};
         double sum = 0;
         const auto step = [&](auto& members) {
-            if (net.rank() == 0 && alive.epoch() == 0) net.sleep_until(net.now() + rill::seconds(60));
+            if (net.rank() == 0 && alive.view().epoch == 0) net.sleep_until(net.now() + rill::seconds(60));
             sum = count(members);
         };
         if (net.rank() == 0) {
@@ -146,7 +141,7 @@ TEST_CASE("a rank that is later than two timeouts is excluded and learns it") {
         }
         alive.run(step);
         CHECK(sum == 2);
-        CHECK(members_of(alive) == ranks{1, 2});
+        CHECK(alive.view().members == ranks{1, 2});
     });
 }
 

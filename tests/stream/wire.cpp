@@ -62,6 +62,20 @@ TEST_CASE("golden bytes of a dense frame") {
           "000000000000f03f9a9999999999b9bf");
 }
 
+TEST_CASE("a frame of a protocol says which one, and that protocol's own number") {
+    constexpr message_kind kind{"rounds", 3};
+    static_assert(kind != message_kind("gossip", 3) && kind != message_kind("rounds", 4));
+    static_assert(kind.protocol != message_kind(operation::all_reduce).protocol);
+    wire::header head = golden_head();
+    head.element = element_type::int32;
+    head.index_bytes = 4;
+    head.kind = kind;
+    wire::header_block block;
+    wire::encode(head, block.data());
+    CHECK(hex(byte_view(block).first(12)) == "72696c6c0103030400016420");
+    CHECK(wire::decode(block.data()).kind == kind);
+}
+
 TEST_CASE("golden bytes of a raw sparse frame") {
     CHECK(frame_hex(sparse_sample(), {}) ==
           "72696c6c01020104000100000403020118171615141312112827262524232221"
@@ -130,6 +144,9 @@ TEST_CASE("an invalid header is refused with its reason") {
     const std::string prefix = "rill: invalid frame: ";
     CHECK(refusal([](auto& h) { h.kind = operation::none; }) == prefix + "unknown operation");
     CHECK(refusal([](auto& h) { h.kind = static_cast<operation>(200); }) == prefix + "unknown operation");
+    CHECK(refusal([](auto& h) { h.kind = operation::departure; }) == prefix + "unknown operation");
+    CHECK(refusal([](auto& h) { h.kind = {"gossip", 0}; }) == prefix + "unknown operation");
+    CHECK(refusal([](auto& h) { h.kind = {"gossip", 200}; }) == "accepted");
     CHECK(refusal([](auto& h) { h.element = element_type::none; }) == prefix + "unknown element type");
     CHECK(refusal([](auto& h) { h.index_bytes = 5; }) == prefix + "unknown index width");
     CHECK(refusal([](auto& h) { h.codes.values = static_cast<value_coding>(3); }) == prefix + "unknown value coding");

@@ -32,9 +32,9 @@ class scripted {
 
     scripted(rank_t rank, int size) : rank_(rank), size_(size) {}
 
-    /// Sets the bytes that come next from any peer, after the group's handshake: in one piece, or cut into the header,
-    /// `cut` bytes and the rest. With `repairs`, frames get the expected context and call; without, the script's bytes
-    /// decide.
+    /// What comes next from any peer, once the group's handshake is over: in one piece, or the header, `cut` bytes and
+    /// the rest. Frames get the epoch, the context and the call that are due; `repairs` may be false to leave that to
+    /// chance.
     void expect(byte_view bytes, std::optional<std::size_t> cut, bool repairs) {
         script_.push_back({buffer(bytes.begin(), bytes.end()), cut, repairs});
     }
@@ -95,6 +95,7 @@ class scripted {
         const std::uint32_t call = call_.hash();
         for (std::size_t at = 0; at + wire::header_bytes <= bytes.size(); at += frame_alignment)
             if (std::memcmp(bytes.data() + at, &wire::magic, sizeof wire::magic) == 0) {
+                std::memset(bytes.data() + at + 12, 0, 4);  // the epoch
                 std::memcpy(bytes.data() + at + 16, &context_, sizeof context_);
                 // The call number of a frame includes its part; the script chooses among the first few parts.
                 const std::uint32_t placed = call + std::to_integer<std::uint32_t>(bytes[at + 32] & std::byte{7});

@@ -5,7 +5,6 @@
 #include <rill/transport/subgroup.hpp>
 
 #include <cstddef>
-#include <numeric>
 #include <span>
 #include <vector>
 
@@ -15,7 +14,7 @@ class watched : public rill::subgroup<rill::in_process::endpoint> {
     using parent = rill::subgroup<rill::in_process::endpoint>;
 
   public:
-    explicit watched(rill::in_process::endpoint& net) : parent(net, all_of(net)) {}
+    explicit watched(rill::in_process::endpoint& net) : parent(net, rill::view::all(net)) {}
 
     using parent::post;
     sending post(rill::rank_t peer, rill::channel on, const rill::byte_pieces& pieces) {
@@ -45,12 +44,6 @@ class watched : public rill::subgroup<rill::in_process::endpoint> {
     }
 
   private:
-    static std::vector<rill::rank_t> all_of(const rill::in_process::endpoint& net) {
-        std::vector<rill::rank_t> ranks(static_cast<std::size_t>(net.size()));
-        std::iota(ranks.begin(), ranks.end(), 0);
-        return ranks;
-    }
-
     std::vector<rill::byte_view> sent_;
 };
 

@@ -223,9 +223,8 @@ TEST_CASE("compute takes the time of its model through every transport adapter, 
     const rill::slowed_ranks model{.times = rill::constant_compute{rill::nanoseconds(10)}, .factors = {1, 3}};
     rill::simulated::run(2, no_network, [&](auto& inner) {
         rill::delayed net{inner, one_byte_per_ns, model};
-        const rank_t everybody[] = {0, 1};
         rill::trace_log log(10);
-        rill::subgroup among{net, everybody};
+        rill::subgroup among{net, rill::view::all(net)};
         rill::traced traced{among, log};
         const std::int64_t unit = net.rank() == 0 ? 10 : 30;
         rill::compute(net, 2);

@@ -59,8 +59,7 @@ TEST_CASE("simulated, subgroup, delayed and traced: a steady state allocates not
     std::vector<rill::trace_log> logs(4);
     rill::simulated::run(4, {.jitter = rill::microseconds(3)}, [&](auto& inner) {
         rill::traced traced{inner, logs[static_cast<std::size_t>(inner.rank())]};
-        const rill::rank_t members[] = {3, 1, 2, 0};
-        rill::subgroup group{traced, members};
+        rill::subgroup group{traced, rill::view::all(traced)};
         rill::delayed delayed{group};
         const unsigned long allocated = steady_allocations(delayed);
         CHECK(allocated == 0);

@@ -8,16 +8,17 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Returns when all ranks have called it with equal `options`, which describe how each has been configured.
+/// Returns when all ranks have called it with equal `hashes`, of how each has been configured.
 ///
 /// Cost: 2 log2 P rounds of frames without content. Errors: `mismatch` on all ranks if one has other options; it names
-/// the odd rank and how its options differ.
+/// the odd rank and, by `names`, in what it differs.
 template <class Group>
-receipt agree(Group& group, const call_options& options) {
-    return group.run({.kind = operation::handshake, .options = options}, [&](auto& call) {
+receipt agree(Group& group, const option_names& names, const option_hashes& hashes) {
+    const auto body = [&](auto& call) {
         auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
         return detail::synchronise(call, topology::tree{}.all_reduce(group.size(), group.rank()), state);
-    });
+    };
+    return group.run({.kind = operation::handshake, .options = names.with(hashes)}, body, names);
 }
 
 }}  // namespace rill::RILL_ABI

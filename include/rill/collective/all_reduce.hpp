@@ -39,7 +39,7 @@ receipt all_reduce_fused(Lane& lane, const call_signature& signature, const Plan
             deliver(result, output);
             return done;
         },
-        true);
+        collective_options, true);
 }
 
 template <class Lane, class In, class Out, class Fold>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/run_schedule.hpp>
@@ -12,6 +11,7 @@
 #include <rill/core/serial.hpp>
 #include <rill/kernel/copy.hpp>
 #include <rill/kernel/fold.hpp>
+#include <rill/session/contribution_sum.hpp>
 #include <rill/stream/frame.hpp>
 
 #include <algorithm>
@@ -219,12 +219,10 @@ class dense_state {
         const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due,
                                                      detail::frame_place::of_part(a.from.parts.first));
         if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
-            call_->fail(failure::protocol, source, call_->net().rank(),
-                        "rank " + std::to_string(source) + " sent rounded values where exact ones were due");
+            call_->scene().refuse(source, "sent rounded values where exact ones were due");
         const auto content = read_from(*call_, source, [&] { return content_of(f, unused_); });
         if (!content.is_dense() && !due.empty())
-            call_->fail(failure::protocol, source, call_->net().rank(),
-                        "rank " + std::to_string(source) + " sent a sparse stream where a dense one was due");
+            call_->scene().refuse(source, "sent a sparse stream where a dense one was due");
         return {content.values(), contribution_sum::of(f.head)};
     }
 

@@ -1,11 +1,13 @@
 #pragma once
 
-#include <rill/collective/detail/inquest.hpp>
-#include <rill/collective/detail/long_wait.hpp>
 #include <rill/concept/shared_memory.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
+#include <rill/session/detail/inquest.hpp>
+#include <rill/session/detail/long_wait.hpp>
+#include <rill/session/detail/scene.hpp>
+#include <rill/session/session.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -33,22 +35,23 @@ class exchange {
     using message = typename Net::message;
     using window = typename detail::window_of<Net, true>::type;
 
-    /// `waits`: the context in which ranks announce long waits.
-    exchange(Net& net, std::uint64_t context, std::uint64_t waits) : net_(&net), on_{context, 0}, waits_(waits) {}
+    explicit exchange(const session<Net>& of) : of_(&of), net_(&of.net()), on_(of.on(0)) {}
     exchange(const exchange&) = delete;
     exchange& operator=(const exchange&) = delete;
     ~exchange() { settle(); }
 
+    const session<Net>& of() const { return *of_; }
     Net& net() const { return *net_; }
     const call_signature& signature() const { return signature_; }
     std::uint64_t context() const { return on_.context; }
 
-    /// `is_exposed`: the call is announced together with the memory that the rank exposes, not here.
-    void begin(const call_signature& signature, duration timeout, bool is_exposed = false) {
+    /// `names`: of the call's options, until it has ended. `is_exposed`: the call is announced together with the memory
+    /// that the rank exposes, not here.
+    void begin(const call_signature& signature, const option_names& names = no_options, bool is_exposed = false) {
         signature_ = signature;
+        names_ = &names;
         on_.tag = tag_of(signature.number);
         start_ = net_->now();
-        timeout_ = timeout;
         counted_ = {};
         if (!is_exposed) net_->announce(on_.context, signature);
     }
@@ -59,8 +62,7 @@ class exchange {
 
     /// Sends a message of the given round, the present one or a later one.
     void send(int round, rank_t peer, const byte_pieces& pieces) {
-        ++counted_.messages_sent;
-        counted_.bytes_sent += pieces.size_bytes();
+        counted_.sent(pieces.size_bytes());
         sent_.push_back({{}, peer, pieces, round});  // before the post: `settle` must know what a peer may read
         sent_.back().handle = net_->post(peer, on_, pieces);
     }
@@ -81,8 +83,7 @@ class exchange {
             return received.has_value();
         });
         if (expected_ != 0) --expected_;
-        ++counted_.messages_received;
-        counted_.bytes_received += received->pieces().size_bytes();
+        counted_.received(received->pieces().size_bytes());
         return std::move(*received);
     }
 
@@ -167,12 +168,12 @@ class exchange {
     /// A frame of another call arrived: finds the rank whose call differs from the others' and throws `mismatch`.
     [[noreturn]] void disagree(rank_t source) const { inquest().disagree(source); }
 
-    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
-        inquest().fail(kind, culprit, other, what);
+    /// This rank's place in the operation, for messages: "all_reduce (operation 7)".
+    detail::scene scene() const {
+        return of_->scene(
+            signature_.number, on_.tag,
+            std::string(name(signature_.kind)) + " (operation " + std::to_string(signature_.number) + ")");
     }
-
-    /// For messages: "all_reduce (operation 7)".
-    std::string describe() const { return inquest().describe(); }
 
   private:
     static constexpr std::size_t many = 16;
@@ -197,19 +198,19 @@ class exchange {
                       [&](deadline until) { return s.handle.wait(until); });
     }
 
-    time_point half_time() const { return start_ + timeout_ / 2; }
+    time_point half_time() const { return start_ + of_->timeout() / 2; }
 
     /// The rest of a wait, which is announced to the others. Between its parts it asks whether the peer has left.
     template <class Attempt>
     void wait_for_long(const detail::long_wait& what, Attempt&& attempt) {
-        net_->announce(waits_, what.announced_in(signature_.number));
+        of_->announce(what, signature_.number);
         bool is_over = false;
         for (int eighths_left = 3; !is_over && eighths_left >= 0; --eighths_left) {
             inquest().require_presence(what.peer);
-            is_over = attempt(start_ + (timeout_ - duration{timeout_.ns / 8 * eighths_left}));
+            is_over = attempt(start_ + (of_->timeout() - duration{of_->timeout().ns / 8 * eighths_left}));
         }
         if (!is_over) inquest().nothing_came(what);
-        net_->announce(waits_, detail::long_wait{}.announced_in(signature_.number));
+        of_->announce({}, signature_.number);
     }
 
     void forget() noexcept {
@@ -219,14 +220,16 @@ class exchange {
         lent_by_ = nullptr;
     }
 
-    detail::inquest<Net> inquest() const { return {*net_, on_.context, waits_, signature_, timeout_}; }
+    detail::inquest inquest() const {
+        return {of_->witnesses(), scene(), of_->waits(), signature_, *names_, of_->timeout()};
+    }
 
+    const session<Net>* of_;
     Net* net_;
     channel on_;
-    std::uint64_t waits_;
     call_signature signature_{};
+    const option_names* names_ = &no_options;
     time_point start_{};
-    duration timeout_{};
     traffic counted_{};
     std::vector<sent> sent_;
     std::size_t oldest_ = 0;  // all sends before this one are done

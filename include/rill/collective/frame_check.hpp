@@ -4,6 +4,8 @@
 #include <rill/collective/exchange.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/types.hpp>
+#include <rill/session/detail/scene.hpp>
 #include <rill/stream/frame.hpp>
 
 #include <cstdint>
@@ -11,57 +13,60 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Runs `read()`, which reads what `source` sent, and blames `source` for what is wrong there.
-template <class Net, class Read>
-auto read_from(const exchange<Net>& call, rank_t source, Read&& read) {
-    try {
-        return read();
-    } catch (const protocol_error& e) {
-        if (e.culprit() != no_rank) throw;
-        call.fail(failure::protocol, source, call.net().rank(),
-                  "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
-    }
+namespace detail {
+
+[[noreturn, gnu::cold]] inline void refuse_part(const scene& at, rank_t source, std::uint32_t given,
+                                                std::uint32_t due) {
+    at.refuse(source, "sent part " + std::to_string(given) + " where part " + std::to_string(due) + " was due");
+}
+[[noreturn, gnu::cold]] inline void refuse_contributors(const scene& at, rank_t source, std::uint32_t given,
+                                                        std::uint32_t ranks) {
+    at.refuse(source,
+              "speaks for " + std::to_string(given) + " contributors among " + std::to_string(ranks) + " ranks");
+}
+[[noreturn, gnu::cold]] inline void refuse_range(const scene& at, rank_t source, segment given, segment due) {
+    const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
+    at.refuse(source, "sent " + text(given) + " where " + text(due) + " was due");
 }
 
-/// The next frame of a message from `source`. If it belongs to another call, every rank learns which rank made the odd
-/// call. `place`: the part or the rank that the frame must be of.
-template <Element T, IndexType Index, class Net>
-frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader,
-                 detail::frame_place place = detail::frame_place::of_part(0)) {
-    const frame f = read_from(call, source, [&] {
-        const wire::header head = reader.peek();
-        const std::uint32_t hash = call.signature().hash(), given = head.call - hash;
-        if (head.context != call.context() || given >= detail::frame_place::many) call.disagree(source);
-        if (!place.is_place_of(head, hash))
-            call.fail(failure::protocol, source, call.net().rank(),
-                      "rank " + std::to_string(source) + " sent part " + std::to_string(given) + " where part " +
-                          std::to_string(place.number()) + " was due");
-        return reader.next<T, Index>();
+}  // namespace detail
+
+/// The header of the next frame of a message from `source`. If it belongs to another call, every rank learns which rank
+/// made the odd call. `place`: the part or the rank that the frame must be of.
+template <class Net>
+wire::header next_header(const exchange<Net>& call, rank_t source, const frame_reader& reader,
+                         detail::frame_place place) {
+    const wire::header head = read_from(call, source, [&] {
+        const wire::header next = reader.peek();
+        call.of().require_epoch(next);
+        return next;
     });
+    const std::uint32_t hash = call.signature().hash(), given = head.call - hash;
+    if (head.context != call.context() || given >= detail::frame_place::many) call.disagree(source);
+    if (!place.is_place_of(head, hash)) detail::refuse_part(call.scene(), source, given, place.number());
     const auto ranks = static_cast<std::uint32_t>(call.net().size());
-    if (f.head.contributors > ranks)
-        call.fail(failure::protocol, source, call.net().rank(),
-                  "rank " + std::to_string(source) + " claims " + std::to_string(f.head.contributors) +
-                      " contributors among " + std::to_string(ranks) + " ranks");
-    return f;
+    if (head.contributors > ranks) detail::refuse_contributors(call.scene(), source, head.contributors, ranks);
+    return head;
 }
 
-/// Ends the operation with `source` as the culprit unless a frame covers the range that is due. The error names both
-/// ends of the link, which may have lost or repeated a message.
+/// The next frame of a message from `source`, whose header is checked as by `next_header`.
+template <Element T, IndexType Index, class Net>
+frame next_frame(const exchange<Net>& call, rank_t source, frame_reader& reader,
+                 detail::frame_place place = detail::frame_place::of_part(0)) {
+    next_header(call, source, reader, place);
+    return read_from(call, source, [&] { return reader.next<T, Index>(); });
+}
+
+/// Ends the operation with `source` as the culprit unless a frame covers the range that is due.
 template <class Net>
 void expect_range(const exchange<Net>& call, rank_t source, segment given, segment due) {
-    const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
-    if (given != due)
-        call.fail(failure::protocol, source, call.net().rank(),
-                  "rank " + std::to_string(source) + " sent " + text(given) + " where " + text(due) + " was due");
+    if (given != due) detail::refuse_range(call.scene(), source, given, due);
 }
 
 /// Ends the operation with `source` as the culprit if a message has more frames than were due.
 template <class Net>
 void expect_end(const exchange<Net>& call, rank_t source, const frame_reader& reader) {
-    if (!reader.done())
-        call.fail(failure::protocol, source, call.net().rank(),
-                  "rank " + std::to_string(source) + " sent more frames than were due");
+    if (!reader.done()) call.scene().refuse(source, "sent more frames than were due");
 }
 
 /// The only frame of a message, which must cover `due`.

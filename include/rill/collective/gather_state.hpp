@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
@@ -9,6 +8,7 @@
 #include <rill/core/arena.hpp>
 #include <rill/core/random.hpp>
 #include <rill/kernel/merge_k.hpp>
+#include <rill/session/contribution_sum.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream.hpp>
 
@@ -87,9 +87,7 @@ class gather_state {
     void take(rank_t rank, const frame& f) {
         const view content =
             read_from(*call_, rank, [&] { return content_of(f, decoded_[static_cast<std::size_t>(rank)]); });
-        if (content.is_dense())
-            call_->fail(failure::protocol, rank, no_rank,
-                        "rank " + std::to_string(rank) + " contributed a dense stream");
+        if (content.is_dense()) call_->scene().refuse(rank, "contributed a dense stream");
         contents_[static_cast<std::size_t>(rank)] = content.pairs();
         frame_at(rank) = f.bytes;
     }
@@ -99,9 +97,9 @@ class gather_state {
             for (std::size_t b = a + 1; b < contents_.size(); ++b)
                 for (Index i : contents_[a].indices)
                     if (std::binary_search(contents_[b].indices.begin(), contents_[b].indices.end(), i))
-                        call_->fail(failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
-                                    "coordinate " + std::to_string(i) + " is contributed by rank " + std::to_string(a) +
-                                        " and by rank " + std::to_string(b));
+                        call_->scene().fail(failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
+                                            "coordinate " + std::to_string(i) + " is contributed by rank " +
+                                                std::to_string(a) + " and by rank " + std::to_string(b));
         throw protocol_error("all_gather: inconsistent union");
     }
 

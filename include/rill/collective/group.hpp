@@ -60,8 +60,7 @@ template <Transport Net, Topology Shape, Executor Exec>
 class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
     explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
-        : detail::group_base<Net, Shape, Exec>{{.context = first_context(net, shape, options),
-                                                .waits = detail::open_context<Net>(net),
+        : detail::group_base<Net, Shape, Exec>{{.session = session_of(net, shape, options),
                                                 .shape = shape,
                                                 .options = options,
                                                 .executor = std::move(executor)}},
@@ -87,23 +86,25 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
 
   private:
     /// Checks the options before it uses the transport.
-    static auto first_context(Net& net, const Shape& shape, const group_options& options) {
+    static session<Net> session_of(Net& net, const Shape& shape, const group_options& options) {
         options.require_options(net.rank());
         (void)shape.all_reduce(net.size(), net.rank());
-        return detail::open_context<Net>(net);
+        return {net, options.name, options.timeout};
     }
 
     void shake_hands() {
-        this->guarded({.kind = operation::handshake,
-                       .options = {options_of::group,
-                                   {RILL_VERSION_MAJOR * 1000 + RILL_VERSION_MINOR,
+        constexpr option_names names{{"version", "topology", "seed", "timeout"}};
+        this->guarded(
+            {.kind = operation::handshake,
+             .options = names.with({RILL_VERSION_MAJOR * 1000 + RILL_VERSION_MINOR,
                                     option_hash(rill::fingerprint(this->shape())), option_hash(this->options().seed),
-                                    option_hash(static_cast<std::uint64_t>(this->options().timeout.ns))}}},
-                      [&](exchange<Net>& call) {
-                          auto& state = this->template workspace<detail::empty_state<Net>>();
-                          const auto plan = topology::tree{}.all_reduce(this->size(), this->rank());
-                          return detail::synchronise(call, plan, state);
-                      });
+                                    option_hash(static_cast<std::uint64_t>(this->options().timeout.ns))})},
+            [&](exchange<Net>& call) {
+                auto& state = this->template workspace<detail::empty_state<Net>>();
+                const auto plan = topology::tree{}.all_reduce(this->size(), this->rank());
+                return detail::synchronise(call, plan, state);
+            },
+            names);
     }
 
     detail::crew<Net, Shape, Exec> crew_;

@@ -6,6 +6,7 @@
 #include <rill/core/types.hpp>
 
 #include <cstdint>
+#include <string_view>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -15,6 +16,8 @@ struct group_options {
     /// more. Must be above 0, else making the group fails.
     duration timeout = seconds(60);
     std::uint64_t seed = 0;  ///< for the random numbers that collectives use
+    /// Groups of one name must be made in the same order on all ranks of a transport; those of others need not.
+    std::string_view name = "group";
 
     void require_options(rank_t rank) const {
         detail::require_option(timeout.ns > 0, "group_options: timeout (ns)", timeout.ns, "above 0", rank);

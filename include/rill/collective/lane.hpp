@@ -6,6 +6,7 @@
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
+#include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>
@@ -22,6 +23,10 @@ namespace rill { inline namespace RILL_ABI {
 namespace detail {
 template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class worker;
+
+/// What all ranks must have alike in a call of a collective.
+inline constexpr option_names collective_options{
+    .names = {"aggregator", "coding", "compressor", "root", "number of chunks"}, .decides_shape = 2};
 }  // namespace detail
 
 /// Runs operations of a group, one at a time: an exchange with scratch of its own. A group is the lane of its blocking
@@ -34,18 +39,17 @@ class lane {
     using executor_type = Exec;
     using lane_type = lane;
 
-    explicit lane(detail::membership<Net, Shape, Exec>& of)
-        : of_(&of), window_(of.window), exchange_(of.context.net, of.context.number, of.waits.number) {}
+    explicit lane(detail::membership<Net, Shape, Exec>& of) : of_(&of), window_(of.window), exchange_(of.session) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;
 
-    Net& net() const { return of_->context.net; }
+    Net& net() const { return of_->session.net(); }
     const Shape& shape() const { return of_->shape; }
     const group_options& options() const { return of_->options; }
     const Exec& executor() const { return of_->executor; }
     rank_t rank() const { return net().rank(); }
     int size() const { return net().size(); }
-    std::uint64_t context() const { return of_->context.number; }
+    std::uint64_t context() const { return of_->session.context(); }
     /// The window that the ranks share if dense all_reduces are fused; an empty type otherwise.
     auto& window() { return window_; }
 
@@ -56,10 +60,11 @@ class lane {
     random_key key() const { return random_key{options().seed}.derive(numbers_.counted, rank()); }
 
     /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
-    /// culprit (or with the one whose failure came first), and this and every later call throws. `is_exposed`: `body`
-    /// exposes memory, and so announces the call.
+    /// culprit (or with the one whose failure came first), and this and every later call throws. `names`: of the
+    /// call's options. `is_exposed`: `body` exposes memory, and so announces the call.
     template <class Body>
-    receipt run(call_signature signature, Body&& body, bool is_exposed = false) {
+    receipt run(call_signature signature, Body&& body, const option_names& names = detail::collective_options,
+                bool is_exposed = false) {
         RILL_EXPECTS(!started_ || waits_to_run_, "start: its body runs one operation; start another for the next");
         if (const auto notice = net().aborted(context()); notice && !precedes(*notice)) throw_error(*notice);
         if (!started_) {
@@ -70,7 +75,7 @@ class lane {
         waits_to_run_ = false;
         signature.number = numbers_.in_context;
         [[maybe_unused]] const auto recorded = named_span(net(), name(signature.kind));
-        return guarded(signature, std::forward<Body>(body), is_exposed);
+        return guarded(signature, std::forward<Body>(body), names, is_exposed);
     }
 
     /// Scratch of one type, made on first use and kept: a steady-state operation allocates nothing.
@@ -87,26 +92,17 @@ class lane {
   protected:
     /// Runs `body(exchange)` as the call `signature`, and tells all ranks when it fails.
     template <class Body>
-    receipt guarded(const call_signature& signature, Body&& body, bool is_exposed = false) {
+    receipt guarded(const call_signature& signature, Body&& body, const option_names& names, bool is_exposed = false) {
         const settlement last{exchange_};
-        try {
-            exchange_.begin(signature, options().timeout, is_exposed);
+        return of_->session.guarded(exchange_, [&] {
+            exchange_.begin(signature, names, is_exposed);
             receipt result = body(exchange_);
             exchange_.finish();
             result.operation_number = numbers_.counted;
             result.wire = exchange_.counted();
             result.elapsed = exchange_.elapsed();
             return result;
-        } catch (const error& e) {
-            fail(signature, is_foreign(e.notice()) ? abort_notice{.reason = e.what()} : e.notice());
-            throw;
-        } catch (const std::exception& e) {
-            fail(signature, {.reason = e.what()});
-            throw;
-        } catch (...) {
-            fail(signature, {.reason = "an exception of unknown type"});
-            throw;
-        }
+        });
     }
 
   private:
@@ -140,10 +136,10 @@ class lane {
             RILL_EXPECTS(!waits_to_run_, "start: its body runs no operation");
             return result;
         } catch (const std::exception& e) {
-            if (waits_to_run_) abandon(e.what());
+            if (waits_to_run_) abandon(numbers, std::string("has not come to it: ") + e.what());
             throw;
         } catch (...) {
-            if (waits_to_run_) abandon("an exception of unknown type");
+            if (waits_to_run_) abandon(numbers, "has not come to it: an exception of unknown type");
             throw;
         }
     }
@@ -159,32 +155,11 @@ class lane {
         return waits_to_run_ && !notice.ends(tag_of(numbers_.in_context));
     }
 
-    /// Whether the failure is of another group, whose ranks have other numbers.
-    bool is_foreign(const abort_notice& notice) const {
-        return notice.culprit != no_rank && notice.context != context() && notice.context != every_context;
-    }
-
-    /// Tells all ranks. Returns only if this rank's own exception is the failure that counts; else throws the one that
-    /// does. A notice without a culprit blames this rank.
-    void fail(const call_signature& signature, abort_notice notice) {
-        notice.context = context();
-        notice.operation = signature.number;
-        notice.first_tag = tag_of(signature.number);
-        if (notice.culprit == no_rank && notice.kind != failure::deadlock) {
-            notice.culprit = rank();
-            notice.reason = exchange_.describe() + ": rank " + std::to_string(rank()) + ": " + notice.reason;
-        }
-        const abort_notice first = net().abort(notice);
-        if (first != notice || notice.kind != failure::exception) throw_error(first);
-    }
-
-    void abandon(const char* why) {
-        net().abort({.context = context(),
-                     .operation = numbers_.in_context,
-                     .culprit = rank(),
-                     .reason = "operation " + std::to_string(numbers_.in_context) + ": rank " + std::to_string(rank()) +
-                               " did not enter it: " + why,
-                     .first_tag = tag_of(numbers_.in_context)});
+    /// Tells all ranks that this one `does` not complete the operation with these numbers.
+    [[gnu::cold]] void abandon(const detail::operation_numbers& numbers, const std::string& does) {
+        const std::uint64_t number = numbers.in_context;
+        const auto where = of_->session.scene(number, tag_of(number), "operation " + std::to_string(number));
+        net().abort(where.of_self(' ' + does));
     }
 
     detail::membership<Net, Shape, Exec>* of_;

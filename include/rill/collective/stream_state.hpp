@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/detail/frame_place.hpp>
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
@@ -15,6 +14,7 @@
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/kernel/copy.hpp>
+#include <rill/session/contribution_sum.hpp>
 #include <rill/stream/fold.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/stream_codings.hpp>

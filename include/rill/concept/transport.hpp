@@ -59,8 +59,9 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 ///   A transport that runs bodies answers at once if the body of `peer` has returned without entering call `number` or
 ///   a later one: it returns a call of kind `operation::departure` with that number. A transport remembers at least the
 ///   `calls_remembered` highest numbers.
-/// - `next_context(key)` returns a fresh context, the same on all ranks that have made the same calls with the same
-///   key.
+/// - `next_context(key)` returns a fresh context, the same on all ranks that have called it equally often with that
+/// key.
+///   Keys are derived from views (`view::key`), so that this count begins anew with each view.
 /// - `close(context)` forgets a context and drops its undelivered messages.
 template <class N>
 concept Transport =

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -19,11 +21,7 @@ enum class operation : std::uint8_t {
     reduce = 5,
     broadcast = 6,
     barrier = 7,
-    next_round = 8,  ///< hands down the state that begins a round
-    contribute = 9,  ///< sends a contribution to a round
-    end_rounds = 10,
-    round_over = 11,  ///< tells a rank that its contribution would come too late
-    departure = 12    ///< no call: the rank's body has returned, so that it will never make this one
+    departure = 8  ///< no call: the rank's body has returned, so that it will never make this one
 };
 
 /// The name of an operation in error messages, such as "all_reduce".
@@ -36,44 +34,40 @@ constexpr const char* name(operation op) {
         case operation::reduce: return "reduce";
         case operation::broadcast: return "broadcast";
         case operation::barrier: return "barrier";
-        case operation::next_round: return "next_round";
-        case operation::contribute: return "contribute";
-        case operation::end_rounds: return "end_rounds";
-        case operation::round_over: return "round_over";
         case operation::departure: return "departure";
         case operation::none: break;
     }
     return "none";
 }
 
-/// What the options of a call are of.
-enum class options_of : std::uint32_t { nothing, group, collective, rounds, coded_rounds, buckets, link_probe };
-
 /// What all ranks must have alike besides types and dimension: up to five hashes, so that ranks that differ learn in
 /// what. 0 where there is nothing.
+using option_hashes = std::array<std::uint32_t, 5>;
+
+/// The options of a call as all ranks compare them.
 struct call_options {
-    options_of set = options_of::nothing;
-    std::array<std::uint32_t, 5> hashes{};
+    std::uint32_t set = 0;  ///< whose they are: `option_names::id`
+    option_hashes hashes{};
 
     friend constexpr bool operator==(const call_options&, const call_options&) = default;
 };
 
-/// Of a collective: which of its hashes is the compressor's.
-inline constexpr std::size_t compressor_option = 2;
+/// The names of a call's options in messages, such as "root". Whoever makes calls has names of its own.
+struct option_names {
+    std::array<std::string_view, 5> names{};
+    /// The option that index width and dimension follow from, if any: where that differs, they are not looked at.
+    std::size_t decides_shape = ~std::size_t{0};
 
-/// The name of an option in messages: "root".
-constexpr const char* option_name(options_of set, std::size_t i) {
-    constexpr const char* names[][5] = {
-        {"option", "option", "option", "option", "option"},
-        {"version", "topology", "seed", "timeout", "option"},
-        {"aggregator", "coding", "compressor", "root", "number of chunks"},
-        {"tree", "completion", "staleness", "trigger", "option"},
-        {"tree", "gradient code", "coding", "approximate_after", "option"},
-        {"division into buckets", "option", "option", "option", "option"},
-        {"first rank", "last rank", "number of repetitions", "option", "option"},
-    };
-    return names[static_cast<std::size_t>(set)][i];
-}
+    constexpr std::uint32_t id() const {
+        std::uint64_t hash = 0;
+        for (const std::string_view name : names) hash = mix64(hash, fingerprint(name));
+        return option_hash(hash);
+    }
+    constexpr call_options with(const option_hashes& hashes) const { return {id(), hashes}; }
+};
+
+/// The names of no options.
+inline constexpr option_names no_options{};
 
 /// What a rank calls. It must be the same on all ranks of a group; every frame carries its hash for comparison.
 struct call_signature {
@@ -89,8 +83,7 @@ struct call_signature {
         const auto& more = options.hashes;
         const std::uint64_t types = static_cast<std::uint64_t>(kind) << 16U |
                                     static_cast<std::uint64_t>(element) << 8U | std::uint64_t{index_bytes};
-        return static_cast<std::uint32_t>(mix64(number, types, dimension,
-                                                pair(static_cast<std::uint32_t>(options.set), more[0]),
+        return static_cast<std::uint32_t>(mix64(number, types, dimension, pair(options.set, more[0]),
                                                 pair(more[1], more[2]), pair(more[3], more[4])));
     }
     friend constexpr bool operator==(const call_signature&, const call_signature&) = default;

@@ -4,14 +4,15 @@
 
 #include <bit>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 namespace rill { inline namespace RILL_ABI {
 
 /// The FNV-1a hash of a text, such as a policy's name.
-constexpr std::uint64_t fingerprint(const char* text) {
+constexpr std::uint64_t fingerprint(std::string_view text) {
     std::uint64_t hash = 0xCBF29CE484222325U;
-    for (; *text != '\0'; ++text) hash = (hash ^ static_cast<unsigned char>(*text)) * 0x100000001B3U;
+    for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;
     return hash;
 }
 

@@ -14,6 +14,16 @@ struct traffic {
     std::uint64_t messages_received = 0;
     std::uint64_t bytes_received = 0;
 
+    /// Counts one message.
+    constexpr void sent(std::uint64_t bytes) {
+        ++messages_sent;
+        bytes_sent += bytes;
+    }
+    constexpr void received(std::uint64_t bytes) {
+        ++messages_received;
+        bytes_received += bytes;
+    }
+
     friend constexpr bool operator==(const traffic&, const traffic&) = default;
     friend constexpr traffic operator-(const traffic& a, const traffic& b) {
         return {a.messages_sent - b.messages_sent, a.bytes_sent - b.bytes_sent,

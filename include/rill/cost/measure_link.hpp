@@ -100,9 +100,7 @@ class ping_pong {
         const auto message = call_->receive(peer);
         const frame f = only_frame<std::int32_t, std::uint32_t>(*call_, peer, message.pieces(), {0, count});
         const view content = read_from(*call_, peer, [&] { return content_of(f, unused_); });
-        if (!content.is_dense())
-            call_->fail(failure::protocol, peer, no_rank,
-                        "rank " + std::to_string(peer) + " sent a sparse stream where a dense one was due");
+        if (!content.is_dense()) call_->scene().refuse(peer, "sent a sparse stream where a dense one was due");
         use(content.values());
     }
     static void ignore(std::span<const std::int32_t>) {}
@@ -164,16 +162,18 @@ network_link measure_link(Group& group, link_probe probe = {}) {
                  "cost::measure_link: needs a repetition, and messages of 1024 bytes");
     detail::ping_pong<typename Group::transport_type> probing(probe);
     network_link found;
-    group.run({.kind = operation::broadcast,
-               .element = element_type::int32,
-               .dimension = probing.largest(),
-               .options = {options_of::link_probe,
-                           {static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
-                            static_cast<std::uint32_t>(probe.repetitions)}}},
-              [&](auto& call) {
-                  found = probing.run(call);
-                  return receipt{};
-              });
+    constexpr option_names names{{"first rank", "last rank", "number of repetitions"}};
+    group.run(
+        {.kind = operation::broadcast,
+         .element = element_type::int32,
+         .dimension = probing.largest(),
+         .options = names.with({static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
+                                static_cast<std::uint32_t>(probe.repetitions)})},
+        [&](auto& call) {
+            found = probing.run(call);
+            return receipt{};
+        },
+        names);
     return found;
 }
 

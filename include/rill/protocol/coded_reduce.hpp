@@ -12,6 +12,7 @@
 #include <rill/core/time.hpp>
 #include <rill/kernel/combine.hpp>
 #include <rill/protocol/detail/round_fold.hpp>
+#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_links.hpp>
 #include <rill/protocol/detail/round_loop.hpp>
 #include <rill/straggler/fresh.hpp>
@@ -150,10 +151,10 @@ class coded_reduce
     coded_reduce(Group& workers, const Tree& tree, std::shared_ptr<const Code> code, const coded_options& options)
         : loop(workers, fitting(workers, tree, *code),
                {completion{code, checked_options(workers, options).approximate_after}, {}, {}},
-               {options_of::coded_rounds,
-                {option_hash(fingerprint(tree)), option_hash(detail::fingerprint_of_code(*code)),
-                 option_hash(options.values.fingerprint()),
-                 option_hash(static_cast<std::uint64_t>(options.approximate_after.ns))}}),
+               {{"tree", "gradient code", "coding", "approximate_after"}},
+               {option_hash(fingerprint(tree)), option_hash(detail::fingerprint_of_code(*code)),
+                option_hash(options.values.fingerprint()),
+                option_hash(static_cast<std::uint64_t>(options.approximate_after.ns))}),
           code_(std::move(code)),
           options_(options) {
         options_.values.indices = index_coding::dense;
@@ -185,7 +186,7 @@ class coded_reduce
         std::span<const T> own;
         if (!is_root) own = detail::elements_of_input(coded, stage);
 
-        wire::header head = this->template frame_header_of<T>(operation::contribute, size);
+        wire::header head = this->template frame_header_of<T>(detail::round_kind::contribute, size);
         head.call = this->options_of_frame(0, options_.values.fingerprint());
         operands.clear();
         const auto arrivals = this->links().gather();
@@ -215,8 +216,7 @@ class coded_reduce
             scratch.errors.push_back(this->add_child(operands, each, head));
             scratch.survivors.push_back(each.child);
             if (operands.views().size() != scratch.survivors.size() || !operands.views().back().is_dense())
-                this->links().fail(failure::protocol, each.rank,
-                                   "rank " + std::to_string(each.rank) + " sent no coded gradient");
+                this->links().scene().refuse(each.rank, "sent no coded gradient");
         }
         const auto late = this->links().latecomers();
         operands.contributors.late.insert(operands.contributors.late.end(), late.begin(), late.end());

@@ -11,6 +11,7 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/protocol/detail/round_fold.hpp>
+#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_links.hpp>
 #include <rill/protocol/detail/round_loop.hpp>
 #include <rill/protocol/detail/round_requirements.hpp>
@@ -76,10 +77,9 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
   public:
     explicit rounds(Group& workers, const Tree& tree, const Enough& enough = {}, const Age& age = {},
                     const Start& start = {})
-        : loop(workers, tree, {enough, age, start},
-               {options_of::rounds,
-                {option_hash(fingerprint(tree)), option_hash(fingerprint(enough)), option_hash(fingerprint(age)),
-                 option_hash(fingerprint(start))}}) {}
+        : loop(workers, tree, {enough, age, start}, {{"tree", "completion", "staleness", "trigger"}},
+               {option_hash(fingerprint(tree)), option_hash(fingerprint(enough)), option_hash(fingerprint(age)),
+                option_hash(fingerprint(start))}) {}
 
     /// Contributes to the round under way; called once in each round. `input`: N elements, unchanged. `output`: at the
     /// root N elements, where the result goes; not touched elsewhere. A contribution of weight 0 counts as none.
@@ -91,12 +91,12 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
             using T = tensor_element<Out>;
             this->check(input, output, own);
             return this->guarded([&] {
-                using view = stream_view<T, std::uint32_t>;
+                using own_view = stream_view<T, std::uint32_t>;
                 const std::span<const T> mine = detail::elements_of_input(input, detail::stage_of<T>(this->workers()));
                 const std::size_t dimension = this->is_root() ? detail::size_of(output) : mine.size();
-                const view content = own.weight == 0 ? view({0, dimension}, sparse_view<T, std::uint32_t>{})
-                                                     : view({0, dimension}, mine);
-                return contribute(content, dimension, output, fold, own, stream_codings{}, [](const view&) {});
+                const own_view content = own.weight == 0 ? own_view({0, dimension}, sparse_view<T, std::uint32_t>{})
+                                                         : own_view({0, dimension}, mine);
+                return contribute(content, dimension, output, fold, own, stream_codings{}, [](const own_view&) {});
             });
         } else {
             return {};
@@ -123,11 +123,12 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
             detail::transaction attempt(codec, encode, own.weight != 0);
             round_receipt done = this->guarded([&] {
                 using Index = typename std::remove_reference_t<Codec>::index_type;
-                using view = stream_view<T, Index>;
+                using own_view = stream_view<T, Index>;
                 const std::size_t dimension = codec.coded_dimension();
-                const view given = own.weight == 0 ? view({0, dimension}, sparse_view<T, Index>{}) : attempt.give();
+                const own_view given =
+                    own.weight == 0 ? own_view({0, dimension}, sparse_view<T, Index>{}) : attempt.give();
                 return contribute(given, dimension, output, fold, own, codec.codings(),
-                                  [&](const view& received) { attempt.take_received(received); });
+                                  [&](const own_view& received) { attempt.take_received(received); });
             });
             this->hold(codec, std::move(loan));
             attempt.release();
@@ -145,7 +146,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
                              const contribution& own, const stream_codings& codings, Heard&& heard) {
         auto& operands = this->workers().template workspace<detail::round_operands<T, Index>>();
         operands.clear();
-        wire::header head = this->template frame_header_of<T>(operation::contribute, dimension);
+        wire::header head = this->template frame_header_of<T>(detail::round_kind::contribute, dimension);
         head.call = this->options_of_frame(fingerprint(fold), mix64(codings.fingerprint(), sizeof(Index)));
         const auto arrivals = this->links().gather();
         if (this->links().is_over()) return this->template contribute_nothing<T, Index>(head);

@@ -4,10 +4,12 @@
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/fingerprint.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/core/view.hpp>
 #include <rill/session/detail/agreement.hpp>
 #include <rill/transport/subgroup.hpp>
 
@@ -15,8 +17,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <numeric>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,12 +45,10 @@ class survivors {
         : net_(&net),
           timeout_(timeout),
           most_repeats_(most_repeats),
-          session_(net.next_context(family)),
-          members_(static_cast<std::size_t>(net.size())) {
+          session_(net.next_context(mix64(fingerprint("survivors"), epoch_of(net)))) {
         detail::require_option(timeout.ns > 0, "survivors: timeout", timeout.seconds(), "above 0 s", net.rank());
         detail::require_option(most_repeats >= 0, "survivors: most_repeats", most_repeats, "at least 0", net.rank());
-        std::iota(members_.begin(), members_.end(), rank_t{0});
-        begin_view();
+        begin(rill::view::all(net));
     }
     survivors(const survivors&) = delete;
     survivors& operator=(const survivors&) = delete;
@@ -72,25 +70,22 @@ class survivors {
         for (int repeats = 0;; ++repeats) {
             detail::agreement<Net> end(*net_, session_, ++number_);
             const std::exception_ptr failed = attempt(body, end);
-            const detail::verdict all = end.reach(members_, timeout_ * 2);
+            const detail::verdict all = end.reach(view().members, timeout_ * 2);
             if (all.is_done && failed == nullptr) return;
             if (all.is_done || contains(all.gone, net_->rank())) throw_excluded();
-            exclude(all.gone);
+            begin(next_view(all.gone));
             if (!all.gone.empty()) repeats = -1;
             if (repeats >= most_repeats_) give_up(failed);
         }
     }
 
     /// The transport that `run` hands to the next step.
-    subgroup<Net>& net() { return *views_.back(); }
-    /// The members' ranks in the whole transport, ascending.
-    std::span<const rank_t> members() const { return members_; }
-    /// A different number for each transport that `run` hands out: what was made on an earlier one must be made anew.
-    std::uint64_t epoch() const { return views_.size() - 1; }
+    subgroup<Net>& net() { return *made_.back(); }
+    /// Who lives. Its epoch grows with each repetition: what was made on the transport of an earlier one must be made
+    /// anew.
+    const rill::view& view() const { return made_.back()->view(); }
 
   private:
-    static constexpr std::uint64_t family = 0x7375727669766F72;
-
     /// Runs the body once. Returns what ended it if it is to be repeated, and null if it has returned.
     template <class Body>
     std::exception_ptr attempt(Body& body, detail::agreement<Net>& end) {
@@ -122,13 +117,18 @@ class survivors {
         return is_of_program && notice.culprit == net().rank();
     }
 
-    void exclude(const std::vector<rank_t>& gone) {
-        std::erase_if(members_, [&](rank_t member) { return contains(gone, member); });
-        begin_view();
+    rill::view next_view(const std::vector<rank_t>& gone) const {
+        rill::view next = view();
+        ++next.epoch;
+        std::erase_if(next.members, [&](rank_t member) { return contains(gone, member); });
+        return next;
     }
 
-    /// Earlier views are kept, because what was made on them may still be in use.
-    void begin_view() { views_.push_back(std::make_unique<subgroup<Net>>(*net_, members_, mix64(session_, number_))); }
+    /// Earlier transports are kept, because what was made on them may still be in use.
+    void begin(rill::view next) {
+        const std::string name = "survivors " + std::to_string(session_);
+        made_.push_back(std::make_unique<subgroup<Net>>(*net_, std::move(next), name));
+    }
 
     static bool contains(const std::vector<rank_t>& ranks, rank_t rank) {
         return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
@@ -158,8 +158,7 @@ class survivors {
     int most_repeats_;
     std::uint64_t session_;
     std::uint64_t number_ = 0;  ///< of the latest agreement
-    std::vector<rank_t> members_;
-    std::vector<std::unique_ptr<subgroup<Net>>> views_;
+    std::vector<std::unique_ptr<subgroup<Net>>> made_;
 };
 
 }}  // namespace rill::RILL_ABI

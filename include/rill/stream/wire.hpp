@@ -2,10 +2,11 @@
 #pragma once
 
 #include <rill/core/bytes.hpp>
-#include <rill/core/call.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/message_kind.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/types.hpp>
 
 #include <array>
 #include <bit>
@@ -28,13 +29,13 @@ inline constexpr std::size_t header_bytes = 96;
 
 /// The header of a frame, which carries the entries of `range` that one rank, or a fold of several ranks, contributes.
 struct header {
-    operation kind = operation::none;
+    message_kind kind{};
     element_type element = element_type::none;
     std::uint8_t index_bytes = 0;  ///< width of the stream's index type, 4 or 8; also set when dense
     coding codes{};                ///< `indices` is `dense` for dense content
-    std::uint32_t epoch = 0;
+    std::uint32_t epoch = 0;       ///< of the sender's view
     std::uint64_t context = 0;
-    std::uint64_t number = 0;  ///< number of the operation within its context
+    std::uint64_t number = 0;  ///< of the operation, or of the round, within its context
     std::uint32_t call = 0;    ///< hash of the call's signature, plus the part or rank that `range` does not tell
     std::uint32_t age = 0;     ///< age of the oldest contribution, in steps
     std::uint64_t dimension = 0;
@@ -69,12 +70,12 @@ inline void encode(const header& h, std::byte* block) {
     using detail::put;
     put(block, 0, magic);
     put(block, 4, version);
-    put(block, 5, static_cast<std::uint8_t>(h.kind));
+    put(block, 5, h.kind.number);
     put(block, 6, static_cast<std::uint8_t>(h.element));
     put(block, 7, h.index_bytes);
     put(block, 8, static_cast<std::uint8_t>(h.codes.values));
     put(block, 9, static_cast<std::uint8_t>(h.codes.indices));
-    put(block, 10, std::uint16_t{0});
+    put(block, 10, h.kind.protocol);
     put(block, 12, h.epoch);
     put(block, 16, h.context);
     put(block, 24, h.number);
@@ -103,7 +104,8 @@ inline std::size_t element_bytes(element_type type) {
 }
 
 inline void validate(const header& h) {
-    require(h.kind > operation::none && h.kind <= operation::round_over, "unknown operation");
+    const bool is_operation = h.kind.number < static_cast<std::uint8_t>(operation::departure);
+    require(h.kind.number != 0 && (h.kind.protocol != 0 || is_operation), "unknown operation");
     require(h.element > element_type::none && h.element <= element_type::int64, "unknown element type");
     require(h.index_bytes == 4 || h.index_bytes == 8, "unknown index width");
     require(is_known(h.codes.values), "unknown value coding");
@@ -126,9 +128,9 @@ inline header decode(const std::byte* block) {
     using detail::get;
     detail::require(get<std::uint32_t>(block, 0) == magic, "wrong magic number");
     detail::require(get<std::uint8_t>(block, 4) == version, "unknown version");
-    detail::require(get<std::uint16_t>(block, 10) == 0, "reserved bytes are not zero");
     header h;
-    h.kind = static_cast<operation>(get<std::uint8_t>(block, 5));
+    h.kind.protocol = get<std::uint16_t>(block, 10);
+    h.kind.number = get<std::uint8_t>(block, 5);
     h.element = static_cast<element_type>(get<std::uint8_t>(block, 6));
     h.index_bytes = get<std::uint8_t>(block, 7);
     h.codes.values = static_cast<value_coding>(get<std::uint8_t>(block, 8));

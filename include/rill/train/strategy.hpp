@@ -1,9 +1,9 @@
 #pragma once
 
-#include <rill/collective/contribution_sum.hpp>
 #include <rill/concept/objective.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/receipt.hpp>
+#include <rill/session/contribution_sum.hpp>
 #include <rill/train/checkpoint.hpp>
 
 #include <concepts>

@@ -57,7 +57,7 @@ class trainer {
           parameters_(model_.dimension()),
           gradient_(model_.dimension()) {
         model_.initialise(parameters_, options.initial);
-        if constexpr (is_layered) agree(workers_, {options_of::buckets, {option_hash(strategy_.fingerprint())}});
+        if constexpr (is_layered) agree(workers_, {{"division into buckets"}}, {option_hash(strategy_.fingerprint())});
     }
 
     group_type& workers() { return workers_; }

@@ -11,6 +11,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/core/view.hpp>
 #include <rill/transport/compute_times.hpp>
 #include <rill/transport/delays.hpp>
 #include <rill/transport/detail/copy_across.hpp>
@@ -64,6 +65,7 @@ class delayed : public detail::delayed_concurrency<Net> {
 
     rank_t rank() const { return std::as_const(*inner_).rank(); }
     int size() const { return std::as_const(*inner_).size(); }
+    std::uint32_t epoch() const { return epoch_of(*inner_); }
     time_point now() const { return std::as_const(*inner_).now(); }
     traffic counted() const { return counted_.now(); }
     void sleep_until(time_point instant) { inner_->sleep_until(instant); }

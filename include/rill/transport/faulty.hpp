@@ -10,6 +10,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/core/view.hpp>
 #include <rill/transport/detail/fault_judge.hpp>
 #include <rill/transport/detail/faulty_concurrency.hpp>
 #include <rill/transport/fault_plan.hpp>
@@ -53,6 +54,7 @@ class faulty : public detail::faulty_concurrency<Net> {
 
     rank_t rank() const { return std::as_const(*inner_).rank(); }
     int size() const { return std::as_const(*inner_).size(); }
+    std::uint32_t epoch() const { return epoch_of(*inner_); }
     time_point now() const { return std::as_const(*inner_).now(); }
     traffic counted() const { return std::as_const(*inner_).counted(); }
     /// How often this rank has been killed and begun anew.

@@ -11,6 +11,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/core/view.hpp>
 #include <rill/transport/detail/subgroup_concurrency.hpp>
 #include <rill/transport/detail/subgroup_members.hpp>
 #include <rill/transport/detail/traffic_counter.hpp>
@@ -19,43 +20,42 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
+#include <string_view>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Some ranks of a transport as a transport of their own: rank i is `members[i]` of the parent. Models
-/// `ConcurrentTransport` and `ExpectingTransport` where the parent does, and never `SharedMemoryTransport`: what ranks
-/// share in a context, all ranks of the parent share.
+/// The transport of a view: rank i is `members[i]` of the parent. Models `ConcurrentTransport` and
+/// `ExpectingTransport` where the parent does, and never `SharedMemoryTransport`: what ranks share in a context, all
+/// ranks of the parent share.
 ///
-/// Every member makes it with the same list; groups never collide, not even those of equal members. After a failure
-/// members differ in what they have made: see `survivors`. Errors name ranks
-/// of the subgroup in `culprit()` and `notice().other` (`no_rank` for a rank outside); their text stays as it was
-/// written. `outward` gives such a notice in ranks of the parent; for an error that leaves the body of a run, the run
-/// does. What is counted is the subgroup's own traffic. An abort of every context is one of the whole parent.
+/// Every member makes it of the same view. Subgroups of different views, or of different names, never meet; those of
+/// one view and one name are one transport. After a failure its members may be at different steps: they go on in a new
+/// epoch, on which they must agree (see `survivors`).
 ///
-/// Memory: two numbers per member. A subgroup must outlive its messages and sendings. The constructor throws
-/// `contract_violation` when a member is out of range or named twice, or when this rank is not a member.
+/// Errors name ranks of the subgroup in `culprit()` and `notice().other` (`no_rank` for a rank outside); their text
+/// stays as it was written. `outward` gives such a notice in ranks of the parent; for an error that leaves the body of
+/// a run, the run does. What is counted is the subgroup's own traffic. An abort of every context is one of the whole
+/// parent.
+///
+/// Memory: that of the view. A subgroup must outlive its messages and sendings. The constructor throws
+/// `contract_violation` when members are out of range or not in ascending order, or when this rank is not a member.
 template <Transport Net>
 class subgroup : public detail::subgroup_concurrency<Net> {
   public:
     class message;
     class sending;
 
-    subgroup(Net& parent, std::span<const rank_t> members)
-        : parent_(&parent),
-          members_(members, parent.rank(), parent.size()),
-          base_(parent.next_context(members_.fingerprint())) {}
-    /// For members that have not made the same calls before, after a failure say. `session` is a number that they agree
-    /// on and use for nothing else: who has another one never meets them.
-    subgroup(Net& parent, std::span<const rank_t> members, std::uint64_t session)
-        : parent_(&parent),
-          members_(members, parent.rank(), parent.size()),
-          base_(mix64(members_.fingerprint(), session)) {}
+    /// `name`: tells it from others of the same view.
+    subgroup(Net& parent, rill::view of, std::string_view name = "subgroup")
+        : parent_(&parent), members_(std::move(of), parent.rank(), parent.size()), base_(members_.view().key(name)) {}
     subgroup(const subgroup&) = delete;
     subgroup& operator=(const subgroup&) = delete;
 
     Net& parent() const { return *parent_; }
+    /// Its members are ranks of the parent.
+    const rill::view& view() const { return members_.view(); }
+    std::uint32_t epoch() const { return view().epoch; }
     rank_t rank() const { return members_.rank(); }
     int size() const { return members_.size(); }
     time_point now() const { return std::as_const(*parent_).now(); }

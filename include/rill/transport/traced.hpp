@@ -10,6 +10,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/core/view.hpp>
 #include <rill/transport/detail/traced_concurrency.hpp>
 #include <rill/transport/detail/traced_shared_memory.hpp>
 #include <rill/transport/trace_log.hpp>
@@ -52,6 +53,7 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
 
     rank_t rank() const { return std::as_const(*inner_).rank(); }
     int size() const { return std::as_const(*inner_).size(); }
+    std::uint32_t epoch() const { return epoch_of(*inner_); }
     time_point now() const { return std::as_const(*inner_).now(); }
     traffic counted() const { return std::as_const(*inner_).counted(); }
     void sleep_until(time_point instant) {

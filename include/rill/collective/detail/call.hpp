@@ -4,7 +4,6 @@
 // runs the collective on a lane. The blocking form calls it on the group; the non-blocking form starts it.
 #pragma once
 
-#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/dense_state.hpp>
 #include <rill/collective/detail/chunks.hpp>
 #include <rill/collective/detail/frame_header.hpp>
@@ -20,6 +19,7 @@
 #include <rill/core/detail/real.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/session/contribution_sum.hpp>
 #include <rill/stream/stream.hpp>
 
 #include <cstddef>
@@ -80,9 +80,9 @@ call_signature signature_of(operation kind, std::size_t dimension, const Fold& f
             .element = element_type_of<T>,
             .index_bytes = index_bytes,
             .dimension = dimension,
-            .options = {options_of::collective,
-                        {option_hash(fingerprint(fold)), option_hash(more.coding), option_hash(more.compressor),
-                         static_cast<std::uint32_t>(more.root), static_cast<std::uint32_t>(more.chunks)}}};
+            .options = collective_options.with({option_hash(fingerprint(fold)), option_hash(more.coding),
+                                                option_hash(more.compressor), static_cast<std::uint32_t>(more.root),
+                                                static_cast<std::uint32_t>(more.chunks)})};
 }
 
 /// Runs a schedule on a state as the lane's next operation: `begin(call)` fills the state, `end(receipt)` takes the

@@ -11,13 +11,12 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <class Net>
 wire::header frame_header_of(const exchange<Net>& call) {
     const call_signature& signature = call.signature();
-    return {.kind = signature.kind,
-            .element = signature.element == element_type::none ? element_type::int32 : signature.element,
-            .index_bytes = signature.index_bytes == 0 ? std::uint8_t{4} : signature.index_bytes,
-            .context = call.context(),
-            .number = signature.number,
-            .call = signature.hash(),
-            .dimension = signature.dimension};
+    const wire::header head{
+        .element = signature.element == element_type::none ? element_type::int32 : signature.element,
+        .index_bytes = signature.index_bytes == 0 ? std::uint8_t{4} : signature.index_bytes,
+        .call = signature.hash(),
+        .dimension = signature.dimension};
+    return call.of().stamped(head, signature.kind, signature.number);
 }
 
 }}}  // namespace rill::RILL_ABI::detail

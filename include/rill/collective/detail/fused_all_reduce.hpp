@@ -1,7 +1,6 @@
 // A dense all_reduce by one-sided access: one pass over memory replaces the two rounds of messages of a split schedule.
 #pragma once
 
-#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/exchange.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/shared_memory.hpp>
@@ -12,6 +11,7 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/fold_tiles.hpp>
+#include <rill/session/contribution_sum.hpp>
 #include <rill/stream/wire.hpp>
 
 #include <algorithm>

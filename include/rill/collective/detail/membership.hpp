@@ -6,24 +6,13 @@
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
+#include <rill/session/session.hpp>
 
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// A context that is closed when this object is destroyed, also if the handshake throws.
-template <Transport Net>
-struct open_context {
-    explicit open_context(Net& of) : net(of), number(of.next_context(0)) {}
-    open_context(const open_context&) = delete;
-    open_context& operator=(const open_context&) = delete;
-    ~open_context() { net.close(number); }
-
-    Net& net;
-    std::uint64_t number;
-};
 
 /// The two numbers of an operation. They differ after a group has gone back to an earlier count.
 struct operation_numbers {
@@ -37,18 +26,17 @@ struct operation_numbers {
 };
 
 template <class Commons, Transport Net>
-Commons window_in(open_context<Net>& context) {
+Commons window_in(const session<Net>& of) {
     if constexpr (std::same_as<Commons, no_window>)
         return {};
     else
-        return context.net.share(context.number);
+        return of.net().share(of.context());
 }
 
 /// What the lanes of a group share.
 template <Transport Net, Topology Shape, Executor Exec>
 struct membership {
-    open_context<Net> context;
-    open_context<Net> waits;  ///< see `long_wait`
+    rill::session<Net> session;
     Shape shape;
     group_options options;
     [[no_unique_address]] Exec executor;
@@ -56,7 +44,7 @@ struct membership {
     void* crew = nullptr;      ///< runs the operations in the background, if there are any
     void (*wait_for_room)(void* crew, std::uint64_t) = nullptr;
     /// Shared before the handshake, so that no rank leaves the handshake before all ranks have the window.
-    [[no_unique_address]] fused_window<Net, Shape> window = window_in<fused_window<Net, Shape>>(context);
+    [[no_unique_address]] fused_window<Net, Shape> window = window_in<fused_window<Net, Shape>>(session);
 
     /// Waits until an operation may begin: all operations that began at least `calls_remembered / 2` numbers before it
     /// must be done. A rank that is ahead cannot have ended an operation that another rank has not entered. So the

@@ -1,7 +1,6 @@
 // What the collectives require of their arguments, and the messages that say what is missing.
 #pragma once
 
-#include <rill/collective/contribution_sum.hpp>
 #include <rill/collective/detail/require_group.hpp>
 #include <rill/collective/detail/tensor_access.hpp>
 #include <rill/concept/aggregator.hpp>
@@ -14,6 +13,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/types.hpp>
+#include <rill/session/contribution_sum.hpp>
 #include <rill/stream/stream.hpp>
 
 #include <concepts>

@@ -1,26 +1,86 @@
 #pragma once
 
-#include <rill/aggregate/sum.hpp>
-#include <rill/collective/dense_state.hpp>
 #include <rill/collective/detail/frame_header.hpp>
+#include <rill/collective/detail/frame_place.hpp>
+#include <rill/collective/frame_check.hpp>
 #include <rill/collective/run_schedule.hpp>
+#include <rill/concept/topology.hpp>
+#include <rill/core/arena.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/session/contribution_sum.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/stream/wire.hpp>
 
-#include <cstdint>
+#include <cstddef>
 #include <span>
+#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-template <class Net>
-using empty_state = dense_state<Net, std::int32_t, aggregate::sum>;
+/// The state of a schedule that moves no data: its frames are headers, which say for how many ranks they speak.
+template <Transport Net>
+class empty_state {
+  public:
+    using message = typename Net::message;
+    static constexpr bool overwrites_nothing = true;
+
+    void begin(exchange<Net>& call, int parts) {
+        call_ = &call;
+        head_ = frame_header_of(call);
+        head_.codes.indices = index_coding::dense;
+        come_.assign(static_cast<std::size_t>(parts), contribution_sum{});
+        headers_.reset();
+    }
+
+    byte_pieces outgoing(part_range parts, action) {
+        head_.call = frame_place::of_part(parts.first).in(call_->signature().hash(), {});
+        (parts.count() == 0 ? contribution_sum{0, 0, 0} : come(parts.first)).describe(head_);
+        const byte_span block = headers_.take(wire::header_bytes);
+        wire::encode(head_, block.data());
+        return byte_pieces{byte_view(block)};
+    }
+
+    void fold(std::span<arrival<message>> arrivals) {
+        for (const auto& each : arrivals) {
+            const contribution_sum given = read(each);
+            for (int part = each.from.parts.first; part < each.from.parts.last; ++part) come(part) = come(part) + given;
+        }
+    }
+    void copy(std::span<arrival<message>> arrivals) {
+        for (const auto& each : arrivals) {
+            const contribution_sum given = read(each);
+            for (int part = each.from.parts.first; part < each.from.parts.last; ++part) come(part) = given;
+        }
+    }
+
+    contribution_sum total() const { return come_.front(); }
+
+  private:
+    contribution_sum& come(int part) { return come_[static_cast<std::size_t>(part)]; }
+
+    contribution_sum read(const arrival<message>& from) {
+        const byte_pieces bytes = from.message.pieces();
+        const wire::header head =
+            next_header(*call_, from.from.peer, frame_reader(bytes), frame_place::of_part(from.from.parts.first));
+        if (bytes.size_bytes() != wire::header_bytes)
+            call_->scene().refuse(from.from.peer, "sent data where none was due");
+        return contribution_sum::of(head);
+    }
+
+    exchange<Net>* call_ = nullptr;
+    wire::header head_{};
+    std::vector<contribution_sum> come_;  ///< to each part
+    arena headers_;
+};
 
 /// Runs a schedule without data: no rank gets through before all have come.
 template <class Net, Schedule Plan>
 receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
-    state.attach(call);
-    state.begin(frame_header_of(call), plan.parts(), {}, {}, contribution_sum{}, aggregate::sum{});
+    state.begin(call, plan.parts());
     execute(call, plan, state);
     receipt result{.rounds = plan.rounds()};
-    state.total(0).describe(result);
+    state.total().describe(result);
     return result;
 }
 

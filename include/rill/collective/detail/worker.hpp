@@ -25,7 +25,7 @@ template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class worker final : public pending {
   public:
     explicit worker(membership<Net, Shape, Exec>& of)
-        : net_(&of.context.net), lane_(of), jobs_(*net_), done_(*net_), thread_(net_->spawn([this] { serve(); })) {}
+        : net_(&of.session.net()), lane_(of), jobs_(*net_), done_(*net_), thread_(net_->spawn([this] { serve(); })) {}
     ~worker() override { end(); }
 
     /// Whether it can take another operation, once nobody holds the request of the present one.
@@ -101,14 +101,7 @@ class worker final : public pending {
         is_performed_ = true;
     }
 
-    void abort(const char* why) noexcept {
-        const std::string operation = "operation " + std::to_string(number()), rank = std::to_string(lane_.rank());
-        net_->abort({.context = lane_.context(),
-                     .operation = number(),
-                     .culprit = lane_.rank(),
-                     .reason = operation + ": rank " + rank + " " + why,
-                     .first_tag = tag_of(number())});
-    }
+    void abort(const char* why) noexcept { lane_.abandon(numbers_, why); }
 
     void end_thread() noexcept {
         if (has_ended_) return;

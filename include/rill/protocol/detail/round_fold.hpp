@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/collective/contribution_sum.hpp>
 #include <rill/concept/aggregator.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/core/arena.hpp>
@@ -10,7 +9,8 @@
 #include <rill/core/pool.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
-#include <rill/protocol/detail/contributor_list.hpp>
+#include <rill/session/contribution_sum.hpp>
+#include <rill/session/detail/contributor_list.hpp>
 #include <rill/stream/dense_switch.hpp>
 #include <rill/stream/fold.hpp>
 #include <rill/stream/frame.hpp>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/collective/detail/membership.hpp>
 #include <rill/concept/completion.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/transport.hpp>
@@ -14,9 +13,10 @@
 #include <rill/core/round_receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/protocol/detail/round_blame.hpp>
 #include <rill/protocol/detail/round_children.hpp>
+#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_state.hpp>
+#include <rill/session/session.hpp>
 #include <rill/stream/frame.hpp>
 #include <rill/stream/wire.hpp>
 
@@ -64,11 +64,9 @@ class round_links {
     using arrival = round_arrival<message>;
 
     round_links(Net& net, const Tree& tree, Policies policies, random_key key, duration timeout)
-        : context_(net),
-          waits_(net),
+        : session_(net, "rounds", timeout, session_kind::open),
           policies_(std::move(policies)),
           key_(key),
-          blame_(net, context_.number, waits_.number, timeout),
           parent_(tree.parent(net.size(), net.rank())),
           height_(tree.height(net.size(), net.rank())) {
         for (int i = 0; i < tree.children(net.size(), net.rank()); ++i)
@@ -77,8 +75,12 @@ class round_links {
         if (parent_ != no_rank) neighbours_.push_back(parent_);
     }
 
-    Net& net() const { return context_.net; }
-    std::uint64_t context() const { return context_.number; }
+    session<Net>& of() { return session_; }
+    const session<Net>& of() const { return session_; }
+    Net& net() const { return session_.net(); }
+    /// This rank's place in the round under way, for messages.
+    detail::scene scene() const { return session_.scene(round_, 0, "round " + std::to_string(round_)); }
+    std::uint64_t context() const { return session_.context(); }
     bool is_root() const { return parent_ == no_rank; }
     rank_t parent() const { return parent_; }  ///< `no_rank` for the root
     bool is_leaf() const { return children_.empty(); }
@@ -102,23 +104,23 @@ class round_links {
     /// On other ranks than the root: waits for the newest state, and returns null when rounds have ended. The state's
     /// header has been checked, its content has not. It stays valid until the next one.
     const message* take_newest() {
-        const time_point entered = net().now(), half = entered + blame_.timeout() / 2;
+        const time_point entered = net().now(), half = entered + session_.timeout() / 2;
         while (true) {
             auto newest = receive_state(half);
             if (!newest) {
-                blame_.tell(parent_);
-                newest = receive_state(entered + blame_.timeout());
-                if (!newest) throw_error(blame_.notice(round_ + 1, parent_, ", which sends no state"));
-                blame_.tell_nothing();
+                tell(parent_);
+                newest = receive_state(entered + session_.timeout());
+                if (!newest) gave_nothing();
+                session_.announce({});
             }
             const wire::header head = state_of(*newest);
-            if (head.kind != operation::end_rounds && head.epoch <= round_) continue;  // it came twice
+            if (head.kind != round_kind::end_rounds && head.number <= round_) continue;  // it came twice
             learn_fates(head);
-            if (head.kind == operation::end_rounds) {
-                end(blame_.timeout());
+            if (head.kind == round_kind::end_rounds) {
+                end(session_.timeout());
                 return nullptr;
             }
-            begin_round(head.epoch);
+            begin_round(head.number);
             const message& held = state_.hold(head, std::move(*newest));
             absorb();
             give_state();
@@ -145,7 +147,7 @@ class round_links {
         for (child& each : children_) {
             if (each.is_ready() || each.missed_since) continue;
             each.missed_since = net().now();
-            if (!policies_.age.accepts(1)) give(each, operation::round_over, deadline::immediate);
+            if (!policies_.age.accepts(1)) give(each, round_kind::round_over, deadline::immediate);
         }
         std::sort(arrivals_.begin(), arrivals_.end(), [](const arrival& a, const arrival& b) {
             return std::pair(a.rank, a.round) < std::pair(b.rank, b.round);
@@ -167,45 +169,29 @@ class round_links {
         const std::size_t size = bytes.size();
         answered_ = round_;
         was_in_ = false;
-        if (!net().post(parent_, on_links(), std::move(bytes), net().now() + blame_.timeout()))
-            throw_error(blame_.notice(round_, parent_, ", whose mailbox is full"));
-        count_sent(size);
+        if (!net().post(parent_, on_links(), std::move(bytes), net().now() + session_.timeout()))
+            throw_error(session_.waited_in_vain(scene(), parent_, ", whose mailbox is full"));
+        counted_.sent(size);
     }
 
     /// Tells all ranks below that there are no more rounds. Waits at most `at_most` for room in their mailboxes.
     void end(duration at_most) {
         has_ended_ = true;
-        give_each(operation::end_rounds, at_most, [](const child&) { return true; });
-    }
-    duration timeout() const { return blame_.timeout(); }
-
-    /// A failure of this rank or of a child after which nobody can go on: tells all ranks and throws.
-    [[noreturn]] void fail(failure kind, rank_t culprit, const std::string& what) {
-        throw_error(net().abort({.context = context(),
-                                 .operation = round_,
-                                 .kind = kind,
-                                 .culprit = culprit,
-                                 .reason = "round " + std::to_string(round_) + ": " + what}));
-    }
-
-    /// Runs `from()`, which reads what `source` sent, and blames `source` for what is wrong there.
-    template <class Read>
-    auto read(rank_t source, Read&& from) {
-        try {
-            return from();
-        } catch (const protocol_error& e) {
-            if (e.culprit() != no_rank) throw;
-            fail(failure::protocol, source,
-                 "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
-        }
+        give_each(round_kind::end_rounds, at_most, [](const child&) { return true; });
     }
 
   private:
     using child = round_children::link;
     using fate = contribution_fate;
 
+    void tell(rank_t waits_for) { session_.announce(long_wait::of_any_order(waits_for)); }
+    [[noreturn]] void gave_nothing() const {
+        const auto next = session_.scene(round_ + 1, 0, "round " + std::to_string(round_ + 1));
+        throw_error(session_.waited_in_vain(next, parent_, ", which gives no state"));
+    }
+
     /// One channel for both ways, so that a rank that waits for its parent also takes what its children send.
-    channel on_links() const { return {context_.number, 0}; }
+    channel on_links() const { return session_.on(0); }
 
     void begin_round(std::uint64_t round) {
         round_ = round;
@@ -217,12 +203,12 @@ class round_links {
 
     /// Gives the state to every child that has answered the last one.
     void give_state() {
-        give_each(operation::next_round, blame_.timeout(), [](const child& each) { return each.is_ready(); });
+        give_each(round_kind::next_round, session_.timeout(), [](const child& each) { return each.is_ready(); });
     }
 
     /// Sends to those first whose mailboxes have room: a full mailbox delays nobody else.
     template <class Which>
-    void give_each(operation kind, duration at_most, Which&& is_meant) {
+    void give_each(message_kind kind, duration at_most, Which&& is_meant) {
         std::vector<child*> refused;
         for (child& each : children_)
             if (is_meant(each) && !give(each, kind, deadline::immediate)) refused.push_back(&each);
@@ -232,12 +218,12 @@ class round_links {
     }
 
     /// Sends one message to a child and returns whether there was room for it.
-    bool give(child& to, operation kind, deadline until) {
-        buffer bytes = state_.frame(kind, context(), round_, to);
+    bool give(child& to, message_kind kind, deadline until) {
+        buffer bytes = state_.frame(kind, session_, round_, to);
         const std::size_t size = bytes.size();
         if (!net().post(to.rank, on_links(), std::move(bytes), until)) return false;
-        count_sent(size);
-        if (kind != operation::next_round) return true;
+        counted_.sent(size);
+        if (kind != round_kind::next_round) return true;
         to.given = round_;
         to.missed_since.reset();
         return true;
@@ -245,10 +231,10 @@ class round_links {
 
     /// Takes a message of the parent while this rank does not wait for a state.
     void hear(message&& got) {
-        count_received(got);
+        counted_.received(got.pieces().size_bytes());
         const wire::header head = state_of(got);
-        if (head.kind == operation::end_rounds) end_ = std::move(got);
-        if (head.kind == operation::round_over) over_ = std::max(over_, std::uint64_t{head.epoch});
+        if (head.kind == round_kind::end_rounds) end_ = std::move(got);
+        if (head.kind == round_kind::round_over) over_ = std::max(over_, head.number);
     }
 
     /// Waits for a message of the parent that begins or ends rounds. What children send meanwhile is kept for later, so
@@ -260,26 +246,26 @@ class round_links {
                 early_.push_back(std::move(*got));
                 continue;
             }
-            count_received(*got);
-            if (state_of(*got).kind != operation::round_over) return got;
+            counted_.received(got->pieces().size_bytes());
+            if (state_of(*got).kind != round_kind::round_over) return got;
         }
         return std::nullopt;
     }
 
     wire::header state_of(const message& newest) {
-        return read(parent_, [&] {
+        return read_from(*this, parent_, [&] {
             const wire::header head = frame_reader(newest.pieces()).peek();
-            wire::detail::require(head.context == context(), "its context is another one");
-            wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds ||
-                                      head.kind == operation::round_over,
-                                  "its kind is not one that a parent sends");
+            session_.require_own(head);
+            wire::detail::require(head.kind == round_kind::next_round || head.kind == round_kind::end_rounds ||
+                                      head.kind == round_kind::round_over,
+                                  "nothing that a parent says");
             return head;
         });
     }
 
     /// Learns what became of this rank's latest contribution, and so of the children's contributions in it.
     void learn_fates(const wire::header& head) {
-        was_in_ = head.contributors != 0 && head.number == answered_ && answered_ != 0;
+        was_in_ = head.contributors != 0 && answered_ != 0 && head.number - head.age == answered_;
         children_.learn_fate(was_in_);
     }
 
@@ -305,13 +291,12 @@ class round_links {
     template <class Enough>
     void take_until(Enough&& is_enough, time_point when, bool gives_state) {
         const time_point entered = net().now();
-        const time_point half = entered + blame_.timeout() / 2, last = entered + blame_.timeout();
+        const time_point half = entered + session_.timeout() / 2, last = entered + session_.timeout();
         rank_t told = no_rank;
         while (!is_enough()) {
             const time_point now = net().now();
             if (now >= last) give_up();
-            if (const rank_t first = children_.first_missing(round_); now >= half && first != told)
-                blame_.tell(told = first);
+            if (const rank_t first = children_.first_missing(round_); now >= half && first != told) tell(told = first);
             auto got = net().receive(neighbours_, on_links(),
                                      std::min({now < when ? when : last, now < half ? half : last, last}));
             if (!got) continue;
@@ -320,7 +305,7 @@ class round_links {
             else
                 take(std::move(*got), gives_state);
         }
-        if (told != no_rank) blame_.tell_nothing();
+        if (told != no_rank) session_.announce({});
     }
 
     bool is_complete(time_point time_up) {
@@ -332,26 +317,26 @@ class round_links {
     }
 
     void take(message&& got, bool gives_state) {
-        count_received(got);
+        counted_.received(got.pieces().size_bytes());
         const rank_t source = got.source();
-        const wire::header head = read(source, [&] {
+        const wire::header head = read_from(*this, source, [&] {
             const wire::header h = frame_reader(got.pieces()).peek();
-            wire::detail::require(h.kind == operation::contribute && h.context == context(), "no contribution");
+            session_.require_own(h);
+            wire::detail::require(h.kind == round_kind::contribute, "no contribution");
             return h;
         });
         child& from = children_.of(source);
-        if (head.epoch <= from.answered) return;  // it came twice
-        if (head.epoch != from.given)
-            fail(failure::protocol, source,
-                 "rank " + std::to_string(source) + " contributes to round " + std::to_string(head.epoch) +
-                     ", whose state it has not been sent");
-        const auto age = static_cast<std::uint32_t>(round_ - head.epoch);
+        if (head.number <= from.answered) return;  // it came twice
+        if (head.number != from.given)
+            scene().refuse(source,
+                           "contributes to round " + std::to_string(head.number) + ", which it has not been given");
+        const auto age = static_cast<std::uint32_t>(round_ - head.number);
         const fate becomes = fate_of(age);
-        children_.answers(from, head.epoch, becomes);
+        children_.answers(from, head.number, becomes);
         if (age != 0) late_.push_back({source, age, from.missed_since ? net().now() - *from.missed_since : duration{}});
         if (becomes != fate::out)
-            arrivals_.push_back({source, children_.number_of(from), head.epoch, age, std::move(got)});
-        if (age != 0 && gives_state) give(from, operation::next_round, net().now() + blame_.timeout());
+            arrivals_.push_back({source, children_.number_of(from), head.number, age, std::move(got)});
+        if (age != 0 && gives_state) give(from, round_kind::next_round, net().now() + session_.timeout());
     }
     fate fate_of(std::uint32_t age) const {
         if (age == 0) return is_root() ? fate::in : fate::with_mine;
@@ -365,26 +350,15 @@ class round_links {
         for (const int number : children_.in())
             in += (in.empty() ? "" : ", ") + std::to_string(children_.ranks()[static_cast<std::size_t>(number)]);
         const abort_notice notice =
-            blame_.notice(round_, children_.first_missing(round_), "",
-                          "; rank " + std::to_string(net().rank()) + " has contributions of " +
-                              (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
+            session_.waited_in_vain(scene(), children_.first_missing(round_), "",
+                                    "; rank " + std::to_string(net().rank()) + " has contributions of " +
+                                        (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
         throw_error(is_root() ? net().abort(notice) : notice);
     }
 
-    void count_sent(std::size_t bytes) {
-        ++counted_.messages_sent;
-        counted_.bytes_sent += bytes;
-    }
-    void count_received(const message& m) {
-        ++counted_.messages_received;
-        counted_.bytes_received += m.pieces().size_bytes();
-    }
-
-    open_context<Net> context_;
-    open_context<Net> waits_;
+    session<Net> session_;
     Policies policies_;
     random_key key_;
-    round_blame<Net> blame_;
     rank_t parent_;
     int height_;
     round_children children_;

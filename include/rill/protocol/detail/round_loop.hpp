@@ -5,20 +5,41 @@
 #include <rill/collective/detail/loans.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/round_receipt.hpp>
-#include <rill/protocol/detail/contributor_list.hpp>
+#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/protocol/detail/round_links.hpp>
+#include <rill/session/detail/contributor_list.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A child's contribution is of other options, another type or another dimension than this rank's.
+[[noreturn, gnu::cold]] inline void refuse_contribution(const scene& at, rank_t source, const wire::header& given,
+                                                        const wire::header& own) {
+    const auto of = [](const wire::header& head) { return std::to_string(head.dimension); };
+    const std::uint32_t difference = given.call ^ own.call;
+    const bool aggregator = difference >> 16U != 0, coding = (difference & 0xFFFFU) != 0;
+    at.fail(failure::mismatch, source, no_rank,
+            "rank " + std::to_string(source) + " contributes " + of(given) + " elements of " + name(given.element) +
+                ", rank " + std::to_string(at.self) + " " + of(own) + " of " + name(own.element) +
+                (aggregator ? ", with another aggregator" : "") +
+                (coding ? (aggregator ? " and another coding" : ", with another coding") : ""));
+}
+
+/// This rank takes a state of another type or size than the root gives.
+[[noreturn, gnu::cold]] inline void refuse_state(const scene& at, const wire::header& given, element_type element,
+                                                 std::size_t count) {
+    at.fail(failure::mismatch, at.self, no_rank,
+            "rank " + std::to_string(at.self) + " takes a state of " + std::to_string(count) + " elements of " +
+                name(element) + " where the root gives " + std::to_string(given.count) + " of " + name(given.element));
+}
 
 /// What all kinds of rounds have in common, whatever they do with contributions: states go down, rounds begin and end,
 /// a failure reaches all ranks.
@@ -33,7 +54,7 @@ class round_loop {
         if (!is_root() || links_.has_ended()) return;
         try {
             if (std::uncaught_exceptions() > unwinding_)
-                abort("an exception has passed through its rounds");
+                links_.net().abort(links_.scene().of_self(": an exception has passed through its rounds"));
             else
                 links_.end({});
         } catch (...) {  // they have ended by a failure
@@ -59,9 +80,7 @@ class round_loop {
                 return false;
             }
             return guarded([&] {
-                RILL_EXPECTS(number() == contributed_to_, "rounds: call reduce once in each round that next begins");
-                RILL_EXPECTS(number() < std::numeric_limits<std::uint32_t>::max(),
-                             "rounds: frames can number at most 2^32 rounds");
+                RILL_EXPECTS(number() == contributed_to_, "rounds: each round that next begins has its reduce");
                 auto& stage = stage_of<T>(*group_);
                 const bool goes_on =
                     is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
@@ -77,15 +96,16 @@ class round_loop {
     /// it. Waits only for room in full mailboxes.
     void end() {
         RILL_EXPECTS(is_root(), "rounds: only the root ends them");
-        if (!links_.has_ended()) guarded([&] { links_.end(links_.timeout()); });
+        if (!links_.has_ended()) guarded([&] { links_.end(links_.of().timeout()); });
     }
 
   protected:
     using links_type = round_links<typename Group::transport_type, Tree, Policies>;
 
-    /// `options`: all that the ranks must have alike.
-    round_loop(Group& workers, const Tree& tree, const Policies& policies, const call_options& options)
-        : group_(&agreed(checked(workers, tree, policies), options)),
+    /// `hashes`: of all that the ranks must have alike.
+    round_loop(Group& workers, const Tree& tree, const Policies& policies, const option_names& names,
+               const option_hashes& hashes)
+        : group_(&agreed(checked(workers, tree, policies), names, hashes)),
           links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout),
           unwinding_(std::uncaught_exceptions()) {}
 
@@ -104,12 +124,8 @@ class round_loop {
     links_type& links() { return links_; }
 
     template <class T>
-    wire::header frame_header_of(operation kind, std::size_t dimension) const {
-        return {.kind = kind,
-                .element = element_type_of<T>,
-                .epoch = static_cast<std::uint32_t>(number()),
-                .context = links_.context(),
-                .dimension = dimension};
+    wire::header frame_header_of(message_kind kind, std::size_t dimension) const {
+        return links_.of().stamped({.element = element_type_of<T>, .dimension = dimension}, kind, number());
     }
 
     template <class In, class Out>
@@ -125,14 +141,10 @@ class round_loop {
     /// Adds the contribution of a child to `operands` and returns the bound of the rounding errors in it.
     template <class Operands, class Arrival>
     double add_child(Operands& operands, const Arrival& from, const wire::header& own) {
-        return links_.read(from.rank, [&] {
+        return read_from(links_, from.rank, [&] {
             const wire::header head = frame_reader(from.message.pieces()).peek();
             if (head.call != own.call || head.element != own.element || head.dimension != own.dimension)
-                links_.fail(failure::mismatch, from.rank,
-                            "rank " + std::to_string(from.rank) + " contributes " + std::to_string(head.dimension) +
-                                " elements of " + name(head.element) + ", rank " + std::to_string(group_->rank()) +
-                                " " + std::to_string(own.dimension) + " of " + name(own.element) +
-                                other_options(head.call ^ own.call));
+                refuse_contribution(links_.scene(), from.rank, head, own);
             return operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age,
                                 group_->size(), group_->executor());
         });
@@ -142,12 +154,6 @@ class round_loop {
     static std::uint32_t options_of_frame(std::uint64_t aggregator, std::uint64_t coding) {
         return option_hash(aggregator) << 16U | (option_hash(coding) & 0xFFFFU);
     }
-    static const char* other_options(std::uint32_t difference) {
-        const bool aggregator = difference >> 16U != 0, coding = (difference & 0xFFFFU) != 0;
-        if (aggregator) return coding ? ", with another aggregator and another coding" : ", with another aggregator";
-        return coding ? ", with another coding" : "";
-    }
-
     /// Answers a round that is over without a contribution.
     template <Element T, IndexType Index>
     round_receipt contribute_nothing(wire::header head) {
@@ -197,7 +203,8 @@ class round_loop {
     template <class Body>
     auto guarded(Body&& body) {
         try {
-            return told(std::forward<Body>(body));
+            links_.of().require_going();
+            return links_.of().guarded(links_, std::forward<Body>(body));
         } catch (...) {
             settle(is_root());
             throw;
@@ -205,35 +212,14 @@ class round_loop {
     }
 
   private:
-    template <class Body>
-    auto told(Body&& body) {
-        if (left_) throw_error(*left_);
-        if (const auto notice = group_->net().aborted(links_.context())) throw_error(*notice);
-        try {
-            return body();
-        } catch (const error& e) {
-            const abort_notice& notice = e.notice();
-            if (notice.context != links_.context() && notice.context != every_context)
-                abort(notice.reason, notice.kind);
-            if (!group_->net().aborted(links_.context())) left_ = notice;
-            throw;
-        } catch (const std::exception& e) {
-            abort(e.what());
-            throw;
-        } catch (...) {
-            abort("an exception of unknown type");
-            throw;
-        }
-    }
-
-    static Group& agreed(Group& workers, const call_options& options) {
-        agree(workers, options);
+    static Group& agreed(Group& workers, const option_names& names, const option_hashes& hashes) {
+        agree(workers, names, hashes);
         return workers;
     }
 
     template <class T>
     bool begin(std::span<const T> values) {
-        wire::header head = frame_header_of<T>(operation::next_round, values.size());
+        wire::header head = frame_header_of<T>(round_kind::next_round, values.size());
         head.index_bytes = 4;
         head.codes.indices = index_coding::dense;
         head.range = {0, values.size()};
@@ -248,11 +234,8 @@ class round_loop {
         if (newest == nullptr) return false;
         const wire::header given = frame_reader(newest->pieces()).peek();
         if (given.element != element_type_of<T> || given.count != state.size())
-            links_.fail(failure::mismatch, group_->rank(),
-                        "rank " + std::to_string(group_->rank()) + " takes a state of " + std::to_string(state.size()) +
-                            " elements of " + name(element_type_of<T>) + " where the root gives " +
-                            std::to_string(given.count) + " of " + name(given.element));
-        links_.read(links_.parent(), [&] {
+            refuse_state(links_.scene(), given, element_type_of<T>, state.size());
+        read_from(links_, links_.parent(), [&] {
             const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
             frame_scratch<T, std::uint32_t> unused;
             copy_dense(content_of(values, unused), state, T{}, group_->executor());
@@ -266,20 +249,6 @@ class round_loop {
         if (last.codec != nullptr) last.settle(last.codec, is_in);
     }
 
-    /// Tells all ranks. Returns only if this rank's own exception is the failure that counts; else throws the one that
-    /// does.
-    void abort(const std::string& why, failure kind = failure::exception) {
-        const rank_t rank = group_->rank();
-        const abort_notice notice{
-            .context = links_.context(),
-            .operation = number(),
-            .kind = kind,
-            .culprit = rank,
-            .reason = "round " + std::to_string(number()) + ": rank " + std::to_string(rank) + ": " + why};
-        const abort_notice first = group_->net().abort(notice);
-        if (first != notice || kind != failure::exception) throw_error(first);
-    }
-
     struct unsettled_codec {
         void* codec = nullptr;
         void (*settle)(void*, bool) = nullptr;
@@ -291,7 +260,6 @@ class round_loop {
     int unwinding_;
     std::uint64_t contributed_to_ = 0;
     unsettled_codec unsettled_{};
-    std::optional<abort_notice> left_{};  // why this rank has left alone
 };
 
 }}}  // namespace rill::RILL_ABI::detail

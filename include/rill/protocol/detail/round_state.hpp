@@ -3,6 +3,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/protocol/detail/round_children.hpp>
+#include <rill/protocol/detail/round_kind.hpp>
 #include <rill/stream/wire.hpp>
 
 #include <algorithm>
@@ -37,13 +38,12 @@ class round_state {
     }
 
     /// The frame for a child: with the values if it begins a round for the child.
-    buffer frame(operation kind, std::uint64_t context, std::uint64_t round, const round_children::link& child) const {
-        const bool has_values = kind == operation::next_round;
+    template <class Session>
+    buffer frame(message_kind kind, const Session& of, std::uint64_t round, const round_children::link& child) const {
+        const bool has_values = kind == round_kind::next_round;
         wire::header head = has_values ? head_ : empty_head();
-        head.kind = kind;
-        head.context = context;
-        head.epoch = static_cast<std::uint32_t>(round);
-        head.number = child.answered;
+        head = of.stamped(head, kind, round);
+        head.age = static_cast<std::uint32_t>(round - child.answered);
         head.contributors = child.latest == contribution_fate::out ? 0 : 1;
         const byte_pieces values = has_values ? values_ : byte_pieces{};
         buffer bytes(wire::header_bytes + values.size_bytes());

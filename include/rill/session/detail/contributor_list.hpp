@@ -101,7 +101,11 @@ struct contributor_list {
 inline buffer with_contributors(const byte_pieces& content, const wire::header& head,
                                 const contributor_list& contributors) {
     const std::vector<std::int64_t> numbers = contributors.numbers();
-    wire::header of_list{.kind = head.kind, .epoch = head.epoch, .context = head.context, .dimension = numbers.size()};
+    wire::header of_list{.kind = head.kind,
+                         .epoch = head.epoch,
+                         .context = head.context,
+                         .number = head.number,
+                         .dimension = numbers.size()};
     wire::header_block block;
     const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, std::span<const std::int64_t>(numbers));
     const byte_pieces second = view_frame(of_list, view, block.data());

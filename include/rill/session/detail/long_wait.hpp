@@ -16,6 +16,9 @@ struct long_wait {
     int of_round = 0;       ///< the round of that message
     int in_round = 0;       ///< the round of the waiting rank, which has sent its messages up to this round
 
+    /// Of a rank that takes what comes in any order, so that each wait may be the reason for any other.
+    static constexpr long_wait of_any_order(rank_t peer) { return {.peer = peer, .of_round = 1}; }
+
     constexpr call_signature announced_in(std::uint64_t operation_number) const {
         return {.number = operation_number,
                 .dimension = static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)),

@@ -1,0 +1,184 @@
+#pragma once
+
+#include <rill/core/call.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+#include <rill/session/detail/long_wait.hpp>
+#include <rill/session/detail/scene.hpp>
+#include <rill/session/detail/witnesses.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Where a standstill begins: `waiter` waits for `peer`, and nothing explains why `peer` does not do its part.
+struct standstill {
+    rank_t waiter;
+    rank_t peer;
+
+    std::string text(duration timeout) const {
+        return "rank " + std::to_string(waiter) + " waited " + std::to_string(timeout.seconds()) + " s for rank " +
+               std::to_string(peer);
+    }
+};
+
+/// Whether a rank has answered that its body has returned.
+inline bool has_departed(const std::optional<call_signature>& said) {
+    return said && said->kind == operation::departure;
+}
+
+/// Follows the long waits that ranks have announced: the rank that is waited for may itself wait, for something that
+/// was due earlier. `waits`, `number`: where they are announced; `last`: this rank's own wait.
+[[gnu::cold]] inline standstill origin_of(const witnesses& all, std::uint64_t waits, std::uint64_t number,
+                                          long_wait last, duration patience) {
+    const time_point until = all.now() + patience;
+    rank_t waiter = all.self();
+    for (int passed = 0; passed < all.size(); ++passed) {
+        const auto said = all.ask(last.peer, waits, number, until);
+        if (!said || has_departed(said) || said->number != number) break;
+        const long_wait of_peer = long_wait::from(*said);
+        if (!of_peer.explains(last)) break;
+        waiter = std::exchange(last, of_peer).peer;
+    }
+    return {waiter, last.peer};
+}
+
+/// Finds which rank is to blame for a call that makes no progress, and throws. Asks every rank what it has entered.
+class inquest {
+  public:
+    /// `where`: in this rank's part of the call; `waits`: the context in which long waits are announced; `signature`:
+    /// the call as this rank made it; `names`: of its options; `timeout`: of the call.
+    inquest(const witnesses& all, scene where, std::uint64_t waits, const call_signature& signature,
+            const option_names& names, duration timeout)
+        : all_(all),
+          where_(std::move(where)),
+          waits_(waits),
+          signature_(&signature),
+          names_(&names),
+          timeout_(timeout) {}
+
+    /// `source` sent a frame of another call: blames the rank whose call differs from the others'.
+    [[noreturn, gnu::cold]] void disagree(rank_t source) const {
+        blame_odd_one(entrants(false));
+        where_.fail(failure::mismatch, source, no_rank,
+                    "rank " + std::to_string(source) + " sent a frame of another call");
+    }
+
+    /// The timeout has passed and this rank still waits. Blames a rank that made another call or has not come; else the
+    /// rank where the standstill begins.
+    [[noreturn, gnu::cold]] void nothing_came(const long_wait& own) const {
+        blame_odd_one(entrants(true));
+        const standstill origin = origin_of(all_, waits_, signature_->number, own, timeout_ / 8);
+        where_.fail(failure::timeout, origin.peer, origin.waiter,
+                    origin.text(timeout_) + ", which has entered the operation: slow, or the link between them is cut");
+    }
+
+    /// Throws `peer_failure` if the body of `peer` is known to have returned without entering the operation. Does not
+    /// wait for the peer's answer.
+    [[gnu::cold]] void require_presence(rank_t peer) const {
+        if (has_departed(all_.ask(peer, where_.context, signature_->number, deadline::immediate))) departed(peer);
+    }
+
+  private:
+    [[noreturn]] void departed(rank_t peer) const {
+        where_.fail(failure::exception, peer, no_rank,
+                    "rank " + std::to_string(peer) + " has left its body without entering the operation");
+    }
+
+    struct entrant {
+        rank_t rank;
+        call_signature call;
+    };
+
+    /// What each rank has entered: this call as that rank made it, or a later one if it left this one out. With
+    /// `all_must_have_come`, a rank that has not come is an error.
+    std::vector<entrant> entrants(bool all_must_have_come) const {
+        const time_point until = all_.now() + timeout_ / 8;
+        std::vector<entrant> come;
+        for (rank_t r = 0; r < all_.size(); ++r) {
+            const auto entered = all_.ask(r, where_.context, signature_->number, until);
+            if (has_departed(entered)) {
+                if (all_must_have_come) departed(r);
+                continue;
+            }
+            if (entered)
+                come.push_back({r, *entered});
+            else if (all_must_have_come)
+                where_.fail(failure::timeout, r, no_rank,
+                            "rank " + std::to_string(r) + " has not entered the operation within " +
+                                std::to_string(timeout_.seconds()) + " s");
+        }
+        return come;
+    }
+
+    /// Throws `mismatch` unless all calls are equal. The culprit is the lowest rank outside the largest set of equal
+    /// calls (of equally large sets: the one with the lowest rank).
+    void blame_odd_one(const std::vector<entrant>& come) const {
+        std::ptrdiff_t most = 0;
+        call_signature usual{};
+        for (const entrant& each : come) {
+            const auto equal =
+                std::count_if(come.begin(), come.end(), [&](const entrant& other) { return other.call == each.call; });
+            if (equal <= most) continue;
+            most = equal;
+            usual = each.call;
+        }
+        for (const entrant& each : come)
+            if (each.call != usual)
+                where_.fail(failure::mismatch, each.rank, no_rank,
+                            "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
+    }
+
+    static std::string index_width(const call_signature& call) {
+        return call.index_bytes == 0 ? "0 (dense)" : std::to_string(call.index_bytes) + " (sparse)";
+    }
+    std::string difference(const call_signature& odd, const call_signature& usual) const {
+        const auto differs = [](const char* what, const std::string& a, const std::string& b) {
+            return std::string("calls with ") + what + " " + a + " where others have " + b;
+        };
+        if (odd.number != usual.number)
+            return differs("operation number", std::to_string(odd.number), std::to_string(usual.number));
+        if (odd.kind != usual.kind)
+            return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
+        if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
+        if (const std::size_t i = names_->decides_shape;
+            i >= odd.options.hashes.size() || odd.options.hashes[i] == usual.options.hashes[i]) {
+            if (odd.index_bytes != usual.index_bytes)
+                return differs("index width", index_width(odd), index_width(usual));
+            if (odd.dimension != usual.dimension)
+                return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
+        }
+        return "calls with " + difference(odd.options, usual.options) + " than the others";
+    }
+
+    std::string difference(const call_options& odd, const call_options& usual) const {
+        if (odd.set != usual.set) return "options of another kind";
+        std::string names;
+        for (std::size_t i = 0; i < odd.hashes.size(); ++i)
+            if (odd.hashes[i] != usual.hashes[i])
+                names += (names.empty() ? "another " : " and another ") + name_of(odd.set, i);
+        return names;
+    }
+
+    std::string name_of(std::uint32_t set, std::size_t i) const {
+        const bool is_known = set == names_->id() && !names_->names[i].empty();
+        return is_known ? std::string(names_->names[i]) : "option";
+    }
+
+    witnesses all_;
+    scene where_;
+    std::uint64_t waits_;
+    const call_signature* signature_;
+    const option_names* names_;
+    duration timeout_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
