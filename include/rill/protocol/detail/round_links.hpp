@@ -79,7 +79,7 @@ class round_links {
     const session<Net>& of() const { return session_; }
     Net& net() const { return session_.net(); }
     /// This rank's place in the round under way, for messages.
-    detail::scene scene() const { return session_.scene(round_, 0, "round " + std::to_string(round_)); }
+    [[gnu::cold]] detail::scene scene() const { return session_.scene(round_, 0, "round " + std::to_string(round_)); }
     std::uint64_t context() const { return session_.context(); }
     bool is_root() const { return parent_ == no_rank; }
     rank_t parent() const { return parent_; }  ///< `no_rank` for the root
@@ -185,7 +185,7 @@ class round_links {
     using fate = contribution_fate;
 
     void tell(rank_t waits_for) { session_.announce(long_wait::of_any_order(waits_for)); }
-    [[noreturn]] void gave_nothing() const {
+    [[noreturn, gnu::cold]] void gave_nothing() const {
         const auto next = session_.scene(round_ + 1, 0, "round " + std::to_string(round_ + 1));
         throw_error(session_.waited_in_vain(next, parent_, ", which gives no state"));
     }
@@ -345,7 +345,7 @@ class round_links {
 
     /// Too few contributions have come. The root fails for all ranks, which cannot go on without it; another rank fails
     /// alone, because the others may go on.
-    [[noreturn]] void give_up() {
+    [[noreturn, gnu::cold]] void give_up() {
         std::string in;
         for (const int number : children_.in())
             in += (in.empty() ? "" : ", ") + std::to_string(children_.ranks()[static_cast<std::size_t>(number)]);
