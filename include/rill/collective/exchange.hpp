@@ -9,7 +9,6 @@
 #include <rill/session/detail/scene.hpp>
 #include <rill/session/session.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
