@@ -8,7 +8,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -85,4 +88,80 @@ TEST_CASE("session: a frame of another epoch is refused, and the message names i
     CHECK(in_rounds[0].find("rank 0 sent bytes that are no valid frame: it is of epoch 4, rank 1 is in epoch 9") !=
           npos);
     for (const auto& said : {in_group, in_rounds}) CHECK(said == std::vector<std::string>(3, said[0]));
+}
+
+namespace {
+
+struct step {
+    const rill::session<endpoint>& of;
+    rill::detail::scene scene() const { return of.scene(5, 0, "step 5"); }
+};
+
+/// Three ranks run `body(session, step)` in the guard of a session, and then ask whether it goes on: what each throws,
+/// first and then.
+template <class Body>
+std::vector<std::string> ends_of(rill::session_kind kind, Body body) {
+    std::vector<std::string> said(3);
+    rill::simulated::run(3, {}, [&](endpoint& net) {
+        rill::session<endpoint> own(net, "test", rill::seconds(8), kind);
+        const step here{own};
+        std::string& all = said[static_cast<std::size_t>(net.rank())];
+        const auto attempt = [&](auto act) {
+            try {
+                act();
+                all += "goes on; ";
+            } catch (const rill::error& e) {
+                all += std::string(e.what()) + "; ";
+            } catch (const std::exception& e) {
+                all += std::string("own ") + e.what() + "; ";
+            }
+        };
+        attempt([&] { own.guarded(here, [&] { body(own, here); }); });
+        net.sleep_until(net.now() + rill::seconds(3));
+        attempt([&] { own.require_going(); });
+    });
+    return said;
+}
+
+}  // namespace
+
+TEST_CASE("session: an exception of one rank ends all, and the rank keeps its own") {
+    const auto fail = [](auto& own, const step&) {
+        if (own.rank() == 1) throw std::runtime_error("no more images");
+    };
+    const std::string told = "rill: step 5: rank 1: no more images; ";
+    for (const auto kind : {rill::session_kind::closed, rill::session_kind::open}) {
+        const auto said = ends_of(kind, fail);
+        CHECK(said[0] == "goes on; " + told);
+        CHECK(said[1] == "own no more images; " + told);
+        CHECK(said[2] == said[0]);
+    }
+}
+
+TEST_CASE("session: who has waited in vain leaves an open session alone, and ends a closed one") {
+    const auto wait = [](auto& own, const step& here) {
+        if (own.rank() == 1) throw_error(own.waited_in_vain(here.scene(), 2, ", which sends nothing"));
+    };
+    const std::string told = "rill: step 5: rank 1 waited 8.000000 s for rank 2, which sends nothing; ";
+    CHECK(ends_of(rill::session_kind::open, wait) ==
+          std::vector<std::string>{"goes on; goes on; ", told + told, "goes on; goes on; "});
+    CHECK(ends_of(rill::session_kind::closed, wait) ==
+          std::vector<std::string>{"goes on; " + told, told + told, "goes on; " + told});
+}
+
+TEST_CASE("session: a wait in vain is followed to where the standstill begins") {
+    std::string said;
+    rill::simulated::run(3, {}, [&](endpoint& net) {
+        const rill::session<endpoint> own(net, "test", rill::seconds(8), rill::session_kind::open);
+        if (net.rank() == 1) own.announce(rill::detail::long_wait::of_any_order(2));
+        net.sleep_until(net.now() + rill::seconds(1));
+        if (net.rank() == 0) {
+            const rill::abort_notice found = own.waited_in_vain(step{own}.scene(), 1, ", which sends nothing", "; all");
+            CHECK(found.culprit == 2);
+            CHECK(found.other == 1);
+            said = found.reason;
+        }
+        net.sleep_until(net.now() + rill::seconds(9));
+    });
+    CHECK(said == "step 5: rank 1 waited 8.000000 s for rank 2; all");
 }

@@ -9,7 +9,6 @@
 #include <rill/session/detail/scene.hpp>
 #include <rill/session/session.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -166,10 +165,10 @@ class exchange {
     duration elapsed() const { return net_->now() - start_; }
 
     /// A frame of another call arrived: finds the rank whose call differs from the others' and throws `mismatch`.
-    [[noreturn]] void disagree(rank_t source) const { inquest().disagree(source); }
+    [[noreturn, gnu::cold]] void disagree(rank_t source) const { inquest().disagree(source); }
 
     /// This rank's place in the operation, for messages: "all_reduce (operation 7)".
-    detail::scene scene() const {
+    [[gnu::cold]] detail::scene scene() const {
         return of_->scene(
             signature_.number, on_.tag,
             std::string(name(signature_.kind)) + " (operation " + std::to_string(signature_.number) + ")");
@@ -202,7 +201,7 @@ class exchange {
 
     /// The rest of a wait, which is announced to the others. Between its parts it asks whether the peer has left.
     template <class Attempt>
-    void wait_for_long(const detail::long_wait& what, Attempt&& attempt) {
+    [[gnu::cold, gnu::noinline]] void wait_for_long(const detail::long_wait& what, Attempt&& attempt) {
         of_->announce(what, signature_.number);
         bool is_over = false;
         for (int eighths_left = 3; !is_over && eighths_left >= 0; --eighths_left) {

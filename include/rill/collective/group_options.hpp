@@ -16,7 +16,7 @@ struct group_options {
     /// more. Must be above 0, else making the group fails.
     duration timeout = seconds(60);
     std::uint64_t seed = 0;  ///< for the random numbers that collectives use
-    /// Groups of one name must be made in the same order on all ranks of a transport; those of others need not.
+    /// Tells the group from others on its transport; those of one name, by the order in which they are made.
     std::string_view name = "group";
 
     void require_options(rank_t rank) const {

@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace cost {

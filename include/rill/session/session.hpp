@@ -100,10 +100,10 @@ class session {
         try {
             return body();
         } catch (const std::exception& thrown) {
-            tell(place.scene(), &thrown);
+            tell(place, &thrown);
             throw;
         } catch (...) {
-            tell(place.scene(), nullptr);
+            tell(place, nullptr);
             throw;
         }
     }
@@ -121,8 +121,8 @@ class session {
     }
     /// Of an open session: this rank has waited for `peer` in vain. If the standstill begins here, the message says by
     /// `of_peer` what the peer did not do. `of_all` ends the message.
-    abort_notice waited_in_vain(const detail::scene& where, rank_t peer, const std::string& of_peer,
-                                const std::string& of_all = {}) const {
+    [[gnu::cold]] abort_notice waited_in_vain(const detail::scene& where, rank_t peer, const std::string& of_peer,
+                                              const std::string& of_all = {}) const {
         const auto last = detail::long_wait::of_any_order(peer);
         const detail::standstill origin = detail::origin_of(witnesses(), waits_, 1, last, timeout_ / 8);
         return where.notice(failure::timeout, origin.peer, origin.waiter,
@@ -130,7 +130,9 @@ class session {
     }
 
   private:
-    [[gnu::cold]] void tell(const detail::scene& where, const std::exception* thrown) {
+    template <class Place>
+    [[gnu::cold, gnu::noinline]] void tell(const Place& place, const std::exception* thrown) {
+        const detail::scene where = place.scene();
         const auto* const failed = dynamic_cast<const error*>(thrown);
         if (kind_ == session_kind::open && failed != nullptr && where.is_own(failed->notice()) &&
             failed->notice().kind == failure::timeout) {

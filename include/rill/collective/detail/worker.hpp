@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <string>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {

@@ -8,7 +8,8 @@
 #include <exception>
 #include <string>
 
-namespace rill { inline namespace RILL_ABI { namespace detail {
+namespace rill { inline namespace RILL_ABI {
+namespace detail {
 
 /// Where on this rank something fails: what a notice of it says besides the reason. Made only when something fails, so
 /// that all that is told about failures is written here, once for all transports.
@@ -73,13 +74,21 @@ struct scene {
 
 }  // namespace detail
 
+namespace detail {
+template <class Place>
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_frame(const Place& place, rank_t source,
+                                                         const protocol_error& wrong) {
+    place.scene().refuse(source, wrong);
+}
+}  // namespace detail
+
 /// Runs `read()`, which reads what `source` sent to `place.scene()`, and blames `source` for what is wrong there.
 template <class Place, class Read>
 auto read_from(const Place& place, rank_t source, Read&& read) {
     try {
         return read();
     } catch (const protocol_error& wrong) {
-        place.scene().refuse(source, wrong);
+        detail::refuse_frame(place, source, wrong);
     }
 }
 
