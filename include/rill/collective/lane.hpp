@@ -136,10 +136,10 @@ class lane {
             RILL_EXPECTS(!waits_to_run_, "start: its body runs no operation");
             return result;
         } catch (const std::exception& e) {
-            if (waits_to_run_) abandon(numbers, std::string("has not come to it: ") + e.what());
+            if (waits_to_run_) abandon(numbers, std::string("did not enter it: ") + e.what());
             throw;
         } catch (...) {
-            if (waits_to_run_) abandon(numbers, "has not come to it: an exception of unknown type");
+            if (waits_to_run_) abandon(numbers, "did not enter it: an exception of unknown type");
             throw;
         }
     }

@@ -85,7 +85,7 @@ class session {
     /// Throws `protocol_error` if a frame is of another epoch or another context.
     void require_own(const wire::header& head) const {
         require_epoch(head);
-        wire::detail::require(head.context == context_, "of another context");
+        wire::detail::require(head.context == context_, "its context is another one");
     }
 
     /// A place of this rank in the session, for notices. `operation`: its number; `what`: its name.

@@ -113,7 +113,7 @@ class round_links {
                 wire::detail::require(is_contribution, "no contribution");
             else
                 wire::detail::require(!is_contribution && head.kind.protocol == round_kind::contribute.protocol,
-                                      "nothing that a parent says");
+                                      "its kind is not one that a parent sends");
             return head;
         });
     }
@@ -131,12 +131,12 @@ class round_links {
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
         switch (static_cast<round_failure>(asked.reason)) {
             case round_failure::no_state:
-                throw_error(session_.waited_in_vain(scene_of(round() + 1), asked.peer, ", which gives no state"));
+                throw_error(session_.waited_in_vain(scene_of(round() + 1), asked.peer, ", which sends no state"));
             case round_failure::no_room:
                 throw_error(session_.waited_in_vain(scene(), asked.peer, ", whose mailbox is full"));
             case round_failure::not_given:
                 scene().refuse(asked.peer, "contributes to round " + std::to_string(asked.number) +
-                                               ", which it has not been given");
+                                               ", whose state it has not been sent");
             case round_failure::too_few: break;
         }
         std::string in;

@@ -79,7 +79,7 @@ class round_loop {
                 return false;
             }
             return guarded([&] {
-                RILL_EXPECTS(number() == contributed_to_, "rounds: each round that next begins has its reduce");
+                RILL_EXPECTS(number() == contributed_to_, "rounds: call reduce once in each round that next begins");
                 auto& stage = stage_of<T>(*group_);
                 const bool goes_on =
                     is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));

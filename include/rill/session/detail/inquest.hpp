@@ -90,7 +90,7 @@ class inquest {
   private:
     [[noreturn]] void departed(rank_t peer) const {
         where_.fail(failure::exception, peer, no_rank,
-                    "rank " + std::to_string(peer) + " has left its body without entering the operation");
+                    "rank " + std::to_string(peer) + " has returned from its body without entering the operation");
     }
 
     struct entrant {
