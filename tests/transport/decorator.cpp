@@ -30,25 +30,11 @@ using simulated = rill::simulated::endpoint;
 namespace {
 
 template <class Net>
-concept Chunking = requires(const Net& net) { net.chunk_bytes(); };
-template <class Net>
 concept Identifying = requires(const Net& net) { net.this_activity(); };
-template <class Net>
-concept Computing = requires(Net& net) { net.compute(1.0); };
-
-struct chunking : archetype::expecting_transport {
-    std::size_t chunk_bytes() const;
-};
-struct computing : archetype::transport {
-    void compute(double work);
-};
-struct identifying : archetype::concurrent_transport {
-    const void* this_activity() const;
-};
 
 /// What a transport models beyond `Transport`.
 struct powers {
-    bool concurrent = false, identifies = false, expects = false, chunks = false, computes = false, shares = false;
+    bool concurrent = false, expects = false, chunks = false, computes = false, traces = false, shares = false;
 
     constexpr bool operator==(const powers&) const = default;
     constexpr powers without_shared_memory() const {
@@ -61,6 +47,11 @@ struct powers {
         more.computes = true;
         return more;
     }
+    constexpr powers tracing() const {
+        powers more = *this;
+        more.traces = true;
+        return more;
+    }
     constexpr powers seeing_each_message() const {
         powers left = *this;
         left.expects = left.chunks = false;
@@ -70,15 +61,15 @@ struct powers {
 
 template <rill::Transport Net>
 constexpr powers of = {.concurrent = rill::ConcurrentTransport<Net>,
-                       .identifies = Identifying<Net>,
                        .expects = rill::ExpectingTransport<Net>,
-                       .chunks = Chunking<Net>,
-                       .computes = Computing<Net>,
+                       .chunks = rill::ChunkingTransport<Net>,
+                       .computes = rill::ComputingTransport<Net>,
+                       .traces = rill::TracedTransport<Net>,
                        .shares = rill::SharedMemoryTransport<Net>};
 
 template <class Net>
 constexpr bool decorators_model_what_they_say() {
-    static_assert(of<traced<Net>> == of<Net>);
+    static_assert(of<traced<Net>> == of<Net>.tracing());
     static_assert(of<subgroup<Net>> == of<Net>.without_shared_memory());
     static_assert(of<delayed<Net>> == of<Net>.without_shared_memory().computing());
     static_assert(of<faulty<Net>> == of<Net>.without_shared_memory().seeing_each_message());
@@ -91,11 +82,17 @@ constexpr bool over = (decorators_model_what_they_say<Nets>() && ...);
 }  // namespace
 
 static_assert(of<archetype::transport> == powers{});
-static_assert(of<archetype::concurrent_transport>.concurrent && of<identifying>.identifies);
-static_assert(of<archetype::expecting_transport>.expects && of<chunking>.chunks && of<computing>.computes);
-static_assert(of<archetype::shared_memory_transport>.shares);
-static_assert(over<archetype::transport, archetype::concurrent_transport, identifying, archetype::expecting_transport,
-                   chunking, computing, archetype::shared_memory_transport>);
+static_assert(of<archetype::concurrent_transport> == powers{.concurrent = true});
+static_assert(of<archetype::expecting_transport> == powers{.expects = true});
+static_assert(of<archetype::chunking_transport> == powers{.chunks = true});
+static_assert(of<archetype::computing_transport> == powers{.computes = true});
+static_assert(of<archetype::traced_transport> == powers{.traces = true});
+static_assert(of<archetype::shared_memory_transport> == powers{.shares = true});
+static_assert(over<archetype::transport, archetype::concurrent_transport, archetype::expecting_transport,
+                   archetype::chunking_transport, archetype::computing_transport, archetype::traced_transport,
+                   archetype::shared_memory_transport>);
+// A transport without activities is traced all the same.
+static_assert(!Identifying<traced<archetype::transport>> && Identifying<traced<archetype::concurrent_transport>>);
 static_assert(over<threads, simulated>);
 static_assert(over<traced<threads>, delayed<threads>, faulty<threads>, subgroup<threads>>);
 static_assert(over<traced<simulated>, delayed<simulated>, faulty<simulated>, subgroup<simulated>>);

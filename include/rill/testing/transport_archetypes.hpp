@@ -58,6 +58,23 @@ struct expecting_transport : transport {
     void forget(channel on) noexcept;
 };
 
+/// Models `ChunkingTransport`.
+struct chunking_transport : transport {
+    std::size_t chunk_bytes() const;
+};
+
+/// Models `ComputingTransport`.
+struct computing_transport : transport {
+    void compute(double work);
+};
+
+/// Models `TracedTransport`.
+struct traced_transport : transport {
+    struct recording {};
+
+    recording span(const char* name) const;
+};
+
 /// Models `ConcurrentTransport`.
 struct concurrent_transport : transport {
     struct activity {
@@ -77,6 +94,8 @@ struct concurrent_transport : transport {
         void close();
     };
 
+    const void* this_activity() const;
+    bool activities_run_alone() const;
     template <class Body>
     activity spawn(Body body);
 };

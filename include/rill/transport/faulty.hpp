@@ -60,7 +60,7 @@ class faulty : public detail::decorator<faulty<Net>, Net> {
     }
     /// Computes on the inner transport, with the work multiplied by the factor of a slow rank.
     void compute(double work)
-        requires requires(Net& net) { net.compute(work); }
+        requires ComputingTransport<Net>
     {
         live();
         inner_->compute(work * scene_->slowness(rank(), now() - start_));

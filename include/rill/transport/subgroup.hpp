@@ -63,7 +63,7 @@ class subgroup : public detail::decorator<subgroup<Net>, Net> {
         guarded(every_context, [&] { inner_->sleep_until(instant); });
     }
     void compute(double work)
-        requires requires(Net& net) { net.compute(work); }
+        requires ComputingTransport<Net>
     {
         guarded(every_context, [&] { inner_->compute(work); });
     }

@@ -55,7 +55,7 @@ class traced : public detail::decorator<traced<Net>, Net>, public detail::traced
         inner_->sleep_until(instant);
     }
     void compute(double work)
-        requires requires(Net& net) { net.compute(work); }
+        requires ComputingTransport<Net>
     {
         const span_guard computing = span("compute");
         inner_->compute(work);
@@ -128,7 +128,7 @@ class traced : public detail::decorator<traced<Net>, Net>, public detail::traced
     using forwarding::inner_;
 
     const void* activity_id() const {
-        if constexpr (requires { this->this_activity(); })
+        if constexpr (ConcurrentTransport<Net>)
             return this->this_activity();
         else
             return nullptr;

@@ -82,17 +82,22 @@ class decorator : public decorator_concurrency<Outer, Net> {
     void close(std::uint64_t context) { inner_->close(context); }
 
     std::size_t chunk_bytes() const
-        requires requires(const Net& net) { net.chunk_bytes(); }
+        requires ChunkingTransport<Net>
     {
         return std::as_const(*inner_).chunk_bytes();
     }
+    [[nodiscard]] auto span(const char* name) const
+        requires TracedTransport<Net>
+    {
+        return std::as_const(*inner_).span(name);
+    }
     const void* this_activity() const
-        requires requires(const Net& net) { net.this_activity(); }
+        requires ConcurrentTransport<Net>
     {
         return std::as_const(*inner_).this_activity();
     }
     bool activities_run_alone() const
-        requires requires(const Net& net) { net.activities_run_alone(); }
+        requires ConcurrentTransport<Net>
     {
         return std::as_const(*inner_).activities_run_alone();
     }
