@@ -21,6 +21,7 @@
 #include <rill/collective/reduce_scatter.hpp>
 #include <rill/collective/request.hpp>
 #include <rill/collective/run_schedule.hpp>
+#include <rill/collective/schedule_state.hpp>
 #include <rill/collective/start.hpp>
 #include <rill/collective/stream_state.hpp>
 #include <rill/collective/tensors.hpp>

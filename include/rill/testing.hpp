@@ -14,4 +14,5 @@
 #include <rill/testing/protocol_test.hpp>
 #include <rill/testing/shrink.hpp>
 #include <rill/testing/straggler_laws.hpp>
+#include <rill/testing/transport_archetypes.hpp>
 #include <rill/testing/transport_laws.hpp>

@@ -59,7 +59,7 @@ class bucket_exchange {
         RILL_EXPECTS(missing > 0, "bucket_exchange: ready must be called once for each tensor");
         --missing;
         start_complete_ones();
-        if (!activities_run_alone(group_.net())) let_go_on();
+        if (!group_.net().activities_run_alone()) let_go_on();
     }
 
     /// Waits for all buckets. The receipt describes all of them: the fewest contributors, the least weight and the

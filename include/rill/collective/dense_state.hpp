@@ -31,6 +31,8 @@ class dense_state {
   public:
     using message = typename Net::message;
 
+    static constexpr bool overwrites_nothing = false;
+
     void attach(exchange<Net>& call, const Exec& executor = {}) {
         call_ = &call;
         executor_ = executor;

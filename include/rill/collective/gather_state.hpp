@@ -4,6 +4,7 @@
 #include <rill/collective/frame_check.hpp>
 #include <rill/collective/join_frames.hpp>
 #include <rill/collective/run_schedule.hpp>
+#include <rill/concept/executor.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/random.hpp>
@@ -30,7 +31,7 @@ class gather_state {
 
     static constexpr bool overwrites_nothing = true;
 
-    void attach(exchange<Net>& call) { call_ = &call; }
+    void attach(exchange<Net>& call, const Executor auto&) { call_ = &call; }
 
     void begin(wire::header head, const view& own, const coding& codes, random_key key) {
         whole_ = own.range();

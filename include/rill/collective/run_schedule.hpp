@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/collective/exchange.hpp>
+#include <rill/collective/schedule_state.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
@@ -31,13 +32,7 @@ int lookahead(const Plan& plan) {
     return 1;
 }
 
-/// Whether a state declares that it leaves what it sends unchanged until the end.
-template <class State>
-constexpr bool overwrites_nothing() {
-    return requires { requires State::overwrites_nothing; };
-}
-
-template <class Net, Schedule Plan, class State>
+template <class Net, Schedule Plan, ScheduleState<Net> State>
 void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
     for (int i = 0; i < plan.sends(round); ++i) {
         const transfer to = plan.send(round, i);
@@ -48,12 +43,12 @@ void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) 
 /// Expects the messages of a round, from message `first` on. Returns the first one that is not expected: with
 /// `may_stop`, one whose destination others still read. If it were expected now, it would come to other memory and be
 /// copied.
-template <class Net, Schedule Plan, class State>
+template <class Net, Schedule Plan, ScheduleState<Net> State>
 int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round, int first, bool may_stop) {
     for (int i = first; i < plan.receives(round); ++i) {
         const transfer from = plan.receive(round, i);
         std::span<const byte_span> targets;
-        if constexpr (requires { state.place_for(from.parts); })
+        if constexpr (PlacingState<State, Net>)
             if (plan.kind(round) == action::copy) {
                 if (state.has_free_place(from.parts))
                     targets = state.place_for(from.parts);
@@ -67,9 +62,9 @@ int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round,
 
 /// Goes on where `expect_round` has stopped, once the destination is free. Its readers receive messages of earlier
 /// rounds, and none of them waits for the present round.
-template <class Net, Schedule Plan, class State>
+template <class Net, Schedule Plan, ScheduleState<Net> State>
 int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, int first) {
-    if constexpr (requires { state.await_place(part_range{}); }) state.await_place(plan.receive(round, first).parts);
+    if constexpr (PlacingState<State, Net>) state.await_place(plan.receive(round, first).parts);
     return expect_round(call, plan, state, round, first, true);
 }
 
@@ -77,18 +72,12 @@ int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, 
 
 /// Runs one rank's schedule: each round posts its sends, then receives, then folds or copies. If the plan has a
 /// `lookahead()`, sends are posted and messages expected that many rounds ahead.
-///
-/// `State` holds the data. `outgoing(parts, action)` returns the pieces of a message, whose memory stays valid until
-/// the exchange finishes. `fold(arrivals)` takes arrivals that all bring the same parts, `copy(arrivals)` all arrivals
-/// of a round, both in ascending order of the peers; the state may keep the messages. A state that leaves what it sends
-/// unchanged until the end declares a constant `overwrites_nothing`: then no time is spent on finding out what has been
-/// read.
-template <class Net, Schedule Plan, class State>
+template <class Net, Schedule Plan, ScheduleState<Net> State>
 void execute(exchange<Net>& call, const Plan& plan, State& state) {
     auto& arrivals = call.arrivals();
     const int ahead = detail::lookahead(plan);
     for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
-        call.enter(round, !detail::overwrites_nothing<State>());
+        call.enter(round, !State::overwrites_nothing);
         int let_in = 0;
         for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
             detail::send_round(call, plan, state, begun);

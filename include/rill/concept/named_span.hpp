@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
 
 namespace rill { inline namespace RILL_ABI {
@@ -8,7 +9,7 @@ namespace rill { inline namespace RILL_ABI {
 /// (`traced`). On other transports it does nothing and costs nothing. `name` must live as long as the trace.
 template <class Net>
 [[nodiscard]] auto named_span([[maybe_unused]] const Net& net, [[maybe_unused]] const char* name) {
-    if constexpr (requires { net.span(name); })
+    if constexpr (TracedTransport<Net>)
         return net.span(name);
     else
         return nullptr;

@@ -9,6 +9,7 @@
 #include <rill/core/types.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -101,10 +102,16 @@ concept Transport =
 /// handle's destructor joins. Activities synchronise by `event` (set, reset, wait until) and `queue<T>` (push, pop
 /// until, close). Both are constructed from the endpoint (`typename N::event e{net}`), so that a wait can switch fibers
 /// and watch aborts.
+///
+/// - `this_activity()` identifies the calling activity among those of its rank that have not ended.
+/// - `activities_run_alone()`: whether the activities of a rank make progress while the rank computes. If false, they
+///   share the rank's thread and make progress only while the rank waits or polls.
 template <class N>
 concept ConcurrentTransport =
-    Transport<N> && requires(N& net, void (*body)(), typename N::event& event, typename N::template queue<int>& queue,
-                             typename N::activity& activity, deadline until) {
+    Transport<N> && requires(N& net, const N& constant, void (*body)(), typename N::event& event,
+                             typename N::template queue<int>& queue, typename N::activity& activity, deadline until) {
+        { constant.this_activity() } -> std::same_as<const void*>;
+        { constant.activities_run_alone() } -> std::same_as<bool>;
         { net.spawn(body) } -> std::same_as<typename N::activity>;
         { activity.join() };
         { event.set() };
@@ -114,17 +121,6 @@ concept ConcurrentTransport =
         { queue.pop(until) } -> std::same_as<std::optional<int>>;
         { queue.close() };
     };
-
-/// Whether the activities of a rank make progress while the rank computes. A transport whose activities share the
-/// rank's thread has a member function of this name that returns false: its activities make progress only while the
-/// rank waits or polls.
-template <ConcurrentTransport N>
-bool activities_run_alone([[maybe_unused]] const N& net) {
-    if constexpr (requires { net.activities_run_alone(); })
-        return net.activities_run_alone();
-    else
-        return true;
-}
 
 /// A transport that can begin to receive a message before its rank waits for it.
 ///
@@ -139,5 +135,24 @@ concept ExpectingTransport =
         { net.expect(peer, on, targets) };
         { net.forget(on) } noexcept;
     };
+
+/// A transport that carries a large dense vector faster in several messages: `chunk_bytes()` is the size that none
+/// should exceed. It is positive, the same on all ranks, and never changes.
+template <class N>
+concept ChunkingTransport = Transport<N> && requires(const N& net) {
+    { net.chunk_bytes() } -> std::same_as<std::size_t>;
+};
+
+/// A transport that records what its user names: `span(name)` returns an object that records the time until its
+/// destruction. The name must live as long as the record.
+template <class N>
+concept TracedTransport = Transport<N> && requires(const N& net, const char* name) { net.span(name); };
+
+/// A transport with a model of computing: `compute(work)` lets the time pass that `work` units, at least 0, take this
+/// rank. Messages travel meanwhile.
+template <class N>
+concept ComputingTransport = Transport<N> && requires(N& net, double work) {
+    { net.compute(work) };
+};
 
 }}  // namespace rill::RILL_ABI

@@ -3,6 +3,7 @@
 #include <rill/core/config.hpp>
 #include <rill/testing/detail/transport_laws_abort.hpp>
 #include <rill/testing/detail/transport_laws_activities.hpp>
+#include <rill/testing/detail/transport_laws_computing.hpp>
 #include <rill/testing/detail/transport_laws_control.hpp>
 #include <rill/testing/detail/transport_laws_deadlines.hpp>
 #include <rill/testing/detail/transport_laws_expect.hpp>
@@ -13,7 +14,7 @@
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
 /// Checks a model of `Transport` against the laws of the concept, and against those of `ConcurrentTransport`,
-/// `ExpectingTransport` and `SharedMemoryTransport` if it models these.
+/// `ExpectingTransport`, `ChunkingTransport`, `ComputingTransport` and `SharedMemoryTransport` if it models these.
 ///
 /// `runner(ranks, body)` calls `body(net)` on every rank of a fresh group of `ranks` and rethrows what a body throws.
 /// `visit(const char* name, const law_outcome&)` is called once per law. No law depends on measured time or on sleeps
@@ -28,6 +29,7 @@ void for_each_law(Runner&& runner, const transport_limits& limits, Visit&& visit
     const law_list all(runner, limits, visit);
     message_laws(all);
     expectation_laws(all);
+    computing_laws(all);
     deadline_laws(all);
     control_laws(all);
     abort_laws(all);

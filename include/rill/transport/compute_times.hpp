@@ -115,12 +115,12 @@ class compute_trace {
     std::vector<std::vector<duration>> rows_;
 };
 
-/// Tells the transport that this rank now computes `work` units. A transport with a model of computing (`simulated`,
+/// Tells the transport that this rank now computes `work` units. A `ComputingTransport` (`simulated`,
 /// `delayed`, and wrappers around them) lets the time of the model pass. On all others the call does nothing, because
 /// there the program's own computation takes the time.
 template <class Net>
 void compute(Net& net, double work) {
-    if constexpr (requires { net.compute(work); }) net.compute(work);
+    if constexpr (ComputingTransport<Net>) net.compute(work);
 }
 
 }}  // namespace rill::RILL_ABI

@@ -15,7 +15,7 @@
 #include <rill/transport/compute_times.hpp>
 #include <rill/transport/delays.hpp>
 #include <rill/transport/detail/copy_across.hpp>
-#include <rill/transport/detail/delayed_concurrency.hpp>
+#include <rill/transport/detail/decorator.hpp>
 #include <rill/transport/detail/delayed_inbox.hpp>
 #include <rill/transport/detail/delayed_link.hpp>
 #include <rill/transport/detail/delayed_stamp.hpp>
@@ -46,29 +46,26 @@ namespace rill { inline namespace RILL_ABI {
 /// taken once a receiver has waited for it, even if the receiver's deadline passes first. Two activities must not wait
 /// at once for messages of one channel from the same rank. A `delayed` must outlive its messages and sendings.
 template <Transport Net>
-class delayed : public detail::delayed_concurrency<Net> {
+class delayed : public detail::decorator<delayed<Net>, Net> {
+    using forwarding = detail::decorator<delayed, Net>;
+
   public:
     class message;
     class sending;
 
     /// Without `computing`, `compute(work)` takes no time.
     explicit delayed(Net& inner, const delays& chosen = {}, compute_model computing = {})
-        : inner_(&inner), link_(chosen), computing_(std::move(computing)) {
+        : forwarding(inner), link_(chosen), computing_(std::move(computing)) {
         detail::require_option(chosen.latency.ns >= 0, "delays: latency (ns)", chosen.latency.ns, "at least 0",
                                inner.rank());
     }
-    delayed(const delayed&) = delete;
-    delayed& operator=(const delayed&) = delete;
 
-    Net& inner() const { return *inner_; }
+    using forwarding::now;
+    using forwarding::rank;
+    using forwarding::sleep_until;
     const delays& chosen() const { return link_.chosen(); }
 
-    rank_t rank() const { return std::as_const(*inner_).rank(); }
-    int size() const { return std::as_const(*inner_).size(); }
-    std::uint32_t epoch() const { return epoch_of(*inner_); }
-    time_point now() const { return std::as_const(*inner_).now(); }
     traffic counted() const { return counted_.now(); }
-    void sleep_until(time_point instant) { inner_->sleep_until(instant); }
     /// Sleeps for `length` in place of computing. It uses no core, so more ranks than cores can compute at once.
     void compute(duration length) { sleep_until(now() + length); }
     /// Sleeps for the time that the model of computing gives for `work` units.
@@ -124,44 +121,15 @@ class delayed : public detail::delayed_concurrency<Net> {
     {
         inner_->forget(on);
     }
-    std::size_t chunk_bytes() const
-        requires requires(const Net& net) { net.chunk_bytes(); }
-    {
-        return std::as_const(*inner_).chunk_bytes();
-    }
 
-    void announce(std::uint64_t context, const call_signature& call) { inner_->announce(context, call); }
-    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-        return inner_->inquire(peer, context, number, until);
-    }
-    abort_notice abort(const abort_notice& notice) { return inner_->abort(notice); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return inner_->aborted(context); }
-    std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(key); }
     void close(std::uint64_t context) {
         inbox_.drop(context);
         inner_->close(context);
     }
 
-    const void* this_activity() const
-        requires requires(const Net& net) { net.this_activity(); }
-    {
-        return std::as_const(*inner_).this_activity();
-    }
-
-    bool activities_run_alone() const
-        requires requires(const Net& net) { net.activities_run_alone(); }
-    {
-        return std::as_const(*inner_).activities_run_alone();
-    }
-
-    template <class Body>
-    auto spawn(Body body)
-        requires ConcurrentTransport<Net>
-    {
-        return inner_->spawn(std::move(body));
-    }
-
   private:
+    friend detail::decorator_concurrency<delayed, Net>;
+    using forwarding::inner_;
     using inbox = detail::delayed_inbox<typename Net::message>;
 
     detail::delayed_link::slot reserve(rank_t peer, std::size_t bytes) {
@@ -215,7 +183,6 @@ class delayed : public detail::delayed_concurrency<Net> {
         if (inner_->aborted(context)) inbox_.drop(context);
     }
 
-    Net* inner_;
     detail::delayed_link link_;
     compute_model computing_;
     std::atomic<std::uint64_t> computations_{0};

@@ -10,9 +10,8 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/core/view.hpp>
+#include <rill/transport/detail/decorator.hpp>
 #include <rill/transport/detail/fault_judge.hpp>
-#include <rill/transport/detail/faulty_concurrency.hpp>
 #include <rill/transport/fault_plan.hpp>
 #include <rill/transport/fault_scene.hpp>
 
@@ -37,26 +36,22 @@ namespace rill { inline namespace RILL_ABI {
 /// it and restarts the rank where the plan says so. A restarted rank still finds the messages that were sent to it and
 /// not taken before its end.
 template <Transport Net>
-class faulty : public detail::faulty_concurrency<Net> {
+class faulty : public detail::decorator<faulty<Net>, Net> {
+    using forwarding = detail::decorator<faulty, Net>;
+
   public:
     using message = typename Net::message;
     class sending;
 
     /// All ranks must pass the same `scene`.
-    faulty(Net& inner, fault_scene& scene, time_point start) : inner_(&inner), scene_(&scene), start_(start) {
+    faulty(Net& inner, fault_scene& scene, time_point start) : forwarding(inner), scene_(&scene), start_(start) {
         RILL_EXPECTS(scene.size() == inner.size(), "faulty: the scene is for another number of ranks");
     }
-    faulty(const faulty&) = delete;
-    faulty& operator=(const faulty&) = delete;
 
-    Net& inner() const { return *inner_; }
+    using forwarding::now;
+    using forwarding::rank;
     const fault_scene& scene() const { return *scene_; }
 
-    rank_t rank() const { return std::as_const(*inner_).rank(); }
-    int size() const { return std::as_const(*inner_).size(); }
-    std::uint32_t epoch() const { return epoch_of(*inner_); }
-    time_point now() const { return std::as_const(*inner_).now(); }
-    traffic counted() const { return std::as_const(*inner_).counted(); }
     /// How often this rank has been killed and begun anew.
     int restarts() const { return scene_->restarts(rank()); }
 
@@ -65,7 +60,7 @@ class faulty : public detail::faulty_concurrency<Net> {
     }
     /// Computes on the inner transport, with the work multiplied by the factor of a slow rank.
     void compute(double work)
-        requires requires(Net& net) { net.compute(work); }
+        requires ComputingTransport<Net>
     {
         live();
         inner_->compute(work * scene_->slowness(rank(), now() - start_));
@@ -120,33 +115,17 @@ class faulty : public detail::faulty_concurrency<Net> {
     }
     /// A dead rank's abort is not passed on.
     abort_notice abort(const abort_notice& notice) { return scene_->is_alive(rank()) ? inner_->abort(notice) : notice; }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return inner_->aborted(context); }
     std::uint64_t next_context(std::uint64_t key) {
         live();
         return inner_->next_context(key);
     }
-    void close(std::uint64_t context) { inner_->close(context); }
 
-    const void* this_activity() const
-        requires requires(const Net& net) { net.this_activity(); }
-    {
-        return std::as_const(*inner_).this_activity();
-    }
-    bool activities_run_alone() const
-        requires requires(const Net& net) { net.activities_run_alone(); }
-    {
-        return std::as_const(*inner_).activities_run_alone();
-    }
-
-    template <class Body>
-    auto spawn(Body body)
-        requires ConcurrentTransport<Net>
-    {
-        return inner_->spawn(std::move(body));
-    }
+    /// The plan strikes whole messages.
+    std::size_t chunk_bytes() const = delete;
 
   private:
-    friend detail::faulty_concurrency<Net>;
+    friend detail::decorator_concurrency<faulty, Net>;
+    using forwarding::inner_;
 
     /// Throws when this rank is dead, or dies now.
     void live() const {
@@ -165,6 +144,11 @@ class faulty : public detail::faulty_concurrency<Net> {
             live();
             if (seen || turn == until || now() < turn.at) return seen;  // a closed queue ends a wait early
         }
+    }
+
+    template <class Wait>
+    auto waited(const char*, deadline until, Wait&& wait) {
+        return alive_through(until, wait);
     }
 
     /// Waits until the deadline or until the context ends, by a receive on a channel that nobody uses.
@@ -210,7 +194,6 @@ class faulty : public detail::faulty_concurrency<Net> {
         return all;
     }
 
-    Net* inner_;
     fault_scene* scene_;
     time_point start_;
 };

@@ -98,6 +98,7 @@ class endpoint {
 
     /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return &detail::stop_requested; }
+    bool activities_run_alone() const { return true; }
 
     template <class Body>
     activity spawn(Body body) {

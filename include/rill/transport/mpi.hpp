@@ -89,6 +89,7 @@ class endpoint {
     traffic counted() const { return engine_->counted(); }
     mpi::thread_level thread_level() const { return engine_->level(); }
     /// Whether activities run while this rank computes (they are threads) or only while it waits (they are fibers).
+    const void* this_activity() const { return engine_->this_activity(); }
     bool activities_run_alone() const { return engine_->is_concurrent(); }
 
     void sleep_until(time_point instant) {
@@ -176,7 +177,7 @@ class endpoint {
 
 inline detail::meeting_place::meeting_place(endpoint& net) : engine_(net.engine_) {}
 
-static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint>);
+static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && ChunkingTransport<endpoint>);
 
 template <class Body>
 void run(MPI_Comm processes, Body&& body, const options& chosen) {

@@ -96,6 +96,7 @@ class endpoint {
 
     /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return &world_->current(); }
+    bool activities_run_alone() const { return true; }
 
     template <class Body>
     activity spawn(Body body) {
@@ -126,6 +127,7 @@ class endpoint {
 inline event::event(endpoint& net) : world_(net.world_) {}
 
 static_assert(ConcurrentTransport<endpoint>);
+static_assert(ComputingTransport<endpoint>);
 
 /// Calls `body(endpoint&)` as each of `ranks` ranks, in virtual time and on the calling thread, and returns when all
 /// have ended. Deterministic: equal bodies with an equal network make equal runs, bit for bit.

@@ -12,7 +12,7 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/core/view.hpp>
-#include <rill/transport/detail/subgroup_concurrency.hpp>
+#include <rill/transport/detail/decorator.hpp>
 #include <rill/transport/detail/subgroup_members.hpp>
 #include <rill/transport/detail/traffic_counter.hpp>
 
@@ -41,37 +41,36 @@ namespace rill { inline namespace RILL_ABI {
 /// Memory: that of the view. A subgroup must outlive its messages and sendings. The constructor throws
 /// `contract_violation` when members are out of range or not in ascending order, or when this rank is not a member.
 template <Transport Net>
-class subgroup : public detail::subgroup_concurrency<Net> {
+class subgroup : public detail::decorator<subgroup<Net>, Net> {
+    using forwarding = detail::decorator<subgroup, Net>;
+
   public:
     class message;
     class sending;
 
     /// `name`: tells it from others of the same view.
     subgroup(Net& parent, rill::view of, std::string_view name = "subgroup")
-        : parent_(&parent), members_(std::move(of), parent.rank(), parent.size()), base_(members_.view().key(name)) {}
-    subgroup(const subgroup&) = delete;
-    subgroup& operator=(const subgroup&) = delete;
+        : forwarding(parent), members_(std::move(of), parent.rank(), parent.size()), base_(members_.view().key(name)) {}
 
-    Net& parent() const { return *parent_; }
+    Net& parent() const { return *inner_; }
     /// Its members are ranks of the parent.
     const rill::view& view() const { return members_.view(); }
     std::uint32_t epoch() const { return view().epoch; }
     rank_t rank() const { return members_.rank(); }
     int size() const { return members_.size(); }
-    time_point now() const { return std::as_const(*parent_).now(); }
     traffic counted() const { return counted_.now(); }
     void sleep_until(time_point instant) {
-        guarded(every_context, [&] { parent_->sleep_until(instant); });
+        guarded(every_context, [&] { inner_->sleep_until(instant); });
     }
     void compute(double work)
-        requires requires(Net& net) { net.compute(work); }
+        requires ComputingTransport<Net>
     {
-        guarded(every_context, [&] { parent_->compute(work); });
+        guarded(every_context, [&] { inner_->compute(work); });
     }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         check(peer);
-        sending posted(*this, on.context, parent_->post(members_.outer(peer), inside(on), pieces));
+        sending posted(*this, on.context, inner_->post(members_.outer(peer), inside(on), pieces));
         counted_.sent(pieces.size_bytes());
         return posted;
     }
@@ -79,29 +78,29 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         check(peer);
         const std::size_t size = bytes.size();
         const bool taken = guarded(
-            on.context, [&] { return parent_->post(members_.outer(peer), inside(on), std::move(bytes), until); });
+            on.context, [&] { return inner_->post(members_.outer(peer), inside(on), std::move(bytes), until); });
         if (taken) counted_.sent(size);
         return taken;
     }
 
     std::optional<message> receive(rank_t peer, channel on, deadline until) {
         check(peer);
-        return wrap(guarded(on.context, [&] { return parent_->receive(members_.outer(peer), inside(on), until); }));
+        return wrap(guarded(on.context, [&] { return inner_->receive(members_.outer(peer), inside(on), until); }));
     }
     std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
         for (const rank_t peer : peers) check(peer);
         const auto outer = members_.outer(peers);
-        return wrap(guarded(on.context, [&] { return parent_->receive(outer.ranks(), inside(on), until); }));
+        return wrap(guarded(on.context, [&] { return inner_->receive(outer.ranks(), inside(on), until); }));
     }
     std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
         for (const rank_t peer : peers) check(peer);
         const auto outer = members_.outer(peers);
-        return wrap(guarded(on.context, [&] { return parent_->receive_latest(outer.ranks(), inside(on), until); }));
+        return wrap(guarded(on.context, [&] { return inner_->receive_latest(outer.ranks(), inside(on), until); }));
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         check(peer);
-        const bool received = guarded(
-            on.context, [&] { return parent_->receive_into(members_.outer(peer), inside(on), targets, until); });
+        const bool received =
+            guarded(on.context, [&] { return inner_->receive_into(members_.outer(peer), inside(on), targets, until); });
         std::size_t size = 0;
         for (const byte_span target : targets) size += target.size();
         if (received) counted_.received(size);
@@ -112,33 +111,28 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         requires ExpectingTransport<Net>
     {
         check(peer);
-        parent_->expect(members_.outer(peer), inside(on), targets);
+        inner_->expect(members_.outer(peer), inside(on), targets);
     }
     void forget(channel on) noexcept
         requires ExpectingTransport<Net>
     {
-        parent_->forget(inside(on));
-    }
-    std::size_t chunk_bytes() const
-        requires requires(const Net& net) { net.chunk_bytes(); }
-    {
-        return std::as_const(*parent_).chunk_bytes();
+        inner_->forget(inside(on));
     }
 
-    void announce(std::uint64_t context, const call_signature& call) { parent_->announce(inside(context), call); }
+    void announce(std::uint64_t context, const call_signature& call) { inner_->announce(inside(context), call); }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         check(peer);
-        return guarded(context, [&] { return parent_->inquire(members_.outer(peer), inside(context), number, until); });
+        return guarded(context, [&] { return inner_->inquire(members_.outer(peer), inside(context), number, until); });
     }
     abort_notice abort(const abort_notice& notice) {
-        return translated(parent_->abort(outward(notice)), notice.context);
+        return translated(inner_->abort(outward(notice)), notice.context);
     }
     std::optional<abort_notice> aborted(std::uint64_t context) {
-        const auto notice = parent_->aborted(inside(context));
+        const auto notice = inner_->aborted(inside(context));
         return notice ? std::optional(translated(*notice, context)) : std::nullopt;
     }
-    std::uint64_t next_context(std::uint64_t key) { return parent_->next_context(mix64(base_, key)); }
-    void close(std::uint64_t context) { parent_->close(inside(context)); }
+    std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(mix64(base_, key)); }
+    void close(std::uint64_t context) { inner_->close(inside(context)); }
 
     /// Translates a notice of the subgroup to ranks and contexts of the parent.
     abort_notice outward(abort_notice notice) const {
@@ -148,27 +142,10 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         return notice;
     }
 
-    const void* this_activity() const
-        requires requires(const Net& net) { net.this_activity(); }
-    {
-        return std::as_const(*parent_).this_activity();
-    }
-
-    bool activities_run_alone() const
-        requires requires(const Net& net) { net.activities_run_alone(); }
-    {
-        return std::as_const(*parent_).activities_run_alone();
-    }
-
-    template <class Body>
-    auto spawn(Body body)
-        requires ConcurrentTransport<Net>
-    {
-        return parent_->spawn(std::move(body));
-    }
-
   private:
-    friend detail::subgroup_concurrency<Net>;
+    friend detail::decorator_concurrency<subgroup, Net>;
+    using forwarding::inner;
+    using forwarding::inner_;
 
     std::uint64_t inside(std::uint64_t context) const {
         return context == every_context ? every_context : mix64(base_, context);
@@ -191,6 +168,11 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         }
     }
 
+    template <class Wait>
+    auto waited(const char*, deadline until, Wait&& wait) const {
+        return guarded(every_context, [&] { return wait(until); });
+    }
+
     void check([[maybe_unused]] rank_t peer) const {
         RILL_EXPECTS(0 <= peer && peer < size(), "subgroup: no such peer rank");
     }
@@ -202,7 +184,6 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         return message(std::move(*received), source);
     }
 
-    Net* parent_;
     detail::subgroup_members members_;
     std::uint64_t base_;
     detail::traffic_counter counted_;

@@ -10,8 +10,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/core/view.hpp>
-#include <rill/transport/detail/traced_concurrency.hpp>
+#include <rill/transport/detail/decorator.hpp>
 #include <rill/transport/detail/traced_shared_memory.hpp>
 #include <rill/transport/trace_log.hpp>
 #include <rill/transport/write_trace.hpp>
@@ -33,35 +32,30 @@ namespace rill { inline namespace RILL_ABI {
 /// are the transport's own. Cost: two readings of the clock and one event per call; no allocation. `write_trace` turns
 /// the logs of all ranks into a picture. It must outlive its sendings; the log must outlive it.
 template <Transport Net>
-class traced : public detail::traced_concurrency<Net>, public detail::traced_shared_memory<Net> {
+class traced : public detail::decorator<traced<Net>, Net>, public detail::traced_shared_memory<Net> {
+    using forwarding = detail::decorator<traced, Net>;
+
   public:
     using message = typename Net::message;
     class sending;
     class span_guard;
 
-    traced(Net& inner, trace_log& log) : inner_(&inner), log_(&log) { log.set_rank(inner.rank()); }
-    traced(const traced&) = delete;
-    traced& operator=(const traced&) = delete;
+    traced(Net& inner, trace_log& log) : forwarding(inner), log_(&log) { log.set_rank(inner.rank()); }
 
-    Net& inner() const { return *inner_; }
+    using forwarding::now;
     trace_log& log() const { return *log_; }
 
     /// Records the time until the result is destroyed, under `name`, which must live as long as the log.
     [[nodiscard]] span_guard span(const char* name) const {
-        return span_guard(*this, {.begin = now(), .name = name, .activity = this_activity()});
+        return span_guard(*this, {.begin = now(), .name = name, .activity = activity_id()});
     }
 
-    rank_t rank() const { return std::as_const(*inner_).rank(); }
-    int size() const { return std::as_const(*inner_).size(); }
-    std::uint32_t epoch() const { return epoch_of(*inner_); }
-    time_point now() const { return std::as_const(*inner_).now(); }
-    traffic counted() const { return std::as_const(*inner_).counted(); }
     void sleep_until(time_point instant) {
         const span_guard asleep = span("sleep");
         inner_->sleep_until(instant);
     }
     void compute(double work)
-        requires requires(Net& net) { net.compute(work); }
+        requires ComputingTransport<Net>
     {
         const span_guard computing = span("compute");
         inner_->compute(work);
@@ -112,13 +106,7 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
     {
         inner_->forget(on);
     }
-    std::size_t chunk_bytes() const
-        requires requires(const Net& net) { net.chunk_bytes(); }
-    {
-        return std::as_const(*inner_).chunk_bytes();
-    }
 
-    void announce(std::uint64_t context, const call_signature& call) { inner_->announce(context, call); }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         const span_guard asking = span("inquire");
         return inner_->inquire(peer, context, number, until);
@@ -127,9 +115,6 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
         const span_guard aborting = span("abort");
         return inner_->abort(notice);
     }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return inner_->aborted(context); }
-    std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(key); }
-    void close(std::uint64_t context) { inner_->close(context); }
 
     auto share(std::uint64_t context)
         requires SharedMemoryTransport<Net>
@@ -137,35 +122,29 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
         return typename traced::window(*this, context);
     }
 
-    const void* this_activity() const {
-        if constexpr (requires { std::as_const(*inner_).this_activity(); })
-            return std::as_const(*inner_).this_activity();
+  private:
+    friend detail::decorator_concurrency<traced, Net>;
+    friend detail::traced_shared_memory<Net>;
+    using forwarding::inner_;
+
+    const void* activity_id() const {
+        if constexpr (ConcurrentTransport<Net>)
+            return this->this_activity();
         else
             return nullptr;
     }
 
-    bool activities_run_alone() const
-        requires requires(const Net& net) { net.activities_run_alone(); }
-    {
-        return std::as_const(*inner_).activities_run_alone();
-    }
-
-    template <class Body>
-    auto spawn(Body body)
-        requires ConcurrentTransport<Net>
-    {
-        return inner_->spawn(std::move(body));
-    }
-
-  private:
-    friend detail::traced_concurrency<Net>;
-    friend detail::traced_shared_memory<Net>;
-
     trace_event of_peer(trace_event::what kind, const char* name, rank_t peer, channel on) const {
-        return {.begin = now(), .name = name, .kind = kind, .peer = peer, .on = on, .activity = this_activity()};
+        return {.begin = now(), .name = name, .kind = kind, .peer = peer, .on = on, .activity = activity_id()};
     }
     span_guard waiting(const char* name, rank_t peer = no_rank, channel on = {}) const {
         return span_guard(*this, of_peer(trace_event::what::wait, name, peer, on));
+    }
+
+    template <class Wait>
+    auto waited(const char* name, deadline until, Wait&& wait) const {
+        const span_guard asleep = waiting(name);
+        return wait(until);
     }
 
     /// Records an event that ends now; drops waits that took no time.
@@ -191,7 +170,6 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
         return std::move(got);
     }
 
-    Net* inner_;
     trace_log* log_;
 };
 

@@ -91,10 +91,7 @@ template <class Lane, class State, class Plan, class Begin, class End>
 receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& plan, State& state, Begin&& begin,
                      End&& end) {
     return lane.run(signature, [&](auto& call) {
-        if constexpr (requires { state.attach(call, lane.executor()); })
-            state.attach(call, lane.executor());
-        else
-            state.attach(call);
+        state.attach(call, lane.executor());
         begin(frame_header_of(call));
         execute(call, plan, state);
         receipt result{.rounds = rounds_of(plan)};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/concept/topology.hpp>
+#include <rill/concept/transport.hpp>
 #include <rill/topology/chunked.hpp>
 
 #include <algorithm>
@@ -9,11 +10,11 @@
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// How many chunks a part of a dense vector travels in: enough that none exceeds the transport's `chunk_bytes()`, but
-/// at most 1024; 1 if the transport has no such member or the schedule cannot be cut. While one chunk is folded and its
-/// next message announced, another is on the wire.
+/// at most 1024; 1 if the transport is no `ChunkingTransport` or the schedule cannot be cut. While one chunk is folded
+/// and its next message announced, another is on the wire.
 template <class Net, Schedule Plan>
 int chunks_of(const Net& net, const Plan& plan, std::size_t bytes) {
-    if constexpr (requires { net.chunk_bytes(); }) {
+    if constexpr (ChunkingTransport<Net>) {
         constexpr std::size_t most = 1024;
         if (!topology::can_be_cut(plan)) return 1;
         const std::size_t part = bytes / static_cast<std::size_t>(plan.parts()), chunk = net.chunk_bytes();

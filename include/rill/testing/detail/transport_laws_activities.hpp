@@ -100,6 +100,29 @@ void queues(Net& net) {
 }
 
 template <class Net>
+void identifies_activities(Net& net) {
+    const void* const own = net.this_activity();
+    typename Net::template queue<const void*> identities{net};
+    typename Net::event end{net};
+    std::vector<const void*> known{own};
+    std::vector<typename Net::activity> running;
+    for (int i = 0; i < 3; ++i) {
+        running.push_back(net.spawn([&] {
+            const void* const self = net.this_activity();
+            identities.push(self);
+            end.wait(deadline::never);
+            expect(net.this_activity() == self, "an activity has another identity after a wait");
+        }));
+        const auto identity = identities.pop(deadline::never);
+        for (const void* const other : known) expect(identity != other, "two activities have one identity");
+        known.push_back(*identity);
+    }
+    expect(net.this_activity() == own, "a rank's body has another identity after a wait");
+    end.set();
+    for (auto& each : running) each.join();
+}
+
+template <class Net>
 void ends_meetings(Net& net) {
     typename Net::event never_set{net};
     typename Net::template queue<int> never_filled{net};
@@ -160,6 +183,7 @@ void activity_laws(const Laws& all) {
     concurrent("activities post while others receive", 3, [](auto& net) { detail::posts_in_activities(net); });
     concurrent("an event wakes who waits for it", 2, [](auto& net) { detail::signals(net); });
     concurrent("a queue keeps order and ends", 2, [](auto& net) { detail::queues(net); });
+    concurrent("activities have identities", 2, [](auto& net) { detail::identifies_activities(net); });
     concurrent("an abort of every context ends waits for events and queues", 3,
                [](auto& net) { detail::ends_meetings(net); });
     concurrent("join rethrows", 1, [](auto& net) { detail::rethrows_on_join(net); });

@@ -61,6 +61,7 @@ class fiber_team {
 
     bool any() const { return !busy_.empty(); }
     bool is_inside() const { return current_ != nullptr; }
+    const member* current() const { return current_; }
     bool must_stop() const { return current_ != nullptr && current_->state.stop.load(std::memory_order_relaxed); }
 
     /// Runs `job(argument)` until it waits for the first time.

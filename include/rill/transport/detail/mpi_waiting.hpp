@@ -32,6 +32,9 @@ class waiting {
     const options& chosen() const { return office_.chosen(); }
     bool is_concurrent() const { return mutex_.is_enabled(); }
     fiber_team& fibers() { return fibers_; }
+    const void* this_activity() const {
+        return is_concurrent() ? static_cast<const void*>(own_activity) : fibers_.current();
+    }
     turns& taking_turns() { return turns_; }
 
     time_point now() const {
