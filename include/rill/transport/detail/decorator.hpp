@@ -7,6 +7,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/core/view.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -68,6 +69,7 @@ class decorator : public decorator_concurrency<Outer, Net> {
 
     rank_t rank() const { return std::as_const(*inner_).rank(); }
     int size() const { return std::as_const(*inner_).size(); }
+    std::uint32_t epoch() const { return epoch_of(*inner_); }
     time_point now() const { return std::as_const(*inner_).now(); }
     traffic counted() const { return std::as_const(*inner_).counted(); }
     void sleep_until(time_point instant) { inner_->sleep_until(instant); }
