@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/train/accuracy.hpp>
+#include <rill/train/adam.hpp>
 #include <rill/train/bsp.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/clip.hpp>
@@ -9,6 +10,7 @@
 #include <rill/train/compressed_bsp.hpp>
 #include <rill/train/data_error.hpp>
 #include <rill/train/dataset.hpp>
+#include <rill/train/decoupled_decay.hpp>
 #include <rill/train/dense_product.hpp>
 #include <rill/train/file.hpp>
 #include <rill/train/gzip_source.hpp>

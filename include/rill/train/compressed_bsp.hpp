@@ -107,6 +107,11 @@ class bound_compressed_bsp {
 /// Algorithm 1, with a mean for the sum.
 template <Topology Shape, class Codec, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
 struct compressed_bsp {
+    static_assert(
+        Descent::is_linear,
+        "rill::train::compressed_bsp: a step of the optimizer (adam) does not scale with the gradient, and what "
+        "travels is the gradient times the rate; use train::sgd or train::bsp");
+
     Shape topology{};
     Codec codec{};
     Descent optimizer{};
