@@ -8,6 +8,7 @@
 #include <rill/train/clip.hpp>
 #include <rill/train/coded_batch.hpp>
 #include <rill/train/compressed_bsp.hpp>
+#include <rill/train/csv_metrics.hpp>
 #include <rill/train/data_error.hpp>
 #include <rill/train/dataset.hpp>
 #include <rill/train/decoupled_decay.hpp>
@@ -15,8 +16,11 @@
 #include <rill/train/file.hpp>
 #include <rill/train/gzip_source.hpp>
 #include <rill/train/idx.hpp>
+#include <rill/train/json_metrics.hpp>
 #include <rill/train/layer_sizes.hpp>
+#include <rill/train/lockstep.hpp>
 #include <rill/train/logistic_regression.hpp>
+#include <rill/train/metrics_options.hpp>
 #include <rill/train/minibatches.hpp>
 #include <rill/train/optimizer.hpp>
 #include <rill/train/overlapped_bsp.hpp>
@@ -29,6 +33,7 @@
 #include <rill/train/softmax.hpp>
 #include <rill/train/softmax_regression.hpp>
 #include <rill/train/step_record.hpp>
+#include <rill/train/stopwatch.hpp>
 #include <rill/train/strategy.hpp>
 #include <rill/train/trainer.hpp>
 #include <rill/train/widen.hpp>

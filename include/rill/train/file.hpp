@@ -28,8 +28,8 @@ namespace detail {
 class descriptor {
   public:
     descriptor(const std::string& path, int flags) : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-    descriptor(const descriptor&) = delete;
-    descriptor& operator=(const descriptor&) = delete;
+    descriptor(descriptor&& from) noexcept : number_(std::exchange(from.number_, -1)) {}
+    descriptor& operator=(descriptor&&) = delete;
     ~descriptor() { close(); }
 
     bool is_open() const { return number_ >= 0; }

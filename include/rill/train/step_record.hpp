@@ -1,8 +1,10 @@
 #pragma once
 
 #include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,15 +20,42 @@ struct invalid_gradient {
     friend bool operator==(const invalid_gradient&, const invalid_gradient&) = default;
 };
 
+/// The times that the phases of a step took on one rank, on its transport's clock.
+struct step_phases {
+    duration compute{};
+    duration exchange{};  ///< without what went on while computing
+    duration update{};
+
+    friend constexpr bool operator==(const step_phases&, const step_phases&) = default;
+};
+
 /// What one step of training did, as one rank saw it.
 struct step_record {
     std::uint64_t step = 0;
-    double loss = 0;                          ///< of this rank's batch, before the step
-    receipt exchange{};                       ///< its `wire`: all that this rank sent and received in the step
-    std::vector<invalid_gradient> invalid{};  ///< why the step was skipped, the same on all ranks; else empty
+    double loss = 0;     ///< of this rank's batch, before the step
+    receipt exchange{};  ///< its `wire`: all that this rank sent and received in the step
+    duration elapsed{};  ///< of the whole step
+    step_phases phases{};
+    /// Why the step was skipped; else empty. The same on all ranks where the strategy keeps replicas equal; else of
+    /// this rank alone.
+    std::vector<invalid_gradient> invalid{};
+    bool is_over = false;  ///< the run has ended, and nothing was done
 
     bool skipped() const { return !invalid.empty(); }
+    /// Whether a step was made: false once the run has ended.
+    explicit operator bool() const { return !is_over; }
 };
+
+/// What a trainer calls with the record of each step, on its rank.
+template <class H>
+concept StepHook = std::move_constructible<H> && requires(H& hook, const step_record& record) { hook(record); };
+
+/// Ignores the records of steps.
+struct no_hook {
+    void operator()(const step_record&) const {}
+};
+
+static_assert(StepHook<no_hook>);
 
 /// For people: "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12".
 inline std::string describe_skip(const step_record& record) {
