@@ -7,6 +7,7 @@
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/clip.hpp>
 #include <rill/train/coded_batch.hpp>
+#include <rill/train/coded_bsp.hpp>
 #include <rill/train/compressed_bsp.hpp>
 #include <rill/train/csv_metrics.hpp>
 #include <rill/train/data_error.hpp>
@@ -25,7 +26,9 @@
 #include <rill/train/optimizer.hpp>
 #include <rill/train/overlapped_bsp.hpp>
 #include <rill/train/paced.hpp>
+#include <rill/train/partial_bsp.hpp>
 #include <rill/train/perceptron.hpp>
+#include <rill/train/rooted.hpp>
 #include <rill/train/sampler.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/select_classes.hpp>
