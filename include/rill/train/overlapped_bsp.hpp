@@ -103,13 +103,13 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
 /// buckets, and a bucket's all-reduce starts as soon as the backward pass has left its layers.
 ///
 /// Models `Strategy`. Needs a `LayeredObjective` and a `ConcurrentTransport`. Where activities do not run alone
-/// (`rill::mpi` below MPI_THREAD_MULTIPLE) the exchanges go on at the end of each layer's backward pass, and not within
-/// it.
+/// (`rill::mpi` below MPI_THREAD_MULTIPLE) the exchanges progress only at the end of each layer's backward pass, not
+/// during it.
 ///
-/// Over a topology that preserves the order of ranks the parameters are those of `bsp`, bit for bit; over others (a
-/// ring) those of `bsp` with an exchange per bucket, since where a coordinate lies in its message decides the order in
-/// which it is folded. A step is skipped on all ranks as soon as any bucket of any rank is not finite. Clipping acts on
-/// each rank's own gradient, bucket by bucket: one that needs the whole gradient is refused.
+/// Over a topology that preserves the order of ranks the parameters are those of `bsp`, bit for bit. Over others (a
+/// ring) they are those of an exchange per bucket, because the order in which a coordinate is folded depends on its
+/// place in the message. A step is skipped on all ranks as soon as any bucket of any rank is not finite. Clipping acts
+/// on each rank's own gradient, bucket by bucket. A clipping that needs the whole gradient does not compile.
 ///
 /// Cost per step: a dense all-reduce per bucket over `topology`. Memory: the optimizer's, and the activities and
 /// scratch of as many operations as there are buckets. Source: Li et al., PyTorch Distributed, VLDB 2020,

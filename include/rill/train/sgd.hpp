@@ -98,7 +98,7 @@ class bound_sgd {
                 policy_.nesterov};
     }
 
-    /// `Count` coordinates from `first` on. No two of the arrays overlap.
+    /// Moves `Count` coordinates from `first` on. No two of the arrays overlap.
     template <std::size_t Count>
     void move(T* __restrict parameters, const T* __restrict gradient, std::size_t first, const scales& by) {
         if (by.momentum == 0)
@@ -118,7 +118,7 @@ class bound_sgd {
         }
     }
 
-    /// Every coordinate, block by block: the entries of a block among zeros.
+    /// Moves all coordinates block by block; the entries of the stream are first spread into a block of zeros.
     template <IndexType Index>
     void move_by_blocks(std::span<T> parameters, const stream_view<T, Index>& gradient, const scales& by) {
         T dense[block] = {};

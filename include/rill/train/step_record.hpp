@@ -12,7 +12,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// A gradient that cannot be used: whose, and its first coordinate that is a NaN or infinite.
+/// A gradient that is not finite: its rank, and its first coordinate that is a NaN or infinite.
 struct invalid_gradient {
     rank_t rank = no_rank;
     std::size_t coordinate = 0;
@@ -23,7 +23,7 @@ struct invalid_gradient {
 /// The times that the phases of a step took on one rank, on its transport's clock.
 struct step_phases {
     duration compute{};
-    duration exchange{};  ///< without what went on while computing
+    duration exchange{};  ///< waiting for the exchange, without what overlapped with computing
     duration update{};
 
     friend constexpr bool operator==(const step_phases&, const step_phases&) = default;
@@ -34,10 +34,10 @@ struct step_record {
     std::uint64_t step = 0;
     double loss = 0;     ///< of this rank's batch, before the step
     receipt exchange{};  ///< its `wire`: all that this rank sent and received in the step
-    duration elapsed{};  ///< of the whole step
+    duration elapsed{};  ///< time of the whole step
     step_phases phases{};
-    /// Why the step was skipped; else empty. The same on all ranks where the strategy keeps replicas equal; else of
-    /// this rank alone.
+    /// Why the step was skipped; else empty. If the strategy keeps replicas equal, all ranks have the same list; else
+    /// it tells of this rank alone.
     std::vector<invalid_gradient> invalid{};
     bool is_over = false;  ///< the run has ended, and nothing was done
 
@@ -57,7 +57,7 @@ struct no_hook {
 
 static_assert(StepHook<no_hook>);
 
-/// For people: "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12".
+/// A text such as "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12".
 inline std::string describe_skip(const step_record& record) {
     std::string text = "step " + std::to_string(record.step) + " skipped: ";
     for (const invalid_gradient& bad : record.invalid) {

@@ -25,17 +25,17 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// What a trainer starts from, and how its ranks meet; the same on all of them.
+/// Options of a trainer. They must be the same on all ranks.
 struct trainer_options {
-    random_key initial{};   ///< of the first parameters, the same on all ranks
-    group_options group{};  ///< timeout of each exchange, seed of what the codecs draw
+    random_key initial{};   ///< the key from which the first parameters are drawn
+    group_options group{};  ///< timeout of each exchange, seed of the codecs' random numbers
 };
 
 /// One rank of data-parallel training, with its replica of the model. Making one is collective, and so is each step.
 ///
 /// Each rank derives the first parameters from the key. With a strategy whose `replicas_equal` they stay the same bits
 /// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With
-/// others such a gradient is left out of the step.
+/// other strategies such a gradient is left out of the step.
 /// After an exception of a step the strategy's sessions have ended: restore a checkpoint into a new trainer.
 /// Memory: parameters and gradient, besides what model, batches and strategy hold. A step that is not skipped allocates
 /// nothing once the first ones are done.
@@ -62,12 +62,12 @@ class trainer {
     Model& model() { return model_; }
     const Batches& batches() const { return batches_; }
     std::span<const scalar> parameters() const { return parameters_; }
-    /// Of the next step: how many there were, skipped ones included.
+    /// The number of the next step. Skipped steps count.
     std::uint64_t step_number() const { return step_; }
 
-    /// The gradient of the next batch, exchanged with those of all ranks, and the step that follows from them. Once the
-    /// run has ended it does nothing, and the record is false. The hook gets the record when the step is done; what it
-    /// throws leaves `step`, and the next one goes on from there.
+    /// Computes the gradient of the next batch, exchanges it with those of the other ranks and moves the parameters.
+    /// Once the run has ended it does nothing, and the record is false. Then calls the hook; an exception of the hook
+    /// propagates, and the next call goes on with the next step.
     step_record step() {
         const auto compute = [this](auto&&... ready) {
             [[maybe_unused]] const auto computing = named_span(*net_, "compute");
@@ -80,7 +80,7 @@ class trainer {
         return record;
     }
 
-    /// The run ends after the last step: `while (trainer.step()) if (is_good(trainer)) trainer.end();`. Where the
+    /// Ends the run after the last step: `while (trainer.step()) if (is_good(trainer)) trainer.end();`. Where the
     /// strategy keeps replicas equal, all ranks call it after the same step; elsewhere the root's call counts.
     void end() { strategy_.end(); }
 
@@ -110,7 +110,7 @@ class trainer {
             batches.restore(in, prefix);
             state.restore(in, prefix);
         } catch (const std::exception&) {
-            refused = std::current_exception();  // the other ranks wait to hear of it
+            refused = std::current_exception();  // thrown after the other ranks have been told
         }
         require_agreement(in.path(), refused, saved[3], parameters);
         parameters_.swap(parameters);
