@@ -17,6 +17,7 @@ struct coded_reduce_options {
     int stragglers = 0;
 };
 
+/// What `coded_reduce` and `gradient_coding` return.
 template <class Optimizer, class Rate>
 using coded_reduce_strategy = train::coded_bsp<topology::regular_tree, gradient_code::any_code, Optimizer, Rate>;
 

@@ -7,6 +7,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace systems {
 
+/// What `master_worker` and `sgd_ignoring_slowest` return.
 template <class Completion, class Optimizer, class Rate>
 using master_worker_strategy = train::partial_bsp<topology::star, Completion, Optimizer, Rate>;
 
