@@ -1,16 +1,22 @@
 // Gradient descent that does not wait for stragglers and still gets exact gradients: CodedReduce. Each of 12 workers
 // computes on a part of the data that overlaps with other workers' parts, so that a parent can do without any one of
 // its three children. It runs in virtual time, so that the output is always the same.
+#include <rill/protocol/coded_allocation.hpp>
 #include <rill/rill.hpp>
 #include <rill/system/coded_reduce.hpp>
 #include <rill/train/accuracy.hpp>
 #include <rill/train/coded_batch.hpp>
 #include <rill/train/logistic_regression.hpp>
+#include <rill/train/schedule.hpp>
+#include <rill/train/sgd.hpp>
+#include <rill/train/trainer.hpp>
 #include <rill/transport/simulated.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <vector>
+#include <span>
 
 constexpr std::size_t points = 900, columns = 20;
 
@@ -29,33 +35,44 @@ rill::duration computing(rill::rank_t rank, std::uint64_t number, double load) {
     return rill::microseconds(static_cast<int>(20 * load)) + rill::milliseconds(straggles ? 200 : 0);
 }
 
+/// Logistic regression from zero that takes as long as the rows of its batch ask.
+class timed_regression : public rill::train::logistic_regression<double> {
+  public:
+    explicit timed_regression(rill::simulated::endpoint& net) : logistic_regression(::columns), net_(&net) {}
+
+    void initialise(std::span<double> parameters, rill::random_key) const {
+        std::fill(parameters.begin(), parameters.end(), 0.0);
+    }
+    double gradient(std::span<const double> parameters, const rill::train::batch& samples, std::span<double> output) {
+        const double loss = logistic_regression::gradient(parameters, samples, output);
+        net_->compute(static_cast<double>(samples.rows.size()));
+        return loss;
+    }
+
+  private:
+    rill::simulated::endpoint* net_;
+};
+
 void train(int stragglers) {
     const rill::train::dataset data = random_points();
-    const auto plan = rill::systems::coded_reduce<double>({.width = 3, .depth = 2, .stragglers = stragglers}, points);
+    const auto system = rill::systems::coded_reduce<double>({.width = 3, .depth = 2, .stragglers = stragglers},
+                                                            rill::train::sgd{}, rill::train::constant_rate{20});
+    const rill::coded_allocation allocation(system.topology, system.code, points);
     std::printf("%d of 3 children may be missing, each worker has %zu of %zu points\n", stragglers,
-                plan.allocation.load_of(1), points);
+                allocation.load_of(1), points);
 
-    rill::simulated::run(plan.tree.size(), {.computing = computing}, [&](auto& net) {
-        rill::group workers{net, rill::topology::star{}};
-        rill::coded_reduce steps{workers, plan.tree, plan.code};
-
-        const rill::train::coded_batch own(plan.allocation, net.rank());  // its points, each with its coefficient
-        rill::train::logistic_regression<double> objective(columns);
-        std::vector<double> model(columns + 1), coded(model.size()), gradient(model.size());
+    rill::simulated::run(system.topology.size(), {.computing = computing}, [&](auto& net) {
+        rill::train::trainer trainer{net, timed_regression(net),
+                                     rill::train::coded_batch(data, allocation, net.rank()),  // rows with coefficients
+                                     system};
         const rill::time_point start = net.now();
-        while (steps.next(model)) {
-            if (!steps.is_root()) {
-                objective.gradient(model, own.of(data), coded);
-                net.compute(static_cast<double>(own.load()));
-            }
-            const rill::round_receipt done = steps.reduce(coded, gradient);
-            if (!steps.is_root()) continue;
-            for (std::size_t i = 0; i < model.size(); ++i) model[i] -= 20 * gradient[i];
-            if (steps.number() % 20 == 0)
-                std::printf("  step %d: %d of 12 workers in it, %.0f ms so far, accuracy %.2f\n",
-                            static_cast<int>(steps.number()), done.contributors, (net.now() - start).seconds() * 1e3,
-                            rill::train::accuracy(objective, model, data));
-            if (steps.number() == 60) steps.end();
+        while (const rill::train::step_record record = trainer.step()) {
+            if (trainer.step_number() == 60) trainer.end();  // on all ranks, as soon as the root says so
+            if (net.rank() != 0 || trainer.step_number() % 20 != 0) continue;
+            std::printf("  step %d: %d of 12 workers in it, %.0f ms so far, accuracy %.2f\n",
+                        static_cast<int>(trainer.step_number()), record.exchange.contributors,
+                        (net.now() - start).seconds() * 1e3,
+                        rill::train::accuracy(trainer.model(), trainer.parameters(), data));
         }
     });
 }

@@ -4,6 +4,7 @@
 #include <rill/train/dataset.hpp>
 #include <rill/train/logistic_regression.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,7 +15,7 @@
 
 namespace coded_bench {
 
-/// The gradients of ranges of points, each computed once in a step: simulated ranks run one after the other on one
+/// The gradients of ranges of points, each computed once for a model: simulated ranks run one after the other on one
 /// thread, and workers that hold the same points at the same model would compute the same bits.
 class gradient_cache {
   public:
@@ -25,11 +26,12 @@ class gradient_cache {
 
     const rill::train::dataset& data() const { return *data_; }
 
-    /// Adds the gradient of the share's part of the mean loss of all points, times its coefficient. A step has one
-    /// model.
-    void add(std::uint64_t step, std::span<const double> model, const rill::data_share& share, std::span<double> sum) {
-        if (step != step_) known_.clear();
-        step_ = step;
+    /// Adds the gradient of the share's part of the mean loss of all points, times its coefficient.
+    void add(std::span<const double> model, const rill::data_share& share, std::span<double> sum) {
+        if (!std::equal(model.begin(), model.end(), at_.begin(), at_.end())) {
+            known_.clear();
+            at_.assign(model.begin(), model.end());
+        }
         auto& gradient = known_[{share.first, share.last}];
         if (gradient.empty()) {
             gradient.resize(model_.dimension());
@@ -38,6 +40,8 @@ class gradient_cache {
         const double factor = share.coefficient / static_cast<double>(data_->rows);
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += factor * gradient[i];
     }
+
+    std::size_t dimension() const { return model_.dimension(); }
 
     double loss(std::span<const double> model) {
         return model_.loss(model, batch(0, data_->rows)) / static_cast<double>(data_->rows);
@@ -54,7 +58,7 @@ class gradient_cache {
     std::vector<std::uint32_t> rows_;
     std::vector<double> weights_;
     std::map<std::pair<std::size_t, std::size_t>, std::vector<double>> known_;
-    std::uint64_t step_ = ~std::uint64_t{0};
+    std::vector<double> at_;  ///< the model of the known gradients
 };
 
 }  // namespace coded_bench

@@ -1,18 +1,19 @@
-// Real time: steps of coded gradient descent in which some ranks sleep, compared with steps without sleepers and with
-// UMW, which waits for the sleepers. There are 12 workers: a (12,1)-regular tree with 3 sleepers, or a (3,2)-regular
-// one with a sleeper among the children of each parent. Prints medians as JSON.
+// Real time: steps of coded gradient descent in which some ranks sleep, beside steps in which none does, and beside
+// UMW, which waits for them. 12 workers: as a (12,1)-regular tree with 3 sleepers, or as a (3,2)-regular one with a
+// sleeper among the children of each parent. Prints medians as JSON.
+#include "cached_regression.hpp"
 #include "gradient_cache.hpp"
 
 #include <rill/collective/barrier.hpp>
-#include <rill/collective/group.hpp>
 #include <rill/core/random.hpp>
-#include <rill/gradient_code/default_code.hpp>
 #include <rill/protocol/coded_allocation.hpp>
-#include <rill/protocol/coded_reduce.hpp>
-#include <rill/protocol/rounds.hpp>
 #include <rill/straggler/wait_all.hpp>
+#include <rill/system/coded_reduce.hpp>
 #include <rill/topology/regular_tree.hpp>
-#include <rill/topology/star.hpp>
+#include <rill/train/partial_bsp.hpp>
+#include <rill/train/schedule.hpp>
+#include <rill/train/sgd.hpp>
+#include <rill/train/trainer.hpp>
 #include <rill/transport/in_process.hpp>
 #include <rill/transport/mpi.hpp>
 
@@ -23,6 +24,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <span>
@@ -44,7 +46,9 @@ enum class pacing { stepwise, running };
 
 constexpr int turns = 3;
 
-/// The largest relative difference from the full gradient that rounding and decoding may leave.
+constexpr rill::train::constant_rate rate{1};
+
+/// Of a gradient from that of all points, relative: what rounding and decoding leave.
 constexpr double most_apart = 1e-9;
 
 constexpr std::size_t points = 600, columns = 400;
@@ -97,59 +101,58 @@ double distance(const std::vector<double>& found, const std::vector<double>& exa
     return std::sqrt(apart / whole);
 }
 
-/// Gradient descent; `shares` are this rank's.
-template <class Net, class Group, class Steps>
-outcome descend(Net& net, Group& workers, Steps& steps, const problem& of, bool with_sleepers,
-                std::span<const rill::data_share> shares) {
+/// Gradient descent at rate 1; `shares` are this rank's.
+template <class Net, class Strategy>
+outcome descend(Net& net, const Strategy& strategy, const problem& of, bool with_sleepers,
+                std::vector<rill::data_share> shares) {
     const rill::train::dataset data = random_points();
     coded_bench::gradient_cache gradients(data);
-    outcome result;
-    std::vector<double> model(columns + 1), gradient(model.size()), exact(model.size());
-    const auto next = [&] {
-        if (of.pace == pacing::stepwise) rill::barrier(workers);
-        return steps.next(model);
+    std::function<std::uint64_t()> number;
+    const auto compute = [&] {
+        const bool sleeps = with_sleepers && of.sleeps(number(), net.rank());
+        net.sleep_until(net.now() + computing + (sleeps ? asleep : rill::duration{}));
     };
-    while (next()) {
-        const rill::time_point begun = net.now();
-        if (!steps.is_root()) {
-            std::fill(gradient.begin(), gradient.end(), 0.0);
-            for (const rill::data_share& each : shares) gradients.add(steps.number(), model, each, gradient);
-            const bool sleeps = with_sleepers && of.sleeps(steps.number(), net.rank());
-            net.sleep_until(begun + computing + (sleeps ? asleep : rill::duration{}));
-        }
-        steps.reduce(gradient, gradient);
-        if (!steps.is_root()) continue;
-        result.seconds.push_back((net.now() - begun).seconds());
+    rill::train::trainer trainer{net, coded_bench::cached_regression(gradients, compute),
+                                 coded_bench::own_shares{std::move(shares)}, strategy};
+    number = [&] { return trainer.strategy().position(); };
+    outcome result;
+    std::vector<double> moved(columns + 1), exact(moved.size());
+    for (;;) {
+        if (of.pace == pacing::stepwise) rill::barrier(trainer.strategy().workers());
+        moved.assign(trainer.parameters().begin(), trainer.parameters().end());
         std::fill(exact.begin(), exact.end(), 0.0);
-        gradients.add(steps.number(), model, {0, points, 1.0}, exact);
-        result.distance = std::max(result.distance, distance(gradient, exact));
-        for (std::size_t i = 0; i < model.size(); ++i) model[i] -= gradient[i];
-        if (result.seconds.size() == of.steps) steps.end();
+        if (net.rank() == 0) gradients.add(moved, {0, points, 1.0}, exact);
+        const rill::train::step_record record = trainer.step();
+        if (!record) return result;
+        if (net.rank() != 0) continue;
+        result.seconds.push_back(record.elapsed.seconds());
+        for (std::size_t i = 0; i < moved.size(); ++i) moved[i] -= trainer.parameters()[i];
+        result.distance = std::max(result.distance, distance(moved, exact));
+        if (result.seconds.size() == of.steps) trainer.end();
     }
-    return result;
 }
 
 template <class Net>
 outcome coded(Net& net, const problem& of, bool with_sleepers) {
-    const auto choice = rill::gradient_code::default_code(of.tree.width, of.stragglers, rill::element_type::float64);
-    const rill::coded_allocation allocation(of.tree, choice.code, points);
-    rill::group workers{net, rill::topology::star{}};
-    rill::coded_reduce steps{workers, of.tree, choice.code};
-    return descend(net, workers, steps, of, with_sleepers, allocation.shares_of(net.rank()));
+    const auto strategy = rill::systems::coded_reduce<double>(
+        {.width = of.tree.width, .depth = of.tree.depth, .stragglers = of.stragglers}, rill::train::sgd{}, rate);
+    const rill::coded_allocation allocation(strategy.topology, strategy.code, points);
+    const auto& own = allocation.shares_of(net.rank());
+    return descend(net, strategy, of, with_sleepers, {own.begin(), own.end()});
 }
 
 /// Without a code: each worker has its own part of the points, and the root waits for all.
 template <class Net>
 outcome uncoded(Net& net, const problem& of) {
-    rill::group workers{net, rill::topology::star{}};
-    rill::rounds steps{workers, of.tree, rill::straggler::wait_all{}};
     std::vector<rill::data_share> shares;
+    const int workers = net.size() - 1;
     if (net.rank() > 0) {
         const rill::segment rows =
-            rill::split(points, static_cast<std::size_t>(net.size() - 1), static_cast<std::size_t>(net.rank() - 1));
-        shares.push_back({rows.begin, rows.end, 1.0});
+            rill::split(points, static_cast<std::size_t>(workers), static_cast<std::size_t>(net.rank() - 1));
+        shares.push_back({rows.begin, rows.end, static_cast<double>(workers)});
     }
-    return descend(net, workers, steps, of, true, shares);
+    const rill::train::partial_bsp strategy{of.tree, rill::straggler::wait_all{}, rill::train::sgd{}, rate};
+    return descend(net, strategy, of, true, std::move(shares));
 }
 
 double median(std::vector<double> values) {

@@ -2,16 +2,21 @@
 // network under the models that `timing.cpp` has fitted. `bench_coded_training WORKERS STRAGGLERS STEPS POINTS
 // [FOLDER]` prints, for each scheme, the seconds and the relative error of each step as JSON; STRAGGLERS are those of
 // each parent in the tree.
+#include "cached_regression.hpp"
 #include "gradient_cache.hpp"
 #include "images.hpp"
 #include "protocols.hpp"
 
 #include <rill/gradient_code/repetition_groups.hpp>
 #include <rill/protocol/coded_allocation.hpp>
-#include <rill/protocol/coded_reduce.hpp>
+#include <rill/system/master_worker.hpp>
+#include <rill/system/psgd.hpp>
 #include <rill/train/accuracy.hpp>
+#include <rill/train/coded_bsp.hpp>
 #include <rill/train/logistic_regression.hpp>
 #include <rill/train/schedule.hpp>
+#include <rill/train/sgd.hpp>
+#include <rill/train/trainer.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +25,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -42,137 +48,90 @@ struct outcome {
     std::vector<double> model{};
 };
 
-/// Does w -= step * gradient and returns the paper's relative error.
-double move(std::vector<double>& model, const std::vector<double>& gradient, double step) {
-    double moved = 0, before = 0;
-    for (std::size_t i = 0; i < model.size(); ++i) {
-        before += model[i] * model[i];
-        moved += step * gradient[i] * (step * gradient[i]);
-        model[i] -= step * gradient[i];
+/// The relative error of the paper of a step from `before` to `after`.
+double relative_error(std::span<const double> before, std::span<const double> after) {
+    double moved = 0, whole = 0;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        moved += (after[i] - before[i]) * (after[i] - before[i]);
+        whole += before[i] * before[i];
     }
-    return moved / before;
+    return moved / whole;
 }
 
 /// Between two steps all ranks become idle: in the paper's models a late rank is not late in the next step.
 constexpr rill::duration pause = rill::seconds(1000);
 
-/// The root's part of a step: `reduce()` returns the gradient and the share of the points that it covers.
-class descent {
-  public:
-    descent(outcome& into, std::size_t steps) : into_(&into), steps_(steps) {}
-
-    template <class Net, class Steps, class Reduce>
-    void step(Net& net, Steps& steps, std::vector<double>& model, Reduce&& reduce) {
-        std::vector<double> gradient(model.size());
-        const double part = reduce(gradient);
-        elapsed_ += (net.now() - begun_).seconds();
-        into_->errors.push_back(move(model, gradient, rate.rate(steps.number() - 1) / part));
-        into_->seconds.push_back(elapsed_);
-        into_->model = model;
-        if (into_->seconds.size() == steps_) return steps.end();
-        net.sleep_until(net.now() + pause);
-        begun_ = net.now();
-    }
-
-    void begin(rill::time_point at) { begun_ = at; }
-
-  private:
-    outcome* into_;
-    std::size_t steps_;
-    double elapsed_ = 0;
-    rill::time_point begun_{};
-};
-
-/// One rank's part of gradient descent. `own(step, model, gradient)` computes a worker's gradient on its `load` points;
-/// `reduce(gradient, sum)` returns the share of the points that a step's sum covers.
-template <class Net, class Steps, class Own, class Reduce>
-void descend(Net& net, Steps& steps, const cluster& of, descent& root, double load, Own&& own, Reduce&& reduce) {
-    std::vector<double> model(of.entries), gradient(of.entries);
-    net.sleep_until(coded_bench::start);
-    root.begin(net.now());
-    while (steps.next(model)) {
-        if (steps.is_root()) {
-            root.step(net, steps, model, [&](std::vector<double>& sum) { return reduce(gradient, sum); });
-            continue;
+/// Gradient descent on `ranks` ranks: `shares_of(rank)` is what a rank computes on, of which it has `load_of(rank)`. A
+/// step lasts until the root has moved or, where replicas are equal, until all ranks have.
+template <class Strategy, class Shares, class Load>
+outcome descend(const cluster& of, int ranks, std::size_t count, gradient_cache& gradients, const Strategy& strategy,
+                Shares&& shares_of, Load&& load_of) {
+    outcome result{.seconds = std::vector<double>(count)};
+    rill::simulated::run(ranks, coded_bench::network_of(of, 1), [&](auto& net) {
+        const auto computing = [&] { net.compute(load_of(net.rank())); };
+        rill::train::trainer trainer{net,
+                                     coded_bench::cached_regression(gradients, computing),
+                                     coded_bench::own_shares{shares_of(net.rank())},
+                                     strategy,
+                                     {.group = coded_bench::patient}};
+        const bool is_timed = Strategy::replicas_equal || net.rank() == 0;
+        for (;;) {
+            const auto step = static_cast<std::size_t>(trainer.step_number());
+            const rill::time_point begun = coded_bench::start + pause * static_cast<std::int64_t>(step);
+            if (is_timed) net.sleep_until(begun);
+            const std::vector<double> before(trainer.parameters().begin(), trainer.parameters().end());
+            if (!trainer.step()) break;
+            if (is_timed) result.seconds[step] = std::max(result.seconds[step], (net.now() - begun).seconds());
+            if (net.rank() == 0) result.errors.push_back(relative_error(before, trainer.parameters()));
+            if (trainer.step_number() == count) trainer.end();
         }
-        std::fill(gradient.begin(), gradient.end(), 0.0);
-        own(steps.number(), model, gradient);
-        net.compute(load);
-        reduce(gradient, gradient);
-    }
+        if (net.rank() == 0) result.model.assign(trainer.parameters().begin(), trainer.parameters().end());
+    });
+    std::partial_sum(result.seconds.begin(), result.seconds.end(), result.seconds.begin());
+    return result;
+}
+
+/// Worker i of n has a shard of its own, times n: the mean of the workers is the gradient of all.
+std::vector<rill::data_share> shard(const gradient_cache& gradients, int worker, int workers) {
+    const rill::segment rows = rill::train::shard(gradients.data(), worker, workers);
+    return {{rows.begin, rows.end, static_cast<double>(workers)}};
 }
 
 /// UMW and SGD: a star, which waits for all workers or for some.
 outcome gather(const cluster& of, scheme s, std::size_t count, gradient_cache& gradients) {
-    outcome result;
-    const int workers_count = of.workers();
-    rill::simulated::run(workers_count + 1, coded_bench::network_of(of, 1), [&](auto& net) {
-        rill::group workers{net, rill::topology::star{}, coded_bench::patient};
-        rill::rounds steps{workers, rill::topology::star{}, rill::straggler::tolerate{of.gathering(s).stragglers}};
-        descent root(result, count);
-        const auto own = [&](std::uint64_t step, const std::vector<double>& model, std::vector<double>& gradient) {
-            const rill::segment rows = rill::train::shard(gradients.data(), net.rank() - 1, workers_count);
-            gradients.add(step, model, {rows.begin, rows.end, 1.0}, gradient);
-        };
-        const auto reduce = [&](const std::vector<double>& gradient, std::vector<double>& sum) {
-            const double weight = steps.is_root() ? 0 : 1;
-            const auto done = steps.reduce(gradient, sum, rill::aggregate::sum{}, {.weight = weight});
-            return static_cast<double>(done.contributors) / workers_count;
-        };
-        descend(net, steps, of, root, of.load(s), own, reduce);
-    });
-    return result;
+    const int workers = of.workers();
+    return descend(
+        of, workers + 1, count, gradients,
+        rill::systems::sgd_ignoring_slowest(of.gathering(s).stragglers, rill::train::sgd{}, rate),
+        [&](rill::rank_t rank) {
+            return rank == 0 ? std::vector<rill::data_share>{} : shard(gradients, rank - 1, workers);
+        },
+        [&](rill::rank_t) { return of.load(s); });
 }
 
 /// GC, a tree of depth 1, and CodedReduce.
 template <class Code>
 outcome coded(const cluster& of, scheme s, const Code& code, std::size_t count, gradient_cache& gradients) {
-    outcome result;
     const plain::tree shape = of.gathering(s);
     const rill::topology::regular_tree tree{.width = shape.width, .depth = shape.depth};
     const rill::coded_allocation allocation(tree, code, gradients.data().rows);
-    rill::simulated::run(tree.size(), coded_bench::network_of(of, 1), [&](auto& net) {
-        rill::group workers{net, rill::topology::star{}, coded_bench::patient};
-        rill::coded_reduce steps{workers, tree, code};
-        descent root(result, count);
-        const auto own = [&](std::uint64_t step, const std::vector<double>& model, std::vector<double>& gradient) {
-            for (const rill::data_share& share : allocation.shares_of(net.rank()))
-                gradients.add(step, model, share, gradient);
-        };
-        const auto reduce = [&](const std::vector<double>& gradient, std::vector<double>& sum) {
-            steps.reduce(gradient, sum);
-            return 1.0;
-        };
-        const double load = s == scheme::coded ? static_cast<double>(allocation.load_of(net.rank())) : of.load(s);
-        descend(net, steps, of, root, load, own, reduce);
-    });
-    return result;
+    return descend(
+        of, tree.size(), count, gradients, rill::train::coded_bsp{tree, code, rill::train::sgd{}, rate},
+        [&](rill::rank_t rank) {
+            const auto& own = allocation.shares_of(rank);
+            return std::vector<rill::data_share>(own.begin(), own.end());
+        },
+        [&](rill::rank_t rank) {
+            return s == scheme::coded ? static_cast<double>(allocation.load_of(rank)) : of.load(s);
+        });
 }
 
 outcome around_a_ring(const cluster& of, std::size_t count, gradient_cache& gradients) {
-    outcome result;
     const int ranks = of.workers();
-    std::vector<double> slowest(count);
-    rill::simulated::run(ranks, coded_bench::network_of(of, 1), [&](auto& net) {
-        rill::group workers{net, rill::topology::ring{}, coded_bench::patient};
-        std::vector<double> model(of.entries), own(of.entries);
-        const rill::segment rows = rill::train::shard(gradients.data(), net.rank(), ranks);
-        for (std::size_t step = 0; step < count; ++step) {
-            const rill::time_point begun = coded_bench::start + pause * static_cast<std::int64_t>(step);
-            net.sleep_until(begun);
-            std::fill(own.begin(), own.end(), 0.0);
-            gradients.add(step, model, {rows.begin, rows.end, 1.0}, own);
-            net.compute(of.load(scheme::ring));
-            rill::all_reduce(workers, own, own);
-            slowest[step] = std::max(slowest[step], (net.now() - begun).seconds());
-            const double error = move(model, own, rate.rate(step));
-            if (net.rank() == 0) result.errors.push_back(error);
-        }
-        if (net.rank() == 0) result.model = model;
-    });
-    double elapsed = 0;
-    for (const double each : slowest) result.seconds.push_back(elapsed += each);
-    return result;
+    return descend(
+        of, ranks, count, gradients, rill::systems::psgd(rill::train::sgd{}, rate),
+        [&](rill::rank_t rank) { return shard(gradients, rank, ranks); },
+        [&](rill::rank_t) { return of.load(scheme::ring); });
 }
 
 outcome run(const cluster& of, scheme s, std::size_t steps, gradient_cache& gradients) {

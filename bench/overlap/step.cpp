@@ -79,7 +79,7 @@ void train_on(Net& net, const Plan& plan, int steps, outcome& result) {
     train::trainer trainer{net, train::paced{net, train::perceptron<float>(std::vector(layers + 1, width)), computing},
                            train::minibatches{data, {.batch = 4, .rank = net.rank(), .ranks = ranks}}, plan};
     for (int step = -1; step < steps; ++step) {
-        rill::barrier(trainer.workers());
+        rill::barrier(trainer.strategy().workers());
         const rill::time_point start = net.now();
         const auto span = net.span("step");
         const train::step_record record = trainer.step();

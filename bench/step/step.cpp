@@ -10,6 +10,7 @@
 
 #include <rill/collective/barrier.hpp>
 #include <rill/train/idx.hpp>
+#include <rill/train/lockstep.hpp>
 #include <rill/train/minibatches.hpp>
 #include <rill/train/perceptron.hpp>
 #include <rill/train/trainer.hpp>
@@ -28,6 +29,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -37,34 +39,36 @@ namespace train = rill::train;
 /// A plan without its exchange: each rank follows its own gradient.
 template <class Plan>
 struct alone {
-    using topology_type = decltype(Plan::topology);
-    topology_type topology{};
+    static constexpr bool replicas_equal = false;
+    static constexpr bool is_layered = false;
+    decltype(Plan::topology) topology{};
     decltype(Plan::optimizer) optimizer{};
 
-    template <class Descent, class T>
-    struct bound {
-        Descent optimizer;
+    template <class Net, class Descent, class T>
+    struct bound : train::lockstep<Net, decltype(Plan::topology)> {
+        Descent descent;
 
-        template <class Group>
-        rill::receipt step(Group& workers, std::span<T> parameters, std::span<T> gradient, std::uint64_t,
-                           const rill::contribution&) {
-            optimizer.step(parameters, std::span<const T>(gradient), 0.01);
-            return {.contributors = workers.size()};
-        }
-        template <class Writer>
-        void save(Writer& out, std::string_view prefix) const {
-            optimizer.save(out, prefix);
-        }
-        template <class Reader>
-        void restore(const Reader& in, std::string_view prefix) {
-            optimizer.restore(in, prefix);
+        bound(Net& net, const alone& of, Descent own, const rill::group_options& options)
+            : bound::lockstep(net, of.topology, options), descent(std::move(own)) {}
+
+        auto& state() { return descent; }
+        const auto& state() const { return descent; }
+
+        template <class Compute>
+        train::step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number,
+                                Compute&& compute) {
+            const auto nothing = [&](const rill::contribution&) {
+                return rill::receipt{.contributors = this->workers().size()};
+            };
+            return this->step_with(number, gradient, compute, nothing,
+                                   [&] { descent.step(parameters, std::span<const T>(gradient), 0.01); });
         }
     };
 
-    template <std::floating_point T = float>
-    auto bind(std::size_t dimension) const {
-        auto descent = optimizer.template bind<T>(dimension);
-        return bound<decltype(descent), T>{descent};
+    template <std::floating_point T = float, class Net>
+    auto bind(Net& net, std::span<const rill::layer> layers, const rill::group_options& options = {}) const {
+        auto own = optimizer.template bind<T>(train::dimension_of(layers));
+        return bound<Net, decltype(own), T>(net, *this, std::move(own), options);
     }
     friend constexpr bool operator==(const alone&, const alone&) = default;
 };
@@ -89,10 +93,10 @@ auto make_trainer(Net& net, const setting& of, const Plan& plan) {
 /// Seconds per step until the last rank is done.
 template <class Trainer>
 double seconds_per_step(Trainer& trainer, int steps) {
-    barrier(trainer.workers());
+    barrier(trainer.strategy().workers());
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < steps; ++i) trainer.step();
-    barrier(trainer.workers());
+    barrier(trainer.strategy().workers());
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / steps;
 }
 
@@ -123,7 +127,7 @@ std::vector<rill::trace_log> trace_steps(const setting& of, const Plan& plan) {
         rill::traced net{inner, logs[static_cast<std::size_t>(inner.rank())]};
         auto trainer = make_trainer(net, of, plan);
         for (int i = 0; i < of.steps; ++i) trainer.step();
-        barrier(trainer.workers());
+        barrier(trainer.strategy().workers());
         net.log().clear();
         for (int i = 0; i < 2 * of.steps; ++i) {
             const auto step = net.span("step");

@@ -49,12 +49,13 @@ struct sent {
 /// are not part of the comparison.
 template <class Trainer>
 milestone evaluate(Trainer& trainer, const train::dataset& test, const sent& own) {
-    const auto rows = train::shard(test, trainer.workers().rank(), trainer.workers().size());
+    auto& workers = trainer.strategy().workers();
+    const auto rows = train::shard(test, workers.rank(), workers.size());
     std::array<std::int64_t, 2> sums{
         static_cast<std::int64_t>(train::count_correct(trainer.model(), trainer.parameters(), test, rows)), own.total};
-    all_reduce(trainer.workers(), sums, sums);
+    all_reduce(workers, sums, sums);
     return {.step = trainer.step_number(),
-            .megabytes = static_cast<double>(sums[1]) * 1e-6 / trainer.workers().size(),
+            .megabytes = static_cast<double>(sums[1]) * 1e-6 / workers.size(),
             .accuracy = static_cast<double>(sums[0]) / static_cast<double>(test.rows)};
 }
 
@@ -71,10 +72,11 @@ void summarise(Trainer& trainer, const sent& own, outcome& result) {
     result.parameters = checksum(trainer.parameters());
     const auto sum = static_cast<std::int64_t>(result.parameters);
     std::array<std::int64_t, 3> most{own.largest, sum, ~sum};
-    all_reduce(trainer.workers(), most, most, rill::aggregate::max{});
+    auto& workers = trainer.strategy().workers();
+    all_reduce(workers, most, most, rill::aggregate::max{});
     if (most[1] != ~most[2]) throw std::logic_error("the ranks ended with different parameters");
     result.largest_bytes = static_cast<std::uint64_t>(most[0]);
-    const int ranks = trainer.workers().size();
+    const int ranks = workers.size();
     result.total_bytes = result.curve.back().megabytes * 1e6 * ranks;
     result.mean_bytes = result.total_bytes / ranks / static_cast<double>(result.steps);
 }

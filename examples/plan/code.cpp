@@ -42,36 +42,30 @@ std::string code_of(const row& which, double density) {
 }
 
 std::string code_of_rounds(int left_out) {
-    return "    rill::group workers{net, rill::topology::star{}};\n"
-           "    rill::rounds steps{workers, rill::topology::star{}, rill::straggler::tolerate{" +
+    return "    // #include <rill/rill.hpp> and <rill/train.hpp>\n"
+           "    rill::train::partial_bsp strategy{rill::topology::star{}, rill::straggler::tolerate{" +
            std::to_string(left_out) +
-           "}};\n"
-           "    while (steps.next(model)) {\n"
-           "        // compute `gradient` at `model` here\n"
-           "        steps.reduce(gradient, update, rill::aggregate::mean{});\n"
-           "        if (!steps.is_root()) continue;\n"
-           "        for (std::size_t i = 0; i < model.size(); ++i) model[i] -= 0.1F * update[i];\n"
-           "        if (steps.number() == 1000) steps.end();\n"
-           "    }\n";
+           "},\n"
+           "                                      rill::train::sgd{}, rill::train::constant_rate{0.1}};\n"
+           "    strategy.root_contributes = true;\n"
+           "    rill::train::trainer trainer{net, objective, batches, strategy};\n"
+           "    while (trainer.step())\n"
+           "        if (trainer.step_number() == 1000) trainer.end();\n";
 }
 
 std::string code_of_coded(int width, int depth, int stragglers) {
     const std::string numbers = ".width = " + std::to_string(width) + ", .depth = " + std::to_string(depth) +
                                 ", .stragglers = " + std::to_string(stragglers);
-    return "    // once, on plan.tree.size() ranks: #include <rill/rill.hpp> and <rill/system/coded_reduce.hpp>\n"
-           "    const auto plan = rill::systems::coded_reduce<float>({" +
+    return "    // on system.topology.size() ranks: #include <rill/train.hpp> and <rill/system.hpp>\n"
+           "    const auto system = rill::systems::coded_reduce<float>({" +
            numbers +
-           "}, points);\n"
-           "    rill::group workers{net, rill::topology::star{}};\n"
-           "    rill::coded_reduce steps{workers, plan.tree, plan.code};\n"
-           "    while (steps.next(model)) {\n"
-           "        // unless steps.is_root(): compute `gradient`, the sum over the points of\n"
-           "        // rill::train::coded_batch{plan.allocation, net.rank()}, each with its coefficient\n"
-           "        steps.reduce(gradient, update);\n"
-           "        if (!steps.is_root()) continue;\n"
-           "        for (std::size_t i = 0; i < model.size(); ++i) model[i] -= 0.1F * update[i];\n"
-           "        if (steps.number() == 1000) steps.end();\n"
-           "    }\n";
+           "},\n"
+           "        rill::train::sgd{}, rill::train::constant_rate{0.1});\n"
+           "    const rill::coded_allocation allocation(system.topology, system.code, data.rows);\n"
+           "    rill::train::trainer trainer{net, objective,\n"
+           "                                 rill::train::coded_batch(data, allocation, net.rank()), system};\n"
+           "    while (trainer.step())\n"
+           "        if (trainer.step_number() == 1000) trainer.end();\n";
 }
 
 }  // namespace plan

@@ -10,10 +10,10 @@ namespace plan {
 /// floats.
 std::string code_of(const row& which, double density);
 
-/// The C++ of steps that go on without the slowest; `model` is a vector of floats, too.
+/// The C++ of a training whose steps go on without the slowest: `objective` and `batches` are what a trainer takes.
 std::string code_of_rounds(int left_out);
 
-/// The C++ of steps with a gradient code; `points` says how many there are.
+/// The C++ of a training with a gradient code, on the dataset `data`.
 std::string code_of_coded(int width, int depth, int stragglers);
 
 }  // namespace plan

@@ -19,17 +19,36 @@ GIVEN = ["--select", "500us", "--fold", "2GB"]
 SMALL = ["--ranks", "8", "--model-size", "10k", *GIVEN]
 
 # What a user has around the printed lines.
-AROUND = """
+HEADERS = """
+#include <rill/protocol/coded_allocation.hpp>
 #include <rill/rill.hpp>
 #include <rill/system/coded_reduce.hpp>
 #include <rill/train/coded_batch.hpp>
+#include <rill/train/minibatches.hpp>
+#include <rill/train/partial_bsp.hpp>
+#include <rill/train/schedule.hpp>
+#include <rill/train/sgd.hpp>
+#include <rill/train/trainer.hpp>
 #include <rill/transport/in_process.hpp>
 
 #include <vector>
 
-void body_%d(rill::in_process::endpoint& net, std::vector<float>& model, std::vector<float>& gradient,
-             std::vector<float>& update, std::size_t points) {
-%s    static_cast<void>(model), static_cast<void>(points);
+struct model {
+    using scalar = float;
+    using batch = rill::train::batch;
+
+    std::size_t dimension() const { return 0; }
+    std::span<const rill::layer> layers() const { return {}; }
+    void initialise(std::span<float>, rill::random_key) const {}
+    double loss(std::span<const float>, const batch&) { return 0; }
+    double gradient(std::span<const float>, const batch&, std::span<float>) { return 0; }
+};
+"""
+AROUND = """
+void body_%d(rill::in_process::endpoint& net, std::vector<float>& gradient, std::vector<float>& update,
+             const model& objective, const rill::train::dataset& data, const rill::train::minibatches& batches) {
+%s    static_cast<void>(gradient), static_cast<void>(update), static_cast<void>(objective);
+    static_cast<void>(data), static_cast<void>(batches);
 }
 """
 
@@ -153,7 +172,7 @@ class Files(unittest.TestCase):
         self.assertIn("rill::systems::coded_reduce<float>", coded[0])
         blocks += [slow[1], *coded]
         source = self.folder / "printed.cpp"
-        source.write_text("".join(AROUND % (i, code) for i, code in enumerate(blocks)))
+        source.write_text(HEADERS + "".join(AROUND % (i, code) for i, code in enumerate(blocks)))
         compiled = subprocess.run([*COMPILER, str(source)], capture_output=True, text=True, timeout=110)
         self.assertEqual(compiled.returncode, 0, compiled.stderr)
 

@@ -1,9 +1,12 @@
 #include <rill/system/coded_reduce.hpp>
-#include <rill/system/master_worker.hpp>
 
+#include <rill/protocol/coded_allocation.hpp>
 #include <rill/train/coded_batch.hpp>
 #include <rill/train/dataset.hpp>
 #include <rill/train/logistic_regression.hpp>
+#include <rill/train/schedule.hpp>
+#include <rill/train/sgd.hpp>
+#include <rill/train/trainer.hpp>
 #include <rill/transport/simulated.hpp>
 
 #include <doctest/doctest.h>
@@ -13,7 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <string>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -31,26 +34,49 @@ train::dataset some_data(std::size_t rows, std::size_t columns) {
     return data;
 }
 
+/// A logistic regression that begins at zero and computes as long as the network says.
+class sleeping_regression : public train::logistic_regression<double> {
+  public:
+    sleeping_regression(simulated::endpoint& net, std::size_t columns, std::size_t load)
+        : logistic_regression(columns), net_(&net), load_(load) {}
+
+    void initialise(std::span<double> parameters, random_key) const {
+        std::fill(parameters.begin(), parameters.end(), 0.0);
+    }
+    double gradient(std::span<const double> parameters, const train::batch& samples, std::span<double> output) {
+        net_->compute(static_cast<double>(load_));
+        return logistic_regression::gradient(parameters, samples, output);
+    }
+
+  private:
+    simulated::endpoint* net_;
+    std::size_t load_;
+};
+
 }  // namespace
 
-TEST_CASE("coded_reduce: the tree, a code with its reason, and the loads") {
-    const auto plan = systems::coded_reduce<float>({.width = 3, .depth = 2, .stragglers = 1}, 150);
-    CHECK(plan.tree == topology::regular_tree{3, 2});
+TEST_CASE("coded_reduce: a strategy on the tree, with the loads of its code") {
+    const train::constant_rate rate{0.5};
+    const auto plan = systems::coded_reduce<float>({.width = 3, .depth = 2, .stragglers = 1}, train::sgd{}, rate);
+    static_assert(train::Strategy<std::remove_cv_t<decltype(plan)>, simulated::endpoint>);
+    CHECK(plan.topology == topology::regular_tree{3, 2});
     CHECK(plan.code.workers() == 3);
     CHECK(plan.code.stragglers() == 1);
-    CHECK(plan.allocation.points() == 150);
-    CHECK(plan.reason.find("load") != std::string::npos);
-    for (rank_t rank = 1; rank < plan.tree.size(); ++rank) CHECK(plan.allocation.load_of(rank) == 40);  // 4/15
+    CHECK(plan.rate == rate);
+    const coded_allocation allocation(plan.topology, plan.code, 150);
+    for (rank_t rank = 1; rank < plan.topology.size(); ++rank) CHECK(allocation.load_of(rank) == 40);  // 4/15
 
-    const auto one_master = systems::gradient_coding<double>(6, 2, 60);
-    CHECK(one_master.tree == topology::regular_tree{6, 1});
-    CHECK(one_master.allocation.load_of(1) == 30);
+    const auto one_master = systems::gradient_coding<double>(6, 2, train::sgd{}, rate);
+    CHECK(one_master.topology == topology::regular_tree{6, 1});
+    CHECK(coded_allocation(one_master.topology, one_master.code, 60).load_of(1) == 30);
 }
 
 TEST_CASE("coded_reduce: descends as one rank with all the data does, whoever sleeps") {
     const auto data = some_data(150, 6);
-    const auto plan = systems::coded_reduce<double>({.width = 3, .depth = 2, .stragglers = 1}, data.rows);
     constexpr double rate = 0.5;
+    const auto plan = systems::coded_reduce<double>({.width = 3, .depth = 2, .stragglers = 1}, train::sgd{},
+                                                    train::constant_rate{rate});
+    const coded_allocation allocation(plan.topology, plan.code, data.rows);
     constexpr std::uint64_t steps_to_go = 15;
 
     std::vector<std::uint32_t> all(data.rows);
@@ -68,50 +94,19 @@ TEST_CASE("coded_reduce: descends as one rank with all the data does, whoever sl
                                      return (sleeps ? seconds(1) : milliseconds(1)) * static_cast<std::int64_t>(work);
                                  }};
     std::vector<double> reached;
-    simulated::run(plan.tree.size(), net, [&](simulated::endpoint& end) {
-        group workers{end, topology::star{}};
-        rill::coded_reduce steps{workers, plan.tree, plan.code};
-        const train::coded_batch mine(plan.allocation, end.rank());
-        train::logistic_regression<double> objective(data.columns);
-        std::vector<double> parameters(objective.dimension()), own(objective.dimension()), whole(objective.dimension());
-        while (steps.next(parameters)) {
-            rill::compute(end, static_cast<double>(mine.load()));
-            if (!steps.is_root()) objective.gradient(parameters, mine.of(data), own);
-            steps.reduce(own, whole);
-            if (!steps.is_root()) continue;
-            for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] -= rate * whole[i];
-            if (steps.number() == steps_to_go) steps.end();
+    simulated::run(plan.topology.size(), net, [&](simulated::endpoint& end) {
+        train::trainer trainer{end, sleeping_regression(end, data.columns, allocation.load_of(end.rank())),
+                               train::coded_batch(data, allocation, end.rank()), plan};
+        while (const train::step_record record = trainer.step()) {
+            CHECK(!record.skipped());
+            if (trainer.step_number() == steps_to_go) trainer.end();
         }
-        if (end.rank() == 0) reached = parameters;
+        CHECK(trainer.strategy().contributes() == (end.rank() != 0));
+        if (end.rank() == 0) reached.assign(trainer.parameters().begin(), trainer.parameters().end());
     });
     REQUIRE(reached.size() == expected.size());
     double worst = 0;
     for (std::size_t i = 0; i < reached.size(); ++i) worst = std::max(worst, std::abs(reached[i] - expected[i]));
     CHECK(worst < 1e-12);
     CHECK(std::abs(expected[0]) > 0.1);
-}
-
-TEST_CASE("master_worker: aliases for their compositions") {
-    simulated::run(5, {}, [](simulated::endpoint& end) {
-        group workers{end, topology::star{}};
-        const std::vector<float> ones(4, 1.0F);
-        std::vector<float> model(4), sum(4);
-        const auto contributors = [&](auto& steps) {
-            int in = 0;
-            while (steps.next(model)) {
-                const auto r = steps.reduce(ones, sum);
-                in = r.contributors;
-                if (steps.is_root()) steps.end();
-            }
-            return in;
-        };
-        auto all = systems::uncoded_master_worker(workers);
-        static_assert(std::is_same_v<decltype(all), rounds<decltype(workers), topology::star, straggler::wait_all>>);
-        auto fastest = systems::sgd_ignoring_slowest(workers, 1);
-        const int of_all = contributors(all), of_fastest = contributors(fastest);
-        if (end.rank() == 0) {
-            CHECK(of_all == 5);
-            CHECK(of_fastest == 4);
-        }
-    });
 }

@@ -9,6 +9,10 @@
 using namespace rill;
 using namespace jobs;
 
+namespace {
+const std::vector<layer> three{{"w", {0, 3}}};
+}  // namespace
+
 TEST_CASE("bsp: one rank does what its optimizer does, bit for bit") {
     std::vector<float> trained;
     in_process::run(1, [&](auto& net) {
@@ -33,10 +37,14 @@ TEST_CASE("bsp: follows the mean of clipped gradients at the learning rate of th
                           train::clip_value{.most = 2}};
     std::vector<std::vector<float>> moved(2);
     on_transports(2, [&](auto& net) {
-        group workers{net, plan.topology};
-        auto bound = plan.bind(3);
-        std::vector<float> parameters{10, 10, 10}, gradient{1, 4, net.rank() == 0 ? 0.0F : -9.0F};
-        bound.step(workers, std::span(parameters), std::span(gradient), 1, {});
+        auto bound = plan.bind(net, three);
+        std::vector<float> parameters{10, 10, 10}, gradient(3);
+        const train::step_record done = bound.step(std::span(parameters), std::span(gradient), 1, [&] {
+            gradient = {1, 4, net.rank() == 0 ? 0.0F : -9.0F};
+            return 0.5;
+        });
+        CHECK(done.step == 1);
+        CHECK(done.loss == 0.5);
         moved[static_cast<std::size_t>(net.rank())] = parameters;
     });
     CHECK(moved == std::vector<std::vector<float>>(2, {9.75F, 9.5F, 10.25F}));

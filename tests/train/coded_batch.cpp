@@ -17,8 +17,8 @@ TEST_CASE("coded_batch: the rows of a rank with their coefficients, as shares of
     data.features.resize(21);
     data.labels.resize(21);
     for (rill::rank_t rank = 0; rank < tree.size(); ++rank) {
-        const coded_batch mine(allocation, rank);
-        const auto batch = mine.of(data);
+        const coded_batch mine(data, allocation, rank);
+        const auto batch = mine.next();
         CHECK(mine.load() == allocation.load_of(rank));
         REQUIRE(batch.rows.size() == batch.weights.size());
         std::size_t i = 0;
@@ -29,7 +29,7 @@ TEST_CASE("coded_batch: the rows of a rank with their coefficients, as shares of
             }
         CHECK(i == mine.load());
     }
-    CHECK(coded_batch(allocation, 0).load() == 0);
+    CHECK(coded_batch(data, allocation, 0).load() == 0);
     data.rows = 20;
-    CHECK_THROWS_AS(coded_batch(allocation, 1).of(data), rill::contract_violation);
+    CHECK_THROWS_AS(coded_batch(data, allocation, 1), rill::contract_violation);
 }

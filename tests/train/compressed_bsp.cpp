@@ -7,6 +7,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
 #include <vector>
 
 using namespace rill;
@@ -16,7 +19,18 @@ namespace {
 const train::compressed_bsp one_of_three{topology::split_allgather{},
                                          compress::error_feedback{compress::top_k{.count = 1}}, train::sgd{},
                                          train::step_decay{.initial = 1, .factor = 0.5}};
+const std::vector<layer> three{{"w", {0, 3}}};
 using vectors = std::vector<std::vector<float>>;
+
+/// A step along a gradient that is given.
+template <class Bound>
+train::step_record step(Bound& bound, std::vector<float>& parameters, std::vector<float>& gradient,
+                        const std::vector<float>& computed, std::uint64_t number = 0) {
+    return bound.step(std::span(parameters), std::span(gradient), number, [&] {
+        gradient = computed;
+        return 0.0;
+    });
+}
 }  // namespace
 
 TEST_CASE("compressed_bsp: a codec that leaves nothing out gives the result of dense exchange") {
@@ -39,14 +53,12 @@ TEST_CASE("compressed_bsp: a codec that leaves nothing out gives the result of d
 TEST_CASE("compressed_bsp: what is left out is applied later, at the learning rate of its own step") {
     vectors moved(2), residuals(2);
     on_transports(2, [&](auto& net) {
-        group workers{net, one_of_three.topology};
-        auto bound = one_of_three.bind(3);
+        auto bound = one_of_three.bind(net, three);
         const auto rank = static_cast<std::size_t>(net.rank());
-        std::vector<float> parameters(3), gradient{3, 2, 1};
-        bound.step(workers, std::span(parameters), std::span(gradient), 0, {});
+        std::vector<float> parameters(3), gradient(3);
+        step(bound, parameters, gradient, {3, 2, 1});
         CHECK(parameters == std::vector<float>{-3, 0, 0});
-        gradient = {0, 0, 2};
-        bound.step(workers, std::span(parameters), std::span(gradient), 1, {});  // rate 1/2
+        step(bound, parameters, gradient, {0, 0, 2}, 1);  // rate 1/2
         moved[rank] = parameters;
         residuals[rank].assign(bound.codec().residual().begin(), bound.codec().residual().end());
     });
@@ -58,15 +70,14 @@ TEST_CASE("compressed_bsp: what is left out is applied later, at the learning ra
 TEST_CASE("compressed_bsp: the other ranks keep their contributions to a skipped step") {
     vectors moved(2), residuals(2);
     on_transports(2, [&](auto& net) {
-        group workers{net, one_of_three.topology};
-        auto bound = one_of_three.bind(3);
+        auto bound = one_of_three.bind(net, three);
         const auto rank = static_cast<std::size_t>(net.rank());
-        std::vector<float> parameters(3), gradient{3, 2, 1};
-        bound.step(workers, std::span(parameters), std::span(gradient), 0, {});
-        gradient = {4, 4, 4};
-        const receipt done = bound.step(workers, std::span(parameters), std::span(gradient), 0,
-                                        contribution{.weight = net.rank() == 0 ? 0.0 : 1.0});
-        CHECK(done.contributors == 1);
+        std::vector<float> parameters(3), gradient(3);
+        step(bound, parameters, gradient, {3, 2, 1});
+        const float first = net.rank() == 0 ? std::numeric_limits<float>::quiet_NaN() : 4;
+        const train::step_record done = step(bound, parameters, gradient, {first, 4, 4});
+        CHECK(done.exchange.contributors == 1);
+        CHECK(done.invalid == std::vector<train::invalid_gradient>{{0, 0}});
         moved[rank] = parameters;
         residuals[rank].assign(bound.codec().residual().begin(), bound.codec().residual().end());
     });

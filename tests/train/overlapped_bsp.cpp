@@ -79,21 +79,23 @@ TEST_CASE("overlapped_bsp: over a ring, gives the bits of an exchange bucket by 
         std::vector<float> gradient(80);
         for (std::size_t i = 0; i < 80; ++i)
             gradient[i] = counter_rng(random_key{rank}).uniform(i) * (rank == 1 ? 1e6F : 1.0F);
-        group workers{net, plan.topology};
-        auto bound = plan.bind(layers);
+        auto bound = plan.bind(net, layers);
         REQUIRE(bound.plan().buckets().size() == 2);
 
         expected[rank] = whole[rank] = gradient;
         for (const bucket& each : bound.plan().buckets()) {
             const std::span<float> part = std::span(expected[rank]).subspan(each.elements.begin, each.elements.size());
-            all_reduce(workers, part, part, aggregate::mean{});
+            all_reduce(bound.workers(), part, part, aggregate::mean{});
         }
-        all_reduce(workers, whole[rank], whole[rank], aggregate::mean{});
+        all_reduce(bound.workers(), whole[rank], whole[rank], aggregate::mean{});
 
         moved[rank].assign(80, 0);
-        auto exchange = bound.begin(workers, std::span(gradient));
-        for (const std::size_t layer : {1U, 0U, 2U}) exchange.ready(layer);
-        CHECK(exchange.finish(std::span(moved[rank]), 0).contributors == 3);
+        const train::step_record done =
+            bound.step(std::span(moved[rank]), std::span(gradient), 0, [](const auto& ready) {
+                for (const std::size_t layer : {1U, 0U, 2U}) ready(layer);
+                return 0.0;
+            });
+        CHECK(done.exchange.contributors == 3);
         for (float& x : moved[rank]) x = -x;
     });
     CHECK(moved == expected);
@@ -105,13 +107,13 @@ TEST_CASE("overlapped_bsp: clips per bucket") {
     const train::overlapped_bsp plan{topology::split_allgather{}, train::sgd{}, train::constant_rate{1},
                                      train::per_bucket{train::clip_norm{.most = 5}}, fusion{.bytes = 8}};
     simulated::run(1, {}, [&](auto& net) {
-        group workers{net, plan.topology};
-        auto bound = plan.bind(layers);
+        auto bound = plan.bind(net, layers);
         std::vector<float> parameters(4), gradient{0, 1, 30, 40};
-        auto exchange = bound.begin(workers, std::span(gradient));
-        exchange.ready(1);
-        exchange.ready(0);
-        exchange.finish(std::span(parameters), 0);
+        bound.step(std::span(parameters), std::span(gradient), 0, [](const auto& ready) {
+            ready(1);
+            ready(0);
+            return 0.0;
+        });
         CHECK(parameters == std::vector<float>{0, -1, -3, -4});
     });
 }
@@ -139,14 +141,14 @@ TEST_CASE("overlapped_bsp: an objective that throws in its backward pass fails t
     on_transports(3, [&](auto& net) {
         std::vector<float> gradient(80), parameters(80);
         const auto step = [&] {
-            group workers{net, overlapped_plan.topology};
             const std::vector<layer> layers{{"a", {0, 40}}, {"b", {40, 80}}};
-            auto bound = overlapped_plan.bind(layers);
-            auto exchange = bound.begin(workers, std::span(gradient));
-            exchange.ready(1);
-            if (net.rank() == 2) throw std::out_of_range("no second layer today");
-            exchange.ready(0);
-            exchange.finish(std::span(parameters), 0);
+            auto bound = overlapped_plan.bind(net, layers);
+            bound.step(std::span(parameters), std::span(gradient), 0, [&](const auto& ready) {
+                ready(1);
+                if (net.rank() == 2) throw std::out_of_range("no second layer today");
+                ready(0);
+                return 0.0;
+            });
         };
         auto& own = ended[static_cast<std::size_t>(net.rank())];
         try {

@@ -77,10 +77,13 @@ TEST_CASE("sgd: continues from a checkpoint bit for bit") {
     CHECK_MESSAGE(has(message, "section \"optimizer/velocity\": expected 4 × float32, found 3 × float32"), message);
 }
 
-TEST_CASE("sgd: wrong options and sizes break the contract") {
-    CHECK_THROWS_AS(sgd{.momentum = 1}.bind(1), contract_violation);
-    CHECK_THROWS_AS(sgd{.nesterov = true}.bind(1), contract_violation);
-    CHECK_THROWS_AS(sgd{.weight_decay = -1}.bind(1), contract_violation);
+TEST_CASE("sgd: wrong options are named, wrong sizes break the contract") {
+    CHECK(has(message_of<contract_violation>([] { sgd{.momentum = 1}.bind(1); }),
+              "rill: train::sgd: momentum is 1; it must be in [0, 1)"));
+    CHECK(has(message_of<contract_violation>([] { sgd{.nesterov = true}.bind(1); }),
+              "train::sgd: momentum is 0; it must be above 0 where nesterov is set"));
+    CHECK(has(message_of<contract_violation>([] { sgd{.weight_decay = -1}.bind(1); }),
+              "train::sgd: weight_decay is -1; it must be at least 0"));
     std::vector<float> w(3), g(2);
     auto optimizer = sgd{}.bind(3);
     CHECK_THROWS_AS(optimizer.step(w, g, 1), contract_violation);

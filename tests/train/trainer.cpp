@@ -239,7 +239,7 @@ TEST_CASE("trainer: swapped files of two ranks are refused on all ranks, and all
         train::checkpoint::writer out;
         trainer.save(out, "");
         out.save(path(net.rank()));
-        barrier(trainer.workers());
+        barrier(trainer.strategy().workers());
         const auto file = train::checkpoint::load(path(net.rank() == 2 ? 2 : 1 - net.rank()));
         messages[static_cast<std::size_t>(net.rank())] =
             message_of<train::data_error>([&] { trainer.restore(file, ""); });
@@ -259,13 +259,13 @@ TEST_CASE("trainer: a step allocates nothing once the first ones are done") {
             // Mailboxes and streams fill differently from step to step, so that it takes some steps to see their
             // largest use.
             while (trainer.step_number() < 300) trainer.step();
-            barrier(trainer.workers());
+            barrier(trainer.strategy().workers());
             const unsigned long before = allocations();
-            barrier(trainer.workers());
+            barrier(trainer.strategy().workers());
             while (trainer.step_number() < 310) trainer.step();
-            barrier(trainer.workers());
+            barrier(trainer.strategy().workers());
             if (net.rank() == 0) count = allocations() - before;
-            barrier(trainer.workers());
+            barrier(trainer.strategy().workers());
         });
         CHECK(count == 0);
     });

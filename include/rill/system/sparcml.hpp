@@ -10,18 +10,17 @@
 
 namespace rill { inline namespace RILL_ABI { namespace systems {
 
-/// How a rank of SparCML sends: its largest entries with exact values, folded parts with quantised values.
+/// A rank sends its largest entries with exact values; folded parts have quantised values.
 using sparcml_codec =
     compress::error_feedback<compress::encoded<compress::top_k, compress::raw, compress::packed_gaps, compress::qsgd>>;
 
 /// Quantised top-k SGD with error feedback (Renggli et al., SparCML, SC 2019, Algorithm 1) over SSAR_Split_allgather.
-/// Deviations: indices are packed; values are quantised once, after the owner of a part has folded it, not in each
-/// contribution.
+/// Deviations: indices are packed; the owner of a part quantises the folded sum once; contributions are not quantised.
 template <class Optimizer, class Rate, class Clip = train::no_clip>
 using sparcml_strategy = train::compressed_bsp<topology::split_allgather, sparcml_codec, Optimizer, Rate, Clip>;
 
-/// `density`: the share of the entries that each rank sends, in (0, 1]. `bits`: of a value in the second phase, 2, 4 or
-/// 8.
+/// `density`: the share of the entries that each rank sends, in (0, 1]. `bits` of a value in the copy phase, in which
+/// the folded parts are sent on: 2, 4 or 8.
 struct sparcml_options {
     double density = 0.01;
     int bits = 4;

@@ -14,7 +14,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// How many of `rows` the model puts into their class. Ranks can each count their shard and add.
+/// How many of `rows` the model puts into their class. Each rank can count on its own shard; the sum over the
+/// ranks is then the count of all.
 template <Classifier Model>
 std::size_t count_correct(Model& model, std::span<const typename Model::scalar> parameters, const dataset& data,
                           segment rows) {

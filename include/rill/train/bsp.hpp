@@ -2,8 +2,8 @@
 
 #include <rill/aggregate/mean.hpp>
 #include <rill/collective/all_reduce.hpp>
-#include <rill/concept/named_span.hpp>
 #include <rill/train/clip.hpp>
+#include <rill/train/lockstep.hpp>
 #include <rill/train/optimizer.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/strategy.hpp>
@@ -12,36 +12,31 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// A `bsp` bound to one worker.
-template <class Policy, std::floating_point T>
-class bound_bsp {
+/// A `bsp` bound to one rank.
+template <class Net, class Policy, std::floating_point T>
+class bound_bsp : public lockstep<Net, decltype(Policy::topology)> {
   public:
-    bound_bsp(const Policy& policy, std::size_t dimension)
-        : policy_(policy), optimizer_(policy.optimizer.template bind<T>(dimension)) {}
+    bound_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
+        : bound_bsp::lockstep(net, policy.topology, options),
+          policy_(policy),
+          optimizer_(policy.optimizer.template bind<T>(dimension)) {}
 
-    template <class Group>
-    receipt step(Group& workers, std::span<T> parameters, std::span<T> gradient, std::uint64_t number,
-                 const contribution& own) {
-        if (own.weight > 0) policy_.clip.apply(gradient);
-        const receipt done = all_reduce(workers, gradient, gradient, aggregate::mean{}, own);
-        [[maybe_unused]] const auto updating = named_span(workers.net(), "update");
-        if (done.contributors == workers.size())
+    auto& state() { return optimizer_; }
+    const auto& state() const { return optimizer_; }
+
+    template <class Compute>
+    step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        const auto exchange = [&](const contribution& own) {
+            if (own.weight > 0) policy_.clip.apply(gradient);
+            return all_reduce(this->workers(), gradient, gradient, aggregate::mean{}, own);
+        };
+        return this->step_with(number, gradient, compute, exchange, [&] {
             optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number));
-        return done;
-    }
-
-    template <class Writer>
-    void save(Writer& out, std::string_view prefix) const {
-        optimizer_.save(out, prefix);
-    }
-    template <class Reader>
-    void restore(const Reader& in, std::string_view prefix) {
-        optimizer_.restore(in, prefix);
+        });
     }
 
   private:
@@ -51,17 +46,21 @@ class bound_bsp {
 
 /// Bulk-synchronous data-parallel descent: each step follows the mean of all ranks' gradients, sent in full.
 ///
-/// Cost per step: one dense all-reduce of the parameters' size over `topology`. Memory: the optimizer's.
+/// Models `Strategy`. Cost per step: one dense all-reduce of the parameters' size over `topology`. Memory: the
+/// optimizer's.
 template <Topology Shape, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
 struct bsp {
+    static constexpr bool replicas_equal = true;
+    static constexpr bool is_layered = false;
+
     Shape topology{};
     Descent optimizer{};
     Rate rate{};
     Clip clip{};  ///< of each rank's own gradient
 
-    template <std::floating_point T = float>
-    bound_bsp<bsp, T> bind(std::size_t dimension) const {
-        return {*this, dimension};
+    template <std::floating_point T = float, class Net>
+    bound_bsp<Net, bsp, T> bind(Net& net, std::span<const layer> layers, const group_options& options = {}) const {
+        return {net, *this, dimension_of(layers), options};
     }
     friend constexpr bool operator==(const bsp&, const bsp&) = default;
 };

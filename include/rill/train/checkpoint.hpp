@@ -42,7 +42,8 @@ inline std::string storage_name(std::uint32_t code, std::uint64_t bytes) {
     return std::to_string(bytes / size) + " × " + kind + std::to_string(size * 8);
 }
 
-/// Each word enters by a bijection: a change within any one word is always seen, others but for one in 2^64.
+/// Each word is mixed in by a bijection, so a change within one word is always detected. Any other change goes
+/// undetected with probability 2^-64.
 inline std::uint64_t checksum(byte_view bytes) {
     std::uint64_t sum = bytes.size();
     for (std::size_t i = 0; i < bytes.size(); i += 8) {
@@ -59,7 +60,7 @@ inline std::uint64_t checksum(byte_view bytes) {
 ///
 /// Layout, version 1, little-endian: `"rillckpt"`, version (4 bytes), number of sections (4), size of the file (8); per
 /// section: element code (4), length of its name (4), bytes of its values (8), name, values; last, a checksum of all
-/// before it (8). `load` validates everything; whatever is wrong is a `data_error`.
+/// bytes before it (8). `load` validates everything and throws `data_error`.
 class checkpoint {
   public:
     static constexpr std::uint32_t version = 1;
@@ -187,7 +188,7 @@ class checkpoint {
             fail(end(), "the checksum of the contents", "another: the file is damaged");
     }
 
-    // Behind the checksum only a faulty writer can be at fault, but a wrong size must not be followed.
+    // The checksum was right, so only a faulty writer can have made a wrong size. It is still checked before use.
     std::size_t take_section(std::size_t at) {
         constexpr std::size_t fixed = 16;
         if (end() - at < fixed) fail(at, "a section", "the end of the sections");
@@ -235,9 +236,9 @@ class checkpoint {
     std::vector<section> sections_;
 };
 
-/// An object whose state can be put into a checkpoint and taken out again; its sections' names begin with `prefix`.
-/// `save` and `restore` are templates over writer and reader, so that lower layers can have them too. A `restore` that
-/// throws leaves the object as it was.
+/// An object whose state can be saved in a checkpoint and restored. The names of its sections begin with `prefix`.
+/// `save` and `restore` are templates over writer and reader, so that types of lower layers can have them too. A
+/// `restore` that throws leaves the object as it was.
 template <class S>
 concept Persistent =
     requires(const S& constant, S& object, checkpoint::writer& out, const checkpoint& in, std::string_view prefix) {

@@ -12,8 +12,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// The Euclidean norm, in double precision; summed as eight interleaved partial sums, so the bits depend on the values
-/// alone. NaN or infinity where a value is.
+/// The Euclidean norm, in double precision; summed as eight interleaved partial sums, so that the bits depend on the
+/// values alone. If a value is NaN or infinite, so is the result.
 template <std::floating_point T>
 double norm(std::span<const T> values) {
     constexpr std::size_t lanes = 8;
@@ -30,13 +30,13 @@ double norm(std::span<const T> values) {
     return std::sqrt(total);
 }
 
-/// Scales a gradient down to the norm `most` where it is longer; the direction stays.
+/// Scales a gradient down to the norm `most` if its norm is larger; the direction stays.
 struct clip_norm {
     static constexpr bool is_coordinatewise = false;
 
     double most = std::numeric_limits<double>::infinity();
 
-    /// Returns the norm before. A norm that is not finite is returned and the gradient left as it is.
+    /// Returns the norm before scaling. If that is not finite, the gradient stays unchanged.
     template <std::floating_point T>
     double apply(std::span<T> gradient) const {
         rill::detail::require_option(most >= 0, "train::clip_norm: most", most, "at least 0");
@@ -65,11 +65,11 @@ struct clip_value {
     friend constexpr bool operator==(const clip_value&, const clip_value&) = default;
 };
 
-/// Applies another clipping to each part of a gradient that is sent by itself, as if it were all of it: the norm of
-/// each bucket is limited, not that of the whole. The parts are then scaled by different factors.
+/// Applies another clipping to each bucket of a gradient as if it were the whole gradient: `clip_norm` then limits the
+/// norm of each bucket, and buckets may be scaled by different factors.
 template <class Clip>
 struct per_bucket {
-    static constexpr bool is_coordinatewise = true;  ///< for whom a part is all there is
+    static constexpr bool is_coordinatewise = true;  ///< each part is clipped by itself
 
     Clip clip{};
 

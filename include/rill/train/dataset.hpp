@@ -13,8 +13,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// Labelled samples: a row-major matrix of features and one class per row. Read-only once made; ranks of one process
-/// share it.
+/// Labelled samples: a row-major matrix of features and one class per row. The ranks of a process may share it.
 struct dataset {
     std::size_t rows = 0;
     std::size_t columns = 0;
@@ -25,18 +24,18 @@ struct dataset {
     std::span<const float> row(std::size_t i) const { return std::span(features).subspan(i * columns, columns); }
 };
 
-/// The rows that belong to `rank` of `size`: nearly equal consecutive ranges, nothing is copied.
+/// The rows that belong to `rank` of `size`: consecutive ranges of nearly equal size. Copies nothing.
 inline segment shard(const dataset& data, rank_t rank, int size) {
     RILL_EXPECTS(size > 0 && rank >= 0 && rank < size, "shard: a rank of the group");
     return split(data.rows, static_cast<std::size_t>(size), static_cast<std::size_t>(rank));
 }
 
-/// Some rows of a dataset, by number and in this order, and how much each of them counts; all of it outlives the batch.
+/// Some rows of a dataset, by number and in this order, and their weights. It refers to data that must outlive it.
 struct batch {
     const dataset& data;
     std::span<const std::uint32_t> rows;
-    /// One for each row, of any sign, or none: 1 / rows each, the mean. Loss and gradient are sums of the rows' own,
-    /// times their weights; so the gradient of a coded worker is that of its rows, weighted with its coefficients.
+    /// One weight for each row, of any sign; if empty, each row has 1 / rows. Loss and gradient are the weighted sums
+    /// of those of the rows. With the coefficients of a gradient code as weights the gradient is a worker's coded one.
     std::span<const double> weights{};
 
     /// The weight of the i-th of `rows`.

@@ -27,8 +27,8 @@ struct matrix_view {
 namespace detail {
 
 // Tiles whose size is bounded at compile time make Eigen keep its packing buffers (80 KiB of float) on the stack, leave
-// its threads alone under OpenMP, and ignore the cache sizes that it finds at run time: so a product allocates nothing,
-// and one binary gives the same bits on every machine with the same instruction set. Measured for 32 × 784 × 512:
+// OpenMP's threads alone, and ignore the cache sizes that it finds at run time. So a product allocates nothing, and one
+// binary gives the same bits on every machine with the same instruction set. Measured for 32 × 784 × 512:
 // 5 to 30 % slower than the unbounded product.
 template <class T>
 struct tile {

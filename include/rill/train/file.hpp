@@ -28,8 +28,8 @@ namespace detail {
 class descriptor {
   public:
     descriptor(const std::string& path, int flags) : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-    descriptor(const descriptor&) = delete;
-    descriptor& operator=(const descriptor&) = delete;
+    descriptor(descriptor&& from) noexcept : number_(std::exchange(from.number_, -1)) {}
+    descriptor& operator=(descriptor&&) = delete;
     ~descriptor() { close(); }
 
     bool is_open() const { return number_ >= 0; }
@@ -59,7 +59,7 @@ inline void sync_directory_of(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
     const descriptor opened(directory, O_RDONLY | O_DIRECTORY);
-    if (opened.is_open()) ::fsync(opened.get());  // some file systems cannot; the rename stands all the same
+    if (opened.is_open()) ::fsync(opened.get());  // not all file systems can; the file is replaced anyway
 }
 
 }  // namespace detail
@@ -83,7 +83,7 @@ inline std::vector<std::byte> read_file(const std::string& path) {
 }
 
 /// Replaces a file, or makes it, in one step: whoever opens `path`, even after a crash, finds the old contents or the
-/// new. Throws `data_error`; the old file is then untouched and nothing is left beside it.
+/// new. Throws `data_error`; the old file is then untouched and no temporary file is left.
 inline void replace_file(const std::string& path, byte_view bytes) {
     static std::atomic<unsigned> count{0};
     const std::string partial =

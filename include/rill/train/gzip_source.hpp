@@ -20,10 +20,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// Reads a file front to back and unpacks it where it is gzip, which its first two bytes tell.
+/// Reads a file from its beginning, and unpacks it if its first two bytes are those of gzip.
 ///
-/// zlib's own gzread passes over bytes that follow the compressed stream, and tells a truncated one late; here both are
-/// errors: `data_error` with the offset in the file.
+/// Bytes after the compressed stream and a truncated stream are a `data_error` with the offset in the file. (zlib's own
+/// gzread ignores the former and reports the latter late.)
 class gzip_source {
   public:
     explicit gzip_source(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "rb")) {
@@ -41,7 +41,7 @@ class gzip_source {
     /// Unpacked bytes read so far.
     std::uint64_t offset() const { return offset_; }
 
-    /// No more bytes than this can come out of the whole file: deflate packs at most 1032 to 1.
+    /// An upper bound of the unpacked size of the file: deflate packs at most 1032 to 1.
     std::uint64_t capacity() {
         const long here = std::ftell(file_.get());
         std::fseek(file_.get(), 0, SEEK_END);

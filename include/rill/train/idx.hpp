@@ -61,7 +61,7 @@ inline std::size_t read_idx_dimension(gzip_source& source, std::uint64_t most) {
 
 /// Reads an IDX file of unsigned bytes with `rank` dimensions, plain or gzip, and validates all of it.
 ///
-/// Memory grows with what the file holds, unpacked, never with what its header promises. Throws `data_error`.
+/// Memory is bounded by the unpacked size of the file, even if its header claims more. Throws `data_error`.
 inline idx_array read_idx(const std::string& path, std::size_t rank) {
     gzip_source source(path);
     detail::read_idx_magic(source, rank);
@@ -76,7 +76,7 @@ inline idx_array read_idx(const std::string& path, std::size_t rank) {
     while (array.values.size() < total) {
         const std::size_t done = array.values.size();
         const std::size_t room = std::min<std::size_t>(total, std::max(least_room, 2 * done));
-        array.values.reserve(room);  // no more: resize alone may double
+        array.values.reserve(room);  // resize alone might reserve twice as much
         array.values.resize(room);
         detail::read_exactly(source, std::as_writable_bytes(std::span(array.values).subspan(done)), "values");
     }

@@ -18,7 +18,7 @@
 namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// Logistic regression of two classes: a weight for each column and a bias, half the parameters of a
-/// `softmax_regression` of two classes, and the same loss. Labels are 0 and 1; a score above 0 speaks for 1.
+/// `softmax_regression` of two classes, and the same loss. Labels are 0 and 1; a score above 0 means class 1.
 ///
 /// Cost: `gradient` reads each row of the batch from memory once. Scratch memory: none.
 template <std::floating_point T = float>
@@ -35,7 +35,7 @@ class logistic_regression {
     std::size_t dimension() const { return columns() + 1; }
     std::span<const layer> layers() const { return layers_; }
 
-    /// Zero, whatever the key: a convex loss has no symmetry to break.
+    /// All zeros; the key is ignored, since a convex loss needs no random start.
     void initialise(std::span<T> parameters, random_key) const {
         RILL_EXPECTS(parameters.size() == dimension(), "logistic_regression: all parameters");
         std::fill(parameters.begin(), parameters.end(), T{0});
@@ -107,7 +107,7 @@ class logistic_regression {
         return sign(samples, r) * score(parameters, samples, r);
     }
 
-    /// log(1 + exp(-margin)), also where the exponential has no number. A NaN passes.
+    /// log(1 + exp(-margin)), without overflow of the exponential. A NaN gives NaN.
     static double loss_of(T margin) {
         const double m = static_cast<double>(margin);
         return (m < 0 ? -m : 0.0) + std::log1p(std::exp(-std::abs(m)));

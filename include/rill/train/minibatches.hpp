@@ -11,16 +11,16 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// What a rank works on, step by step; its position can be saved.
+/// Gives a rank the batch of each step; its position can be saved.
 template <class B, class Batch>
 concept BatchSource = std::copyable<B> && Persistent<B> && requires(B& source) {
     { source.next() } -> std::convertible_to<Batch>;
 };
 
-/// The batches of a dataset in the order of a `sampler`. The dataset must outlive them.
+/// The batches of a dataset in the order of a `sampler`. Models `BatchSource`. The dataset must outlive it.
 class minibatches {
   public:
-    /// `order.rows` may be left 0: all rows of the dataset.
+    /// If `order.rows` is 0, all rows of the dataset are used.
     minibatches(const dataset& data, sampler::options order) : data_(&data), sampler_(complete(order, data)) {}
 
     const train::sampler& order() const { return sampler_; }

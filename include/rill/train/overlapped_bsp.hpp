@@ -1,18 +1,20 @@
 #pragma once
 
 #include <rill/aggregate/mean.hpp>
+#include <rill/collective/agree.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/bucket_exchange.hpp>
 #include <rill/collective/bucket_plan.hpp>
 #include <rill/collective/fusion.hpp>
 #include <rill/collective/start.hpp>
-#include <rill/concept/named_span.hpp>
 #include <rill/concept/objective.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/train/clip.hpp>
 #include <rill/train/layer_sizes.hpp>
+#include <rill/train/lockstep.hpp>
 #include <rill/train/optimizer.hpp>
 #include <rill/train/schedule.hpp>
+#include <rill/train/stopwatch.hpp>
 #include <rill/train/strategy.hpp>
 
 #include <algorithm>
@@ -21,86 +23,64 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// An `overlapped_bsp` bound to one worker.
-template <class Policy, std::floating_point T>
-class bound_overlapped_bsp {
+/// An `overlapped_bsp` bound to one rank.
+template <class Net, class Policy, std::floating_point T>
+class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
   public:
-    bound_overlapped_bsp(const Policy& policy, std::span<const layer> layers)
-        : policy_(policy),
+    bound_overlapped_bsp(Net& net, const Policy& policy, std::span<const layer> layers, const group_options& options)
+        : bound_overlapped_bsp::lockstep(net, policy.topology, options),
+          policy_(policy),
           plan_(policy.buckets.bind(layer_sizes(layers), sizeof(T))),
           optimizer_(policy.optimizer.template bind<T>(plan_.dimension())),
-          invalid_(plan_.buckets().size()) {}
+          invalid_(plan_.buckets().size()) {
+        agree(this->workers(), {options_of::buckets, {option_hash(plan_.fingerprint())}});
+    }
 
     const bucket_plan& plan() const { return plan_; }
-    std::uint64_t fingerprint() const { return plan_.fingerprint(); }
+    auto& state() { return optimizer_; }
+    const auto& state() const { return optimizer_; }
 
-    /// The exchange of one step; `gradient` is lost.
-    template <class Group>
-    auto begin(Group& workers, std::span<T> gradient) {
-        return step_exchange<Group>(*this, workers, gradient);
-    }
-
-    template <class Writer>
-    void save(Writer& out, std::string_view prefix) const {
-        optimizer_.save(out, prefix);
-    }
-    template <class Reader>
-    void restore(const Reader& in, std::string_view prefix) {
-        optimizer_.restore(in, prefix);
+    template <class Compute>
+    step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        step_record record{.step = number, .is_over = this->has_ended()};
+        if (record.is_over) return record;
+        stopwatch clock(this->workers().net());
+        std::fill(invalid_.begin(), invalid_.end(), std::nullopt);
+        bucket_exchange buckets(this->workers(), plan_, starter{this, gradient});
+        record.loss = compute([&](std::size_t layer) { buckets.ready(layer); });
+        record.phases.compute = clock.lap();
+        record.exchange = buckets.finish();
+        record.phases.exchange = clock.lap();
+        this->complete(record, first_invalid(), clock,
+                       [&] { optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number)); });
+        return record;
     }
 
   private:
     /// Starts the operation of a bucket.
-    template <class Group>
     struct starter {
         bound_overlapped_bsp* of;
-        Group* workers;
         std::span<T> gradient;
 
         request operator()(std::size_t i) const {
-            return start(*workers, [*this, i](auto& lane) { return of->exchange_bucket(lane, gradient, i); });
+            return start(of->workers(), [*this, i](auto& lane) { return of->exchange_bucket(lane, gradient, i); });
         }
     };
 
-    template <class Group>
-    class step_exchange {
-      public:
-        step_exchange(bound_overlapped_bsp& of, Group& workers, std::span<T> gradient)
-            : of_(of), workers_(workers), gradient_(gradient), buckets_(workers, of.plan_, {&of, &workers, gradient}) {
-            std::fill(of.invalid_.begin(), of.invalid_.end(), std::nullopt);
-        }
+    /// This rank's first coordinate that is not finite.
+    std::optional<std::size_t> first_invalid() const {
+        std::optional<std::size_t> first;
+        for (const auto& each : invalid_)
+            if (each && (!first || *each < *first)) first = each;
+        return first;
+    }
 
-        void ready(std::size_t layer) { buckets_.ready(layer); }
-
-        receipt finish(std::span<T> parameters, std::uint64_t number) {
-            const receipt done = buckets_.finish();
-            [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
-            if (done.contributors == workers_.size())
-                of_.optimizer_.step(parameters, std::span<const T>(gradient_), of_.policy_.rate.rate(number));
-            return done;
-        }
-
-        std::optional<std::size_t> invalid() const {
-            std::optional<std::size_t> first;
-            for (const auto& each : of_.invalid_)
-                if (each && (!first || *each < *first)) first = each;
-            return first;
-        }
-
-      private:
-        bound_overlapped_bsp& of_;
-        Group& workers_;
-        std::span<T> gradient_;
-        bucket_exchange<Group, starter<Group>> buckets_;
-    };
-
-    /// In an activity of its own, like the search for what is not finite.
+    /// Runs in the bucket's own activity; searching for values that are not finite does too.
     template <class Lane>
     receipt exchange_bucket(Lane& lane, std::span<T> gradient, std::size_t i) {
         const segment place = plan_.buckets()[i].elements;
@@ -116,26 +96,28 @@ class bound_overlapped_bsp {
     Policy policy_;
     bucket_plan plan_;
     decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;
-    std::vector<std::optional<std::size_t>>
-        invalid_;  ///< of each bucket, this rank's first coordinate that is not finite
+    std::vector<std::optional<std::size_t>> invalid_;  ///< of each bucket, this rank's first that is not finite
 };
 
 /// Bulk-synchronous data-parallel descent whose gradients travel while they are computed: neighbouring layers share
 /// buckets, and a bucket's all-reduce starts as soon as the backward pass has left its layers.
 ///
-/// Needs a `LayeredObjective` and a `ConcurrentTransport`. Where activities do not run alone (`rill::mpi` below
-/// MPI_THREAD_MULTIPLE) the exchanges go on at the end of each layer's backward pass, and not within it.
+/// Models `Strategy`. Needs a `LayeredObjective` and a `ConcurrentTransport`. Where activities do not run alone
+/// (`rill::mpi` below MPI_THREAD_MULTIPLE) the exchanges progress only at the end of each layer's backward pass, not
+/// during it.
 ///
-/// Over a topology that preserves the order of ranks the parameters are those of `bsp`, bit for bit; over others (a
-/// ring) those of `bsp` with an exchange per bucket, since where a coordinate lies in its message decides the order in
-/// which it is folded. A step is skipped on all ranks as soon as any bucket of any rank is not finite. Clipping acts on
-/// each rank's own gradient, bucket by bucket: one that needs the whole gradient is refused.
+/// Over a topology that preserves the order of ranks the parameters are those of `bsp`, bit for bit. Over others (a
+/// ring) they are those of an exchange per bucket, because the order in which a coordinate is folded depends on its
+/// place in the message. A step is skipped on all ranks as soon as any bucket of any rank is not finite. Clipping acts
+/// on each rank's own gradient, bucket by bucket. A clipping that needs the whole gradient does not compile.
 ///
 /// Cost per step: a dense all-reduce per bucket over `topology`. Memory: the optimizer's, and the activities and
 /// scratch of as many operations as there are buckets. Source: Li et al., PyTorch Distributed, VLDB 2020,
 /// section 3.2.3.
 template <Topology Shape, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
 struct overlapped_bsp {
+    static constexpr bool replicas_equal = true;
+    static constexpr bool is_layered = true;
     static_assert(
         Clip::is_coordinatewise,
         "rill::train::overlapped_bsp: the clipping needs the whole gradient (clip_norm), whose first buckets are "
@@ -147,9 +129,10 @@ struct overlapped_bsp {
     Clip clip{};
     fusion buckets{};
 
-    template <std::floating_point T = float>
-    bound_overlapped_bsp<overlapped_bsp, T> bind(std::span<const layer> layers) const {
-        return {*this, layers};
+    template <std::floating_point T = float, class Net>
+    bound_overlapped_bsp<Net, overlapped_bsp, T> bind(Net& net, std::span<const layer> layers,
+                                                      const group_options& options = {}) const {
+        return {net, *this, layers, options};
     }
     friend constexpr bool operator==(const overlapped_bsp&, const overlapped_bsp&) = default;
 };

@@ -22,9 +22,10 @@ struct pace {
     friend constexpr bool operator==(const pace&, const pace&) = default;
 };
 
-/// An objective that takes the time of a larger one, or of another machine: it computes as its model does, and sleeps.
-/// In a simulated network, where computing takes no time, it gives the steps their length; among threads, more ranks
-/// than cores can compute at once. On a `traced` transport both passes are spans.
+/// An objective that computes what its model does and also sleeps, to take the time of a larger model or of another
+/// machine. Models `LayeredObjective` if its model does.
+/// In a simulated network computing takes no time, and the sleep is the length of a step. Among threads, more ranks
+/// than cores can then "compute" at once. On a `traced` transport both passes are spans.
 ///
 /// `net` must outlive it. `loss` takes the forward time. Gradients are the model's, bit for bit.
 template <Transport Net, LayeredObjective Model>

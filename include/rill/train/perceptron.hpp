@@ -123,7 +123,7 @@ class perceptron {
         return found;
     }
 
-    // Of a mean, the sum is divided, not each term.
+    // For a mean, divides the sum once instead of each term.
     static double multiplicity(const batch& samples, std::size_t r) {
         return samples.weights.empty() ? 1.0 : static_cast<double>(samples.weights[r]);
     }
@@ -167,12 +167,12 @@ class perceptron {
             T* row = values.data + r * values.columns;
             for (std::size_t c = 0; c < values.columns; ++c) {
                 const T value = row[c] + biases[c];
-                row[c] = rectify && value < 0 ? T{0} : value;  // a NaN passes, so that the loss shows it
+                row[c] = rectify && value < 0 ? T{0} : value;  // a NaN stays, so that the loss is NaN
             }
         }
     }
 
-    // Above layer l its activations have been replaced by the slopes of the loss.
+    // The activations of the layers above l have been replaced by the derivatives of the loss.
     void differentiate(std::size_t l, std::size_t rows, std::span<T> gradient) {
         const matrix_view<const T> above = inputs(l + 1, rows);
         multiply(above.transposed(), inputs(l, rows),
@@ -180,7 +180,7 @@ class perceptron {
         sum_rows(above, gradient.subspan(biases(l).begin, biases(l).size()));
     }
 
-    // Leaves the slopes of its inputs.
+    // Replaces the inputs of the layer by the derivatives of the loss by them.
     void propagate(std::size_t l, std::size_t rows, std::span<const T> parameters) {
         const matrix_view<const T> above = inputs(l + 1, rows);
         multiply(above, weight_matrix(l, parameters), matrix_view<T>{slopes_.data(), rows, widths_[l]});
@@ -196,7 +196,7 @@ class perceptron {
 
     std::vector<std::size_t> widths_;
     std::vector<layer> layers_;
-    std::vector<aligned_vector<T>> activations_;  // of each layer, rows × width; in `gradient`, slopes
+    std::vector<aligned_vector<T>> activations_;  // of each layer, rows × width; in `gradient`, derivatives
     aligned_vector<T> slopes_;
     std::size_t most_rows_ = 0;
 };

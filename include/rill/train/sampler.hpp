@@ -20,7 +20,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// Which rows a rank works on in each step.
 ///
 /// Every epoch has its own permutation of the rows, a pure function of (key, epoch) and so the same on all ranks.
-/// Step s takes its next `ranks * batch` entries as the global batch; rank r's part of it is the r-th `batch` of them.
+/// Each step takes the next `ranks * batch` entries as the global batch; rank r gets the r-th `batch` of them.
 /// The rows that do not fill a last global batch are left out of that epoch. Memory: 4 bytes per row. Stepping does not
 /// allocate.
 class sampler {
@@ -42,9 +42,9 @@ class sampler {
     }
 
     std::size_t steps_per_epoch() const { return options_.rows / global_batch(); }
-    /// Of the next batch.
+    /// The step of the next batch.
     std::uint64_t epoch() const { return epoch_; }
-    /// Of the next batch, within its epoch.
+    /// The step of the next batch within its epoch.
     std::size_t step() const { return step_; }
 
     /// The rows of this rank's next batch; valid until the next call.
@@ -63,7 +63,7 @@ class sampler {
     void save(Writer& out, std::string_view prefix) const {
         out.add(std::string(prefix) + "sampler", state());
     }
-    /// Throws `data_error`, and changes nothing, where rows, global batch or key are not those of this sampler.
+    /// Throws `data_error`, and changes nothing, if rows, global batch or key differ from those of this sampler.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         const std::string name = std::string(prefix) + "sampler";

@@ -10,7 +10,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// A copy of the rows of some classes, in their order; the i-th class that is named becomes class i.
+/// A copy of the rows of some classes, in their order; the i-th of the given classes becomes class i.
 inline dataset select_classes(const dataset& data, std::initializer_list<std::int32_t> classes) {
     RILL_EXPECTS(classes.size() > 0, "select_classes: at least one class");
     dataset some{.columns = data.columns, .classes = static_cast<int>(classes.size()), .features = {}, .labels = {}};

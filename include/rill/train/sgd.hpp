@@ -2,9 +2,11 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/loop.hpp>
 #include <rill/stream/stream_view.hpp>
+#include <rill/train/optimizer.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -20,16 +22,22 @@ class bound_sgd;
 
 /// Stochastic gradient descent, with momentum where `momentum > 0`:
 /// `g += weight_decay·w; v = momentum·v + g; w -= rate·v`, or `w -= rate·(g + momentum·v)` after Nesterov.
+///
+/// Models `Optimizer`. For weight decay that stays out of the velocity see `decoupled_decay`. Memory: one value for
+/// each parameter, and none without momentum.
 struct sgd {
+    static constexpr bool is_linear = true;
+
     double momentum = 0;
     double weight_decay = 0;
     bool nesterov = false;
 
     template <std::floating_point T = float>
     bound_sgd<T> bind(std::size_t dimension) const {
-        RILL_EXPECTS(momentum >= 0 && momentum < 1, "sgd: momentum in [0, 1)");
-        RILL_EXPECTS(weight_decay >= 0, "sgd: no negative weight decay");
-        RILL_EXPECTS(!nesterov || momentum > 0, "sgd: Nesterov's step needs momentum");
+        rill::detail::require_option(momentum >= 0 && momentum < 1, "train::sgd: momentum", momentum, "in [0, 1)");
+        rill::detail::require_option(weight_decay >= 0, "train::sgd: weight_decay", weight_decay, "at least 0");
+        rill::detail::require_option(!nesterov || momentum > 0, "train::sgd: momentum", momentum,
+                                     "above 0 where nesterov is set");
         return bound_sgd<T>(*this, dimension);
     }
     friend constexpr bool operator==(const sgd&, const sgd&) = default;
@@ -90,7 +98,7 @@ class bound_sgd {
                 policy_.nesterov};
     }
 
-    /// `Count` coordinates from `first` on. No two of the arrays overlap.
+    /// Moves `Count` coordinates from `first` on. No two of the arrays overlap.
     template <std::size_t Count>
     void move(T* __restrict parameters, const T* __restrict gradient, std::size_t first, const scales& by) {
         if (by.momentum == 0)
@@ -110,7 +118,7 @@ class bound_sgd {
         }
     }
 
-    /// Every coordinate, block by block: the entries of a block among zeros.
+    /// Moves all coordinates block by block; the entries of the stream are first spread into a block of zeros.
     template <IndexType Index>
     void move_by_blocks(std::span<T> parameters, const stream_view<T, Index>& gradient, const scales& by) {
         T dense[block] = {};
@@ -132,5 +140,7 @@ class bound_sgd {
     std::size_t dimension_;
     aligned_vector<T> velocity_;
 };
+
+static_assert(Optimizer<sgd>);
 
 }}}  // namespace rill::RILL_ABI::train

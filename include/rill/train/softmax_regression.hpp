@@ -18,7 +18,7 @@ class softmax_regression : public perceptron<T> {
   public:
     softmax_regression(std::size_t columns, std::size_t classes) : perceptron<T>({columns, classes}) {}
 
-    /// Zero, whatever the key: a convex loss has no symmetry to break.
+    /// All zeros; the key is ignored, since a convex loss needs no random start.
     void initialise(std::span<T> parameters, random_key) const {
         RILL_EXPECTS(parameters.size() == this->dimension(), "softmax_regression: all parameters");
         std::fill(parameters.begin(), parameters.end(), T{0});

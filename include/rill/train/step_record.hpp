@@ -1,8 +1,10 @@
 #pragma once
 
 #include <rill/core/receipt.hpp>
+#include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,7 +12,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// A gradient that cannot be used: whose, and its first coordinate that is a NaN or infinite.
+/// A gradient that is not finite: its rank, and its first coordinate that is a NaN or infinite.
 struct invalid_gradient {
     rank_t rank = no_rank;
     std::size_t coordinate = 0;
@@ -18,17 +20,44 @@ struct invalid_gradient {
     friend bool operator==(const invalid_gradient&, const invalid_gradient&) = default;
 };
 
+/// The times that the phases of a step took on one rank, on its transport's clock.
+struct step_phases {
+    duration compute{};
+    duration exchange{};  ///< waiting for the exchange, without what overlapped with computing
+    duration update{};
+
+    friend constexpr bool operator==(const step_phases&, const step_phases&) = default;
+};
+
 /// What one step of training did, as one rank saw it.
 struct step_record {
     std::uint64_t step = 0;
-    double loss = 0;                          ///< of this rank's batch, before the step
-    receipt exchange{};                       ///< its `wire`: all that this rank sent and received in the step
-    std::vector<invalid_gradient> invalid{};  ///< why the step was skipped, the same on all ranks; else empty
+    double loss = 0;     ///< of this rank's batch, before the step
+    receipt exchange{};  ///< its `wire`: all that this rank sent and received in the step
+    duration elapsed{};  ///< time of the whole step
+    step_phases phases{};
+    /// Why the step was skipped; else empty. If the strategy keeps replicas equal, all ranks have the same list; else
+    /// it tells of this rank alone.
+    std::vector<invalid_gradient> invalid{};
+    bool is_over = false;  ///< the run has ended, and nothing was done
 
     bool skipped() const { return !invalid.empty(); }
+    /// Whether a step was made: false once the run has ended.
+    explicit operator bool() const { return !is_over; }
 };
 
-/// For people: "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12".
+/// What a trainer calls with the record of each step, on its rank.
+template <class H>
+concept StepHook = std::move_constructible<H> && requires(H& hook, const step_record& record) { hook(record); };
+
+/// Ignores the records of steps.
+struct no_hook {
+    void operator()(const step_record&) const {}
+};
+
+static_assert(StepHook<no_hook>);
+
+/// A text such as "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12".
 inline std::string describe_skip(const step_record& record) {
     std::string text = "step " + std::to_string(record.step) + " skipped: ";
     for (const invalid_gradient& bad : record.invalid) {

@@ -1,64 +1,71 @@
 #pragma once
 
+#include <rill/collective/group_options.hpp>
 #include <rill/concept/objective.hpp>
-#include <rill/concept/topology.hpp>
-#include <rill/core/receipt.hpp>
-#include <rill/session/contribution_sum.hpp>
 #include <rill/train/checkpoint.hpp>
+#include <rill/train/step_record.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <utility>
+#include <type_traits>
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// How the gradients of all ranks become one step: a value with a `topology` that binds to a number of parameters.
-template <class S, class T = float>
-concept Strategy = std::regular<S> && Topology<decltype(S::topology)> && requires(const S& policy) {
-    { policy.template bind<T>(std::size_t{}) } -> std::copyable;
-    { policy.template bind<T>(std::size_t{}) } -> Persistent;
+namespace detail {
+
+/// What a strategy is handed to compute with.
+struct any_computation {
+    double operator()() const;
+    double operator()(void (*ready)(std::size_t layer)) const;
 };
 
-/// A strategy that exchanges the gradient layer by layer while the objective computes: it binds to the model's layers.
-template <class S, class T = float>
-concept LayeredStrategy =
-    std::regular<S> && Topology<decltype(S::topology)> && requires(const S& policy, std::span<const layer> layers) {
-        { policy.template bind<T>(layers) } -> std::copyable;
-        { policy.template bind<T>(layers) } -> Persistent;
+}  // namespace detail
+
+/// A strategy bound to one rank. It owns its groups or other sessions.
+///
+/// - `step(parameters, gradient, number, compute)`, collective, makes one step: it may replace the parameters by newer
+///   ones, calls `compute` on ranks that contribute, exchanges the gradient, which is lost, and moves the parameters.
+///   `compute()` writes the gradient at the parameters and returns the loss; `compute(ready)` also calls `ready(layer)`
+///   as soon as that layer's part is final. Gradients that are not finite are left out and told in the record, whose
+///   `step` is `number`, or a later one where this rank has missed steps. Once the run has ended the record `is_over`.
+/// - `end()`: the run ends after the last step. Where `replicas_equal`, all ranks call it after the same step;
+/// elsewhere
+///   the root's call counts and the other ranks learn of it in a later step.
+/// - `contributes()`: whether this rank computes gradients. A master does not.
+/// - `state()`: what the next step depends on, besides arguments and session; it can be copied, saved and restored.
+/// - `position()`, `resume_at(position)`: where the sessions stand in their random numbers.
+/// - `add_up(table)`, collective: the sum over all ranks, on all ranks. For the trainer's own agreements.
+template <class B, class T>
+concept BoundStrategy =
+    requires(B& bound, const B& constant, std::span<T> parameters, std::span<T> gradient, std::uint64_t number,
+             const detail::any_computation& compute, std::span<std::int64_t> table) {
+        { bound.step(parameters, gradient, number, compute) } -> std::same_as<step_record>;
+        { bound.end() };
+        { constant.contributes() } -> std::same_as<bool>;
+        { bound.state() } -> Persistent;
+        requires std::copyable<std::remove_reference_t<decltype(bound.state())>>;
+        { constant.position() } -> std::same_as<std::uint64_t>;
+        { bound.resume_at(number) };
+        { bound.add_up(table) };
     };
 
-/// A strategy bound to one worker.
+/// How the gradients of all ranks become steps: a value that binds to one rank's end of a transport and to the layers
+/// of a model. Binding is collective: it makes the sessions, with the given timeout and seed.
 ///
-/// `step(workers, parameters, gradient, number, own)` is collective. It exchanges the gradients, of which this rank's
-/// is lost, and moves the parameters, by the same bits on all ranks. Where a rank contributes with weight 0 the receipt
-/// lists fewer contributors than ranks: then no rank has moved, and nothing that was to be sent is lost.
-/// What it saves and restores is all that the next step depends on, besides its arguments and the group.
-template <class B, class Group, class T>
-concept BoundStrategy = std::copyable<B> && Persistent<B> &&
-                        requires(B& bound, Group& workers, std::span<T> parameters, std::span<T> gradient,
-                                 std::uint64_t number, const contribution& own) {
-                            { bound.step(workers, parameters, gradient, number, own) } -> std::same_as<receipt>;
-                        };
+/// `replicas_equal`: after each step the parameters are the same on all ranks, bit for bit, and a gradient that is not
+/// finite skips the step of all ranks. Else it skips its own rank's contribution alone.
+/// `is_layered`: `step` calls `compute(ready)`, else `compute()`.
+template <class S, class Net, class T = float>
+concept Strategy = std::copyable<S> &&
+                   requires(const S& policy, Net& net, std::span<const layer> layers, const group_options& options) {
+                       requires std::same_as<decltype(S::replicas_equal), const bool>;
+                       requires std::same_as<decltype(S::is_layered), const bool>;
+                       { policy.template bind<T>(net, layers, options) } -> BoundStrategy<T>;
+                   };
 
-/// A layered strategy bound to one worker.
-///
-/// `begin(workers, gradient)` makes the exchange of one step. `ready(layer)` is called once for each layer, when its
-/// part of the gradient is final: it belongs to the exchange from then on. `finish(parameters, number)`, collective,
-/// waits for all and moves the parameters, with the promises of `BoundStrategy::step`; where this rank's gradient is
-/// not finite it has contributed with weight 0, and `invalid()` then tells the first such coordinate. `fingerprint()`
-/// is of what must be the same on all ranks, besides the calls.
-template <class B, class Group, class T>
-concept BoundLayeredStrategy =
-    std::copyable<B> && Persistent<B> &&
-    requires(B& bound, decltype(std::declval<B&>().begin(std::declval<Group&>(), std::span<T>()))& exchange,
-             std::span<T> parameters, std::uint64_t number) {
-        { bound.fingerprint() } -> std::same_as<std::uint64_t>;
-        { exchange.ready(std::size_t{}) };
-        { exchange.finish(parameters, number) } -> std::same_as<receipt>;
-        { exchange.invalid() } -> std::same_as<std::optional<std::size_t>>;
-    };
+/// How many parameters a model with these layers has.
+inline std::size_t dimension_of(std::span<const layer> layers) { return layers.empty() ? 0 : layers.back().part.end; }
 
 }}}  // namespace rill::RILL_ABI::train

@@ -16,7 +16,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// How many columns to add to a dataset, and the key that they are drawn by.
 struct widening {
     std::size_t products = 0;  ///< of two different columns
-    std::size_t probes = 0;    ///< a column or a product with its rows in another order: looks alike, says nothing
+    std::size_t probes = 0;    ///< a column or a product whose rows are permuted: the same values, no information
     random_key key{};
 
     friend constexpr bool operator==(const widening&, const widening&) = default;
@@ -37,7 +37,7 @@ inline void add_products(dataset& wide, std::size_t columns, const widening& how
     }
 }
 
-// A cache line of columns at a time: columns lie scattered in memory.
+// Copies a cache line of columns at a time, because the elements of a column are far apart in memory.
 inline void add_probes(dataset& wide, std::size_t first, const widening& how) {
     constexpr std::size_t at_once = 16;
     std::array<std::vector<float>, at_once> columns;
@@ -58,8 +58,8 @@ inline void add_probes(dataset& wide, std::size_t first, const widening& how) {
 
 }  // namespace detail
 
-/// A copy with more columns: those of `data`, then products, then probes. So was GISETTE made from images of digits
-/// (Guyon et al., NIPS 2003); this makes data like it, not GISETTE.
+/// A copy with more columns: those of `data`, then products, then probes. GISETTE was made in this way from images of
+/// digits (Guyon et al., NIPS 2003).
 ///
 /// Determinism: a pure function of data and widening. Memory: the copy, and 64 bytes for each row.
 inline dataset widen(const dataset& data, const widening& how) {

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/concept/named_span.hpp>
+#include <rill/core/receipt.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/magnitude.hpp>
+#include <rill/train/step_record.hpp>
+#include <rill/train/stopwatch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// What bound strategies have in common whose ranks all take part in each step and move alike: the group, and how a
+/// step is skipped.
+///
+/// A rank whose gradient holds a NaN or an infinity contributes with weight 0, by which all ranks see it at no cost;
+/// only then do they tell each other where.
+template <class Net, class Shape>
+class lockstep {
+  public:
+    using group_type = group<Net, Shape>;
+
+    lockstep(Net& net, const Shape& topology, const group_options& options) : workers_(net, topology, options) {}
+
+    group_type& workers() { return workers_; }
+
+    static constexpr bool contributes() { return true; }
+    void end() { has_ended_ = true; }
+    std::uint64_t position() const { return workers_.operation_number(); }
+    void resume_at(std::uint64_t position) { workers_.resume_at(position); }
+    void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
+
+  protected:
+    bool has_ended() const { return has_ended_; }
+
+    bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }
+
+    /// A step that computes, then calls `exchange(own)`, which returns the receipt, then `move()`.
+    template <class T, class Compute, class Exchange, class Move>
+    step_record step_with(std::uint64_t number, std::span<T> gradient, Compute&& compute, Exchange&& exchange,
+                          Move&& move) {
+        step_record record{.step = number, .is_over = has_ended_};
+        if (has_ended_) return record;
+        stopwatch clock(workers_.net());
+        record.loss = compute();
+        const auto bad = kernel::find_non_finite(std::span<const T>(gradient));
+        record.phases.compute = clock.lap();
+        record.exchange = exchange(contribution{.weight = bad ? 0.0 : 1.0});
+        record.phases.exchange = clock.lap();
+        complete(record, bad, clock, move);
+        return record;
+    }
+
+    /// Moves after a complete exchange; else all ranks skip the step and learn why. `bad`: the first coordinate of this
+    /// rank's gradient that is not finite.
+    template <class Move>
+    void complete(step_record& record, std::optional<std::size_t> bad, stopwatch<Net>& clock, Move&& move) {
+        if (is_complete(record.exchange)) {
+            [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
+            move();
+        } else {
+            explain_skip(bad, record);
+        }
+        record.phases.update = clock.lap();
+        record.elapsed = clock.total();
+    }
+
+  private:
+    /// Every rank learns whose gradients cannot be used: coordinate + 1 at the place of each such rank.
+    void explain_skip(std::optional<std::size_t> bad, step_record& record) {
+        std::vector<std::int64_t> places(static_cast<std::size_t>(workers_.size()));
+        if (bad) places[static_cast<std::size_t>(workers_.rank())] = static_cast<std::int64_t>(*bad) + 1;
+        record.exchange.wire += all_reduce(workers_, places, places).wire;
+        for (std::size_t rank = 0; rank < places.size(); ++rank)
+            if (places[rank] != 0)
+                record.invalid.push_back({static_cast<rank_t>(rank), static_cast<std::size_t>(places[rank] - 1)});
+    }
+
+    group_type workers_;
+    bool has_ended_ = false;
+};
+
+}}}  // namespace rill::RILL_ABI::train

@@ -1,0 +1,158 @@
+#include <rill/train/partial_bsp.hpp>
+
+#include "../support/scratch.hpp"
+#include "jobs.hpp"
+
+#include <rill/straggler/fastest.hpp>
+#include <rill/straggler/tolerate.hpp>
+#include <rill/straggler/until.hpp>
+#include <rill/straggler/wait_all.hpp>
+#include <rill/topology/star.hpp>
+#include <rill/topology/tree.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace rill;
+using namespace jobs;
+
+namespace {
+
+constexpr int ranks = 4;
+const std::vector<layer> one{{"w", {0, 1}}};
+
+/// Rank r computes for r · 10 ms, and its gradient is 2^r; all follow it at rate 1. The parameter at the root after
+/// each step, and how many were in.
+struct followed {
+    std::vector<float> parameters;
+    std::vector<int> contributors;
+
+    friend bool operator==(const followed&, const followed&) = default;
+};
+
+template <class Plan>
+followed follow(const Plan& plan, std::size_t steps) {
+    followed result;
+    simulated::run(ranks, {}, [&](auto& net) {
+        auto bound = plan.bind(net, one);
+        CHECK(bound.contributes() == (net.rank() != 0 || plan.root_contributes));
+        std::vector<float> parameters(1), gradient(1);
+        const auto compute = [&] {
+            net.sleep_until(net.now() + milliseconds(10 * net.rank()));
+            gradient[0] = static_cast<float>(1 << net.rank());
+            return 0.0;
+        };
+        while (const auto record = bound.step(std::span(parameters), std::span(gradient), 0, compute)) {
+            if (!bound.is_root()) continue;
+            result.parameters.push_back(-parameters[0]);
+            result.contributors.push_back(record.exchange.contributors);
+            CHECK(record.step + 1 == result.parameters.size());
+            CHECK(bound.latest().in.size() == static_cast<std::size_t>(record.exchange.contributors));
+            if (result.parameters.size() == steps) bound.end();
+        }
+    });
+    return result;
+}
+
+template <class... Policies>
+auto plan_of(const Policies&... policies) {
+    return train::partial_bsp{topology::star{}, policies..., train::sgd{}, train::constant_rate{1}};
+}
+
+}  // namespace
+
+TEST_CASE("partial_bsp: follows the mean of those that came") {
+    CHECK(follow(plan_of(straggler::wait_all{}), 2) == followed{{14.0F / 3, 28.0F / 3}, {3, 3}});
+    CHECK(follow(plan_of(straggler::fastest{2}), 1) == followed{{3}, {2}});
+    CHECK(follow(plan_of(straggler::until{.after = milliseconds(15)}), 1) == followed{{2}, {1}});
+}
+
+TEST_CASE("partial_bsp: the root contributes where it is told to") {
+    auto plan = plan_of(straggler::tolerate{2});
+    CHECK(follow(plan, 1) == followed{{2}, {1}});
+    plan.root_contributes = true;
+    CHECK(follow(plan, 1) == followed{{1.5F}, {2}});
+}
+
+TEST_CASE("partial_bsp: clips each gradient, and gives the rate the number of the step") {
+    const train::partial_bsp plan{topology::star{},   straggler::wait_all{},
+                                  train::sgd{},       train::step_decay{.initial = 1, .factor = 0.5},
+                                  straggler::fresh{}, train::clip_value{.most = 3}};
+    CHECK(follow(plan, 2) == followed{{8.0F / 3, 4}, {3, 3}});  // 2, 3 and 3
+}
+
+TEST_CASE("partial_bsp: a trainer learns along a tree, and ends on all ranks when the root does") {
+    const train::partial_bsp plan{topology::tree{2}, straggler::wait_all{}, descent, rate};
+    std::vector<double> first(ranks), last(ranks);
+    std::vector<std::uint64_t> steps(ranks);
+    on_transports(ranks, [&](auto& net) {
+        auto trainer = make_trainer(net, plan);
+        const auto rank = static_cast<std::size_t>(net.rank());
+        first[rank] = last[rank] = 0;
+        while (const train::step_record record = trainer.step()) {
+            (record.step < 5 ? first : last)[rank] += record.step < 5 || record.step >= 35 ? record.loss : 0;
+            if (trainer.step_number() == 40) trainer.end();
+        }
+        steps[rank] = trainer.step_number();
+        CHECK(trainer.step().is_over);
+    });
+    CHECK(steps == std::vector<std::uint64_t>(ranks, 40));
+    CHECK(first[0] == 0);  // a master
+    for (std::size_t rank = 1; rank < ranks; ++rank) CHECK(last[rank] < 0.75 * first[rank]);
+}
+
+TEST_CASE("partial_bsp: a gradient that is not finite is left out, and its rank knows") {
+    std::vector<std::vector<train::step_record>> records(ranks);
+    const train::partial_bsp plan{topology::star{}, straggler::wait_all{}, descent, rate};
+    on_transports(ranks, [&](auto& net) {
+        auto& own = records[static_cast<std::size_t>(net.rank())];
+        own.clear();
+        auto trainer = make_trainer(net, plan, {{.rank = 2, .step = 1, .coordinate = 7}});
+        while (const train::step_record record = trainer.step()) {
+            own.push_back(record);
+            if (trainer.step_number() == 3) trainer.end();
+        }
+    });
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+        REQUIRE(records[rank].size() == 3);
+        for (std::size_t step = 0; step < 3; ++step) CHECK(records[rank][step].skipped() == (rank == 2 && step == 1));
+    }
+    CHECK(records[2][1].invalid == std::vector<train::invalid_gradient>{{2, 7}});
+    CHECK(records[0][0].exchange.contributors == 3);
+    CHECK(records[0][1].exchange.contributors == 2);
+}
+
+TEST_CASE("partial_bsp: resumes from files whose parameters differ between ranks, bit for bit") {
+    const scratch_directory directory;
+    const auto path = [&](rank_t rank) { return directory / ("rank-" + std::to_string(rank)).c_str(); };
+    const train::partial_bsp plan{topology::star{}, straggler::wait_all{}, descent, rate};
+    std::vector<float> through, resumed;
+    std::vector<std::uint64_t> numbers;
+    simulated::run(ranks, {}, [&](auto& net) {
+        auto trainer = make_trainer(net, plan);
+        while (trainer.step()) {
+            if (trainer.step_number() == 4) {
+                train::checkpoint::writer out;
+                trainer.save(out, "");
+                out.save(path(net.rank()));
+            }
+            if (trainer.step_number() == 8) trainer.end();
+        }
+        if (net.rank() == 0) through = copy_of_parameters(trainer);
+    });
+    simulated::run(ranks, {}, [&](auto& net) {
+        auto trainer = make_trainer(net, plan);
+        trainer.restore(train::checkpoint::load(path(net.rank())), "");
+        while (const auto record = trainer.step()) {
+            if (net.rank() == 1) numbers.push_back(record.step);
+            if (trainer.step_number() == 8) trainer.end();
+        }
+        if (net.rank() == 0) resumed = copy_of_parameters(trainer);
+    });
+    CHECK(resumed == through);
+    CHECK(numbers == std::vector<std::uint64_t>{4, 5, 6, 7});
+}
