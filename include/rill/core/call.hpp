@@ -52,18 +52,22 @@ struct call_options {
     friend constexpr bool operator==(const call_options&, const call_options&) = default;
 };
 
+namespace detail {
+constexpr std::uint32_t hash_of(const std::array<std::string_view, 5>& names) {
+    std::uint64_t hash = 0;
+    for (const std::string_view name : names) hash = mix64(hash, fingerprint(name));
+    return option_hash(hash);
+}
+}  // namespace detail
+
 /// The names of a call's options in messages, such as "root". Whoever makes calls has names of its own.
 struct option_names {
     std::array<std::string_view, 5> names{};
     /// The option that index width and dimension follow from, if any: where that differs, they are not looked at.
     std::size_t decides_shape = ~std::size_t{0};
+    std::uint32_t id = detail::hash_of(names);  ///< what ranks compare in place of the names
 
-    constexpr std::uint32_t id() const {
-        std::uint64_t hash = 0;
-        for (const std::string_view name : names) hash = mix64(hash, fingerprint(name));
-        return option_hash(hash);
-    }
-    constexpr call_options with(const option_hashes& hashes) const { return {id(), hashes}; }
+    constexpr call_options with(const option_hashes& hashes) const { return {id, hashes}; }
 };
 
 /// The names of no options.

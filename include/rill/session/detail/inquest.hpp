@@ -169,7 +169,7 @@ class inquest {
     }
 
     std::string name_of(std::uint32_t set, std::size_t i) const {
-        const bool is_known = set == names_->id() && !names_->names[i].empty();
+        const bool is_known = set == names_->id && !names_->names[i].empty();
         return is_known ? std::string(names_->names[i]) : "option";
     }
 
