@@ -44,6 +44,8 @@ struct transport_limits {
     std::size_t copied_bytes = 0;
     /// Whether all ranks run in the process that checks, not each in one of its own.
     bool one_process = true;
+    /// Whether the first notice of a context is the same on all ranks, also where notices race.
+    bool same_first_notice = true;
     /// Of a message in the exchange of all with all; well above every limit of the library below.
     std::size_t large_bytes = std::size_t{8} << 20;
     /// Of the one largest message.

@@ -12,8 +12,9 @@ namespace rill { inline namespace RILL_ABI {
 /// Stands for any rank in a fault.
 inline constexpr rank_t any_rank = -2;
 
-/// One thing that goes wrong, or right again, in a network. Faults affect the messages between ranks, not the control
-/// channel: abort notices and announced calls always arrive, except from a killed rank.
+/// One thing that goes wrong, or right again, in a network. Faults affect the messages between ranks. Abort
+/// notices and announced calls always arrive, except from a killed rank; but a simulated network whose control travels
+/// delays them, and loses them until they are repeated (`simulated::network::control`).
 struct fault {
     enum class what : std::uint8_t {
         loss,       ///< messages from `from` to `to` are lost, each with the probability `amount`

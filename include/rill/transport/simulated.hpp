@@ -31,10 +31,10 @@ namespace rill { inline namespace RILL_ABI { namespace simulated {
 ///
 /// The clock is virtual: the program's own computation takes no time except by `compute`, messages take the time that
 /// the network says, and a poll that finds nothing takes `network::poll`. Messages to oneself, the release of a
-/// borrowed message, room in a mailbox and the control channel (abort, announce, inquire) take effect at once. A
-/// receiver reads a borrowed message in the sender's memory; a buffer that is handed over is moved. Posts and receives
-/// allocate only while more messages are under way than ever before. No message or sending may outlive its `run`. A
-/// rank must not use a context again that it has closed.
+/// borrowed message and room in a mailbox take effect at once, and so does the control channel (abort, announce,
+/// inquire) unless `network::control` says that it travels. A receiver reads a borrowed message in the sender's memory;
+/// a buffer that is handed over is moved. Posts and receives allocate only while more messages are under way than ever
+/// before. No message or sending may outlive its `run`. A rank must not use a context again that it has closed.
 class endpoint {
   public:
     using message = simulated::message;
@@ -87,10 +87,10 @@ class endpoint {
     void announce(std::uint64_t context, const call_signature& call) { world_->announce(rank_, context, call); }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         check(peer);
-        return world_->inquire(peer, context, number, until);
+        return world_->inquire(rank_, peer, context, number, until);
     }
-    abort_notice abort(const abort_notice& notice) { return world_->abort(notice); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(context); }
+    abort_notice abort(const abort_notice& notice) { return world_->abort(rank_, notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(rank_, context); }
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
 

@@ -65,28 +65,12 @@ class fault_judge {
 
     /// Judges the `number`-th message of a link, counted from 1.
     verdict of_message(rank_t source, rank_t receiver, std::uint64_t number, duration now) const {
-        verdict all;
-        bool is_cut = false;
-        for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
-            const fault& f = plan_.faults[i];
-            if (!f.is_of_messages() || !f.is_of_link(source, receiver) || !f.has_begun(now, number)) continue;
-            const double u = draw(i, source, receiver, number);
-            switch (f.kind) {
-                case fault::what::loss: all.lost |= u < f.amount; break;
-                case fault::what::duplicate: all.twice |= u < f.amount; break;
-                case fault::what::delay:
-                    all.late = all.late + duration(static_cast<std::int64_t>(u * static_cast<double>(f.longest.ns)));
-                    break;
-                case fault::what::reorder:
-                    if (u < f.amount) all.held = std::max(all.held, f.longest);
-                    break;
-                case fault::what::cut: is_cut = true; break;
-                case fault::what::heal: is_cut = false; break;
-                default: break;
-            }
-        }
-        all.lost |= is_cut;
-        return all;
+        return judge(source, receiver, number, now, number);
+    }
+
+    /// Judges the `letter`-th control message of a link on which `number - 1` messages have been posted.
+    verdict of_letter(rank_t source, rank_t receiver, std::uint64_t number, duration now, std::uint64_t letter) const {
+        return judge(source, receiver, number, now, ~letter);
     }
 
     /// The kill that ends life number `life` of a rank, counted from 0; null where there is none.
@@ -106,6 +90,32 @@ class fault_judge {
     }
 
   private:
+    /// `drawn`: the number by which chance is drawn.
+    verdict judge(rank_t source, rank_t receiver, std::uint64_t number, duration now, std::uint64_t drawn) const {
+        verdict all;
+        bool is_cut = false;
+        for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+            const fault& f = plan_.faults[i];
+            if (!f.is_of_messages() || !f.is_of_link(source, receiver) || !f.has_begun(now, number)) continue;
+            const double u = draw(i, source, receiver, drawn);
+            switch (f.kind) {
+                case fault::what::loss: all.lost |= u < f.amount; break;
+                case fault::what::duplicate: all.twice |= u < f.amount; break;
+                case fault::what::delay:
+                    all.late = all.late + duration(static_cast<std::int64_t>(u * static_cast<double>(f.longest.ns)));
+                    break;
+                case fault::what::reorder:
+                    if (u < f.amount) all.held = std::max(all.held, f.longest);
+                    break;
+                case fault::what::cut: is_cut = true; break;
+                case fault::what::heal: is_cut = false; break;
+                default: break;
+            }
+        }
+        all.lost |= is_cut;
+        return all;
+    }
+
     const fault* of_life(fault::what kind, rank_t rank, std::uint64_t life) const {
         for (const fault& f : plan_.faults)
             if (f.kind == kind && f.from == rank && life-- == 0) return &f;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
@@ -20,11 +21,19 @@ struct turning_point : appointment {
     rank_t rank = no_rank;
 };
 
+/// What another rank has asked this one and waits to hear.
+struct question {
+    rank_t by = no_rank;
+    std::uint64_t context = 0;
+    std::uint64_t number = 0;
+};
+
 /// The state of one rank.
 struct rank_state {
     wait_list receiving;
-    wait_list posting;  ///< activities that wait for room in this rank's mailbox
-    wait_list inquiring;
+    wait_list posting;                      ///< activities that wait for room in this rank's mailbox
+    wait_list inquiring;                    ///< activities that ask this rank
+    std::vector<question> asked;            ///< where control travels
     parcel_list<parcel::of_receiver> mail;  ///< under way or arrived
     parcel_list<parcel::of_source> held;    ///< messages that wait to be overtaken, and those behind them
     std::size_t handed_over = 0;            ///< bytes in `mail` that were handed over

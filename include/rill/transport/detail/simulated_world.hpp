@@ -8,6 +8,7 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/compute_times.hpp>
+#include <rill/transport/detail/simulated_courier.hpp>
 #include <rill/transport/detail/simulated_mail.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/detail/simulated_post_office.hpp>
@@ -25,9 +26,9 @@
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// The shared state of the ranks: their mail, the calls that they have entered, and their lives.
-class world : public mail {
+class world : public courier {
   public:
-    world(int ranks, const network& chosen) : mail(ranks, chosen), computing_(chosen.computing) {}
+    world(int ranks, const network& chosen) : courier(ranks, chosen), computing_(chosen.computing) {}
 
     int restarts(rank_t rank) { return at(rank).lives - 1; }
 
@@ -44,44 +45,12 @@ class world : public mail {
 
     // --- control
 
-    void announce(rank_t self, std::uint64_t context, const call_signature& call) {
-        throw_if_killed();
-        calls_.announce(self, context, call);
-        for (strand* s = at(self).inquiring.first(); s != nullptr;) {
-            strand* const after = s->after;
-            if (s->waiting->on.context == context && s->waiting->amount == call.number) scheduler_.call(*s);
-            s = after;
-        }
-    }
-    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-        const channel on{context, tag_of(number)};
-        throw_if_ended(on);
-        if (const auto entered = calls_.entered(peer, context, number)) return entered;
-        if (at(peer).has_departed) return calls_.entered_or_later(peer, context, number).value_or(departure_of(number));
-        wait_record what{.kind = waits_for::announcement, .peers = {&peer, 1}, .on = on, .amount = number};
-        if (passed(until))
-            poll();
-        else
-            wait(at(peer).inquiring, what, until);
-        const auto entered = calls_.entered_or_later(peer, context, number);
-        return entered || !at(peer).has_departed ? entered : departure_of(number);
-    }
-
-    /// The body of this rank has returned.
-    void depart(rank_t self) {
-        at(self).has_departed = true;
-        for (strand* s = at(self).inquiring.first(); s != nullptr;) {
-            strand* const after = s->after;
-            scheduler_.call(*s);
-            s = after;
-        }
-    }
-
     std::uint64_t next_context(rank_t self, std::uint64_t key) { return calls_.next_context(self, key); }
 
     void close(rank_t self, std::uint64_t context) {
         if (scheduler_.is_killed()) return;
         calls_.close(self, context);
+        forget_heard(self, context);
         for (parcel* p = at(self).mail.first(); p != nullptr;) {
             parcel* const after = at(self).mail.after(*p);
             if (p->on.context == context) drop(*p);
@@ -152,14 +121,11 @@ class world : public mail {
         scheduler_.reuse(*own.main);
         ++own.lives;
         begin_life(rank);
+        catch_up(rank);
         scheduler_.expects_one_less();
     }
 
   private:
-    static call_signature departure_of(std::uint64_t number) {
-        return {.number = number, .kind = operation::departure};
-    }
-
     // --- life and death of a rank
 
     void begin_life(rank_t rank) {
@@ -196,7 +162,7 @@ class world : public mail {
         rank_state& own = at(rank);
         own.is_alive = false;
         own.ended = now();
-        calls_.forget(rank);
+        forget_control(rank);
         for (strand& each : scheduler_.strands())
             if (each.running && each.rank == rank) {
                 each.killed = true;
