@@ -25,7 +25,8 @@ struct fault {
         heal,       ///< the link from `from` to `to` works again
         kill,       ///< rank `from` ends without notice: see `rank_killed`
         restart,    ///< rank `from`, once killed, begins anew `begins` after its end
-        slow        ///< computations of rank `from` take `amount` times as long
+        slow,       ///< computations of rank `from` take `amount` times as long
+        start       ///< rank `from` begins only at `begins`; it takes a free seat then
     };
 
     what kind = what::loss;
@@ -98,6 +99,9 @@ constexpr fault kill(rank_t rank) { return {.kind = fault::what::kill, .from = r
 constexpr fault restart(rank_t rank) { return {.kind = fault::what::restart, .from = rank}; }
 /// Computations of a rank take `factor` times as long.
 constexpr fault slow(rank_t rank, double factor) { return {.kind = fault::what::slow, .from = rank, .amount = factor}; }
+
+/// A rank begins only at a time (`at`); so begins who takes a seat beyond those that a run starts with.
+constexpr fault start(rank_t rank) { return {.kind = fault::what::start, .from = rank}; }
 
 }  // namespace faults
 

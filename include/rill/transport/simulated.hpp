@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
@@ -27,7 +28,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// One rank in a simulated network. Models `ConcurrentTransport`; activities are fibers, all on one thread.
+/// One rank in a simulated network. Models `ConcurrentTransport` and
+/// `MonitoredTransport`; activities are fibers, all on one thread.
 ///
 /// The clock is virtual: the program's own computation takes no time except by `compute`, messages take the time that
 /// the network says, and a poll that finds nothing takes `network::poll`. Messages to oneself, the release of a
@@ -94,6 +96,16 @@ class endpoint {
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
 
+    std::uint64_t incarnation(rank_t peer) const {
+        check(peer);
+        return world_->incarnation(rank_, peer);
+    }
+    void monitor(channel on) { world_->monitor(rank_, on); }
+    void fence(rank_t peer, std::uint64_t incarnation) {
+        check(peer);
+        world_->fence(rank_, peer, incarnation);
+    }
+
     /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return &world_->current(); }
 
@@ -126,6 +138,7 @@ class endpoint {
 inline event::event(endpoint& net) : world_(net.world_) {}
 
 static_assert(ConcurrentTransport<endpoint>);
+static_assert(MonitoredTransport<endpoint>);
 
 /// Calls `body(endpoint&)` as each of `ranks` ranks, in virtual time and on the calling thread, and returns when all
 /// have ended. Deterministic: equal bodies with an equal network make equal runs, bit for bit.

@@ -30,7 +30,8 @@ inline const char* trouble_with(const fault& f, int ranks) {
             return f.amount >= 0 && std::isfinite(f.amount) ? nullptr
                                                             : "fault_plan: a factor is finite, and not below 0";
         case fault::what::restart:
-            if (f.skipped != 0) return "fault_plan: a rank begins anew after a time, not after messages";
+        case fault::what::start:
+            if (f.skipped != 0) return "fault_plan: a rank begins after a time, not after messages";
             [[fallthrough]];
         case fault::what::kill:
             return exists(f.from) ? nullptr : "fault_plan: a rank's end or beginning names the rank";
@@ -79,6 +80,9 @@ class fault_judge {
     const fault* restart_after(rank_t rank, std::uint64_t life) const {
         return of_life(fault::what::restart, rank, life);
     }
+
+    /// The start of a rank that does not begin with the run; null where there is none.
+    const fault* start_of(rank_t rank) const { return of_life(fault::what::start, rank, 0); }
 
     /// The factor of computing times of a rank that has posted `posted` messages.
     double slowness(rank_t rank, duration now, std::uint64_t posted) const {

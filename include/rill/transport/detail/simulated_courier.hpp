@@ -25,7 +25,7 @@ namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// A control message, from its first dispatch until it has arrived or is given up.
 struct letter : appointment {
-    enum class about : std::uint8_t { notice, question, answer };
+    enum class about : std::uint8_t { notice, question, answer, arrival, end };
 
     letter() : appointment(what::letter) {}
 
@@ -37,6 +37,7 @@ struct letter : appointment {
     std::uint64_t context = 0;
     call_signature call{};   ///< of a question: only its number
     int repeated = 0;        ///< how often
+    int followed = 0;        ///< how often it has waited for others to arrive first
     bool is_on_way = false;  ///< its appointment is its arrival, otherwise its next dispatch
 };
 
@@ -99,10 +100,14 @@ class courier : public mail {
         letter& l = static_cast<letter&>(due);
         if (!l.is_on_way) return dispatch(l);
         if (!at(l.receiver).is_alive) return repeat_later(l);
+        if (l.kind == letter::about::end && is_under_way(l.source, l.life, l.receiver)) return follow(l);
         scheduler_.record(6U, static_cast<unsigned>(l.source), static_cast<unsigned>(l.receiver));
         const letter read = l;
         unused_.push_back(&l);
+        if (is_fenced(read.receiver, read.source, read.life)) return;
         switch (read.kind) {
+            case letter::about::arrival: return learn_life(read.receiver, read.source, read.life, false);
+            case letter::about::end: return learn_life(read.receiver, read.source, read.life, true);
             case letter::about::notice: return hear(read.receiver, *read.notice);
             case letter::about::question:
                 at(read.receiver).asked.push_back({read.source, read.context, read.call.number});
@@ -111,10 +116,38 @@ class courier : public mail {
         }
     }
 
+    void monitor(rank_t self, channel on) {
+        throw_if_ended(on);
+        rank_state& own = at(self);
+        own.monitored.push_back(on);
+        if (own.known.empty()) {
+            for (rank_t peer = 0; peer < size(); ++peer) own.known.push_back({.life = at(peer).lives});
+            for (rank_t peer = 0; peer < size(); ++peer)
+                if (peer != self && at(peer).lives > 0 && (at(peer).has_ended || !at(peer).is_alive))
+                    write_of_life(letter::about::end, peer, self);
+            return;
+        }
+        for (rank_t peer = 0; peer < size(); ++peer) {
+            const known_peer& last = own.known[static_cast<std::size_t>(peer)];
+            if (last.has_ended && !is_fenced(self, peer, last.life))
+                tell_change(self, peer, on, peer_change::ended, last.life);
+        }
+    }
+
   protected:
+    /// Sends those who monitor the arrival or the end of a rank.
+    void tell_of_life(letter::about change, rank_t rank) {
+        at(rank).has_ended = change == letter::about::end;
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (peer != rank && !at(peer).monitored.empty()) write_of_life(change, rank, peer);
+    }
+
     /// What a rank has asked, said and heard ends with its life.
     void forget_control(rank_t rank) {
         calls_.forget(rank);
+        at(rank).monitored.clear();
+        at(rank).known.clear();
+        at(rank).fenced.clear();
         if (!travels_) return;
         at(rank).asked.clear();
         forget_notices(rank);
@@ -268,12 +301,25 @@ class courier : public mail {
         return l;
     }
 
+    void write_of_life(letter::about change, rank_t rank, rank_t peer) {
+        letter& l = write(change, rank, peer);
+        l.followed = 0;
+        dispatch(l);
+    }
+
+    /// Others than a rank itself tell its end: its host, or those who hear its connections break.
     void dispatch(letter& l) {
-        if (!at(l.source).is_alive || at(l.source).lives != l.life) return give_up(l);
-        const auto arrival = links_.depart_letter(now(), l.source, l.receiver);
+        if (l.kind != letter::about::end && (!at(l.source).is_alive || at(l.source).lives != l.life)) return give_up(l);
+        const auto arrival = travels_ ? links_.depart_letter(now(), l.source, l.receiver) : std::optional(now());
         if (!arrival) return repeat_later(l);
         l.is_on_way = true;
         scheduler_.future().add(l, *arrival);
+    }
+
+    /// An end waits until all else of its life has arrived.
+    void follow(letter& l) {
+        const duration pause = microseconds(std::int64_t{1} << std::min(l.followed++, 20));
+        scheduler_.future().add(l, now() + pause);
     }
 
     void repeat_later(letter& l) {

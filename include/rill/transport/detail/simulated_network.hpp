@@ -35,6 +35,8 @@ struct network {
     compute_model computing{};
     /// The faults of the run; they may name only ranks of the run.
     fault_plan faults{};
+    /// The places for ranks, if there are more than ranks: free until `faults::start` lets a rank take one.
+    int seats = 0;
     /// Travelling control takes the latency of its link and no bandwidth. Faults delay and lose it; what is lost is
     /// sent again, first after `1 ms` or four latencies, then after twice as long each time, up to 1 s; and is given up
     /// after about a minute. So loss delays control, and a cut stops it.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
@@ -19,6 +21,12 @@ namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 struct turning_point : appointment {
     turning_point() : appointment(what::fault) {}
     rank_t rank = no_rank;
+};
+
+/// What a rank that monitors has been told of another.
+struct known_peer {
+    int life = 0;  ///< the latest one; 0: its seat was always free
+    bool has_ended = false;
 };
 
 /// What another rank has asked this one and waits to hear.
@@ -39,10 +47,14 @@ struct rank_state {
     std::size_t handed_over = 0;            ///< bytes in `mail` that were handed over
     traffic counted{};
     strand* main = nullptr;
+    std::vector<channel> monitored;
+    std::vector<known_peer> known;               ///< by rank, once it monitors
+    std::vector<std::pair<rank_t, int>> fenced;  ///< lives
     bool is_alive = false;
+    bool has_ended = false;     ///< its body has ended, or it was killed
     bool has_departed = false;  ///< its body has returned
     bool begins_anew = false;   ///< as soon as its last life is over
-    int lives = 1;
+    int lives = 0;
     std::uint64_t posted = 0;  ///< in this life
     std::uint64_t computations = 0;
     duration computing{};

@@ -27,7 +27,7 @@ struct rank_report {
     duration computing{};  ///< in `compute`
     duration waiting{};    ///< waiting for other ranks or activities, summed over its activities
     duration ended{};      ///< when its body returned, since the start of the run
-    int lives = 1;         ///< one more than its restarts
+    int lives = 1;         ///< one more than its restarts; 0 for a seat that stayed free
 
     friend constexpr bool operator==(const rank_report&, const rank_report&) = default;
 };

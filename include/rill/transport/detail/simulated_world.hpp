@@ -22,13 +22,15 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// The shared state of the ranks: their mail, the calls that they have entered, and their lives.
 class world : public courier {
   public:
-    world(int ranks, const network& chosen) : courier(ranks, chosen), computing_(chosen.computing) {}
+    world(int ranks, const network& chosen)
+        : courier(std::max(ranks, chosen.seats), chosen), starting_(ranks), computing_(chosen.computing) {}
 
     int restarts(rank_t rank) { return at(rank).lives - 1; }
 
@@ -51,6 +53,7 @@ class world : public courier {
         if (scheduler_.is_killed()) return;
         calls_.close(self, context);
         forget_heard(self, context);
+        std::erase_if(at(self).monitored, [&](channel each) { return each.context == context; });
         for (parcel* p = at(self).mail.first(); p != nullptr;) {
             parcel* const after = at(self).mail.after(*p);
             if (p->on.context == context) drop(*p);
@@ -68,7 +71,7 @@ class world : public courier {
     /// Calls `main(self)` as each rank, and again when a rank is restarted.
     report run(strand::job main) {
         main_ = main;
-        for (rank_t rank = 0; rank < size(); ++rank) begin_life(rank);
+        for (rank_t rank = 0; rank < size(); ++rank) take_seat(rank);
         scheduler_.run(*this);
         rethrow();
         report all{.elapsed = now() - time_point{},
@@ -88,6 +91,7 @@ class world : public courier {
     void ended(rank_t rank) {
         rank_state& own = at(rank);
         if (own.is_alive) own.ended = now();
+        if (own.is_alive) tell_of_life(letter::about::end, rank);
         if (std::exchange(own.begins_anew, false)) schedule(rank, now());
     }
 
@@ -114,12 +118,12 @@ class world : public courier {
             if (own.main->running) end_life(rank);  // otherwise its body has returned before
             return;
         }
-        if (own.main->running) {  // its last life still waits for a peer that reads from its memory
+        if (own.main != nullptr &&
+            own.main->running) {  // its last life still waits for a peer that reads from its memory
             own.begins_anew = true;
             return;
         }
-        scheduler_.reuse(*own.main);
-        ++own.lives;
+        if (own.main != nullptr) scheduler_.reuse(*own.main);
         begin_life(rank);
         catch_up(rank);
         scheduler_.expects_one_less();
@@ -132,9 +136,21 @@ class world : public courier {
         rank_state& own = at(rank);
         own.is_alive = true;
         own.posted = 0;
+        ++own.lives;
         own.main = &scheduler_.start(rank, main_);
         const fault* const end = links_.faults().end_of(rank, life(rank));
         if (end != nullptr && end->skipped == 0) schedule(rank, std::max(now(), time_point{} + end->begins));
+        tell_of_life(letter::about::arrival, rank);
+    }
+
+    /// Begins at once, when the plan says so, or never.
+    void take_seat(rank_t rank) {
+        if (const fault* const later = links_.faults().start_of(rank)) {
+            schedule(rank, time_point{} + later->begins);
+            scheduler_.expects_one_more();
+        } else if (rank < starting_) {
+            begin_life(rank);
+        }
     }
 
     std::uint64_t life(rank_t rank) { return static_cast<std::uint64_t>(at(rank).lives - 1); }
@@ -168,6 +184,7 @@ class world : public courier {
                 each.killed = true;
                 end_wait(each);
             }
+        tell_of_life(letter::about::end, rank);
         while (parcel* const p = own.mail.first()) {
             if (p->at != parcel::stage::arrived) links_.lose(p->source, rank);
             remove(*p);
@@ -179,6 +196,7 @@ class world : public courier {
         }
     }
 
+    int starting_;
     compute_model computing_;
     strand::job main_{};
 };
