@@ -41,6 +41,11 @@ agreed agree(const sim::network& net_of_all, const std::vector<outcome>& own, st
         rill::random_sequence draw(rill::random_key{starts}.derive(self));
         net.sleep_until({static_cast<std::int64_t>(draw.below(2'000'000))});
         rill::detail::agreement<sim::endpoint> end(net, 5, 1);
+        if (own[self] == outcome::left) {
+            end.leave(members, timeout);
+            all.at[self] = net.now();
+            return;
+        }
         end.say(own[self]);
         verdict reached = end.reach(members, timeout);
         all.at[self] = net.now();
@@ -80,8 +85,7 @@ std::string wrong_with(const agreed& all, const std::vector<outcome>& own) {
         if (all_done && !told.is_done) return "all are done, and repeat";
         if (own[rank] == outcome::failed && told.is_done) return "done, though a rank that lives has failed";
         for (const rill::rank_t gone : told.gone)
-            if (gone == static_cast<rill::rank_t>(rank) && own[rank] != outcome::left)
-                return "a rank that lives is excluded";
+            if (gone == static_cast<rill::rank_t>(rank)) return "a rank that lives is excluded";
     }
     return {};
 }
@@ -96,6 +100,7 @@ TEST_CASE("ranks that die at any time of an agreement leave one verdict to those
         const int ranks = 2 + static_cast<int>(draw.below(6));
         std::vector<outcome> own(static_cast<std::size_t>(ranks));
         for (outcome& each : own) each = draw.below(3) == 0 ? outcome::failed : outcome::done;
+        if (draw.below(4) == 0) own.back() = outcome::left;
         const sim::network net = drawn(draw, ranks);
         const agreed all = agree(net, own, run);
         const std::string what = wrong_with(all, own);
@@ -123,6 +128,17 @@ TEST_CASE("whoever has decided ends the wait of the others for a rank that died 
     }
     CHECK(runs_with_two == 200);
     CHECK(late == 0);
+}
+
+TEST_CASE("nobody waits for a rank that leaves, nor it for long") {
+    sim::network net{.latency = rill::microseconds(10), .control = sim::control_plane::travelling};
+    for (const bool by_last : {true, false}) {
+        std::vector<outcome> own(4, outcome::failed);
+        own[by_last ? 3 : 0] = outcome::left;
+        const agreed all = agree(net, own, 1);
+        for (const rill::time_point at : all.at) CHECK(at.ns < rill::milliseconds(20).ns);
+        CHECK(all.by_rank[1].value().gone == std::vector<rill::rank_t>{by_last ? 3 : 0});
+    }
 }
 
 TEST_CASE("a verdict takes several calls, and leaves to the next one whom it cannot name") {

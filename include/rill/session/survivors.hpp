@@ -110,8 +110,8 @@ class survivors {
     }
 
     /// Tells the others that this rank leaves, and rethrows what has ended the body.
-    [[noreturn]] static void leave(detail::agreement<Net>& end) {
-        end.leave();
+    [[noreturn]] void leave(detail::agreement<Net>& end) const {
+        end.leave(members_, timeout_ * 2);
         throw;
     }
 

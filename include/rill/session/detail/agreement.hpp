@@ -3,6 +3,7 @@
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -48,12 +49,15 @@ class agreement {
     /// Announces how this rank's attempt ended. Others can ask for it until long after this object has ended.
     void say(outcome own) { announce(asked, {static_cast<std::uint32_t>(own)}); }
 
-    /// Says that this rank leaves, and proposes to go on without it. So the others need no answer of a rank that may
-    /// have ended by then.
-    void leave() {
+    /// Says that this rank leaves, and returns when another has decided, or after `timeout`: then the others have heard
+    /// it, and need no answer of a rank that may end now.
+    void leave(std::span<const rank_t> members, duration timeout) {
         say(outcome::left);
+        members_ = members;
+        pause_ = timeout / 32;
+        const auto other = std::find_if(members.begin(), members.end(), [&](rank_t r) { return r != net_->rank(); });
         try {
-            propose({.gone = {net_->rank()}});
+            if (other != members.end()) ask(*other, decided, net_->now() + timeout);
         } catch (const error&) {  // everything has ended
         }
     }
@@ -89,8 +93,8 @@ class agreement {
             if (decided_) return *decided_;
             const bool is_done = said && outcome_of(*said) == outcome::done;
             heard.is_done &= is_done || !said;
-            if (said) present_.push_back(member);
-            if (!said || outcome_of(*said) == outcome::left) heard.gone.push_back(member);
+            const bool stays = said && outcome_of(*said) != outcome::left;
+            (stays ? present_ : heard.gone).push_back(member);
         }
         if (heard.gone.size() > most_gone) heard.gone.resize(most_gone);
         if (heard.is_done && heard.gone.empty()) decided_ = heard;
@@ -189,7 +193,7 @@ class agreement {
     Net* net_;
     std::uint64_t context_;
     std::span<const rank_t> members_{};
-    std::vector<rank_t> present_{};  ///< the members that have said how their attempts ended
+    std::vector<rank_t> present_{};  ///< the members that have said how their attempts ended, and stay
     duration pause_{};               ///< between two looks for a decision
     std::optional<verdict> decided_{};
 };
