@@ -6,8 +6,10 @@
 #include <rill/concept/compressor.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/gradient_code.hpp>
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/objective.hpp>
+#include <rill/concept/peer_event.hpp>
 #include <rill/concept/shared_memory.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/tensor.hpp>

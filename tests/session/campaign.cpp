@@ -55,8 +55,11 @@ struct contribution_sum {
     }
 };
 
-sim::network wire(std::vector<rill::fault> planned) {
-    return {.latency = rill::microseconds(50), .bandwidth = 125'000'000, .faults = {std::move(planned)}};
+sim::network wire(std::vector<rill::fault> planned, sim::control_plane control = sim::control_plane::ideal) {
+    return {.latency = rill::microseconds(50),
+            .bandwidth = 125'000'000,
+            .faults = {std::move(planned)},
+            .control = control};
 }
 
 /// A random network with one to three deaths, at a message or at a time. A timeout is 5 s; a failed agreement takes 10
@@ -66,6 +69,7 @@ sim::network drawn(rill::random_sequence& draw, int ranks) {
     net.latency = rill::microseconds(static_cast<std::int64_t>(1 + draw.below(2000)));
     net.jitter = rill::microseconds(static_cast<std::int64_t>(draw.below(5000)));
     net.seed = draw.bits();
+    if (net.seed % 2 == 0) net.control = sim::control_plane::travelling;
     for (std::uint64_t deaths = 1 + draw.below(3); deaths > 0; --deaths) {
         const rill::fault dies =
             faults::kill(static_cast<int>(draw.below(3) == 0 ? 0 : draw.below(static_cast<std::uint64_t>(ranks))));
@@ -98,17 +102,18 @@ TEST_CASE(
         }
 }
 
-TEST_CASE("two ranks die after any number of messages") {
+TEST_CASE("two ranks die after any number of messages, and control travels") {
     for (const topology& on : topologies) {
         contribution_sum all;
         for (const int ranks : {3, 4, 5})
             for (int victim = 0; victim < ranks; ++victim)
                 for (int after = 1; after <= 20; after += 2 * message_step)
                     for (int later = 1; later <= 40; later += 2 * message_step)
-                        all.add(on.play(
-                            ranks, 2,
-                            wire({faults::kill(victim).after(static_cast<std::uint64_t>(after)),
-                                  faults::kill((victim + 1) % ranks).after(static_cast<std::uint64_t>(later))})));
+                        all.add(
+                            on.play(ranks, 2,
+                                    wire({faults::kill(victim).after(static_cast<std::uint64_t>(after)),
+                                          faults::kill((victim + 1) % ranks).after(static_cast<std::uint64_t>(later))},
+                                         sim::control_plane::travelling)));
         MESSAGE(std::string(on.name) << ": " << all.runs << " runs, " << all.wrong << " wrong");
         CHECK(all.reports == "");
     }

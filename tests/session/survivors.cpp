@@ -183,18 +183,3 @@ TEST_CASE("threads survive the death of one that a fault plan kills") {
     CHECK(seen[1].results == seen[2].results);
     CHECK(seen[1].results.back() == 2);
 }
-
-TEST_CASE("a verdict is read as it was written, shortened to the length of a notice") {
-    using rill::detail::verdict;
-    for (const verdict& told :
-         {verdict{.is_done = true}, verdict{}, verdict{.gone = {0}}, verdict{.gone = {3, 17, 10000}}}) {
-        CHECK(verdict::read(told.text()).is_done == told.is_done);
-        CHECK(verdict::read(told.text()).gone == told.gone);
-    }
-    verdict many;
-    for (rill::rank_t rank = 10'000; rank < 10'500; ++rank) many.gone.push_back(rank);
-    const ranks some = verdict::read(many.text()).gone;
-    CHECK(many.text().size() <= 900);
-    CHECK(some.size() > 100);
-    CHECK(std::equal(some.begin(), some.end(), many.gone.begin()));
-}

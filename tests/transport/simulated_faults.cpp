@@ -315,7 +315,7 @@ TEST_CASE("an invalid plan is refused") {
     };
     CHECK(has(refusal(faults::cut(0, 2)), "a fault names a rank that does not exist"));
     CHECK(has(refusal(faults::kill(rill::any_rank)), "a rank's end or beginning names the rank"));
-    CHECK(has(refusal(faults::restart(1).after(3)), "a rank begins anew after a time, not after messages"));
+    CHECK(has(refusal(faults::restart(1).after(3)), "a rank begins after a time, not after messages"));
     CHECK(has(refusal(faults::lose(1.5)), "a probability is between 0 and 1"));
     CHECK(has(refusal(faults::reorder(-0.5, microseconds(1))), "a probability is between 0 and 1"));
     CHECK(has(refusal(faults::slow(1, std::nan(""))), "a factor is finite, and not below 0"));

@@ -51,7 +51,9 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 /// - A receive returns an empty result when its deadline has passed. With `deadline::immediate` it takes what is
 ///   already there.
 /// - Every wait also watches the control channel: after `abort` on a context (or on `every_context`) waits on it throw
-///   the error of the notice on every rank. The first notice of a context wins; `abort` returns the one that won.
+///   the error of the notice on every rank. The first notice of a context wins; `abort` returns the one that won. Where
+///   control travels without an arbiter (`simulated::control_plane::travelling`), it is the first that reaches a rank:
+///   it stays there, but notices that race may win on different ranks. Agreements must not rest on it.
 ///   Waits on tags below the notice's `first_tag` go on, inquiries for such calls too; a later notice with a lower one
 ///   ends them. `aborted` returns the first notice.
 /// - `announce` publishes which call this rank has entered in a context; calls of a context may be entered in any

@@ -34,7 +34,8 @@ namespace rill { inline namespace RILL_ABI {
 /// not come to an agreement within two timeouts, or if it throws. A rank that was restarted must not come back. If a
 /// network falls apart, each part goes on without the others.
 ///
-/// Cost of an agreement: each rank asks each member what it has announced; no messages in process and simulated.
+/// Cost of an agreement: each rank asks each member what it has announced; no messages in process, nor simulated where
+/// control is ideal.
 template <Transport Net>
 class survivors {
   public:
@@ -104,8 +105,8 @@ class survivors {
     }
 
     /// Tells the others that this rank leaves, and rethrows what has ended the body.
-    [[noreturn]] static void leave(detail::agreement<Net>& end) {
-        end.leave();
+    [[noreturn]] void leave(detail::agreement<Net>& end) const {
+        end.leave(members_, timeout_ * 2);
         throw;
     }
 

@@ -44,6 +44,8 @@ struct transport_limits {
     std::size_t copied_bytes = 0;
     /// Whether all ranks run in the checking process, not each in a process of its own.
     bool one_process = true;
+    /// Whether the first notice of a context is the same on all ranks, also where notices race.
+    bool same_first_notice = true;
     /// Size of a message in the exchange of all with all. It should be well above every size limit of the transport.
     std::size_t large_bytes = std::size_t{8} << 20;
     /// Size of the largest message of all laws.

@@ -8,13 +8,15 @@
 #include <rill/testing/detail/transport_laws_deadlines.hpp>
 #include <rill/testing/detail/transport_laws_expect.hpp>
 #include <rill/testing/detail/transport_laws_messages.hpp>
+#include <rill/testing/detail/transport_laws_monitor.hpp>
 #include <rill/testing/detail/transport_laws_shared_memory.hpp>
 #include <rill/testing/law.hpp>
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
 /// Checks a model of `Transport` against the laws of the concept, and against those of `ConcurrentTransport`,
-/// `ExpectingTransport`, `ChunkingTransport`, `ComputingTransport` and `SharedMemoryTransport` if it models these.
+/// `ExpectingTransport`, `ChunkingTransport`, `ComputingTransport`, `MonitoredTransport` and `SharedMemoryTransport` if
+/// it models these.
 ///
 /// `runner(ranks, body)` calls `body(net)` on every rank of a fresh group of `ranks` and rethrows what a body throws.
 /// `visit(const char* name, const law_outcome&)` is called once per law. No law depends on measured time or on sleeps
@@ -34,6 +36,7 @@ void for_each_law(Runner&& runner, const transport_limits& limits, Visit&& visit
     control_laws(all);
     abort_laws(all);
     activity_laws(all);
+    monitor_laws(all);
     shared_memory_laws(all);
 }
 

@@ -12,8 +12,9 @@ namespace rill { inline namespace RILL_ABI {
 /// Stands for any rank in a fault.
 inline constexpr rank_t any_rank = -2;
 
-/// One thing that goes wrong, or right again, in a network. Faults affect the messages between ranks, not the control
-/// channel: abort notices and announced calls always arrive, except from a killed rank.
+/// One thing that goes wrong, or right again, in a network. Faults affect the messages between ranks. Abort
+/// notices and announced calls always arrive, except from a killed rank; but a simulated network whose control travels
+/// delays them, and loses them until they are repeated (`simulated::network::control`).
 struct fault {
     enum class what : std::uint8_t {
         loss,       ///< messages from `from` to `to` are lost, each with the probability `amount`
@@ -24,7 +25,8 @@ struct fault {
         heal,       ///< the link from `from` to `to` works again
         kill,       ///< rank `from` ends without notice: see `rank_killed`
         restart,    ///< rank `from`, once killed, begins anew `begins` after its end
-        slow        ///< computations of rank `from` take `amount` times as long
+        slow,       ///< computations of rank `from` take `amount` times as long
+        start       ///< rank `from` begins only at `begins`; it takes a free seat then
     };
 
     what kind = what::loss;
@@ -97,6 +99,9 @@ constexpr fault kill(rank_t rank) { return {.kind = fault::what::kill, .from = r
 constexpr fault restart(rank_t rank) { return {.kind = fault::what::restart, .from = rank}; }
 /// Computations of a rank take `factor` times as long.
 constexpr fault slow(rank_t rank, double factor) { return {.kind = fault::what::slow, .from = rank, .amount = factor}; }
+
+/// A rank begins only at a time (`at`); so begins who takes a seat beyond those that a run starts with.
+constexpr fault start(rank_t rank) { return {.kind = fault::what::start, .from = rank}; }
 
 }  // namespace faults
 

@@ -53,6 +53,8 @@ class fault_scene {
 
     /// The restart that follows a rank's present life, whose `begins` is the time after its end; null where none does.
     const fault* restart_of(rank_t rank) const { return judge_.restart_after(rank, life(rank)); }
+    /// The start of a rank that does not begin with the run; null where there is none.
+    const fault* start_of(rank_t rank) const { return judge_.start_of(rank); }
     void revive(rank_t rank) {
         rank_state& own = at(rank);
         own.life.fetch_add(1, std::memory_order_relaxed);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/shared_memory.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
@@ -29,8 +30,8 @@
 
 namespace rill { inline namespace RILL_ABI { namespace in_process {
 
-/// One rank among threads of this process. Models `ConcurrentTransport` (any thread of the rank may call it) and
-/// `SharedMemoryTransport`.
+/// One rank among threads of this process. Models `ConcurrentTransport` (any thread of the rank may call it),
+/// `SharedMemoryTransport` and `MonitoredTransport`.
 ///
 /// A receiver reads a borrowed message in the sender's memory; a buffer that is handed over is moved. Posts and
 /// receives allocate only while more messages are under way than ever before. No message or sending may outlive its
@@ -94,6 +95,21 @@ class endpoint {
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
 
+    std::uint64_t incarnation(rank_t peer) const {
+        check(peer);
+        return world_->incarnation(peer);
+    }
+    void monitor(channel on) { world_->monitor(rank_, on); }
+    void fence(rank_t peer, std::uint64_t incarnation) {
+        check(peer);
+        world_->fence(rank_, peer, incarnation);
+    }
+    /// Calls the run's body as a rank on a free seat; false where `seat` is not free. A seat is taken once.
+    bool start(rank_t seat) {
+        check(seat);
+        return world_->start(seat);
+    }
+
     window share(std::uint64_t context) { return {*world_, rank_, context}; }
 
     /// Identifies the calling activity among those of its rank.
@@ -129,6 +145,7 @@ inline detail::meeting_place::meeting_place(endpoint& net)
 
 static_assert(ConcurrentTransport<endpoint>);
 static_assert(SharedMemoryTransport<endpoint>);
+static_assert(MonitoredTransport<endpoint>);
 
 /// Calls `body(endpoint&)` on one thread per rank and returns when all have ended.
 ///
@@ -138,13 +155,14 @@ template <class Body>
 void run(int ranks, Body&& body, const options& chosen = {}) {
     RILL_EXPECTS(ranks >= 1, "in_process::run: needs at least one rank");
     detail::world shared(ranks, chosen);
-    detail::rank_threads threads(shared);
-    threads.run(
+    detail::rank_threads threads(
+        shared,
         [](void* context, detail::world& world, rank_t rank) {
             endpoint net(world, rank);
             (*static_cast<std::remove_reference_t<Body>*>(context))(net);
         },
         const_cast<void*>(static_cast<const void*>(std::addressof(body))));
+    threads.run(ranks);
 }
 
 }}}  // namespace rill::RILL_ABI::in_process

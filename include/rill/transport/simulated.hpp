@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
@@ -27,14 +28,15 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// One rank in a simulated network. Models `ConcurrentTransport`; activities are fibers, all on one thread.
+/// One rank in a simulated network. Models `ConcurrentTransport` and
+/// `MonitoredTransport`; activities are fibers, all on one thread.
 ///
 /// The clock is virtual: the program's own computation takes no time except by `compute`, messages take the time that
 /// the network says, and a poll that finds nothing takes `network::poll`. Messages to oneself, the release of a
-/// borrowed message, room in a mailbox and the control channel (abort, announce, inquire) take effect at once. A
-/// receiver reads a borrowed message in the sender's memory; a buffer that is handed over is moved. Posts and receives
-/// allocate only while more messages are under way than ever before. No message or sending may outlive its `run`. A
-/// rank must not use a context again that it has closed.
+/// borrowed message and room in a mailbox take effect at once, and so does the control channel (abort, announce,
+/// inquire) unless `network::control` says that it travels. A receiver reads a borrowed message in the sender's memory;
+/// a buffer that is handed over is moved. Posts and receives allocate only while more messages are under way than ever
+/// before. No message or sending may outlive its `run`. A rank must not use a context again that it has closed.
 class endpoint {
   public:
     using message = simulated::message;
@@ -87,12 +89,22 @@ class endpoint {
     void announce(std::uint64_t context, const call_signature& call) { world_->announce(rank_, context, call); }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         check(peer);
-        return world_->inquire(peer, context, number, until);
+        return world_->inquire(rank_, peer, context, number, until);
     }
-    abort_notice abort(const abort_notice& notice) { return world_->abort(notice); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(context); }
+    abort_notice abort(const abort_notice& notice) { return world_->abort(rank_, notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(rank_, context); }
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
+
+    std::uint64_t incarnation(rank_t peer) const {
+        check(peer);
+        return world_->incarnation(rank_, peer);
+    }
+    void monitor(channel on) { world_->monitor(rank_, on); }
+    void fence(rank_t peer, std::uint64_t incarnation) {
+        check(peer);
+        world_->fence(rank_, peer, incarnation);
+    }
 
     /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return &world_->current(); }
@@ -128,6 +140,7 @@ inline event::event(endpoint& net) : world_(net.world_) {}
 
 static_assert(ConcurrentTransport<endpoint>);
 static_assert(ComputingTransport<endpoint>);
+static_assert(MonitoredTransport<endpoint>);
 
 /// Calls `body(endpoint&)` as each of `ranks` ranks, in virtual time and on the calling thread, and returns when all
 /// have ended. Deterministic: equal bodies with an equal network make equal runs, bit for bit.

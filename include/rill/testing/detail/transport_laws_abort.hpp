@@ -111,9 +111,9 @@ void ends_posts(Net& net, std::size_t bound) {
     });
 }
 
-/// All ranks abort at once: one notice wins, the same on all ranks.
+/// All ranks abort at once: one notice wins and stays, the `same` on all ranks.
 template <class Net>
-void agrees_on_first(Net& net) {
+void agrees_on_first(Net& net, bool same) {
     const abort_notice won = net.abort(law_notice(law_context, net.rank()));
     expect(won.culprit >= 0 && won == law_notice(law_context, won.culprit), "abort returns a notice that nobody sent");
     expect(net.abort(law_notice(law_context, 77)) == won, "a second abort wins");
@@ -122,7 +122,9 @@ void agrees_on_first(Net& net) {
     for (rank_t peer = 0; peer < net.size(); ++peer)
         post_number(net, peer, on, static_cast<std::uint32_t>(won.culprit));
     for (rank_t peer = 0; peer < net.size(); ++peer)
-        expect_equal(receive_number(net, peer, on), static_cast<std::uint32_t>(won.culprit), "culprit on another rank");
+        if (const auto there = receive_number(net, peer, on); same)
+            expect_equal(there, static_cast<std::uint32_t>(won.culprit), "culprit on another rank");
+    expect(net.aborted(law_context) == won, "a later notice replaces the first");
 }
 
 /// Operations with lower tags than the failed one go on. If one of them fails later, all operations from its tag on
@@ -280,7 +282,8 @@ void abort_laws(const Laws& all) {
     if (const std::size_t bound = all.limits().mailbox_bytes; bound > 0)
         all.law("an abort ends the wait for room", 3, [bound](auto& net) { detail::ends_posts(net, bound); });
     for (const int ranks : {1, 2, 5})
-        all.law("the first notice wins", ranks, [](auto& net) { detail::agrees_on_first(net); });
+        all.law("the first notice wins", ranks,
+                [same = all.limits().same_first_notice](auto& net) { detail::agrees_on_first(net, same); });
     all.law("the first notice of a context stays", 1, [](auto& net) { detail::keeps_first_of_context(net); });
     const bool one_process = all.limits().one_process;
     all.law_of_run("an exception ends ranks that receive", 4, [one_process](auto& runner) {

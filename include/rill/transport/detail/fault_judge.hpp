@@ -30,7 +30,8 @@ inline const char* trouble_with(const fault& f, int ranks) {
             return f.amount >= 0 && std::isfinite(f.amount) ? nullptr
                                                             : "fault_plan: a factor is finite, and not below 0";
         case fault::what::restart:
-            if (f.skipped != 0) return "fault_plan: a rank begins anew after a time, not after messages";
+        case fault::what::start:
+            if (f.skipped != 0) return "fault_plan: a rank begins after a time, not after messages";
             [[fallthrough]];
         case fault::what::kill:
             return exists(f.from) ? nullptr : "fault_plan: a rank's end or beginning names the rank";
@@ -65,12 +66,42 @@ class fault_judge {
 
     /// Judges the `number`-th message of a link, counted from 1.
     verdict of_message(rank_t source, rank_t receiver, std::uint64_t number, duration now) const {
+        return judge(source, receiver, number, now, number);
+    }
+
+    /// Judges the `letter`-th control message of a link on which `number - 1` messages have been posted.
+    verdict of_letter(rank_t source, rank_t receiver, std::uint64_t number, duration now, std::uint64_t letter) const {
+        return judge(source, receiver, number, now, ~letter);
+    }
+
+    /// The kill that ends life number `life` of a rank, counted from 0; null where there is none.
+    const fault* end_of(rank_t rank, std::uint64_t life) const { return of_life(fault::what::kill, rank, life); }
+    /// The restart that follows life number `life` of a rank; null where there is none.
+    const fault* restart_after(rank_t rank, std::uint64_t life) const {
+        return of_life(fault::what::restart, rank, life);
+    }
+
+    /// The start of a rank that does not begin with the run; null where there is none.
+    const fault* start_of(rank_t rank) const { return of_life(fault::what::start, rank, 0); }
+
+    /// The factor of computing times of a rank that has posted `posted` messages.
+    double slowness(rank_t rank, duration now, std::uint64_t posted) const {
+        double factor = 1;
+        for (const fault& f : plan_.faults)
+            if (f.kind == fault::what::slow && (f.from == any_rank || f.from == rank) && f.has_begun(now, posted + 1))
+                factor = f.amount;
+        return factor;
+    }
+
+  private:
+    /// `drawn`: the number by which chance is drawn.
+    verdict judge(rank_t source, rank_t receiver, std::uint64_t number, duration now, std::uint64_t drawn) const {
         verdict all;
         bool is_cut = false;
         for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
             const fault& f = plan_.faults[i];
             if (!f.is_of_messages() || !f.is_of_link(source, receiver) || !f.has_begun(now, number)) continue;
-            const double u = draw(i, source, receiver, number);
+            const double u = draw(i, source, receiver, drawn);
             switch (f.kind) {
                 case fault::what::loss: all.lost |= u < f.amount; break;
                 case fault::what::duplicate: all.twice |= u < f.amount; break;
@@ -89,23 +120,6 @@ class fault_judge {
         return all;
     }
 
-    /// The kill that ends life number `life` of a rank, counted from 0; null where there is none.
-    const fault* end_of(rank_t rank, std::uint64_t life) const { return of_life(fault::what::kill, rank, life); }
-    /// The restart that follows life number `life` of a rank; null where there is none.
-    const fault* restart_after(rank_t rank, std::uint64_t life) const {
-        return of_life(fault::what::restart, rank, life);
-    }
-
-    /// The factor of computing times of a rank that has posted `posted` messages.
-    double slowness(rank_t rank, duration now, std::uint64_t posted) const {
-        double factor = 1;
-        for (const fault& f : plan_.faults)
-            if (f.kind == fault::what::slow && (f.from == any_rank || f.from == rank) && f.has_begun(now, posted + 1))
-                factor = f.amount;
-        return factor;
-    }
-
-  private:
     const fault* of_life(fault::what kind, rank_t rank, std::uint64_t life) const {
         for (const fault& f : plan_.faults)
             if (f.kind == kind && f.from == rank && life-- == 0) return &f;

@@ -30,7 +30,7 @@ inline constexpr fault_word fault_words[] = {
     {fault::what::delay, "delay", false, true}, {fault::what::reorder, "reorder", true, true},
     {fault::what::cut, "cut", false, false},    {fault::what::heal, "heal", false, false},
     {fault::what::kill, "kill", false, false},  {fault::what::restart, "restart", false, false},
-    {fault::what::slow, "slow", true, false},
+    {fault::what::slow, "slow", true, false},   {fault::what::start, "start", false, false},
 };
 inline const fault_word& word_of(fault::what kind) { return fault_words[static_cast<std::size_t>(kind)]; }
 

@@ -87,12 +87,13 @@ class mailbox {
     template <class Drop>
     void drop_context(std::uint64_t context, Drop&& drop) {
         for (list& from : lists_)
-            for (node* n = from.first; n != nullptr;) {
-                node* const dropped = std::exchange(n, n->next);
-                if (dropped->on.context != context) continue;
-                mark_taken(*dropped);
-                drop(*dropped);
-            }
+            drop_from(
+                from, [&](const node& n) { return n.on.context == context; }, drop);
+    }
+    template <class Drop>
+    void drop_source(rank_t source, Drop&& drop) {
+        drop_from(
+            of(source), [](const node&) { return true; }, drop);
     }
 
     /// Removes a borrowed message that nobody has taken; false when a receiver has taken it.
@@ -117,6 +118,16 @@ class mailbox {
         node* last = nullptr;
     };
     static constexpr std::size_t nodes_per_block = 32;
+
+    template <class Meant, class Drop>
+    void drop_from(list& from, Meant&& is_meant, Drop&& drop) {
+        for (node* n = from.first; n != nullptr;) {
+            node* const dropped = std::exchange(n, n->next);
+            if (!is_meant(*dropped)) continue;
+            mark_taken(*dropped);
+            drop(*dropped);
+        }
+    }
 
     list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
 

@@ -4,6 +4,7 @@
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/call_table.hpp>
 #include <rill/transport/detail/in_process_bells.hpp>
+#include <rill/transport/detail/in_process_lookout.hpp>
 #include <rill/transport/detail/in_process_mailbox.hpp>
 
 #include <algorithm>
@@ -18,14 +19,17 @@ using rill::detail::call_table;
 
 /// The state of one rank that other ranks access.
 struct alignas(64) rank_state {
-    explicit rank_state(int ranks) : box(ranks) {}
+    explicit rank_state(int ranks) : box(ranks), watch(ranks) {}
 
-    std::mutex mutex;  ///< guards box, calls and awaiting_room; bells may be rung while it is held
+    std::mutex mutex;  ///< guards box, calls, watch and awaiting_room; bells may be rung while it is held
     mailbox box;
     call_table calls;
+    lookout watch;
     std::vector<rank_t> awaiting_room;
     class bells bells;
-    std::atomic<bool> has_departed{false};  ///< its body has returned
+    std::atomic<std::uint64_t> incarnation{0};  ///< 0: the seat is free
+    std::atomic<bool> has_ended{false};         ///< its body has returned or thrown
+    std::atomic<bool> has_departed{false};      ///< its body has returned
     alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0},
         bytes_received{0}, accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
 };

@@ -18,33 +18,55 @@ namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 /// The threads of the ranks, and the exceptions that end them.
 class rank_threads {
   public:
-    explicit rank_threads(world& shared) : world_(shared), thrown_(static_cast<std::size_t>(shared.size())) {}
+    using rank_body = void (*)(void* context, world& shared, rank_t rank);
 
-    /// Runs all ranks until they have ended; rethrows the exception of the culprit, or else of the first rank that
-    /// threw.
-    void run(void (*body)(void*, world&, rank_t), void* context) {
-        std::vector<std::thread> threads;
+    rank_threads(world& shared, rank_body body, void* context)
+        : world_(shared), body_(body), context_(context), thrown_(static_cast<std::size_t>(shared.size())) {
+        world_.set_starter(
+            {[](void* self, rank_t rank) { return static_cast<rank_threads*>(self)->start(rank); }, this});
+    }
+
+    /// Runs the ranks below `ranks`, and those that they start, until they have ended; rethrows the exception of the
+    /// culprit, or else of the first rank that threw.
+    void run(int ranks) {
         std::exception_ptr not_started;
+        for (rank_t rank = 0; rank < ranks; ++rank) world_.take_seat(rank);
+        rank_t rank = 0;
         try {
-            threads.reserve(thrown_.size());
-            for (rank_t rank = 0; rank < world_.size(); ++rank)
-                threads.emplace_back([this, body, context, rank] { run_one(body, context, rank); });
+            for (; rank < ranks; ++rank) begin(rank);
         } catch (const std::exception& reason) {
             not_started = std::current_exception();
-            const auto rank = static_cast<rank_t>(threads.size());
             world_.abort({.context = every_context,
                           .culprit = rank,
                           .reason = "no thread for rank " + std::to_string(rank) + ": " + reason.what()});
         }
-        for (std::thread& each : threads) each.join();
+        for (std::thread next = unjoined(); next.joinable(); next = unjoined()) next.join();
         if (not_started) std::rethrow_exception(not_started);
         rethrow();
     }
 
   private:
-    void run_one(void (*body)(void*, world&, rank_t), void* context, rank_t rank) noexcept {
+    /// Starts a rank on a free seat; false where it is not free.
+    bool start(rank_t rank) {
+        if (!world_.take_seat(rank)) return false;
+        world_.threads_changed(1);
+        begin(rank);
+        return true;
+    }
+    void begin(rank_t rank) {
+        const std::lock_guard lock(mutex_);
+        threads_.emplace_back([this, rank] { run_one(rank); });
+    }
+    /// A thread that runs, or has run; none when all are joined. A running rank may start others until it is joined.
+    std::thread unjoined() {
+        const std::lock_guard lock(mutex_);
+        return joined_ == threads_.size() ? std::thread() : std::move(threads_[joined_++]);
+    }
+
+    void run_one(rank_t rank) noexcept {
         try {
-            body(context, world_, rank);
+            body_(context_, world_, rank);
+            world_.end(rank);
             world_.depart(rank);
         } catch (const error& caught) {
             abort_notice notice = world_.origin_of(caught.notice()).value_or(caught.notice());
@@ -66,6 +88,7 @@ class rank_threads {
             if (first_ == no_rank) first_ = rank;
         }
         world_.abort(notice);
+        world_.end(rank);
     }
 
     void rethrow() {
@@ -77,8 +100,12 @@ class rank_threads {
     }
 
     world& world_;
+    rank_body body_;
+    void* context_;
     std::vector<std::exception_ptr> thrown_;
-    std::mutex mutex_;
+    std::mutex mutex_;  ///< guards what follows
+    std::vector<std::thread> threads_;
+    std::size_t joined_ = 0;
     rank_t first_ = no_rank;
 };
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <rill/concept/peer_event.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -12,12 +14,14 @@
 #include <rill/transport/detail/in_process_rank_state.hpp>
 #include <rill/transport/detail/in_process_waits.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process {
@@ -26,6 +30,8 @@ namespace rill { inline namespace RILL_ABI { namespace in_process {
 struct options {
     /// Bound of the bytes handed over to one rank and not yet taken by it. Borrowed bytes do not count.
     std::size_t mailbox_bytes = std::size_t{64} << 20;
+    /// The places for ranks, if there are more than ranks that start: free until `endpoint::start` takes one.
+    int seats = 0;
     /// A wait first polls this often (about 40 ns each) if there are at least as many cores as threads.
     int spins = 16;
     /// After the spins, a wait gives its core away this often, then sleeps.
@@ -40,7 +46,10 @@ namespace detail {
 class world : public waits {
   public:
     world(int ranks, const options& chosen)
-        : waits(ranks, {.spins = chosen.spins, .yields = chosen.yields}), mailbox_bytes_(chosen.mailbox_bytes) {}
+        : waits(std::max(ranks, chosen.seats), {.spins = chosen.spins, .yields = chosen.yields}),
+          mailbox_bytes_(chosen.mailbox_bytes) {
+        threads_changed(ranks - size());
+    }
 
     detail::boards& boards() { return boards_; }
 
@@ -50,7 +59,7 @@ class world : public waits {
         node* posted = nullptr;
         {
             const std::lock_guard lock(target.mutex);
-            if (!target.calls.is_closed(on.context)) posted = &target.box.borrow(from, to, on, pieces);
+            if (takes(target, from, on)) posted = &target.box.borrow(from, to, on, pieces);
         }
         count_sent(from, pieces.size_bytes());
         if (posted != nullptr) target.bells.of(on).ring();
@@ -72,10 +81,10 @@ class world : public waits {
 
     /// Null when `until` has passed.
     node* receive(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        return receive_by(self, on, until, [&](mailbox& box) { return box.take(peers, on); });
+        return receive_by(self, peers, on, until, [&](mailbox& box) { return box.take(peers, on); });
     }
     node* receive_latest(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        return receive_by(self, on, until, [&](mailbox& box) {
+        return receive_by(self, peers, on, until, [&](mailbox& box) {
             return box.take_latest(peers, on, [this](node& dropped) { release(dropped); });
         });
     }
@@ -147,6 +156,7 @@ class world : public waits {
         rank_state& own = at(self);
         const std::lock_guard lock(own.mutex);
         own.calls.close(context);
+        own.watch.forget(context);
         own.box.drop_context(context, [this](node& dropped) { release(dropped); });
         offer_room(own);
     }
@@ -154,6 +164,66 @@ class world : public waits {
     std::uint64_t next_context(rank_t self, std::uint64_t key) {
         const std::lock_guard lock(at(self).mutex);
         return at(self).calls.next_context(key);
+    }
+
+    // --- what becomes of ranks
+
+    std::uint64_t incarnation(rank_t rank) { return at(rank).incarnation.load(std::memory_order_acquire); }
+
+    void monitor(rank_t self, channel on) {
+        rank_state& own = at(self);
+        {
+            const std::lock_guard lock(own.mutex);
+            own.watch.watch(on);
+            for (rank_t peer = 0; peer < size(); ++peer) {
+                if (peer == self || !at(peer).has_ended.load(std::memory_order_seq_cst)) continue;
+                if (own.watch.ends(peer))
+                    tell(own, self, peer, peer_change::ended);
+                else if (!own.watch.is_fenced(peer))
+                    say(own, self, peer, on, peer_change::ended);
+            }
+        }
+        own.bells.ring_all();
+    }
+
+    void fence(rank_t self, rank_t peer, std::uint64_t life) {
+        if (life == 0 || life != incarnation(peer)) return;
+        rank_state& own = at(self);
+        {
+            const std::lock_guard lock(own.mutex);
+            own.watch.fence(peer);
+            own.box.drop_source(peer, [this](node& dropped) { release(dropped); });
+            offer_room(own);
+        }
+        own.bells.ring_all();
+    }
+
+    /// A rank takes its seat; false where it is not free.
+    bool take_seat(rank_t rank) {
+        static std::atomic<std::uint64_t> lives{0};
+        std::uint64_t none = 0;
+        const std::uint64_t life = ++lives << 16U | static_cast<std::uint16_t>(rank + 1);
+        if (!at(rank).incarnation.compare_exchange_strong(none, life, std::memory_order_seq_cst)) return false;
+        {
+            const std::lock_guard lock(at(rank).mutex);
+            at(rank).watch.take_seat();
+        }
+        tell_others(rank, peer_change::arrived);
+        return true;
+    }
+
+    /// Who can start ranks.
+    struct starter {
+        bool (*start)(void* context, rank_t rank) = nullptr;
+        void* context = nullptr;
+    };
+    void set_starter(starter chosen) { starter_ = chosen; }
+    bool start(rank_t rank) { return starter_.start(starter_.context, rank); }
+
+    /// The body of this rank has returned or thrown, after all that it sent.
+    void end(rank_t rank) {
+        at(rank).has_ended.store(true, std::memory_order_seq_cst);
+        tell_others(rank, peer_change::ended);
     }
 
     /// Counts traffic without messages, the same amount in each direction.
@@ -170,6 +240,40 @@ class world : public waits {
     }
 
   private:
+    /// Whether a message finds its receiver's mailbox: not in a closed context, through a fence, or at a free seat.
+    bool takes(const rank_state& target, rank_t from, channel on) const {
+        return !target.calls.is_closed(on.context) && !target.watch.is_fenced(from) && !target.watch.is_free();
+    }
+
+    void tell_others(rank_t rank, peer_change change) {
+        for (rank_t peer = 0; peer < size(); ++peer) {
+            rank_state& other = at(peer);
+            {
+                const std::lock_guard lock(other.mutex);
+                if (peer == rank || other.watch.channels().empty()) continue;
+                if (change == peer_change::ended && !other.watch.ends(rank)) continue;
+                tell(other, peer, rank, change);
+            }
+            other.bells.ring_all();
+        }
+    }
+    void tell(rank_state& other, rank_t peer, rank_t of, peer_change change) {
+        if (other.watch.is_fenced(of)) return;
+        for (const channel on : other.watch.channels()) say(other, peer, of, on, change);
+    }
+    void say(rank_state& other, rank_t peer, rank_t of, channel on, peer_change change) {
+        other.box.hand_over(of, peer, on, to_message({.kind = change, .incarnation = incarnation(of)}));
+    }
+
+    static abort_notice have_ended(rank_t self, std::span<const rank_t> peers, channel on) {
+        std::string names;
+        for (const rank_t peer : peers) names += (names.empty() ? "" : ", ") + std::to_string(peer);
+        return {.context = on.context,
+                .culprit = peers[0],
+                .reason = "rank " + std::to_string(self) + " waits for a message from ranks " + names +
+                          ", which will not come: they have ended"};
+    }
+
     /// The latest call that a rank has announced or exposed, from `number` on.
     std::optional<call_signature> announced_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
         const auto exposed = exposed_later(rank, context, number);
@@ -186,7 +290,7 @@ class world : public waits {
     bool try_hand_over(rank_t from, rank_t to, channel on, buffer&& bytes) {
         rank_state& target = at(to);
         const std::lock_guard lock(target.mutex);
-        if (target.calls.is_closed(on.context)) {
+        if (!takes(target, from, on)) {
             buffer().swap(bytes);
             return true;
         }
@@ -197,15 +301,18 @@ class world : public waits {
     }
 
     template <class Take>
-    node* receive_by(rank_t self, channel on, deadline until, Take&& take) {
+    node* receive_by(rank_t self, std::span<const rank_t> peers, channel on, deadline until, Take&& take) {
         rank_state& own = at(self);
         node* found = nullptr;
+        bool in_vain = false;
         wait(self, on, until, [&] {
             const std::lock_guard lock(own.mutex);
             found = take(own.box);
             if (found != nullptr) offer_room(own);
-            return found != nullptr;
+            in_vain = found == nullptr && own.watch.waits_in_vain(peers, on);
+            return found != nullptr || in_vain;
         });
+        if (in_vain) throw_error(have_ended(self, peers, on));
         if (found != nullptr) {
             own.messages_received.fetch_add(1, std::memory_order_relaxed);
             own.bytes_received.fetch_add(found->pieces.size_bytes(), std::memory_order_relaxed);
@@ -223,6 +330,7 @@ class world : public waits {
     }
 
     std::size_t mailbox_bytes_;
+    starter starter_{};
     alignas(64) detail::boards boards_;  ///< not on the cache line of what waits and `tell_all` read
 };
 

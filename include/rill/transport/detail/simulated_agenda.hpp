@@ -11,7 +11,7 @@ namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// Something that happens at an instant; the base class of the objects to which it happens.
 struct appointment {
-    enum class what : std::uint8_t { expiry, arrival, fault };
+    enum class what : std::uint8_t { expiry, arrival, letter, fault };
     static constexpr std::size_t nowhere = ~std::size_t{0};
 
     explicit appointment(what happens) : kind(happens) {}

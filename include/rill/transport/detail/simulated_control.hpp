@@ -21,12 +21,13 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// Waits, and the notices that end them early. Notices take no virtual time.
+/// Waits, and the notices that end them early. Each rank knows those that have reached it.
 class control {
   public:
-    explicit control(const network& chosen)
+    control(int ranks, const network& chosen)
         : scheduler_(chosen.stack_bytes, chosen.longest.ns > 0 ? time_point{} + chosen.longest : deadline::never.at),
-          poll_(chosen.poll) {}
+          poll_(chosen.poll),
+          known_(chosen.control == control_plane::ideal ? 1 : static_cast<std::size_t>(ranks)) {}
 
     time_point now() const { return scheduler_.now(); }
     scheduler& activities() { return scheduler_; }
@@ -47,9 +48,9 @@ class control {
     /// Throws what has ended the channel, or the current activity.
     void throw_if_ended(channel on) const {
         throw_if_killed();
-        if (!notices_.empty())
-            if (const abort_notice* notice = find_notice(on)) throw_error(*notice);
         const strand& own = scheduler_.current();
+        if (has_notices_)
+            if (const abort_notice* notice = find_notice(own.rank, on)) throw_error(*notice);
         if (own.stopped)
             throw_error({.context = on.context,
                          .culprit = own.rank,
@@ -81,38 +82,20 @@ class control {
         while (activity.running) scheduler_.wait(activity.joining, what, deadline::never);
     }
 
-    /// Aborts a context and returns the notice that holds: the first one of a context, where a notice of all contexts
-    /// counts for each. A killed rank's notice is ignored.
-    abort_notice abort(const abort_notice& notice) {
-        if (scheduler_.is_killed()) return notice;
-        if (const abort_notice* first = find_notice({notice.context, notice.first_tag})) return *first;
-        notices_.push_back(notice);
-        for (strand& each : scheduler_.strands())
-            if (each.waiting != nullptr && each.waiting->ends_with_context &&
-                (notice.context == every_context ||
-                 (each.waiting->on.context == notice.context && notice.ends(each.waiting->on.tag))))
-                scheduler_.call(each, wake::ended);
-        return notice;
-    }
-    std::optional<abort_notice> aborted(std::uint64_t context) const {
-        const abort_notice* first = find_notice({context, last_tag});
+    std::optional<abort_notice> aborted(rank_t self, std::uint64_t context) const {
+        const abort_notice* first = find_notice(self, {context, last_tag});
         return first == nullptr ? std::nullopt : std::optional(*first);
-    }
-
-    /// Aborts all contexts because the exception being handled has left the body of `rank`.
-    void fail(rank_t rank) {
-        const rank_t culprit = abort(notice_of_current(rank)).culprit;
-        if (thrown_ != nullptr && (culprit_threw_ || culprit != rank)) return;
-        thrown_ = std::current_exception();
-        culprit_threw_ = culprit == rank;
     }
 
     /// Called when every activity waits for another, or when the run is overdue: makes all waits throw `deadlock`.
     void nothing_left() {
         const char* const what = scheduler_.is_overdue() ? "no end after " : "deadlock at ";
-        abort({.context = every_context,
-               .kind = failure::deadlock,
-               .reason = what + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())});
+        deadlock_ = {.context = every_context,
+                     .kind = failure::deadlock,
+                     .reason = what + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())};
+        for (std::size_t rank = 0; rank < known_.size(); ++rank)
+            if (find_notice(static_cast<rank_t>(rank), {every_context}) == nullptr)
+                learn(static_cast<rank_t>(rank), *deadlock_);
         if (scheduler_.ready()) return;
         // The waits left are those that no abort ends, as of a sender whose reader itself waits for that sender.
         for (strand& each : scheduler_.strands())
@@ -128,21 +111,30 @@ class control {
     /// Rethrows the exception that ended the run, if any.
     void rethrow() const {
         if (thrown_ != nullptr) std::rethrow_exception(thrown_);
-        if (const abort_notice* end = find_notice({every_context}); end != nullptr && end->kind == failure::deadlock)
-            throw_error(*end);
+        if (deadlock_) throw_error(*deadlock_);
     }
 
-    scheduler scheduler_;
-
-  private:
-    const abort_notice* find_notice(channel on) const {
+    /// The notice that ends a channel on a rank, or null.
+    const abort_notice* find_notice(rank_t rank, channel on) const {
         const abort_notice* of_all = nullptr;
-        for (const abort_notice& each : notices_) {
-            if (each.context == on.context && each.ends(on.tag)) return &each;
-            if (each.context == every_context) of_all = &each;
+        for (const abort_notice* const each : known_[list_of(rank)]) {
+            if (each->context == on.context && each->ends(on.tag)) return each;
+            if (each->context == every_context) of_all = each;
         }
         return of_all;
     }
+
+    /// Ends the waits of a rank, or of all if control is ideal, by a notice that must stay where it is.
+    void learn(rank_t rank, const abort_notice& notice) {
+        known_[list_of(rank)].push_back(&notice);
+        has_notices_ = true;
+        for (strand& each : scheduler_.strands())
+            if (each.waiting != nullptr && each.waiting->ends_with_context && list_of(each.rank) == list_of(rank) &&
+                (notice.context == every_context ||
+                 (each.waiting->on.context == notice.context && notice.ends(each.waiting->on.tag))))
+                scheduler_.call(each, wake::ended);
+    }
+    void forget_notices(rank_t rank) { known_[list_of(rank)].clear(); }
 
     /// Makes a notice of the exception being handled, in ranks of this world even if its error has ranks of a subgroup.
     abort_notice notice_of_current(rank_t rank) const {
@@ -150,10 +142,11 @@ class control {
         try {
             throw;
         } catch (const error& caught) {
-            const auto origin = std::find_if(notices_.begin(), notices_.end(), [&](const abort_notice& each) {
-                return rill::detail::same_failure(each, caught.notice());
+            const auto& known = known_[list_of(rank)];
+            const auto origin = std::find_if(known.begin(), known.end(), [&](const abort_notice* each) {
+                return rill::detail::same_failure(*each, caught.notice());
             });
-            notice = origin == notices_.end() ? caught.notice() : *origin;
+            notice = origin == known.end() ? caught.notice() : **origin;
             notice.context = every_context;
             if (notice.culprit == no_rank && notice.kind != failure::deadlock) notice.culprit = rank;
         } catch (const std::exception& caught) {
@@ -164,8 +157,22 @@ class control {
         return notice;
     }
 
+    /// The exception being handled has left the body of `rank`, where the notice that holds blames `culprit`.
+    void remember_thrown(rank_t rank, rank_t culprit) {
+        if (thrown_ != nullptr && (culprit_threw_ || culprit != rank)) return;
+        thrown_ = std::current_exception();
+        culprit_threw_ = culprit == rank;
+    }
+
+    scheduler scheduler_;
+
+  private:
+    std::size_t list_of(rank_t rank) const { return known_.size() == 1 ? 0 : static_cast<std::size_t>(rank); }
+
     duration poll_;
-    std::vector<abort_notice> notices_;
+    std::vector<std::vector<const abort_notice*>> known_;  ///< of each rank; one list for all if control is ideal
+    bool has_notices_ = false;
+    std::optional<abort_notice> deadlock_;
     wait_list idle_;  ///< activities that only time wakes
     std::exception_ptr thrown_{};
     bool culprit_threw_ = false;

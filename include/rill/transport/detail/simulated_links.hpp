@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
@@ -63,6 +64,19 @@ class link_table {
         return {.head = way.last_head, .tail = way.last_tail, .twice = fate.twice, .held = fate.held};
     }
 
+    /// When a control message that is sent now arrives; nothing if it is lost. It occupies neither link nor card.
+    std::optional<time_point> depart_letter(time_point now, rank_t source, rank_t receiver) {
+        used_link& way = link_between(source, receiver);
+        const std::uint64_t letter = ++way.letters;
+        const auto fate = faults_.concerns_messages()
+                              ? faults_.of_letter(source, receiver, way.messages + 1, now - time_point{}, letter)
+                              : rill::detail::fault_judge::verdict{};
+        if (fate.lost) return std::nullopt;
+        return now + way.properties.latency + network_.extra(source, receiver, ~letter) + fate.late;
+    }
+
+    duration latency(rank_t source, rank_t receiver) { return link_between(source, receiver).properties.latency; }
+
     /// Whether messages queue at the receiver's card because its speed is limited.
     bool queues_at(rank_t receiver) const {
         return !cards_.empty() && cards_[static_cast<std::size_t>(receiver)].limits.receive != 0;
@@ -80,6 +94,7 @@ class link_table {
     std::vector<link_report> report() const {
         std::vector<link_report> all;
         links_.for_each([&](const ends& key, const used_link& way) {
+            if (way.messages == 0) return;
             all.push_back({key.source, key.receiver, way.messages, way.bytes, way.lost, way.duplicated, way.held});
         });
         std::sort(all.begin(), all.end(), [](const link_report& a, const link_report& b) {
@@ -106,6 +121,7 @@ class link_table {
         std::uint64_t lost = 0;
         std::uint64_t duplicated = 0;
         std::uint64_t held = 0;
+        std::uint64_t letters = 0;
     };
     struct card {
         network_card limits{};

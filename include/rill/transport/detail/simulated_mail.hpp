@@ -1,8 +1,11 @@
 #pragma once
 
+#include <rill/concept/peer_event.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/random.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
@@ -12,10 +15,13 @@
 #include <rill/transport/detail/simulated_rank_state.hpp>
 #include <rill/transport/detail/simulated_rooms.hpp>
 #include <rill/transport/detail/simulated_scheduler.hpp>
+#include <rill/transport/detail/simulated_who_waits.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
@@ -28,7 +34,7 @@ class mail : public rooms {
     // --- the sender's side and the receiver's
 
     parcel& post(rank_t source, rank_t receiver, channel on, const byte_pieces& pieces) {
-        parcel& p = offices_.accept(source, receiver, on);
+        parcel& p = offices_.accept(source, at(source).lives, receiver, on);
         p.pieces = pieces;
         p.handed_over = false;
         p.sender_holds = true;
@@ -38,7 +44,7 @@ class mail : public rooms {
 
     bool post(rank_t source, rank_t receiver, channel on, buffer&& bytes, deadline until) {
         if (!reserve_room(receiver, on, bytes.size(), until)) return false;
-        parcel& p = offices_.accept(source, receiver, on);
+        parcel& p = offices_.accept(source, at(source).lives, receiver, on);
         p.owned = std::move(bytes);
         bytes.clear();
         p.pieces = byte_view(p.owned);
@@ -92,6 +98,27 @@ class mail : public rooms {
         scheduler_.wait(p.reading, what, deadline::never);
     }
 
+    /// A number of a rank's life, as `self` knows it.
+    std::uint64_t incarnation(rank_t self, rank_t peer) {
+        const auto& known = at(self).known;
+        return incarnation_of(peer, known.empty() ? at(peer).lives : known[static_cast<std::size_t>(peer)].life);
+    }
+
+    void fence(rank_t self, rank_t peer, std::uint64_t incarnation) {
+        int life = 1;
+        while (life <= at(peer).lives && incarnation_of(peer, life) != incarnation) ++life;
+        if (life > at(peer).lives || is_fenced(self, peer, life)) return;
+        at(self).fenced.emplace_back(peer, life);
+        for (parcel* p = at(self).mail.first(); p != nullptr;) {
+            parcel* const after = at(self).mail.after(*p);
+            if (p->source == peer && p->life == life) drop(*p);
+            p = after;
+        }
+        if (at(self).known.empty()) return;
+        known_peer& last = at(self).known[static_cast<std::size_t>(peer)];
+        if (last.life == life && !last.has_ended) tell_end(self, peer, last);
+    }
+
     // --- appointments
 
     void arrive(appointment& due) {
@@ -123,7 +150,7 @@ class mail : public rooms {
         bytes_ += size;
         scheduler_.record(3U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver), size);
         at(p.receiver).mail.push_back(p);
-        if (calls_.is_closed(p.receiver, p.on.context))
+        if (calls_.is_closed(p.receiver, p.on.context) || is_fenced(p.receiver, p.source, p.life))
             drop(p);
         else if (p.source == p.receiver)
             deliver(p);
@@ -149,7 +176,7 @@ class mail : public rooms {
 
     /// Sends a copy of a message, which a fault duplicates.
     void repeat(const parcel& p, time_point arrives) {
-        parcel& copy = offices_.accept(p.source, p.receiver, p.on);
+        parcel& copy = offices_.accept(p.source, p.life, p.receiver, p.on);
         for (const byte_view piece : p.pieces) copy.owned.insert(copy.owned.end(), piece.begin(), piece.end());
         copy.pieces = byte_view(copy.owned);
         copy.handed_over = true;
@@ -186,6 +213,10 @@ class mail : public rooms {
     }
 
     void deliver(parcel& p) {
+        if (!at(p.receiver).known.empty() && p.source != p.receiver) learn_life(p.receiver, p.source, p.life, false);
+        pass_on(p);
+    }
+    void pass_on(parcel& p) {
         for (strand* s = at(p.receiver).receiving.first(); s != nullptr; s = s->after) {
             wait_record& what = *s->waiting;
             if (what.on != p.on || !contains(what.peers, p.source)) continue;
@@ -221,9 +252,81 @@ class mail : public rooms {
     }
 
     parcel* await(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
+        throw_if_all_ended(self, peers, on);
         if (passed(until)) return poll(), nullptr;
         wait_record what{.kind = waits_for::message, .peers = peers, .on = on};
-        return concluded(scheduler_.wait(at(self).receiving, what, until), what) ? what.delivered : nullptr;
+        const wake outcome = scheduler_.wait(at(self).receiving, what, until);
+        if (concluded(outcome, what)) return what.delivered;
+        if (outcome == wake::ended) throw_if_all_ended(self, peers, on);
+        return nullptr;
+    }
+
+    // --- what a rank that monitors is told of others
+
+    /// Tells all that has become of a peer up to a life, or up to its end.
+    void learn_life(rank_t self, rank_t peer, int life, bool has_ended) {
+        if (at(self).known.empty() || is_fenced(self, peer, life)) return;
+        known_peer& last = at(self).known[static_cast<std::size_t>(peer)];
+        if (last.life < life) {
+            if (last.life > 0 && !last.has_ended) tell_end(self, peer, last);
+            last = {.life = life};
+            for (const channel on : at(self).monitored) tell_change(self, peer, on, peer_change::arrived, life);
+        }
+        if (has_ended && last.life == life && !last.has_ended) tell_end(self, peer, last);
+    }
+
+    void tell_end(rank_t self, rank_t peer, known_peer& last) {
+        last.has_ended = true;
+        if (!is_fenced(self, peer, last.life))
+            for (const channel on : at(self).monitored) tell_change(self, peer, on, peer_change::ended, last.life);
+        for (strand* s = at(self).receiving.first(); s != nullptr;) {
+            strand* const after = s->after;
+            if (have_all_ended(self, s->waiting->peers, s->waiting->on)) scheduler_.call(*s, wake::ended);
+            s = after;
+        }
+    }
+
+    void tell_change(rank_t self, rank_t peer, channel on, peer_change change, int life) {
+        parcel& p = offices_.accept(peer, life, self, on);
+        p.owned = to_message({.kind = change, .incarnation = incarnation_of(peer, life)});
+        p.pieces = byte_view(p.owned);
+        p.handed_over = p.sender_holds = false;
+        at(self).mail.push_back(p);
+        pass_on(p);
+    }
+
+    static std::uint64_t incarnation_of(rank_t rank, int life) {
+        return life == 0 ? 0 : mix64(static_cast<unsigned>(rank), static_cast<unsigned>(life)) | 1U;
+    }
+
+    bool is_fenced(rank_t self, rank_t peer, int life) {
+        const auto& fenced = at(self).fenced;
+        return !fenced.empty() && std::find(fenced.begin(), fenced.end(), std::pair(peer, life)) != fenced.end();
+    }
+
+    bool is_under_way(rank_t source, int life, rank_t receiver) {
+        for (const parcel* p = at(receiver).mail.first(); p != nullptr; p = at(receiver).mail.after(*p))
+            if (p->source == source && p->life == life && p->at != parcel::stage::arrived) return true;
+        return false;
+    }
+
+    /// Whether a rank that monitors another channel of this context waits for peers that have all ended.
+    bool have_all_ended(rank_t self, std::span<const rank_t> peers, channel on) {
+        const rank_state& own = at(self);
+        const auto& monitored = own.monitored;
+        const auto is_of_context = [&](channel each) { return each.context == on.context; };
+        const auto has_ended = [&](rank_t peer) { return own.known[static_cast<std::size_t>(peer)].has_ended; };
+        return !peers.empty() && std::any_of(monitored.begin(), monitored.end(), is_of_context) &&
+               std::find(monitored.begin(), monitored.end(), on) == monitored.end() &&
+               std::all_of(peers.begin(), peers.end(), has_ended);
+    }
+
+    void throw_if_all_ended(rank_t self, std::span<const rank_t> peers, channel on) {
+        if (at(self).monitored.empty() || !have_all_ended(self, peers, on)) return;
+        throw peer_failure({.context = on.context,
+                            .culprit = peers[0],
+                            .reason = "rank " + std::to_string(self) + " waits for a message from " +
+                                      ranks_text(peers) + channel_text(on) + ", which will not come: they have ended"});
     }
 
     link_table links_;

@@ -15,6 +15,12 @@
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
+/// How the control channel (`abort`, `announce`, `inquire`) gets from rank to rank.
+enum class control_plane : std::uint8_t {
+    ideal,       ///< at once and always: it takes no time and passes cut links
+    travelling,  ///< over the links, as messages do: see `network::control`
+};
+
 /// Describes the network and the machines of a run: a directed link between every two ranks, and a card at each rank. A
 /// message of n bytes starts when its link and its sender's card are free, occupies them for n / bandwidth, and arrives
 /// `latency` later (the α-β model), or when the receiver's card has received all of it. A link keeps messages in order.
@@ -29,6 +35,16 @@ struct network {
     compute_model computing{};
     /// The faults of the run; they may name only ranks of the run.
     fault_plan faults{};
+    /// The places for ranks, if there are more than ranks: free until `faults::start` lets a rank take one.
+    int seats = 0;
+    /// Travelling control takes the latency of its link and no bandwidth. Faults delay and lose it; what is lost is
+    /// sent again, first after `1 ms` or four latencies, then after twice as long each time, up to 1 s; and is given up
+    /// after about a minute. So loss delays control, and a cut stops it.
+    ///
+    /// A notice goes straight from the rank that issues it to every other rank. On each rank the first that reaches it
+    /// wins, its own included: notices that race can win on different ranks. `inquire` asks the peer and waits for its
+    /// answer; with `deadline::immediate` it returns what answers to earlier inquiries have said.
+    control_plane control = control_plane::ideal;
     duration jitter{};                                  ///< adds to each message's latency, uniform in [0, jitter]
     std::uint64_t seed = 0;                             ///< of the jitter
     std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of bytes handed over to a rank and not received

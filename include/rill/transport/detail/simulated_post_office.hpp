@@ -30,6 +30,7 @@ struct parcel : appointment {
 
     rank_t source = no_rank;
     rank_t receiver = no_rank;
+    int life = 0;  ///< of its source
     channel on{};
     byte_pieces pieces{};
     buffer owned{};
@@ -77,11 +78,12 @@ inline bool contains(std::span<const rank_t> peers, rank_t peer) {
 /// All messages of all ranks. It uses memory only for messages under way, none for idle pairs of ranks.
 class post_office {
   public:
-    parcel& accept(rank_t source, rank_t receiver, channel on) {
+    parcel& accept(rank_t source, int life, rank_t receiver, channel on) {
         if (unused_.empty()) unused_.push_back(parcels_.emplace_back());
         parcel& p = *unused_.first();
         unused_.remove(p);
         p.source = source;
+        p.life = life;
         p.receiver = receiver;
         p.on = on;
         p.at = parcel::stage::on_the_way;

@@ -27,7 +27,7 @@ struct rank_report {
     duration computing{};  ///< in `compute`
     duration waiting{};    ///< waiting for other ranks or activities, summed over its activities
     duration ended{};      ///< when its body returned, since the start of the run
-    int lives = 1;         ///< one more than its restarts
+    int lives = 1;         ///< one more than its restarts; 0 for a seat that stayed free
 
     friend constexpr bool operator==(const rank_report&, const rank_report&) = default;
 };
@@ -35,7 +35,7 @@ struct rank_report {
 /// The result of a run. Runs with equal reports took the same course.
 struct report {
     duration elapsed{};            ///< virtual time at which the last rank ended
-    std::uint64_t events = 0;      ///< arrivals, expired waits and faults
+    std::uint64_t events = 0;      ///< arrivals (also of travelling control), expired waits and faults
     std::uint64_t messages = 0;    ///< posted
     std::uint64_t bytes = 0;       ///< posted
     std::uint64_t trace_hash = 0;  ///< of all posts and events, in order, with their times

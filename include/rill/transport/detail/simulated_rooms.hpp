@@ -20,7 +20,7 @@ namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 class rooms : public control {
   public:
     rooms(int ranks, const network& chosen)
-        : control(chosen), ranks_(static_cast<std::size_t>(ranks)), mailbox_bytes_(chosen.mailbox_bytes) {}
+        : control(ranks, chosen), ranks_(static_cast<std::size_t>(ranks)), mailbox_bytes_(chosen.mailbox_bytes) {}
 
     int size() const { return static_cast<int>(ranks_.size()); }
     traffic counted(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)].counted; }

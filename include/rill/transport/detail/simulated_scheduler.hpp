@@ -198,9 +198,10 @@ class scheduler {
 
     bool is_overdue() const { return is_overdue_; }
 
-    /// Runs until every strand has ended. Calls `world.arrive(appointment&)` for arrivals and
-    /// `world.fail_by_plan(appointment&)` for faults. Calls `world.nothing_left()`, which must make a strand ready,
-    /// when nothing can happen any more, and once when the run is overdue.
+    /// Runs until every strand has ended. Calls `world.arrive(appointment&)` for arrivals,
+    /// `world.deliver_letter(appointment&)` for letters and `world.fail_by_plan(appointment&)` for faults. Calls
+    /// `world.nothing_left()`, which must make a strand ready, when nothing can happen any more, and once when the run
+    /// is overdue.
     template <class World>
     void run(World& world) noexcept {
         while (live_ > 0) {
@@ -247,6 +248,7 @@ class scheduler {
         now_ = due.at;
         ++events_;
         if (due.item->kind == appointment::what::arrival) return world.arrive(*due.item);
+        if (due.item->kind == appointment::what::letter) return world.deliver_letter(*due.item);
         if (due.item->kind == appointment::what::fault) return world.fail_by_plan(*due.item);
         strand& late = *static_cast<strand*>(due.item);
         record(1U, static_cast<unsigned>(late.rank));

@@ -8,6 +8,7 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/compute_times.hpp>
+#include <rill/transport/detail/simulated_courier.hpp>
 #include <rill/transport/detail/simulated_mail.hpp>
 #include <rill/transport/detail/simulated_network.hpp>
 #include <rill/transport/detail/simulated_post_office.hpp>
@@ -21,13 +22,15 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// The shared state of the ranks: their mail, the calls that they have entered, and their lives.
-class world : public mail {
+class world : public courier {
   public:
-    world(int ranks, const network& chosen) : mail(ranks, chosen), computing_(chosen.computing) {}
+    world(int ranks, const network& chosen)
+        : courier(std::max(ranks, chosen.seats), chosen), starting_(ranks), computing_(chosen.computing) {}
 
     int restarts(rank_t rank) { return at(rank).lives - 1; }
 
@@ -44,44 +47,13 @@ class world : public mail {
 
     // --- control
 
-    void announce(rank_t self, std::uint64_t context, const call_signature& call) {
-        throw_if_killed();
-        calls_.announce(self, context, call);
-        for (strand* s = at(self).inquiring.first(); s != nullptr;) {
-            strand* const after = s->after;
-            if (s->waiting->on.context == context && s->waiting->amount == call.number) scheduler_.call(*s);
-            s = after;
-        }
-    }
-    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-        const channel on{context, tag_of(number)};
-        throw_if_ended(on);
-        if (const auto entered = calls_.entered(peer, context, number)) return entered;
-        if (at(peer).has_departed) return calls_.entered_or_later(peer, context, number).value_or(departure_of(number));
-        wait_record what{.kind = waits_for::announcement, .peers = {&peer, 1}, .on = on, .amount = number};
-        if (passed(until))
-            poll();
-        else
-            wait(at(peer).inquiring, what, until);
-        const auto entered = calls_.entered_or_later(peer, context, number);
-        return entered || !at(peer).has_departed ? entered : departure_of(number);
-    }
-
-    /// The body of this rank has returned.
-    void depart(rank_t self) {
-        at(self).has_departed = true;
-        for (strand* s = at(self).inquiring.first(); s != nullptr;) {
-            strand* const after = s->after;
-            scheduler_.call(*s);
-            s = after;
-        }
-    }
-
     std::uint64_t next_context(rank_t self, std::uint64_t key) { return calls_.next_context(self, key); }
 
     void close(rank_t self, std::uint64_t context) {
         if (scheduler_.is_killed()) return;
         calls_.close(self, context);
+        forget_heard(self, context);
+        std::erase_if(at(self).monitored, [&](channel each) { return each.context == context; });
         for (parcel* p = at(self).mail.first(); p != nullptr;) {
             parcel* const after = at(self).mail.after(*p);
             if (p->on.context == context) drop(*p);
@@ -99,7 +71,7 @@ class world : public mail {
     /// Calls `main(self)` as each rank, and again when a rank is restarted.
     report run(strand::job main) {
         main_ = main;
-        for (rank_t rank = 0; rank < size(); ++rank) begin_life(rank);
+        for (rank_t rank = 0; rank < size(); ++rank) take_seat(rank);
         scheduler_.run(*this);
         rethrow();
         report all{.elapsed = now() - time_point{},
@@ -119,6 +91,7 @@ class world : public mail {
     void ended(rank_t rank) {
         rank_state& own = at(rank);
         if (own.is_alive) own.ended = now();
+        if (own.is_alive) tell_of_life(letter::about::end, rank);
         if (std::exchange(own.begins_anew, false)) schedule(rank, now());
     }
 
@@ -145,30 +118,39 @@ class world : public mail {
             if (own.main->running) end_life(rank);  // otherwise its body has returned before
             return;
         }
-        if (own.main->running) {  // its last life still waits for a peer that reads from its memory
+        if (own.main != nullptr &&
+            own.main->running) {  // its last life still waits for a peer that reads from its memory
             own.begins_anew = true;
             return;
         }
-        scheduler_.reuse(*own.main);
-        ++own.lives;
+        if (own.main != nullptr) scheduler_.reuse(*own.main);
         begin_life(rank);
+        catch_up(rank);
         scheduler_.expects_one_less();
     }
 
   private:
-    static call_signature departure_of(std::uint64_t number) {
-        return {.number = number, .kind = operation::departure};
-    }
-
     // --- life and death of a rank
 
     void begin_life(rank_t rank) {
         rank_state& own = at(rank);
         own.is_alive = true;
         own.posted = 0;
+        ++own.lives;
         own.main = &scheduler_.start(rank, main_);
         const fault* const end = links_.faults().end_of(rank, life(rank));
         if (end != nullptr && end->skipped == 0) schedule(rank, std::max(now(), time_point{} + end->begins));
+        tell_of_life(letter::about::arrival, rank);
+    }
+
+    /// Begins at once, when the plan says so, or never.
+    void take_seat(rank_t rank) {
+        if (const fault* const later = links_.faults().start_of(rank)) {
+            schedule(rank, time_point{} + later->begins);
+            scheduler_.expects_one_more();
+        } else if (rank < starting_) {
+            begin_life(rank);
+        }
     }
 
     std::uint64_t life(rank_t rank) { return static_cast<std::uint64_t>(at(rank).lives - 1); }
@@ -196,12 +178,13 @@ class world : public mail {
         rank_state& own = at(rank);
         own.is_alive = false;
         own.ended = now();
-        calls_.forget(rank);
+        forget_control(rank);
         for (strand& each : scheduler_.strands())
             if (each.running && each.rank == rank) {
                 each.killed = true;
                 end_wait(each);
             }
+        tell_of_life(letter::about::end, rank);
         while (parcel* const p = own.mail.first()) {
             if (p->at != parcel::stage::arrived) links_.lose(p->source, rank);
             remove(*p);
@@ -213,6 +196,7 @@ class world : public mail {
         }
     }
 
+    int starting_;
     compute_model computing_;
     strand::job main_{};
 };

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <rill/core/channel.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
+
+/// What one rank watches and has been told of the others. Its rank's mutex guards it.
+class lookout {
+  public:
+    explicit lookout(int ranks) : ended_(static_cast<std::size_t>(ranks)), fenced_(static_cast<std::size_t>(ranks)) {}
+
+    const std::vector<channel>& channels() const { return channels_; }
+    void watch(channel on) { channels_.push_back(on); }
+    void forget(std::uint64_t context) {
+        std::erase_if(channels_, [&](channel each) { return each.context == context; });
+    }
+
+    /// Nothing is sent to a free seat.
+    bool is_free() const { return is_free_; }
+    void take_seat() { is_free_ = false; }
+
+    bool is_fenced(rank_t peer) const { return has_fences_ && fenced_[static_cast<std::size_t>(peer)] != 0; }
+    void fence(rank_t peer) {
+        has_fences_ = true;
+        fenced_[static_cast<std::size_t>(peer)] = 1;
+    }
+
+    /// True the first time that it is said.
+    bool ends(rank_t peer) { return std::exchange(ended_[static_cast<std::size_t>(peer)], char{1}) == 0; }
+    bool has_ended(rank_t peer) const { return ended_[static_cast<std::size_t>(peer)] != 0; }
+
+    /// Whether a receive waits for peers of which nothing will come: see `MonitoredTransport`.
+    bool waits_in_vain(std::span<const rank_t> peers, channel on) const {
+        if (channels_.empty() || peers.empty()) return false;
+        const bool is_open =
+            std::any_of(channels_.begin(), channels_.end(), [&](channel each) { return each.context == on.context; });
+        return is_open && std::find(channels_.begin(), channels_.end(), on) == channels_.end() &&
+               std::all_of(peers.begin(), peers.end(), [&](rank_t peer) { return is_fenced(peer) || has_ended(peer); });
+    }
+
+  private:
+    bool is_free_ = true;
+    bool has_fences_ = false;
+    std::vector<channel> channels_;
+    std::vector<char> ended_, fenced_;  ///< by rank
+};
+
+}}}  // namespace rill::RILL_ABI::in_process::detail
