@@ -368,176 +368,6 @@ static_assert(Aggregator<min, float>);
 
 /// All aggregators: how contributions are folded.
 
-// ===== rill/core/time.hpp
-
-// rill's own time: integer nanoseconds, because <chrono> costs more to include than the whole core.
-
-namespace rill { inline namespace RILL_ABI {
-
-namespace detail {
-
-constexpr std::int64_t least_ns = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t most_ns = std::numeric_limits<std::int64_t>::max();
-
-constexpr std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
-    if (b > 0 && a > most_ns - b) return most_ns;
-    if (b < 0 && a < least_ns - b) return least_ns;
-    return a + b;
-}
-constexpr std::int64_t saturated_difference(std::int64_t a, std::int64_t b) {
-    if (b < 0 && a > most_ns + b) return most_ns;
-    if (b > 0 && a < least_ns + b) return least_ns;
-    return a - b;
-}
-constexpr std::int64_t saturated_product(std::int64_t a, std::int64_t b) {
-    if (a == 0 || b == 0) return 0;
-    const bool negative = (a < 0) != (b < 0);
-    const auto magnitude = [](std::int64_t x) {
-        return x < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(x) : static_cast<std::uint64_t>(x);
-    };
-    const std::uint64_t most = static_cast<std::uint64_t>(most_ns) + (negative ? 1U : 0U);
-    if (magnitude(a) > most / magnitude(b)) return negative ? least_ns : most_ns;
-    const std::uint64_t product = magnitude(a) * magnitude(b);
-    return static_cast<std::int64_t>(negative ? std::uint64_t{0} - product : product);
-}
-
-/// Converts `count` periods of num / den seconds to nanoseconds; rounds towards zero and saturates.
-template <std::int64_t num, std::int64_t den, class Count>
-constexpr std::int64_t to_nanoseconds(Count count) {
-    constexpr std::int64_t per_second = 1'000'000'000;
-    if constexpr (std::is_integral_v<Count>) {
-        constexpr std::int64_t common = std::gcd(num * per_second, den);
-        return saturated_product(count, num * per_second / common) / (den / common);
-    } else {
-        const long double ns = static_cast<long double>(count) * num * per_second / den;
-        if (ns >= 0x1p63L) return most_ns;
-        return ns > -0x1p63L ? static_cast<std::int64_t>(ns) : least_ns;
-    }
-}
-
-}  // namespace detail
-
-/// A span of time in nanoseconds. Converts implicitly from any type with the interface of `std::chrono::duration`.
-/// Arithmetic saturates at the ends of the range, about ±292 years.
-struct duration {
-    std::int64_t ns = 0;
-
-    constexpr duration() = default;
-    constexpr explicit duration(std::int64_t nanoseconds) : ns(nanoseconds) {}
-
-    template <class D>
-        requires requires(const D& d) {
-            d.count();
-            D::period::num;
-            D::period::den;
-        }
-    constexpr duration(const D& d)  // NOLINT(google-explicit-constructor): a view of the same quantity
-        : ns(detail::to_nanoseconds<D::period::num, D::period::den>(d.count())) {}
-
-    constexpr double seconds() const { return static_cast<double>(ns) * 1e-9; }
-
-    friend constexpr auto operator<=>(duration, duration) = default;
-    friend constexpr duration operator+(duration a, duration b) { return duration(detail::saturated_sum(a.ns, b.ns)); }
-    friend constexpr duration operator-(duration a, duration b) {
-        return duration(detail::saturated_difference(a.ns, b.ns));
-    }
-    friend constexpr duration operator*(duration a, std::int64_t k) {
-        return duration(detail::saturated_product(a.ns, k));
-    }
-    friend constexpr duration operator/(duration a, std::int64_t k) {
-        return k == -1 ? a * -1 : duration(a.ns / k);  // least / -1 would overflow; a product saturates
-    }
-};
-
-/// A duration of `n` nanoseconds.
-constexpr duration nanoseconds(std::int64_t n) { return duration(n); }
-/// A duration of `n` microseconds; saturates.
-constexpr duration microseconds(std::int64_t n) { return duration(1'000) * n; }
-/// A duration of `n` milliseconds; saturates.
-constexpr duration milliseconds(std::int64_t n) { return duration(1'000'000) * n; }
-/// A duration of `n` seconds; saturates.
-constexpr duration seconds(std::int64_t n) { return duration(1'000'000'000) * n; }
-
-/// The time that `bytes` take at `bandwidth` bytes per second, rounded up; saturates. A bandwidth of 0 means unlimited:
-/// the result is 0.
-constexpr duration transfer_time(std::uint64_t bytes, std::uint64_t bandwidth) {
-    if (bandwidth == 0) return {};
-    __extension__ using wide = unsigned __int128;
-    const wide ns = (wide{bytes} * 1'000'000'000U + bandwidth - 1) / bandwidth;
-    return duration(ns > static_cast<wide>(detail::most_ns) ? detail::most_ns : static_cast<std::int64_t>(ns));
-}
-
-/// An instant on a transport's clock. Instants of different transports are not comparable.
-struct time_point {
-    std::int64_t ns = 0;
-
-    friend constexpr auto operator<=>(time_point, time_point) = default;
-    friend constexpr duration operator-(time_point a, time_point b) { return duration(a.ns) - duration(b.ns); }
-    friend constexpr time_point operator+(time_point t, duration d) { return {detail::saturated_sum(t.ns, d.ns)}; }
-};
-
-/// The instant at which a wait gives up. A transport then returns an empty result or false; a passed deadline is never
-/// an exception of the transport.
-struct deadline {
-    time_point at{};
-
-    constexpr deadline() = default;
-    constexpr deadline(time_point instant) : at(instant) {}  // NOLINT(google-explicit-constructor)
-
-    /// A wait with this deadline never gives up.
-    static const deadline never;
-    /// A wait with this deadline returns at once, with what is already there.
-    static const deadline immediate;
-
-    constexpr bool is_never() const { return at.ns == std::numeric_limits<std::int64_t>::max(); }
-    constexpr bool is_immediate() const { return at.ns == std::numeric_limits<std::int64_t>::min(); }
-    friend constexpr auto operator<=>(deadline, deadline) = default;
-};
-
-inline constexpr deadline deadline::never{time_point{std::numeric_limits<std::int64_t>::max()}};
-inline constexpr deadline deadline::immediate{time_point{std::numeric_limits<std::int64_t>::min()}};
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/core/receipt.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// Messages and bytes of one rank, as its transport counts them: payload and rill's headers, without the overhead of
-/// lower layers.
-struct traffic {
-    std::uint64_t messages_sent = 0;
-    std::uint64_t bytes_sent = 0;
-    std::uint64_t messages_received = 0;
-    std::uint64_t bytes_received = 0;
-
-    friend constexpr bool operator==(const traffic&, const traffic&) = default;
-    friend constexpr traffic operator-(const traffic& a, const traffic& b) {
-        return {a.messages_sent - b.messages_sent, a.bytes_sent - b.bytes_sent,
-                a.messages_received - b.messages_received, a.bytes_received - b.bytes_received};
-    }
-    constexpr traffic& operator+=(const traffic& b) {
-        messages_sent += b.messages_sent;
-        bytes_sent += b.bytes_sent;
-        messages_received += b.messages_received;
-        bytes_received += b.bytes_received;
-        return *this;
-    }
-};
-
-/// What a collective did on this rank.
-struct receipt {
-    std::uint64_t operation_number = 0;
-    int contributors = 0;   ///< ranks whose contribution is in the result
-    double weight = 0;      ///< sum of their weights
-    std::uint32_t age = 0;  ///< age of the oldest contribution, in steps
-    int rounds = 0;
-    traffic wire{};      ///< traffic of this operation alone
-    duration elapsed{};  ///< on the transport's clock
-};
-
-}}  // namespace rill::RILL_ABI
-
 #ifndef RILL_SINGLE_CORE_BUFFER_SHELF_HPP
 #define RILL_SINGLE_CORE_BUFFER_SHELF_HPP
 
@@ -835,6 +665,38 @@ class random_sequence {
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/core/fingerprint.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The FNV-1a hash of a text, such as a policy's name.
+constexpr std::uint64_t fingerprint(std::string_view text) {
+    std::uint64_t hash = 0xCBF29CE484222325U;
+    for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;
+    return hash;
+}
+
+/// Hash of a policy's name and of its options, if `visit_options(visit)` reports any by `visit(name, number)`. Ranks
+/// compare it to check that their policies are the same.
+template <class Policy>
+    requires requires { Policy::name; }
+constexpr std::uint64_t fingerprint(const Policy& policy) {
+    std::uint64_t hash = fingerprint(Policy::name);
+    if constexpr (requires { policy.visit_options([](const char*, int) {}); })
+        policy.visit_options([&](const char*, auto value) {
+            if constexpr (std::is_floating_point_v<decltype(value)>)
+                hash = mix64(hash, std::bit_cast<std::uint64_t>(static_cast<double>(value)));
+            else
+                hash = mix64(hash, static_cast<std::uint64_t>(value));
+        });
+    return hash;
+}
+
+/// A hash as an option of a call holds it (`call_options`).
+constexpr std::uint32_t option_hash(std::uint64_t hash) { return static_cast<std::uint32_t>(mix64(hash)); }
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/core/call.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -849,11 +711,7 @@ enum class operation : std::uint8_t {
     reduce = 5,
     broadcast = 6,
     barrier = 7,
-    next_round = 8,  ///< hands down the state that begins a round
-    contribute = 9,  ///< sends a contribution to a round
-    end_rounds = 10,
-    round_over = 11,  ///< tells a rank that its contribution would come too late
-    departure = 12    ///< no call: the rank's body has returned, so that it will never make this one
+    departure = 8  ///< no call: the rank's body has returned, so that it will never make this one
 };
 
 /// The name of an operation in error messages, such as "all_reduce".
@@ -866,44 +724,44 @@ constexpr const char* name(operation op) {
         case operation::reduce: return "reduce";
         case operation::broadcast: return "broadcast";
         case operation::barrier: return "barrier";
-        case operation::next_round: return "next_round";
-        case operation::contribute: return "contribute";
-        case operation::end_rounds: return "end_rounds";
-        case operation::round_over: return "round_over";
         case operation::departure: return "departure";
         case operation::none: break;
     }
     return "none";
 }
 
-/// What the options of a call are of.
-enum class options_of : std::uint32_t { nothing, group, collective, rounds, coded_rounds, buckets, link_probe };
-
 /// What all ranks must have alike besides types and dimension: up to five hashes, so that ranks that differ learn in
 /// what. 0 where there is nothing.
+using option_hashes = std::array<std::uint32_t, 5>;
+
+/// The options of a call as all ranks compare them.
 struct call_options {
-    options_of set = options_of::nothing;
-    std::array<std::uint32_t, 5> hashes{};
+    std::uint32_t set = 0;  ///< whose they are: `option_names::id`
+    option_hashes hashes{};
 
     friend constexpr bool operator==(const call_options&, const call_options&) = default;
 };
 
-/// Of a collective: which of its hashes is the compressor's.
-inline constexpr std::size_t compressor_option = 2;
-
-/// The name of an option in messages: "root".
-constexpr const char* option_name(options_of set, std::size_t i) {
-    constexpr const char* names[][5] = {
-        {"option", "option", "option", "option", "option"},
-        {"version", "topology", "seed", "timeout", "option"},
-        {"aggregator", "coding", "compressor", "root", "number of chunks"},
-        {"tree", "completion", "staleness", "trigger", "option"},
-        {"tree", "gradient code", "coding", "approximate_after", "option"},
-        {"division into buckets", "option", "option", "option", "option"},
-        {"first rank", "last rank", "number of repetitions", "option", "option"},
-    };
-    return names[static_cast<std::size_t>(set)][i];
+namespace detail {
+constexpr std::uint32_t hash_of(const std::array<std::string_view, 5>& names) {
+    std::uint64_t hash = 0;
+    for (const std::string_view name : names) hash = mix64(hash, fingerprint(name));
+    return option_hash(hash);
 }
+}  // namespace detail
+
+/// The names of a call's options in messages, such as "root". Whoever makes calls has names of its own.
+struct option_names {
+    std::array<std::string_view, 5> names{};
+    /// The option that index width and dimension follow from, if any: where that differs, they are not looked at.
+    std::size_t decides_shape = ~std::size_t{0};
+    std::uint32_t id = detail::hash_of(names);  ///< what ranks compare in place of the names
+
+    constexpr call_options with(const option_hashes& hashes) const { return {id, hashes}; }
+};
+
+/// The names of no options.
+inline constexpr option_names no_options{};
 
 /// What a rank calls. It must be the same on all ranks of a group; every frame carries its hash for comparison.
 struct call_signature {
@@ -919,8 +777,7 @@ struct call_signature {
         const auto& more = options.hashes;
         const std::uint64_t types = static_cast<std::uint64_t>(kind) << 16U |
                                     static_cast<std::uint64_t>(element) << 8U | std::uint64_t{index_bytes};
-        return static_cast<std::uint32_t>(mix64(number, types, dimension,
-                                                pair(static_cast<std::uint32_t>(options.set), more[0]),
+        return static_cast<std::uint32_t>(mix64(number, types, dimension, pair(options.set, more[0]),
                                                 pair(more[1], more[2]), pair(more[3], more[4])));
     }
     friend constexpr bool operator==(const call_signature&, const call_signature&) = default;
@@ -934,53 +791,20 @@ inline constexpr std::size_t calls_remembered = 64;
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/core/coding.hpp
+// ===== rill/core/channel.hpp
 
 namespace rill { inline namespace RILL_ABI {
 
-/// How the values of a frame are written; the numbers are part of the wire format.
-enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8 };
+/// The highest tag.
+inline constexpr std::uint32_t last_tag = ~std::uint32_t{0};
 
-/// How the indices of a frame are written; the numbers are part of the wire format. `smallest` chooses among the others
-/// for every message and never appears in a frame; `dense` means that there are no indices, because the frame has every
-/// coordinate.
-enum class index_coding : std::uint8_t {
-    dense = 0,
-    raw = 1,
-    packed_gaps = 2,
-    bitmap = 3,
-    elias_fano = 4,
-    huffman = 5,
-    smallest = 255
-};
+/// Separates messages between the same two ranks: `context` is the group that they belong to, `tag` the operation in
+/// it.
+struct channel {
+    std::uint64_t context = 0;
+    std::uint32_t tag = 0;
 
-/// Whether decoding gives back every value bit for bit.
-constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }
-
-/// Whether the expectation of a decoded value is the one that was coded.
-constexpr bool is_unbiased(value_coding coding) { return coding != value_coding::bf16; }
-
-/// Whether `coding` is QSGD, which quantises values by buckets to 2, 4 or 8 bits.
-constexpr bool is_qsgd(value_coding coding) {
-    return coding == value_coding::qsgd2 || coding == value_coding::qsgd4 || coding == value_coding::qsgd8;
-}
-
-/// Bits per value of a QSGD coding.
-constexpr int qsgd_bits(value_coding coding) { return static_cast<int>(coding); }
-
-/// How a stream is written into a frame.
-struct coding {
-    value_coding values = value_coding::raw;
-    index_coding indices = index_coding::raw;
-    std::uint32_t bucket = 1024;  ///< consecutive entries that share a scale; QSGD only
-
-    /// Whether a frame of this coding is sent from the stream's own arrays, without a copy.
-    constexpr bool is_view() const { return values == value_coding::raw && indices == index_coding::raw; }
-    constexpr bool is_lossless() const { return rill::is_lossless(values); }
-    constexpr std::uint64_t fingerprint() const {
-        return (static_cast<std::uint64_t>(values) << 40) | (static_cast<std::uint64_t>(indices) << 32) | bucket;
-    }
-    friend constexpr bool operator==(const coding&, const coding&) = default;
+    friend constexpr auto operator<=>(const channel&, const channel&) = default;
 };
 
 }}  // namespace rill::RILL_ABI
@@ -1083,318 +907,182 @@ class deadlock : public error {
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/core/segment.hpp
+// ===== rill/core/time.hpp
+
+// rill's own time: integer nanoseconds, because <chrono> costs more to include than the whole core.
 
 namespace rill { inline namespace RILL_ABI {
 
-/// A half-open range `[begin, end)` of coordinates.
-struct segment {
-    std::size_t begin = 0;
-    std::size_t end = 0;
+namespace detail {
 
-    constexpr std::size_t size() const { return end - begin; }
-    constexpr bool empty() const { return begin == end; }
-    constexpr bool contains(std::size_t i) const { return begin <= i && i < end; }
-    constexpr bool contains(segment other) const { return begin <= other.begin && other.end <= end; }
-    constexpr bool overlaps(segment other) const { return begin < other.end && other.begin < end; }
-    friend constexpr bool operator==(segment, segment) = default;
+constexpr std::int64_t least_ns = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t most_ns = std::numeric_limits<std::int64_t>::max();
+
+constexpr std::int64_t saturated_sum(std::int64_t a, std::int64_t b) {
+    if (b > 0 && a > most_ns - b) return most_ns;
+    if (b < 0 && a < least_ns - b) return least_ns;
+    return a + b;
+}
+constexpr std::int64_t saturated_difference(std::int64_t a, std::int64_t b) {
+    if (b < 0 && a > most_ns + b) return most_ns;
+    if (b > 0 && a < least_ns + b) return least_ns;
+    return a - b;
+}
+constexpr std::int64_t saturated_product(std::int64_t a, std::int64_t b) {
+    if (a == 0 || b == 0) return 0;
+    const bool negative = (a < 0) != (b < 0);
+    const auto magnitude = [](std::int64_t x) {
+        return x < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(x) : static_cast<std::uint64_t>(x);
+    };
+    const std::uint64_t most = static_cast<std::uint64_t>(most_ns) + (negative ? 1U : 0U);
+    if (magnitude(a) > most / magnitude(b)) return negative ? least_ns : most_ns;
+    const std::uint64_t product = magnitude(a) * magnitude(b);
+    return static_cast<std::int64_t>(negative ? std::uint64_t{0} - product : product);
+}
+
+/// Converts `count` periods of num / den seconds to nanoseconds; rounds towards zero and saturates.
+template <std::int64_t num, std::int64_t den, class Count>
+constexpr std::int64_t to_nanoseconds(Count count) {
+    constexpr std::int64_t per_second = 1'000'000'000;
+    if constexpr (std::is_integral_v<Count>) {
+        constexpr std::int64_t common = std::gcd(num * per_second, den);
+        return saturated_product(count, num * per_second / common) / (den / common);
+    } else {
+        const long double ns = static_cast<long double>(count) * num * per_second / den;
+        if (ns >= 0x1p63L) return most_ns;
+        return ns > -0x1p63L ? static_cast<std::int64_t>(ns) : least_ns;
+    }
+}
+
+}  // namespace detail
+
+/// A span of time in nanoseconds. Converts implicitly from any type with the interface of `std::chrono::duration`.
+/// Arithmetic saturates at the ends of the range, about ±292 years.
+struct duration {
+    std::int64_t ns = 0;
+
+    constexpr duration() = default;
+    constexpr explicit duration(std::int64_t nanoseconds) : ns(nanoseconds) {}
+
+    template <class D>
+        requires requires(const D& d) {
+            d.count();
+            D::period::num;
+            D::period::den;
+        }
+    constexpr duration(const D& d)  // NOLINT(google-explicit-constructor): a view of the same quantity
+        : ns(detail::to_nanoseconds<D::period::num, D::period::den>(d.count())) {}
+
+    constexpr double seconds() const { return static_cast<double>(ns) * 1e-9; }
+
+    friend constexpr auto operator<=>(duration, duration) = default;
+    friend constexpr duration operator+(duration a, duration b) { return duration(detail::saturated_sum(a.ns, b.ns)); }
+    friend constexpr duration operator-(duration a, duration b) {
+        return duration(detail::saturated_difference(a.ns, b.ns));
+    }
+    friend constexpr duration operator*(duration a, std::int64_t k) {
+        return duration(detail::saturated_product(a.ns, k));
+    }
+    friend constexpr duration operator/(duration a, std::int64_t k) {
+        return k == -1 ? a * -1 : duration(a.ns / k);  // least / -1 would overflow; a product saturates
+    }
 };
 
-/// Part `i` of `parts` nearly equal consecutive parts of `[0, n)`; the first `n % parts` of them are one longer. `n`
-/// may be less than `parts`.
-constexpr segment split(std::size_t n, std::size_t parts, std::size_t i) {
-    const std::size_t each = n / parts;
-    const std::size_t longer = n % parts;
-    const std::size_t begin = i * each + (i < longer ? i : longer);
-    return {begin, begin + each + (i < longer ? 1U : 0U)};
+/// A duration of `n` nanoseconds.
+constexpr duration nanoseconds(std::int64_t n) { return duration(n); }
+/// A duration of `n` microseconds; saturates.
+constexpr duration microseconds(std::int64_t n) { return duration(1'000) * n; }
+/// A duration of `n` milliseconds; saturates.
+constexpr duration milliseconds(std::int64_t n) { return duration(1'000'000) * n; }
+/// A duration of `n` seconds; saturates.
+constexpr duration seconds(std::int64_t n) { return duration(1'000'000'000) * n; }
+
+/// The time that `bytes` take at `bandwidth` bytes per second, rounded up; saturates. A bandwidth of 0 means unlimited:
+/// the result is 0.
+constexpr duration transfer_time(std::uint64_t bytes, std::uint64_t bandwidth) {
+    if (bandwidth == 0) return {};
+    __extension__ using wide = unsigned __int128;
+    const wide ns = (wide{bytes} * 1'000'000'000U + bandwidth - 1) / bandwidth;
+    return duration(ns > static_cast<wide>(detail::most_ns) ? detail::most_ns : static_cast<std::int64_t>(ns));
 }
 
-/// Parts `[first, last)` of `split(n, parts, ·)` as one segment.
-constexpr segment split(std::size_t n, std::size_t parts, std::size_t first, std::size_t last) {
-    if (first == last) return {split(n, parts, first).begin, split(n, parts, first).begin};
-    return {split(n, parts, first).begin, split(n, parts, last - 1).end};
-}
+/// An instant on a transport's clock. Instants of different transports are not comparable.
+struct time_point {
+    std::int64_t ns = 0;
+
+    friend constexpr auto operator<=>(time_point, time_point) = default;
+    friend constexpr duration operator-(time_point a, time_point b) { return duration(a.ns) - duration(b.ns); }
+    friend constexpr time_point operator+(time_point t, duration d) { return {detail::saturated_sum(t.ns, d.ns)}; }
+};
+
+/// The instant at which a wait gives up. A transport then returns an empty result or false; a passed deadline is never
+/// an exception of the transport.
+struct deadline {
+    time_point at{};
+
+    constexpr deadline() = default;
+    constexpr deadline(time_point instant) : at(instant) {}  // NOLINT(google-explicit-constructor)
+
+    /// A wait with this deadline never gives up.
+    static const deadline never;
+    /// A wait with this deadline returns at once, with what is already there.
+    static const deadline immediate;
+
+    constexpr bool is_never() const { return at.ns == std::numeric_limits<std::int64_t>::max(); }
+    constexpr bool is_immediate() const { return at.ns == std::numeric_limits<std::int64_t>::min(); }
+    friend constexpr auto operator<=>(deadline, deadline) = default;
+};
+
+inline constexpr deadline deadline::never{time_point{std::numeric_limits<std::int64_t>::max()}};
+inline constexpr deadline deadline::immediate{time_point{std::numeric_limits<std::int64_t>::min()}};
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/stream/wire.hpp
-
-// The byte layout of frame headers, which is defined only here. All numbers are little-endian.
-
-namespace rill { inline namespace RILL_ABI { namespace wire {
-
-static_assert(std::endian::native == std::endian::little,
-              "rill: frames are views of memory; big-endian hosts need swaps");
-
-/// The first four bytes of every frame.
-inline constexpr std::uint32_t magic = 0x6C6C6972U;  // "rill"
-/// The version of the layout; a frame of another version is refused.
-inline constexpr std::uint8_t version = 1;
-/// The size of the header that precedes the content of every frame, in bytes.
-inline constexpr std::size_t header_bytes = 96;
-
-/// The header of a frame, which carries the entries of `range` that one rank, or a fold of several ranks, contributes.
-struct header {
-    operation kind = operation::none;
-    element_type element = element_type::none;
-    std::uint8_t index_bytes = 0;  ///< width of the stream's index type, 4 or 8; also set when dense
-    coding codes{};                ///< `indices` is `dense` for dense content
-    std::uint32_t epoch = 0;
-    std::uint64_t context = 0;
-    std::uint64_t number = 0;  ///< number of the operation within its context
-    std::uint32_t call = 0;    ///< hash of the call's signature, plus the part or rank that `range` does not tell
-    std::uint32_t age = 0;     ///< age of the oldest contribution, in steps
-    std::uint64_t dimension = 0;
-    segment range{};
-    std::uint64_t count = 0;         ///< entries
-    std::uint64_t index_length = 0;  ///< bytes of the coded indices
-    double weight = 0;               ///< sum of the weights of the contributions
-    std::uint32_t contributors = 0;  ///< number of contributions
-
-    friend bool operator==(const header&, const header&) = default;
-};
-
-/// Room for an encoded header.
-using header_block = std::array<std::byte, header_bytes>;
-
-namespace detail {
-template <class N>
-void put(std::byte* block, std::size_t at, N number) {
-    std::memcpy(block + at, &number, sizeof(N));
-}
-
-template <class N>
-N get(const std::byte* block, std::size_t at) {
-    N number;
-    std::memcpy(&number, block + at, sizeof(N));
-    return number;
-}
-}  // namespace detail
-
-/// Writes `header_bytes` bytes to `block`. Validates nothing.
-inline void encode(const header& h, std::byte* block) {
-    using detail::put;
-    put(block, 0, magic);
-    put(block, 4, version);
-    put(block, 5, static_cast<std::uint8_t>(h.kind));
-    put(block, 6, static_cast<std::uint8_t>(h.element));
-    put(block, 7, h.index_bytes);
-    put(block, 8, static_cast<std::uint8_t>(h.codes.values));
-    put(block, 9, static_cast<std::uint8_t>(h.codes.indices));
-    put(block, 10, std::uint16_t{0});
-    put(block, 12, h.epoch);
-    put(block, 16, h.context);
-    put(block, 24, h.number);
-    put(block, 32, h.call);
-    put(block, 36, h.age);
-    put(block, 40, h.dimension);
-    put(block, 48, std::uint64_t{h.range.begin});
-    put(block, 56, std::uint64_t{h.range.end});
-    put(block, 64, h.count);
-    put(block, 72, h.index_length);
-    put(block, 80, h.weight);
-    put(block, 88, h.contributors);
-    put(block, 92, h.codes.bucket);
-}
-
-namespace detail {
-inline void require(bool holds, const char* what) {
-    if (!holds) throw protocol_error(std::string("invalid frame: ") + what);
-}
-
-constexpr bool is_known(value_coding coding) { return coding <= value_coding::bf16 || is_qsgd(coding); }
-constexpr bool is_known(index_coding coding) { return coding <= index_coding::huffman; }
-
-inline std::size_t element_bytes(element_type type) {
-    return type == element_type::float32 || type == element_type::int32 ? 4 : 8;
-}
-
-inline void validate(const header& h) {
-    require(h.kind > operation::none && h.kind <= operation::round_over, "unknown operation");
-    require(h.element > element_type::none && h.element <= element_type::int64, "unknown element type");
-    require(h.index_bytes == 4 || h.index_bytes == 8, "unknown index width");
-    require(is_known(h.codes.values), "unknown value coding");
-    require(is_known(h.codes.indices), "unknown index coding");
-    require(h.codes.bucket > 0, "empty quantiser buckets");
-    const bool floating = h.element == element_type::float32 || h.element == element_type::float64;
-    require(floating || h.codes.is_lossless(), "lossy coding of integers");
-    require(h.range.begin <= h.range.end && h.range.end <= h.dimension, "range outside the dimension");
-    require(h.index_bytes == 8 || h.dimension <= std::uint64_t{1} << 32, "dimension beyond the index type");
-    if (h.codes.indices == index_coding::dense)
-        require(h.count == h.range.size() && h.index_length == 0, "a dense frame has every coordinate and no index");
-    else
-        require(h.count <= h.range.size(), "more entries than coordinates");
-    require(h.weight >= 0 && h.weight <= 1e300, "weight is not a finite non-negative number");
-}
-}  // namespace detail
-
-/// Reads and validates a header of `header_bytes` bytes. Throws `protocol_error`.
-inline header decode(const std::byte* block) {
-    using detail::get;
-    detail::require(get<std::uint32_t>(block, 0) == magic, "wrong magic number");
-    detail::require(get<std::uint8_t>(block, 4) == version, "unknown version");
-    detail::require(get<std::uint16_t>(block, 10) == 0, "reserved bytes are not zero");
-    header h;
-    h.kind = static_cast<operation>(get<std::uint8_t>(block, 5));
-    h.element = static_cast<element_type>(get<std::uint8_t>(block, 6));
-    h.index_bytes = get<std::uint8_t>(block, 7);
-    h.codes.values = static_cast<value_coding>(get<std::uint8_t>(block, 8));
-    h.codes.indices = static_cast<index_coding>(get<std::uint8_t>(block, 9));
-    h.epoch = get<std::uint32_t>(block, 12);
-    h.context = get<std::uint64_t>(block, 16);
-    h.number = get<std::uint64_t>(block, 24);
-    h.call = get<std::uint32_t>(block, 32);
-    h.age = get<std::uint32_t>(block, 36);
-    h.dimension = get<std::uint64_t>(block, 40);
-    h.range = {get<std::uint64_t>(block, 48), get<std::uint64_t>(block, 56)};
-    h.count = get<std::uint64_t>(block, 64);
-    h.index_length = get<std::uint64_t>(block, 72);
-    h.weight = get<double>(block, 80);
-    h.contributors = get<std::uint32_t>(block, 88);
-    h.codes.bucket = get<std::uint32_t>(block, 92);
-    detail::validate(h);
-    return h;
-}
-
-}}}  // namespace rill::RILL_ABI::wire
-
-// ===== rill/collective/contribution_sum.hpp
+// ===== rill/core/receipt.hpp
 
 namespace rill { inline namespace RILL_ABI {
 
-/// What a rank says about its contribution. The collective does not multiply by the weight: for Σ w·g / Σ w pass w·g to
-/// a `mean`. A rank of weight 0 contributes nothing, and its input is not read.
-struct contribution {
-    double weight = 1;
-    std::uint32_t age = 0;  ///< in steps
+/// Messages and bytes of one rank, as its transport counts them: payload and rill's headers, without the overhead of
+/// lower layers.
+struct traffic {
+    std::uint64_t messages_sent = 0;
+    std::uint64_t bytes_sent = 0;
+    std::uint64_t messages_received = 0;
+    std::uint64_t bytes_received = 0;
 
-    friend constexpr bool operator==(const contribution&, const contribution&) = default;
+    /// Counts one message.
+    constexpr void sent(std::uint64_t bytes) {
+        ++messages_sent;
+        bytes_sent += bytes;
+    }
+    constexpr void received(std::uint64_t bytes) {
+        ++messages_received;
+        bytes_received += bytes;
+    }
+
+    friend constexpr bool operator==(const traffic&, const traffic&) = default;
+    friend constexpr traffic operator-(const traffic& a, const traffic& b) {
+        return {a.messages_sent - b.messages_sent, a.bytes_sent - b.bytes_sent,
+                a.messages_received - b.messages_received, a.bytes_received - b.bytes_received};
+    }
+    constexpr traffic& operator+=(const traffic& b) {
+        messages_sent += b.messages_sent;
+        bytes_sent += b.bytes_sent;
+        messages_received += b.messages_received;
+        bytes_received += b.bytes_received;
+        return *this;
+    }
 };
 
-/// The contributions in a value: their number, the sum of their weights, the age of the oldest. Folded with the
-/// payload.
-struct contribution_sum {
-    double weight = 1;
-    std::uint32_t contributors = 1;
-    std::uint32_t age = 0;
-
-    static contribution_sum of(const contribution& own) {
-        return own.weight > 0 ? contribution_sum{own.weight, 1, own.age} : contribution_sum{0, 0, 0};
-    }
-    static contribution_sum of(const wire::header& head) { return {head.weight, head.contributors, head.age}; }
-
-    void describe(wire::header& head) const {
-        head.weight = weight;
-        head.contributors = contributors;
-        head.age = age;
-    }
-    void describe(receipt& result) const {
-        result.weight = weight;
-        result.contributors = static_cast<int>(contributors);
-        result.age = age;
-    }
-    friend constexpr contribution_sum operator+(contribution_sum a, contribution_sum b) {
-        return {a.weight + b.weight, a.contributors + b.contributors, a.age > b.age ? a.age : b.age};
-    }
-    friend constexpr bool operator==(contribution_sum, contribution_sum) = default;
-};
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/collective/detail/frame_place.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// Which part, or which rank's contribution, a frame carries. If the frame's range does not identify it, it is added to
-/// `wire::header::call`. So the receiver notices if a message was lost or repeated and another one takes its place.
-class frame_place {
-  public:
-    /// A part: identified by the frame's range, and by its number if that range is empty.
-    static constexpr frame_place of_part(int part) { return {part, when::empty}; }
-    /// A rank's contribution: identified by its number alone, because all frames cover the same range.
-    static constexpr frame_place of_rank(rank_t rank) { return {rank, when::always}; }
-    /// A later frame of a message: identified by its range; not checked if that is empty.
-    static constexpr frame_place unknown() { return {0, when::never}; }
-
-    /// The number of places that a call can tell apart; larger numbers wrap around.
-    static constexpr std::uint32_t many = 1U << 16U;
-
-    /// The value of `wire::header::call` for a frame over `range`; `call` is the hash of the call.
-    constexpr std::uint32_t in(std::uint32_t call, segment range) const {
-        return call + (counts_for(range) ? number_ % many : 0);
-    }
-    /// Whether a received frame is for this place; `call` is the hash of the call.
-    constexpr bool is_place_of(const wire::header& head, std::uint32_t call) const {
-        return in(call, head.range) == head.call || (when_ == when::never && head.range.empty());
-    }
-    constexpr std::uint32_t number() const { return number_; }
-
-  private:
-    enum class when : unsigned char { empty, always, never };
-
-    constexpr frame_place(int number, when counts) : number_(static_cast<std::uint32_t>(number)), when_(counts) {}
-    constexpr bool counts_for(segment range) const {
-        return when_ == when::always || (when_ == when::empty && range.empty());
-    }
-
-    std::uint32_t number_;
-    when when_;
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/collective/detail/long_wait.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// What a rank announces about a wait that has taken half of its timeout, so that a rank whose timeout passes can find
-/// where the standstill begins. It is announced as a call in a context of its own, under the operation's number.
-struct long_wait {
-    rank_t peer = no_rank;  ///< the rank that is waited for; `no_rank`: the wait is over
-    bool reading = false;   ///< waits until the peer has read a message of this rank; false: for a message of the peer
-    int of_round = 0;       ///< the round of that message
-    int in_round = 0;       ///< the round of the waiting rank, which has sent its messages up to this round
-
-    constexpr call_signature announced_in(std::uint64_t operation_number) const {
-        return {.number = operation_number,
-                .dimension = static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)),
-                .options = {.hashes = {static_cast<std::uint32_t>(in_round), static_cast<std::uint32_t>(of_round),
-                                       reading ? 1U : 0U}}};
-    }
-    static constexpr long_wait from(const call_signature& announced) {
-        const auto& said = announced.options.hashes;
-        return {.peer = static_cast<rank_t>(static_cast<std::uint32_t>(announced.dimension)),
-                .reading = said[2] != 0,
-                .of_round = static_cast<int>(said[1]),
-                .in_round = static_cast<int>(said[0])};
-    }
-
-    /// Whether this wait is the reason why `other`, a wait for the rank that waits here, lasts. A message is sent when
-    /// its round is entered. It counts as read only when the peer no longer needs it, which may be long after its
-    /// arrival.
-    constexpr bool explains(const long_wait& other) const {
-        return peer != no_rank && (other.reading || in_round < other.of_round);
-    }
-
-    friend constexpr bool operator==(const long_wait&, const long_wait&) = default;
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/core/channel.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// The highest tag.
-inline constexpr std::uint32_t last_tag = ~std::uint32_t{0};
-
-/// Separates messages between the same two ranks: `context` is the group that they belong to, `tag` the operation in
-/// it.
-struct channel {
-    std::uint64_t context = 0;
-    std::uint32_t tag = 0;
-
-    friend constexpr auto operator<=>(const channel&, const channel&) = default;
+/// What a collective did on this rank.
+struct receipt {
+    std::uint64_t operation_number = 0;
+    int contributors = 0;   ///< ranks whose contribution is in the result
+    double weight = 0;      ///< sum of their weights
+    std::uint32_t age = 0;  ///< age of the oldest contribution, in steps
+    int rounds = 0;
+    traffic wire{};      ///< traffic of this operation alone
+    duration elapsed{};  ///< on the transport's clock
 };
 
 }}  // namespace rill::RILL_ABI
@@ -1437,7 +1125,9 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 /// - A receive returns an empty result when its deadline has passed. With `deadline::immediate` it takes what is
 ///   already there.
 /// - Every wait also watches the control channel: after `abort` on a context (or on `every_context`) waits on it throw
-///   the error of the notice on every rank. The first notice of a context wins; `abort` returns the one that won.
+///   the error of the notice on every rank. The first notice of a context wins; `abort` returns the one that won. Where
+///   control travels without an arbiter (`simulated::control_plane::travelling`), it is the first that reaches a rank:
+///   it stays there, but notices that race may win on different ranks. Agreements must not rest on it.
 ///   Waits on tags below the notice's `first_tag` go on, inquiries for such calls too; a later notice with a lower one
 ///   ends them. `aborted` returns the first notice.
 /// - `announce` publishes which call this rank has entered in a context; calls of a context may be entered in any
@@ -1446,8 +1136,10 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 ///   A transport that runs bodies answers at once if the body of `peer` has returned without entering call `number` or
 ///   a later one: it returns a call of kind `operation::departure` with that number. A transport remembers at least the
 ///   `calls_remembered` highest numbers.
-/// - `next_context(key)` returns a fresh context, the same on all ranks that have made the same calls with the same
-///   key.
+/// - `next_context(key)` returns a fresh context, the same on all ranks that have called it equally often with that
+/// key.
+///   Keys are derived from views (`view::key`), so that this count begins anew with each view. A transport of a view
+///   has a member `epoch()`, which frames carry; see `epoch_of`.
 /// - `close(context)` forgets a context and drops its undelivered messages.
 template <class N>
 concept Transport =
@@ -1486,10 +1178,16 @@ concept Transport =
 /// handle's destructor joins. Activities synchronise by `event` (set, reset, wait until) and `queue<T>` (push, pop
 /// until, close). Both are constructed from the endpoint (`typename N::event e{net}`), so that a wait can switch fibers
 /// and watch aborts.
+///
+/// - `this_activity()` identifies the calling activity among those of its rank that have not ended.
+/// - `activities_run_alone()`: whether the activities of a rank make progress while the rank computes. If false, they
+///   share the rank's thread and make progress only while the rank waits or polls.
 template <class N>
 concept ConcurrentTransport =
-    Transport<N> && requires(N& net, void (*body)(), typename N::event& event, typename N::template queue<int>& queue,
-                             typename N::activity& activity, deadline until) {
+    Transport<N> && requires(N& net, const N& constant, void (*body)(), typename N::event& event,
+                             typename N::template queue<int>& queue, typename N::activity& activity, deadline until) {
+        { constant.this_activity() } -> std::same_as<const void*>;
+        { constant.activities_run_alone() } -> std::same_as<bool>;
         { net.spawn(body) } -> std::same_as<typename N::activity>;
         { activity.join() };
         { event.set() };
@@ -1499,17 +1197,6 @@ concept ConcurrentTransport =
         { queue.pop(until) } -> std::same_as<std::optional<int>>;
         { queue.close() };
     };
-
-/// Whether the activities of a rank make progress while the rank computes. A transport whose activities share the
-/// rank's thread has a member function of this name that returns false: its activities make progress only while the
-/// rank waits or polls.
-template <ConcurrentTransport N>
-bool activities_run_alone([[maybe_unused]] const N& net) {
-    if constexpr (requires { net.activities_run_alone(); })
-        return net.activities_run_alone();
-    else
-        return true;
-}
 
 /// A transport that can begin to receive a message before its rank waits for it.
 ///
@@ -1525,170 +1212,26 @@ concept ExpectingTransport =
         { net.forget(on) } noexcept;
     };
 
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/collective/detail/inquest.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// Finds which rank is to blame for a call that makes no progress, and throws. Asks every rank what it has entered.
-template <Transport Net>
-class inquest {
-  public:
-    /// `waits`: the context in which long waits are announced; `timeout`: of the call; `signature`: the call as this
-    /// rank made it.
-    inquest(Net& net, std::uint64_t context, std::uint64_t waits, const call_signature& signature, duration timeout)
-        : net_(&net), context_(context), waits_(waits), signature_(&signature), timeout_(timeout) {}
-
-    /// `source` sent a frame of another call: blames the rank whose call differs from the others'.
-    [[noreturn]] void disagree(rank_t source) const {
-        blame_odd_one(entrants(false));
-        fail(failure::mismatch, source, no_rank, "rank " + std::to_string(source) + " sent a frame of another call");
-    }
-
-    /// The timeout has passed and this rank still waits. Blames a rank that made another call or has not come; else the
-    /// rank where the standstill begins.
-    [[noreturn]] void nothing_came(const long_wait& own) const {
-        blame_odd_one(entrants(true));
-        const auto [waiter, peer] = origin_of(own);
-        fail(failure::timeout, peer, waiter,
-             "rank " + std::to_string(waiter) + " waited " + std::to_string(timeout_.seconds()) + " s for rank " +
-                 std::to_string(peer) + ", which has entered the operation: slow, or the link between them is cut");
-    }
-
-    /// Throws `peer_failure` if the body of `peer` is known to have returned without entering the operation. Does not
-    /// wait for the peer's answer.
-    void require_presence(rank_t peer) const {
-        if (has_departed(net_->inquire(peer, context_, signature_->number, deadline::immediate))) departed(peer);
-    }
-
-    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
-        throw_error({.context = context_,
-                     .operation = signature_->number,
-                     .kind = kind,
-                     .culprit = culprit,
-                     .other = other,
-                     .reason = describe() + ": " + what});
-    }
-
-    /// For messages: "all_reduce (operation 7)".
-    std::string describe() const {
-        return std::string(name(signature_->kind)) + " (operation " + std::to_string(signature_->number) + ")";
-    }
-
-  private:
-    static bool has_departed(const std::optional<call_signature>& entered) {
-        return entered && entered->kind == operation::departure;
-    }
-
-    [[noreturn]] void departed(rank_t peer) const {
-        fail(failure::exception, peer, no_rank,
-             "rank " + std::to_string(peer) + " has returned from its body without entering the operation");
-    }
-
-    struct entrant {
-        rank_t rank;
-        call_signature call;
-    };
-
-    /// What each rank has entered: this call as that rank made it, or a later one if it left this one out. With
-    /// `all_must_have_come`, a rank that has not come is an error.
-    std::vector<entrant> entrants(bool all_must_have_come) const {
-        const time_point until = net_->now() + timeout_ / 8;
-        std::vector<entrant> come;
-        for (rank_t r = 0; r < net_->size(); ++r) {
-            const auto entered = net_->inquire(r, context_, signature_->number, until);
-            if (has_departed(entered)) {
-                if (all_must_have_come) departed(r);
-                continue;
-            }
-            if (entered)
-                come.push_back({r, *entered});
-            else if (all_must_have_come)
-                fail(failure::timeout, r, no_rank,
-                     "rank " + std::to_string(r) + " has not entered the operation within " +
-                         std::to_string(timeout_.seconds()) + " s");
-        }
-        return come;
-    }
-
-    struct standstill {
-        rank_t waiter;
-        rank_t peer;
-    };
-
-    /// Finds where the standstill begins: the rank that is waited for may itself wait, for something that was due
-    /// earlier.
-    standstill origin_of(long_wait last) const {
-        const time_point until = net_->now() + timeout_ / 8;
-        rank_t waiter = net_->rank();
-        for (int passed = 0; passed < net_->size(); ++passed) {
-            const auto said = net_->inquire(last.peer, waits_, signature_->number, until);
-            if (!said || has_departed(said) || said->number != signature_->number) break;
-            const long_wait of_peer = long_wait::from(*said);
-            if (!of_peer.explains(last)) break;
-            waiter = std::exchange(last, of_peer).peer;
-        }
-        return {waiter, last.peer};
-    }
-
-    /// Throws `mismatch` unless all calls are equal. The culprit is the lowest rank outside the largest set of equal
-    /// calls (of equally large sets: the one with the lowest rank).
-    void blame_odd_one(const std::vector<entrant>& come) const {
-        std::ptrdiff_t most = 0;
-        call_signature usual{};
-        for (const entrant& each : come) {
-            const auto equal =
-                std::count_if(come.begin(), come.end(), [&](const entrant& other) { return other.call == each.call; });
-            if (equal <= most) continue;
-            most = equal;
-            usual = each.call;
-        }
-        for (const entrant& each : come)
-            if (each.call != usual)
-                fail(failure::mismatch, each.rank, no_rank,
-                     "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
-    }
-
-    static std::string index_width(const call_signature& call) {
-        return call.index_bytes == 0 ? "0 (dense)" : std::to_string(call.index_bytes) + " (sparse)";
-    }
-    static std::string difference(const call_signature& odd, const call_signature& usual) {
-        const auto differs = [](const char* what, const std::string& a, const std::string& b) {
-            return std::string("calls with ") + what + " " + a + " where others have " + b;
-        };
-        if (odd.number != usual.number)
-            return differs("operation number", std::to_string(odd.number), std::to_string(usual.number));
-        if (odd.kind != usual.kind)
-            return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
-        if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
-        const auto compressor = [](const call_signature& call) { return call.options.hashes[compressor_option]; };
-        if (compressor(odd) == compressor(usual)) {  // of another one, index width and dimension follow
-            if (odd.index_bytes != usual.index_bytes)
-                return differs("index width", index_width(odd), index_width(usual));
-            if (odd.dimension != usual.dimension)
-                return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
-        }
-        return "calls with " + difference(odd.options, usual.options) + " than the others";
-    }
-
-    static std::string difference(const call_options& odd, const call_options& usual) {
-        if (odd.set != usual.set) return "options of another kind";
-        std::string names;
-        for (std::size_t i = 0; i < odd.hashes.size(); ++i)
-            if (odd.hashes[i] != usual.hashes[i])
-                names += (names.empty() ? "another " : " and another ") + std::string(option_name(odd.set, i));
-        return names;
-    }
-
-    Net* net_;
-    std::uint64_t context_;
-    std::uint64_t waits_;
-    const call_signature* signature_;
-    duration timeout_;
+/// A transport that carries a large dense vector faster in several messages: `chunk_bytes()` is the size that none
+/// should exceed. It is positive, the same on all ranks, and never changes.
+template <class N>
+concept ChunkingTransport = Transport<N> && requires(const N& net) {
+    { net.chunk_bytes() } -> std::same_as<std::size_t>;
 };
 
-}}}  // namespace rill::RILL_ABI::detail
+/// A transport that records what its user names: `span(name)` returns an object that records the time until its
+/// destruction. The name must live as long as the record.
+template <class N>
+concept TracedTransport = Transport<N> && requires(const N& net, const char* name) { net.span(name); };
+
+/// A transport with a model of computing: `compute(work)` lets the time pass that `work` units, at least 0, take this
+/// rank. Messages travel meanwhile.
+template <class N>
+concept ComputingTransport = Transport<N> && requires(N& net, double work) {
+    { net.compute(work) };
+};
+
+}}  // namespace rill::RILL_ABI
 
 // ===== rill/concept/shared_memory.hpp
 
@@ -1853,6 +1396,787 @@ concept Topology = std::regular<T> && requires(const T& topology, int size, rank
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/session/detail/long_wait.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What a rank announces about a wait that has taken half of its timeout, so that a rank whose timeout passes can find
+/// where the standstill begins. It is announced as a call in a context of its own, under the operation's number.
+struct long_wait {
+    rank_t peer = no_rank;  ///< the rank that is waited for; `no_rank`: the wait is over
+    bool reading = false;   ///< waits until the peer has read a message of this rank; false: for a message of the peer
+    int of_round = 0;       ///< the round of that message
+    int in_round = 0;       ///< the round of the waiting rank, which has sent its messages up to this round
+
+    /// Of a rank that takes what comes in any order, so that each wait may be the reason for any other.
+    static constexpr long_wait of_any_order(rank_t peer) { return {.peer = peer, .of_round = 1}; }
+
+    constexpr call_signature announced_in(std::uint64_t operation_number) const {
+        return {.number = operation_number,
+                .dimension = static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)),
+                .options = {.hashes = {static_cast<std::uint32_t>(in_round), static_cast<std::uint32_t>(of_round),
+                                       reading ? 1U : 0U}}};
+    }
+    static constexpr long_wait from(const call_signature& announced) {
+        const auto& said = announced.options.hashes;
+        return {.peer = static_cast<rank_t>(static_cast<std::uint32_t>(announced.dimension)),
+                .reading = said[2] != 0,
+                .of_round = static_cast<int>(said[1]),
+                .in_round = static_cast<int>(said[0])};
+    }
+
+    /// Whether this wait is the reason why `other`, a wait for the rank that waits here, lasts. A message is sent when
+    /// its round is entered. It counts as read only when the peer no longer needs it, which may be long after its
+    /// arrival.
+    constexpr bool explains(const long_wait& other) const {
+        return peer != no_rank && (other.reading || in_round < other.of_round);
+    }
+
+    friend constexpr bool operator==(const long_wait&, const long_wait&) = default;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/session/detail/scene.hpp
+
+namespace rill { inline namespace RILL_ABI {
+namespace detail {
+
+/// Where on this rank something fails: what a notice of it says besides the reason. Made only when something fails, so
+/// that all that is told about failures is written here, once for all transports.
+struct scene {
+    std::uint64_t context = 0;
+    std::uint64_t operation = 0;
+    std::uint32_t first_tag = 0;  ///< see `abort_notice`
+    rank_t self = no_rank;
+    std::string what;  ///< "all_reduce (operation 7)"
+
+    abort_notice notice(failure kind, rank_t culprit, rank_t other, const std::string& why) const {
+        return {.context = context,
+                .operation = operation,
+                .kind = kind,
+                .culprit = culprit,
+                .other = other,
+                .reason = what + ": " + why,
+                .first_tag = first_tag};
+    }
+
+    /// This rank is to blame: it `does` (", which …", ": a NaN").
+    abort_notice of_self(const std::string& does, failure kind = failure::exception) const {
+        return notice(kind, self, no_rank, "rank " + std::to_string(self) + does);
+    }
+
+    [[noreturn, gnu::cold]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& why) const {
+        throw_error(notice(kind, culprit, other, why));
+    }
+
+    /// Ends the operation with `source` as the culprit, which sent what was not due. The error names both ends of the
+    /// link, which may have lost or repeated a message.
+    [[noreturn, gnu::cold]] void refuse(rank_t source, const std::string& sent) const {
+        fail(failure::protocol, source, self, "rank " + std::to_string(source) + ' ' + sent);
+    }
+    /// What `source` sent could not be read.
+    [[noreturn, gnu::cold]] void refuse(rank_t source, const protocol_error& wrong) const {
+        if (wrong.culprit() != no_rank) throw_error(wrong.notice());
+        refuse(source, "sent bytes that are no valid frame: " + wrong.notice().reason);
+    }
+
+    /// Whether an error is of this very context.
+    bool is_own(const abort_notice& thrown) const { return thrown.context == context; }
+
+    /// What the others are told of an exception that passes here; null stands for one that is no `std::exception`.
+    /// Whatever names no culprit is this rank's own failure, and so is the failure of another group, whose ranks have
+    /// other numbers.
+    [[gnu::cold]] abort_notice notice_of(const std::exception* thrown) const {
+        if (thrown == nullptr) return of_self(": an exception of unknown type");
+        const auto* const failed = dynamic_cast<const error*>(thrown);
+        if (failed == nullptr) return of_self(std::string(": ") + thrown->what());
+        abort_notice known = failed->notice();
+        if (known.culprit == no_rank && known.kind != failure::deadlock)
+            return of_self(": " + known.reason, known.kind);
+        if (known.culprit != no_rank && !is_own(known) && known.context != every_context)
+            return of_self(std::string(": ") + thrown->what());
+        known.context = context;
+        known.operation = operation;
+        known.first_tag = first_tag;
+        return known;
+    }
+};
+
+}  // namespace detail
+
+namespace detail {
+template <class Place>
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_frame(const Place& place, rank_t source,
+                                                         const protocol_error& wrong) {
+    place.scene().refuse(source, wrong);
+}
+}  // namespace detail
+
+/// Runs `read()`, which reads what `source` sent to `place.scene()`, and blames `source` for what is wrong there.
+template <class Place, class Read>
+auto read_from(const Place& place, rank_t source, Read&& read) {
+    try {
+        return read();
+    } catch (const protocol_error& wrong) {
+        detail::refuse_frame(place, source, wrong);
+    }
+}
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/session/detail/witnesses.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The ranks of a transport, to be asked what they have announced: one type for all transports.
+class witnesses {
+  public:
+    template <Transport Net>
+    explicit witnesses(Net& net)
+        : net_(&net),
+          self_(std::as_const(net).rank()),
+          size_(std::as_const(net).size()),
+          ask_([](void* of, rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+              return static_cast<Net*>(of)->inquire(peer, context, number, until);
+          }),
+          now_([](const void* of) { return static_cast<const Net*>(of)->now(); }) {}
+
+    rank_t self() const { return self_; }
+    int size() const { return size_; }
+    time_point now() const { return now_(net_); }
+    /// See `Transport::inquire`.
+    std::optional<call_signature> ask(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) const {
+        return ask_(net_, peer, context, number, until);
+    }
+
+  private:
+    void* net_;
+    rank_t self_;
+    int size_;
+    std::optional<call_signature> (*ask_)(void*, rank_t, std::uint64_t, std::uint64_t, deadline);
+    time_point (*now_)(const void*);
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/session/detail/inquest.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Where a standstill begins: `waiter` waits for `peer`, and nothing explains why `peer` does not do its part.
+struct standstill {
+    rank_t waiter;
+    rank_t peer;
+
+    std::string text(duration timeout) const {
+        return "rank " + std::to_string(waiter) + " waited " + std::to_string(timeout.seconds()) + " s for rank " +
+               std::to_string(peer);
+    }
+};
+
+/// Whether a rank has answered that its body has returned.
+inline bool has_departed(const std::optional<call_signature>& said) {
+    return said && said->kind == operation::departure;
+}
+
+/// Follows the long waits that ranks have announced: the rank that is waited for may itself wait, for something that
+/// was due earlier. `waits`, `number`: where they are announced; `last`: this rank's own wait.
+[[gnu::cold]] inline standstill origin_of(const witnesses& all, std::uint64_t waits, std::uint64_t number,
+                                          long_wait last, duration patience) {
+    const time_point until = all.now() + patience;
+    rank_t waiter = all.self();
+    for (int passed = 0; passed < all.size(); ++passed) {
+        const auto said = all.ask(last.peer, waits, number, until);
+        if (!said || has_departed(said) || said->number != number) break;
+        const long_wait of_peer = long_wait::from(*said);
+        if (!of_peer.explains(last)) break;
+        waiter = std::exchange(last, of_peer).peer;
+    }
+    return {waiter, last.peer};
+}
+
+/// Finds which rank is to blame for a call that makes no progress, and throws. Asks every rank what it has entered.
+class inquest {
+  public:
+    /// `where`: in this rank's part of the call; `waits`: the context in which long waits are announced; `signature`:
+    /// the call as this rank made it; `names`: of its options; `timeout`: of the call.
+    inquest(const witnesses& all, scene where, std::uint64_t waits, const call_signature& signature,
+            const option_names& names, duration timeout)
+        : all_(all),
+          where_(std::move(where)),
+          waits_(waits),
+          signature_(&signature),
+          names_(&names),
+          timeout_(timeout) {}
+
+    /// `source` sent a frame of another call: blames the rank whose call differs from the others'.
+    [[noreturn, gnu::cold]] void disagree(rank_t source) const {
+        blame_odd_one(entrants(false));
+        where_.fail(failure::mismatch, source, no_rank,
+                    "rank " + std::to_string(source) + " sent a frame of another call");
+    }
+
+    /// The timeout has passed and this rank still waits. Blames a rank that made another call or has not come; else the
+    /// rank where the standstill begins.
+    [[noreturn, gnu::cold]] void nothing_came(const long_wait& own) const {
+        blame_odd_one(entrants(true));
+        const standstill origin = origin_of(all_, waits_, signature_->number, own, timeout_ / 8);
+        where_.fail(failure::timeout, origin.peer, origin.waiter,
+                    origin.text(timeout_) + ", which has entered the operation: slow, or the link between them is cut");
+    }
+
+    /// Throws `peer_failure` if the body of `peer` is known to have returned without entering the operation. Does not
+    /// wait for the peer's answer.
+    [[gnu::cold]] void require_presence(rank_t peer) const {
+        if (has_departed(all_.ask(peer, where_.context, signature_->number, deadline::immediate))) departed(peer);
+    }
+
+  private:
+    [[noreturn]] void departed(rank_t peer) const {
+        where_.fail(failure::exception, peer, no_rank,
+                    "rank " + std::to_string(peer) + " has returned from its body without entering the operation");
+    }
+
+    struct entrant {
+        rank_t rank;
+        call_signature call;
+    };
+
+    /// What each rank has entered: this call as that rank made it, or a later one if it left this one out. With
+    /// `all_must_have_come`, a rank that has not come is an error.
+    std::vector<entrant> entrants(bool all_must_have_come) const {
+        const time_point until = all_.now() + timeout_ / 8;
+        std::vector<entrant> come;
+        for (rank_t r = 0; r < all_.size(); ++r) {
+            const auto entered = all_.ask(r, where_.context, signature_->number, until);
+            if (has_departed(entered)) {
+                if (all_must_have_come) departed(r);
+                continue;
+            }
+            if (entered)
+                come.push_back({r, *entered});
+            else if (all_must_have_come)
+                where_.fail(failure::timeout, r, no_rank,
+                            "rank " + std::to_string(r) + " has not entered the operation within " +
+                                std::to_string(timeout_.seconds()) + " s");
+        }
+        return come;
+    }
+
+    /// Throws `mismatch` unless all calls are equal. The culprit is the lowest rank outside the largest set of equal
+    /// calls (of equally large sets: the one with the lowest rank).
+    void blame_odd_one(const std::vector<entrant>& come) const {
+        std::ptrdiff_t most = 0;
+        call_signature usual{};
+        for (const entrant& each : come) {
+            const auto equal =
+                std::count_if(come.begin(), come.end(), [&](const entrant& other) { return other.call == each.call; });
+            if (equal <= most) continue;
+            most = equal;
+            usual = each.call;
+        }
+        for (const entrant& each : come)
+            if (each.call != usual)
+                where_.fail(failure::mismatch, each.rank, no_rank,
+                            "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
+    }
+
+    static std::string index_width(const call_signature& call) {
+        return call.index_bytes == 0 ? "0 (dense)" : std::to_string(call.index_bytes) + " (sparse)";
+    }
+    std::string difference(const call_signature& odd, const call_signature& usual) const {
+        const auto differs = [](const char* what, const std::string& a, const std::string& b) {
+            return std::string("calls with ") + what + " " + a + " where others have " + b;
+        };
+        if (odd.number != usual.number)
+            return differs("operation number", std::to_string(odd.number), std::to_string(usual.number));
+        if (odd.kind != usual.kind)
+            return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
+        if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
+        if (const std::size_t i = names_->decides_shape;
+            i >= odd.options.hashes.size() || odd.options.hashes[i] == usual.options.hashes[i]) {
+            if (odd.index_bytes != usual.index_bytes)
+                return differs("index width", index_width(odd), index_width(usual));
+            if (odd.dimension != usual.dimension)
+                return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
+        }
+        return "calls with " + difference(odd.options, usual.options) + " than the others";
+    }
+
+    std::string difference(const call_options& odd, const call_options& usual) const {
+        if (odd.set != usual.set) return "options of another kind";
+        std::string names;
+        for (std::size_t i = 0; i < odd.hashes.size(); ++i)
+            if (odd.hashes[i] != usual.hashes[i])
+                names += (names.empty() ? "another " : " and another ") + name_of(odd.set, i);
+        return names;
+    }
+
+    std::string name_of(std::uint32_t set, std::size_t i) const {
+        const bool is_known = set == names_->id && !names_->names[i].empty();
+        return is_known ? std::string(names_->names[i]) : "option";
+    }
+
+    witnesses all_;
+    scene where_;
+    std::uint64_t waits_;
+    const call_signature* signature_;
+    const option_names* names_;
+    duration timeout_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/core/message_kind.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// What a frame says: a protocol, and one of that protocol's own numbers. The collectives are protocol 0; their numbers
+/// are those of `operation`. Every other protocol is known by the hash of its name, and numbers its messages from 1.
+struct message_kind {
+    std::uint16_t protocol = 0;
+    std::uint8_t number = 0;
+
+    constexpr message_kind() = default;
+    constexpr message_kind(operation of) : number(static_cast<std::uint8_t>(of)) {}
+    constexpr message_kind(std::string_view name, std::uint8_t its_number)
+        : protocol(static_cast<std::uint16_t>(1 + fingerprint(name) % 0xFFFFU)), number(its_number) {}
+
+    friend constexpr bool operator==(const message_kind&, const message_kind&) = default;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/core/view.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The epoch of a transport: of the view that it was made of, or 0 if it is a whole run.
+template <class Net>
+std::uint32_t epoch_of([[maybe_unused]] const Net& net) {
+    if constexpr (requires { net.epoch(); })
+        return net.epoch();
+    else
+        return 0;
+}
+
+/// Which ranks of a transport work together, and in which epoch. Ranks that hold equal views derive equal contexts from
+/// them, whatever each has done before; ranks that hold different ones never meet.
+///
+/// A new epoch begins with each change of the members, and with each new attempt of the same ones. `subgroup` is the
+/// transport of a view.
+struct view {
+    std::uint32_t epoch = 0;
+    std::vector<rank_t> members{};  ///< ranks in the transport, ascending
+    /// Which start of its rank each member is, in the order of `members`; empty where the transport does not tell.
+    std::vector<std::uint32_t> incarnations{};
+
+    /// All ranks of a transport, in its epoch.
+    template <class Net>
+    static view all(const Net& net) {
+        view of_all{.epoch = epoch_of(net)};
+        for (rank_t rank = 0; rank < net.size(); ++rank) of_all.members.push_back(rank);
+        return of_all;
+    }
+
+    bool contains(rank_t rank) const { return std::binary_search(members.begin(), members.end(), rank); }
+
+    /// A number for what these members do in this epoch under `name`.
+    std::uint64_t key(std::string_view name) const {
+        std::uint64_t hash = mix64(fingerprint(name), epoch, members.size());
+        for (const rank_t member : members) hash = mix64(hash, static_cast<std::uint32_t>(member));
+        for (const std::uint32_t incarnation : incarnations) hash = mix64(hash, incarnation);
+        return hash;
+    }
+
+    /// For messages: "epoch 3 of ranks 0-4, 6 (start 2)".
+    std::string text() const {
+        std::string all = "epoch " + std::to_string(epoch) + " of ranks ";
+        for (std::size_t i = 0, last = 0; i < members.size(); i = last + 1) {
+            last = last_in_row(i);
+            if (i != 0) all += ", ";
+            all += std::to_string(members[i]);
+            if (last != i) all += '-' + std::to_string(members[last]);
+            if (start_of(i) != 0) all += " (start " + std::to_string(start_of(i)) + ')';
+        }
+        return all;
+    }
+    friend bool operator==(const view&, const view&) = default;
+
+  private:
+    std::uint32_t start_of(std::size_t i) const { return i < incarnations.size() ? incarnations[i] : 0; }
+    /// The end of the row of consecutive ranks, in the same incarnation, that begins at member `first`.
+    std::size_t last_in_row(std::size_t first) const {
+        std::size_t i = first;
+        while (i + 1 < members.size() && members[i + 1] == members[i] + 1 && start_of(i + 1) == start_of(first)) ++i;
+        return i;
+    }
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/core/coding.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// How the values of a frame are written; the numbers are part of the wire format.
+enum class value_coding : std::uint8_t { raw = 0, bf16 = 1, qsgd2 = 2, qsgd4 = 4, qsgd8 = 8 };
+
+/// How the indices of a frame are written; the numbers are part of the wire format. `smallest` chooses among the others
+/// for every message and never appears in a frame; `dense` means that there are no indices, because the frame has every
+/// coordinate.
+enum class index_coding : std::uint8_t {
+    dense = 0,
+    raw = 1,
+    packed_gaps = 2,
+    bitmap = 3,
+    elias_fano = 4,
+    huffman = 5,
+    smallest = 255
+};
+
+/// Whether decoding gives back every value bit for bit.
+constexpr bool is_lossless(value_coding coding) { return coding == value_coding::raw; }
+
+/// Whether the expectation of a decoded value is the one that was coded.
+constexpr bool is_unbiased(value_coding coding) { return coding != value_coding::bf16; }
+
+/// Whether `coding` is QSGD, which quantises values by buckets to 2, 4 or 8 bits.
+constexpr bool is_qsgd(value_coding coding) {
+    return coding == value_coding::qsgd2 || coding == value_coding::qsgd4 || coding == value_coding::qsgd8;
+}
+
+/// Bits per value of a QSGD coding.
+constexpr int qsgd_bits(value_coding coding) { return static_cast<int>(coding); }
+
+/// How a stream is written into a frame.
+struct coding {
+    value_coding values = value_coding::raw;
+    index_coding indices = index_coding::raw;
+    std::uint32_t bucket = 1024;  ///< consecutive entries that share a scale; QSGD only
+
+    /// Whether a frame of this coding is sent from the stream's own arrays, without a copy.
+    constexpr bool is_view() const { return values == value_coding::raw && indices == index_coding::raw; }
+    constexpr bool is_lossless() const { return rill::is_lossless(values); }
+    constexpr std::uint64_t fingerprint() const {
+        return (static_cast<std::uint64_t>(values) << 40) | (static_cast<std::uint64_t>(indices) << 32) | bucket;
+    }
+    friend constexpr bool operator==(const coding&, const coding&) = default;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/core/segment.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A half-open range `[begin, end)` of coordinates.
+struct segment {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+
+    constexpr std::size_t size() const { return end - begin; }
+    constexpr bool empty() const { return begin == end; }
+    constexpr bool contains(std::size_t i) const { return begin <= i && i < end; }
+    constexpr bool contains(segment other) const { return begin <= other.begin && other.end <= end; }
+    constexpr bool overlaps(segment other) const { return begin < other.end && other.begin < end; }
+    friend constexpr bool operator==(segment, segment) = default;
+};
+
+/// Part `i` of `parts` nearly equal consecutive parts of `[0, n)`; the first `n % parts` of them are one longer. `n`
+/// may be less than `parts`.
+constexpr segment split(std::size_t n, std::size_t parts, std::size_t i) {
+    const std::size_t each = n / parts;
+    const std::size_t longer = n % parts;
+    const std::size_t begin = i * each + (i < longer ? i : longer);
+    return {begin, begin + each + (i < longer ? 1U : 0U)};
+}
+
+/// Parts `[first, last)` of `split(n, parts, ·)` as one segment.
+constexpr segment split(std::size_t n, std::size_t parts, std::size_t first, std::size_t last) {
+    if (first == last) return {split(n, parts, first).begin, split(n, parts, first).begin};
+    return {split(n, parts, first).begin, split(n, parts, last - 1).end};
+}
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/stream/wire.hpp
+
+// The byte layout of frame headers, which is defined only here. All numbers are little-endian.
+
+namespace rill { inline namespace RILL_ABI { namespace wire {
+
+static_assert(std::endian::native == std::endian::little,
+              "rill: frames are views of memory; big-endian hosts need swaps");
+
+/// The first four bytes of every frame.
+inline constexpr std::uint32_t magic = 0x6C6C6972U;  // "rill"
+/// The version of the layout; a frame of another version is refused.
+inline constexpr std::uint8_t version = 1;
+/// The size of the header that precedes the content of every frame, in bytes.
+inline constexpr std::size_t header_bytes = 96;
+
+/// The header of a frame, which carries the entries of `range` that one rank, or a fold of several ranks, contributes.
+struct header {
+    message_kind kind{};
+    element_type element = element_type::none;
+    std::uint8_t index_bytes = 0;  ///< width of the stream's index type, 4 or 8; also set when dense
+    coding codes{};                ///< `indices` is `dense` for dense content
+    std::uint32_t epoch = 0;       ///< of the sender's view
+    std::uint64_t context = 0;
+    std::uint64_t number = 0;  ///< of the operation, or of the round, within its context
+    std::uint32_t call = 0;    ///< hash of the call's signature, plus the part or rank that `range` does not tell
+    std::uint32_t age = 0;     ///< age of the oldest contribution, in steps
+    std::uint64_t dimension = 0;
+    segment range{};
+    std::uint64_t count = 0;         ///< entries
+    std::uint64_t index_length = 0;  ///< bytes of the coded indices
+    double weight = 0;               ///< sum of the weights of the contributions
+    std::uint32_t contributors = 0;  ///< number of contributions
+
+    friend bool operator==(const header&, const header&) = default;
+};
+
+/// Room for an encoded header.
+using header_block = std::array<std::byte, header_bytes>;
+
+namespace detail {
+template <class N>
+void put(std::byte* block, std::size_t at, N number) {
+    std::memcpy(block + at, &number, sizeof(N));
+}
+
+template <class N>
+N get(const std::byte* block, std::size_t at) {
+    N number;
+    std::memcpy(&number, block + at, sizeof(N));
+    return number;
+}
+}  // namespace detail
+
+/// Writes `header_bytes` bytes to `block`. Validates nothing.
+inline void encode(const header& h, std::byte* block) {
+    using detail::put;
+    put(block, 0, magic);
+    put(block, 4, version);
+    put(block, 5, h.kind.number);
+    put(block, 6, static_cast<std::uint8_t>(h.element));
+    put(block, 7, h.index_bytes);
+    put(block, 8, static_cast<std::uint8_t>(h.codes.values));
+    put(block, 9, static_cast<std::uint8_t>(h.codes.indices));
+    put(block, 10, h.kind.protocol);
+    put(block, 12, h.epoch);
+    put(block, 16, h.context);
+    put(block, 24, h.number);
+    put(block, 32, h.call);
+    put(block, 36, h.age);
+    put(block, 40, h.dimension);
+    put(block, 48, std::uint64_t{h.range.begin});
+    put(block, 56, std::uint64_t{h.range.end});
+    put(block, 64, h.count);
+    put(block, 72, h.index_length);
+    put(block, 80, h.weight);
+    put(block, 88, h.contributors);
+    put(block, 92, h.codes.bucket);
+}
+
+namespace detail {
+inline void require(bool holds, const char* what) {
+    if (!holds) throw protocol_error(std::string("invalid frame: ") + what);
+}
+
+constexpr bool is_known(value_coding coding) { return coding <= value_coding::bf16 || is_qsgd(coding); }
+constexpr bool is_known(index_coding coding) { return coding <= index_coding::huffman; }
+
+inline std::size_t element_bytes(element_type type) {
+    return type == element_type::float32 || type == element_type::int32 ? 4 : 8;
+}
+
+inline void validate(const header& h) {
+    const bool is_operation = h.kind.number < static_cast<std::uint8_t>(operation::departure);
+    require(h.kind.number != 0 && (h.kind.protocol != 0 || is_operation), "unknown operation");
+    require(h.element > element_type::none && h.element <= element_type::int64, "unknown element type");
+    require(h.index_bytes == 4 || h.index_bytes == 8, "unknown index width");
+    require(is_known(h.codes.values), "unknown value coding");
+    require(is_known(h.codes.indices), "unknown index coding");
+    require(h.codes.bucket > 0, "empty quantiser buckets");
+    const bool floating = h.element == element_type::float32 || h.element == element_type::float64;
+    require(floating || h.codes.is_lossless(), "lossy coding of integers");
+    require(h.range.begin <= h.range.end && h.range.end <= h.dimension, "range outside the dimension");
+    require(h.index_bytes == 8 || h.dimension <= std::uint64_t{1} << 32, "dimension beyond the index type");
+    if (h.codes.indices == index_coding::dense)
+        require(h.count == h.range.size() && h.index_length == 0, "a dense frame has every coordinate and no index");
+    else
+        require(h.count <= h.range.size(), "more entries than coordinates");
+    require(h.weight >= 0 && h.weight <= 1e300, "weight is not a finite non-negative number");
+}
+}  // namespace detail
+
+/// Reads and validates a header of `header_bytes` bytes. Throws `protocol_error`.
+inline header decode(const std::byte* block) {
+    using detail::get;
+    detail::require(get<std::uint32_t>(block, 0) == magic, "wrong magic number");
+    detail::require(get<std::uint8_t>(block, 4) == version, "unknown version");
+    header h;
+    h.kind.protocol = get<std::uint16_t>(block, 10);
+    h.kind.number = get<std::uint8_t>(block, 5);
+    h.element = static_cast<element_type>(get<std::uint8_t>(block, 6));
+    h.index_bytes = get<std::uint8_t>(block, 7);
+    h.codes.values = static_cast<value_coding>(get<std::uint8_t>(block, 8));
+    h.codes.indices = static_cast<index_coding>(get<std::uint8_t>(block, 9));
+    h.epoch = get<std::uint32_t>(block, 12);
+    h.context = get<std::uint64_t>(block, 16);
+    h.number = get<std::uint64_t>(block, 24);
+    h.call = get<std::uint32_t>(block, 32);
+    h.age = get<std::uint32_t>(block, 36);
+    h.dimension = get<std::uint64_t>(block, 40);
+    h.range = {get<std::uint64_t>(block, 48), get<std::uint64_t>(block, 56)};
+    h.count = get<std::uint64_t>(block, 64);
+    h.index_length = get<std::uint64_t>(block, 72);
+    h.weight = get<double>(block, 80);
+    h.contributors = get<std::uint32_t>(block, 88);
+    h.codes.bucket = get<std::uint32_t>(block, 92);
+    detail::validate(h);
+    return h;
+}
+
+}}}  // namespace rill::RILL_ABI::wire
+
+// ===== rill/session/session.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+[[noreturn, gnu::cold]] inline void throw_other_epoch(std::uint32_t given, rank_t self, std::uint32_t own) {
+    throw protocol_error("it is of epoch " + std::to_string(given) + ", rank " + std::to_string(self) +
+                         " is in epoch " + std::to_string(own));
+}
+}  // namespace detail
+
+/// How a session ends. In a closed one each failure ends all ranks, with the same culprit. In an open one ranks go on
+/// without some: a rank that has waited in vain leaves alone, and every other failure ends all.
+enum class session_kind : bool { closed, open };
+
+/// One context of a view, on one rank's endpoint: what everything that ranks do together stands on.
+///
+/// Its numbers are derived from the transport's view and from `name`. Sessions of one name are told apart by their
+/// order, which begins anew with each view, so that a rank that enters a view later arrives at the same numbers. All
+/// ranks of the transport make the same sessions of a name in the same order. `net` must outlive it.
+template <Transport Net>
+class session {
+  public:
+    /// `timeout`: how long this rank waits for others.
+    session(Net& net, std::string_view name, duration timeout, session_kind kind = session_kind::closed)
+        : net_(&net),
+          timeout_(timeout),
+          kind_(kind),
+          epoch_(epoch_of(net)),
+          context_(net.next_context(mix64(fingerprint(name), epoch_))),
+          waits_(mix64(context_, fingerprint("long waits"))) {}
+    session(const session&) = delete;
+    session& operator=(const session&) = delete;
+    ~session() {
+        net_->close(waits_);
+        net_->close(context_);
+    }
+
+    Net& net() const { return *net_; }
+    rank_t rank() const { return std::as_const(*net_).rank(); }
+    int size() const { return std::as_const(*net_).size(); }
+    duration timeout() const { return timeout_; }
+    /// Of the view. All frames carry it.
+    std::uint32_t epoch() const { return epoch_; }
+    std::uint64_t context() const { return context_; }
+    /// The context in which ranks announce long waits; see `detail::long_wait`.
+    std::uint64_t waits() const { return waits_; }
+    channel on(std::uint32_t tag) const { return {context_, tag}; }
+
+    /// A header with what all frames of the session share.
+    wire::header stamped(wire::header head, message_kind kind, std::uint64_t number) const {
+        head.kind = kind;
+        head.epoch = epoch_;
+        head.context = context_;
+        head.number = number;
+        return head;
+    }
+    /// Throws `protocol_error` if a frame is of another epoch.
+    void require_epoch(const wire::header& head) const {
+        if (head.epoch != epoch_) detail::throw_other_epoch(head.epoch, rank(), epoch_);
+    }
+    /// Throws `protocol_error` if a frame is of another epoch or another context.
+    void require_own(const wire::header& head) const {
+        require_epoch(head);
+        wire::detail::require(head.context == context_, "its context is another one");
+    }
+
+    /// A place of this rank in the session, for notices. `operation`: its number; `what`: its name.
+    detail::scene scene(std::uint64_t operation, std::uint32_t first_tag, std::string what) const {
+        return {context_, operation, first_tag, rank(), std::move(what)};
+    }
+
+    /// Runs `body()`. If it throws, the other ranks are told what `place.scene()` makes of it. Throws what `body` has
+    /// thrown, or the failure that came first.
+    template <class Place, class Body>
+    auto guarded(const Place& place, Body&& body) {
+        try {
+            return body();
+        } catch (const std::exception& thrown) {
+            tell(place, &thrown);
+            throw;
+        } catch (...) {
+            tell(place, nullptr);
+            throw;
+        }
+    }
+
+    /// Throws what has ended the session, if it has ended.
+    void require_going() {
+        if (left_) throw_error(*left_);
+        if (const auto notice = net_->aborted(context_)) throw_error(*notice);
+    }
+
+    detail::witnesses witnesses() const { return detail::witnesses(*net_); }
+    /// Tells the others for whom this rank waits, in an operation, or that it waits for nobody any more.
+    void announce(const detail::long_wait& wait, std::uint64_t operation = 1) const {
+        net_->announce(waits_, wait.announced_in(operation));
+    }
+    /// Of an open session: this rank has waited for `peer` in vain. If the standstill begins here, the message says by
+    /// `of_peer` what the peer did not do. `of_all` ends the message.
+    [[gnu::cold]] abort_notice waited_in_vain(const detail::scene& where, rank_t peer, const std::string& of_peer,
+                                              const std::string& of_all = {}) const {
+        const auto last = detail::long_wait::of_any_order(peer);
+        const detail::standstill origin = detail::origin_of(witnesses(), waits_, 1, last, timeout_ / 8);
+        return where.notice(failure::timeout, origin.peer, origin.waiter,
+                            origin.text(timeout_) + (origin.waiter == where.self ? of_peer : "") + of_all);
+    }
+
+  private:
+    template <class Place>
+    [[gnu::cold, gnu::noinline]] void tell(const Place& place, const std::exception* thrown) {
+        const detail::scene where = place.scene();
+        const auto* const failed = dynamic_cast<const error*>(thrown);
+        if (kind_ == session_kind::open && failed != nullptr && where.is_own(failed->notice()) &&
+            failed->notice().kind == failure::timeout) {
+            if (!net_->aborted(context_)) left_ = failed->notice();
+            return;
+        }
+        const abort_notice notice = where.notice_of(thrown);
+        const abort_notice first = net_->abort(notice);
+        if (first != notice || notice.kind != failure::exception) throw_error(first);
+    }
+
+    Net* net_;
+    duration timeout_;
+    session_kind kind_;
+    std::uint32_t epoch_;
+    std::uint64_t context_;
+    std::uint64_t waits_;
+    std::optional<abort_notice> left_{};  ///< why this rank has left alone
+};
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/collective/exchange.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -1872,22 +2196,23 @@ class exchange {
     using message = typename Net::message;
     using window = typename detail::window_of<Net, true>::type;
 
-    /// `waits`: the context in which ranks announce long waits.
-    exchange(Net& net, std::uint64_t context, std::uint64_t waits) : net_(&net), on_{context, 0}, waits_(waits) {}
+    explicit exchange(const session<Net>& of) : of_(&of), net_(&of.net()), on_(of.on(0)) {}
     exchange(const exchange&) = delete;
     exchange& operator=(const exchange&) = delete;
     ~exchange() { settle(); }
 
+    const session<Net>& of() const { return *of_; }
     Net& net() const { return *net_; }
     const call_signature& signature() const { return signature_; }
     std::uint64_t context() const { return on_.context; }
 
-    /// `is_exposed`: the call is announced together with the memory that the rank exposes, not here.
-    void begin(const call_signature& signature, duration timeout, bool is_exposed = false) {
+    /// `names`: of the call's options, until it has ended. `is_exposed`: the call is announced together with the memory
+    /// that the rank exposes, not here.
+    void begin(const call_signature& signature, const option_names& names = no_options, bool is_exposed = false) {
         signature_ = signature;
+        names_ = &names;
         on_.tag = tag_of(signature.number);
         start_ = net_->now();
-        timeout_ = timeout;
         counted_ = {};
         if (!is_exposed) net_->announce(on_.context, signature);
     }
@@ -1898,8 +2223,7 @@ class exchange {
 
     /// Sends a message of the given round, the present one or a later one.
     void send(int round, rank_t peer, const byte_pieces& pieces) {
-        ++counted_.messages_sent;
-        counted_.bytes_sent += pieces.size_bytes();
+        counted_.sent(pieces.size_bytes());
         sent_.push_back({{}, peer, pieces, round});  // before the post: `settle` must know what a peer may read
         sent_.back().handle = net_->post(peer, on_, pieces);
     }
@@ -1920,8 +2244,7 @@ class exchange {
             return received.has_value();
         });
         if (expected_ != 0) --expected_;
-        ++counted_.messages_received;
-        counted_.bytes_received += received->pieces().size_bytes();
+        counted_.received(received->pieces().size_bytes());
         return std::move(*received);
     }
 
@@ -2004,14 +2327,14 @@ class exchange {
     duration elapsed() const { return net_->now() - start_; }
 
     /// A frame of another call arrived: finds the rank whose call differs from the others' and throws `mismatch`.
-    [[noreturn]] void disagree(rank_t source) const { inquest().disagree(source); }
+    [[noreturn, gnu::cold]] void disagree(rank_t source) const { inquest().disagree(source); }
 
-    [[noreturn]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& what) const {
-        inquest().fail(kind, culprit, other, what);
+    /// This rank's place in the operation, for messages: "all_reduce (operation 7)".
+    [[gnu::cold]] detail::scene scene() const {
+        return of_->scene(
+            signature_.number, on_.tag,
+            std::string(name(signature_.kind)) + " (operation " + std::to_string(signature_.number) + ")");
     }
-
-    /// For messages: "all_reduce (operation 7)".
-    std::string describe() const { return inquest().describe(); }
 
   private:
     static constexpr std::size_t many = 16;
@@ -2036,19 +2359,19 @@ class exchange {
                       [&](deadline until) { return s.handle.wait(until); });
     }
 
-    time_point half_time() const { return start_ + timeout_ / 2; }
+    time_point half_time() const { return start_ + of_->timeout() / 2; }
 
     /// The rest of a wait, which is announced to the others. Between its parts it asks whether the peer has left.
     template <class Attempt>
-    void wait_for_long(const detail::long_wait& what, Attempt&& attempt) {
-        net_->announce(waits_, what.announced_in(signature_.number));
+    [[gnu::cold, gnu::noinline]] void wait_for_long(const detail::long_wait& what, Attempt&& attempt) {
+        of_->announce(what, signature_.number);
         bool is_over = false;
         for (int eighths_left = 3; !is_over && eighths_left >= 0; --eighths_left) {
             inquest().require_presence(what.peer);
-            is_over = attempt(start_ + (timeout_ - duration{timeout_.ns / 8 * eighths_left}));
+            is_over = attempt(start_ + (of_->timeout() - duration{of_->timeout().ns / 8 * eighths_left}));
         }
         if (!is_over) inquest().nothing_came(what);
-        net_->announce(waits_, detail::long_wait{}.announced_in(signature_.number));
+        of_->announce({}, signature_.number);
     }
 
     void forget() noexcept {
@@ -2058,14 +2381,16 @@ class exchange {
         lent_by_ = nullptr;
     }
 
-    detail::inquest<Net> inquest() const { return {*net_, on_.context, waits_, signature_, timeout_}; }
+    detail::inquest inquest() const {
+        return {of_->witnesses(), scene(), of_->waits(), signature_, *names_, of_->timeout()};
+    }
 
+    const session<Net>* of_;
     Net* net_;
     channel on_;
-    std::uint64_t waits_;
     call_signature signature_{};
+    const option_names* names_ = &no_options;
     time_point start_{};
-    duration timeout_{};
     traffic counted_{};
     std::vector<sent> sent_;
     std::size_t oldest_ = 0;  // all sends before this one are done
@@ -2077,6 +2402,66 @@ class exchange {
 };
 
 }}  // namespace rill::RILL_ABI
+
+// ===== rill/collective/detail/frame_header.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The header fields that all frames of the current call share. A call without data sends empty frames of int32.
+template <class Net>
+wire::header frame_header_of(const exchange<Net>& call) {
+    const call_signature& signature = call.signature();
+    const wire::header head{
+        .element = signature.element == element_type::none ? element_type::int32 : signature.element,
+        .index_bytes = signature.index_bytes == 0 ? std::uint8_t{4} : signature.index_bytes,
+        .call = signature.hash(),
+        .dimension = signature.dimension};
+    return call.of().stamped(head, signature.kind, signature.number);
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/collective/detail/frame_place.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Which part, or which rank's contribution, a frame carries. If the frame's range does not identify it, it is added to
+/// `wire::header::call`. So the receiver notices if a message was lost or repeated and another one takes its place.
+class frame_place {
+  public:
+    /// A part: identified by the frame's range, and by its number if that range is empty.
+    static constexpr frame_place of_part(int part) { return {part, when::empty}; }
+    /// A rank's contribution: identified by its number alone, because all frames cover the same range.
+    static constexpr frame_place of_rank(rank_t rank) { return {rank, when::always}; }
+    /// A later frame of a message: identified by its range; not checked if that is empty.
+    static constexpr frame_place unknown() { return {0, when::never}; }
+
+    /// The number of places that a call can tell apart; larger numbers wrap around.
+    static constexpr std::uint32_t many = 1U << 16U;
+
+    /// The value of `wire::header::call` for a frame over `range`; `call` is the hash of the call.
+    constexpr std::uint32_t in(std::uint32_t call, segment range) const {
+        return call + (counts_for(range) ? number_ % many : 0);
+    }
+    /// Whether a received frame is for this place; `call` is the hash of the call.
+    constexpr bool is_place_of(const wire::header& head, std::uint32_t call) const {
+        return in(call, head.range) == head.call || (when_ == when::never && head.range.empty());
+    }
+    constexpr std::uint32_t number() const { return number_; }
+
+  private:
+    enum class when : unsigned char { empty, always, never };
+
+    constexpr frame_place(int number, when counts) : number_(static_cast<std::uint32_t>(number)), when_(counts) {}
+    constexpr bool counts_for(segment range) const {
+        return when_ == when::always || (when_ == when::empty && range.empty());
+    }
+
+    std::uint32_t number_;
+    when when_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/core/serial.hpp
 
@@ -5334,57 +5719,59 @@ stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room, 
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Runs `read()`, which reads what `source` sent, and blames `source` for what is wrong there.
-template <class Net, class Read>
-auto read_from(const exchange<Net>& call, rank_t source, Read&& read) {
-    try {
-        return read();
-    } catch (const protocol_error& e) {
-        if (e.culprit() != no_rank) throw;
-        call.fail(failure::protocol, source, call.net().rank(),
-                  "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
-    }
+namespace detail {
+
+[[noreturn, gnu::cold]] inline void refuse_part(const scene& at, rank_t source, std::uint32_t given,
+                                                std::uint32_t due) {
+    at.refuse(source, "sent part " + std::to_string(given) + " where part " + std::to_string(due) + " was due");
+}
+[[noreturn, gnu::cold]] inline void refuse_contributors(const scene& at, rank_t source, std::uint32_t given,
+                                                        std::uint32_t ranks) {
+    at.refuse(source, "claims " + std::to_string(given) + " contributors among " + std::to_string(ranks) + " ranks");
+}
+[[noreturn, gnu::cold]] inline void refuse_range(const scene& at, rank_t source, segment given, segment due) {
+    const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
+    at.refuse(source, "sent " + text(given) + " where " + text(due) + " was due");
 }
 
-/// The next frame of a message from `source`. If it belongs to another call, every rank learns which rank made the odd
-/// call. `place`: the part or the rank that the frame must be of.
-template <Element T, IndexType Index, class Net>
-frame next_frame(exchange<Net>& call, rank_t source, frame_reader& reader,
-                 detail::frame_place place = detail::frame_place::of_part(0)) {
-    const frame f = read_from(call, source, [&] {
-        const wire::header head = reader.peek();
-        const std::uint32_t hash = call.signature().hash(), given = head.call - hash;
-        if (head.context != call.context() || given >= detail::frame_place::many) call.disagree(source);
-        if (!place.is_place_of(head, hash))
-            call.fail(failure::protocol, source, call.net().rank(),
-                      "rank " + std::to_string(source) + " sent part " + std::to_string(given) + " where part " +
-                          std::to_string(place.number()) + " was due");
-        return reader.next<T, Index>();
+}  // namespace detail
+
+/// The header of the next frame of a message from `source`. If it belongs to another call, every rank learns which rank
+/// made the odd call. `place`: the part or the rank that the frame must be of.
+template <class Net>
+wire::header next_header(const exchange<Net>& call, rank_t source, const frame_reader& reader,
+                         detail::frame_place place) {
+    const wire::header head = read_from(call, source, [&] {
+        const wire::header next = reader.peek();
+        call.of().require_epoch(next);
+        return next;
     });
+    const std::uint32_t hash = call.signature().hash(), given = head.call - hash;
+    if (head.context != call.context() || given >= detail::frame_place::many) call.disagree(source);
+    if (!place.is_place_of(head, hash)) detail::refuse_part(call.scene(), source, given, place.number());
     const auto ranks = static_cast<std::uint32_t>(call.net().size());
-    if (f.head.contributors > ranks)
-        call.fail(failure::protocol, source, call.net().rank(),
-                  "rank " + std::to_string(source) + " claims " + std::to_string(f.head.contributors) +
-                      " contributors among " + std::to_string(ranks) + " ranks");
-    return f;
+    if (head.contributors > ranks) detail::refuse_contributors(call.scene(), source, head.contributors, ranks);
+    return head;
 }
 
-/// Ends the operation with `source` as the culprit unless a frame covers the range that is due. The error names both
-/// ends of the link, which may have lost or repeated a message.
+/// The next frame of a message from `source`, whose header is checked as by `next_header`.
+template <Element T, IndexType Index, class Net>
+frame next_frame(const exchange<Net>& call, rank_t source, frame_reader& reader,
+                 detail::frame_place place = detail::frame_place::of_part(0)) {
+    next_header(call, source, reader, place);
+    return read_from(call, source, [&] { return reader.next<T, Index>(); });
+}
+
+/// Ends the operation with `source` as the culprit unless a frame covers the range that is due.
 template <class Net>
 void expect_range(const exchange<Net>& call, rank_t source, segment given, segment due) {
-    const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
-    if (given != due)
-        call.fail(failure::protocol, source, call.net().rank(),
-                  "rank " + std::to_string(source) + " sent " + text(given) + " where " + text(due) + " was due");
+    if (given != due) detail::refuse_range(call.scene(), source, given, due);
 }
 
 /// Ends the operation with `source` as the culprit if a message has more frames than were due.
 template <class Net>
 void expect_end(const exchange<Net>& call, rank_t source, const frame_reader& reader) {
-    if (!reader.done())
-        call.fail(failure::protocol, source, call.net().rank(),
-                  "rank " + std::to_string(source) + " sent more frames than were due");
+    if (!reader.done()) call.scene().refuse(source, "sent more frames than were due");
 }
 
 /// The only frame of a message, which must cover `due`.
@@ -5397,6 +5784,39 @@ frame only_frame(exchange<Net>& call, rank_t source, const byte_pieces& message,
     expect_end(call, source, reader);
     return f;
 }
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/collective/schedule_state.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The data of one rank that `execute` runs a schedule on, over the transport `Net`.
+///
+/// - `outgoing(parts, kind)` returns the pieces of a message, whose memory stays valid until the exchange finishes.
+/// - `fold(arrivals)` takes arrivals that all bring the same parts, `copy(arrivals)` all arrivals of a round, both in
+///   ascending order of the peers. The state may keep the messages.
+/// - `overwrites_nothing`: it leaves what it sends unchanged until the end, so that no time is spent on finding out
+///   what has been read.
+template <class S, class Net>
+concept ScheduleState = Transport<Net> && requires(S& state, part_range parts, action kind,
+                                                   std::span<arrival<typename Net::message>> arrivals) {
+    { S::overwrites_nothing } -> std::convertible_to<bool>;
+    { state.outgoing(parts, kind) } -> std::same_as<byte_pieces>;
+    { state.fold(arrivals) };
+    { state.copy(arrivals) };
+};
+
+/// A state that can receive finished parts where they belong.
+///
+/// - `place_for(parts)` returns that memory, for a whole message, or nothing; it stays valid until the next call.
+/// - `has_free_place(parts)`: whether nobody reads it; `await_place(parts)` waits until then.
+template <class S, class Net>
+concept PlacingState = ScheduleState<S, Net> && requires(S& state, part_range parts) {
+    { state.place_for(parts) } -> std::same_as<std::span<const byte_span>>;
+    { state.has_free_place(parts) } -> std::same_as<bool>;
+    { state.await_place(parts) };
+};
 
 }}  // namespace rill::RILL_ABI
 
@@ -5424,13 +5844,7 @@ int lookahead(const Plan& plan) {
     return 1;
 }
 
-/// Whether a state declares that it leaves what it sends unchanged until the end.
-template <class State>
-constexpr bool overwrites_nothing() {
-    return requires { requires State::overwrites_nothing; };
-}
-
-template <class Net, Schedule Plan, class State>
+template <class Net, Schedule Plan, ScheduleState<Net> State>
 void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
     for (int i = 0; i < plan.sends(round); ++i) {
         const transfer to = plan.send(round, i);
@@ -5441,12 +5855,12 @@ void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) 
 /// Expects the messages of a round, from message `first` on. Returns the first one that is not expected: with
 /// `may_stop`, one whose destination others still read. If it were expected now, it would come to other memory and be
 /// copied.
-template <class Net, Schedule Plan, class State>
+template <class Net, Schedule Plan, ScheduleState<Net> State>
 int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round, int first, bool may_stop) {
     for (int i = first; i < plan.receives(round); ++i) {
         const transfer from = plan.receive(round, i);
         std::span<const byte_span> targets;
-        if constexpr (requires { state.place_for(from.parts); })
+        if constexpr (PlacingState<State, Net>)
             if (plan.kind(round) == action::copy) {
                 if (state.has_free_place(from.parts))
                     targets = state.place_for(from.parts);
@@ -5460,9 +5874,9 @@ int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round,
 
 /// Goes on where `expect_round` has stopped, once the destination is free. Its readers receive messages of earlier
 /// rounds, and none of them waits for the present round.
-template <class Net, Schedule Plan, class State>
+template <class Net, Schedule Plan, ScheduleState<Net> State>
 int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, int first) {
-    if constexpr (requires { state.await_place(part_range{}); }) state.await_place(plan.receive(round, first).parts);
+    if constexpr (PlacingState<State, Net>) state.await_place(plan.receive(round, first).parts);
     return expect_round(call, plan, state, round, first, true);
 }
 
@@ -5470,18 +5884,12 @@ int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, 
 
 /// Runs one rank's schedule: each round posts its sends, then receives, then folds or copies. If the plan has a
 /// `lookahead()`, sends are posted and messages expected that many rounds ahead.
-///
-/// `State` holds the data. `outgoing(parts, action)` returns the pieces of a message, whose memory stays valid until
-/// the exchange finishes. `fold(arrivals)` takes arrivals that all bring the same parts, `copy(arrivals)` all arrivals
-/// of a round, both in ascending order of the peers; the state may keep the messages. A state that leaves what it sends
-/// unchanged until the end declares a constant `overwrites_nothing`: then no time is spent on finding out what has been
-/// read.
-template <class Net, Schedule Plan, class State>
+template <class Net, Schedule Plan, ScheduleState<Net> State>
 void execute(exchange<Net>& call, const Plan& plan, State& state) {
     auto& arrivals = call.arrivals();
     const int ahead = detail::lookahead(plan);
     for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
-        call.enter(round, !detail::overwrites_nothing<State>());
+        call.enter(round, !State::overwrites_nothing);
         int let_in = 0;
         for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
             detail::send_round(call, plan, state, begun);
@@ -5505,353 +5913,116 @@ void execute(exchange<Net>& call, const Plan& plan, State& state) {
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/concept/named_span.hpp
+// ===== rill/session/contribution_sum.hpp
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Records a span called `name` in the rank's trace until the result is destroyed, on a transport that records
-/// (`traced`). On other transports it does nothing and costs nothing. `name` must live as long as the trace.
-template <class Net>
-[[nodiscard]] auto named_span([[maybe_unused]] const Net& net, [[maybe_unused]] const char* name) {
-    if constexpr (requires { net.span(name); })
-        return net.span(name);
-    else
-        return nullptr;
-}
+/// What a rank says about its contribution. The collective does not multiply by the weight: for Σ w·g / Σ w pass w·g to
+/// a `mean`. A rank of weight 0 contributes nothing, and its input is not read.
+struct contribution {
+    double weight = 1;
+    std::uint32_t age = 0;  ///< in steps
 
-}}  // namespace rill::RILL_ABI
+    friend constexpr bool operator==(const contribution&, const contribution&) = default;
+};
 
-// ===== rill/kernel/fold.hpp
+/// The contributions in a value: their number, the sum of their weights, the age of the oldest. Folded with the
+/// payload.
+struct contribution_sum {
+    double weight = 1;
+    std::uint32_t contributors = 1;
+    std::uint32_t age = 0;
 
-// Folds of dense vectors.
-
-namespace rill { inline namespace RILL_ABI { namespace kernel {
-
-namespace detail {
-
-/// Entries folded at a time: few enough to stay in the L1 cache, enough to hide the cost of changing from input to
-/// input.
-inline constexpr std::size_t fold_block = 256;
-
-template <Element T, class Fold>
-void fold_into(T* acc, const T* x, Fold& fold) {
-    for (std::size_t i = 0; i < fold_block; i += block)
-        for (std::size_t j = 0; j < block; ++j) acc[i + j] = fold(acc[i + j], x[i + j]);
-}
-
-/// Folds the entries of `part`, which begins at a multiple of `fold_block`.
-template <Element T, class Fold>
-void fold_part(std::span<const std::span<const T>> inputs, segment part, std::span<T> out, Fold& fold) {
-    alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
-    std::size_t i = part.begin;
-    for (; i + fold_block <= part.end; i += fold_block) {
-        std::copy_n(inputs[0].data() + i, fold_block, acc);
-        for (std::size_t k = 1; k < inputs.size(); ++k) fold_into(acc, inputs[k].data() + i, fold);
-        std::copy_n(acc, fold_block, out.data() + i);
+    static contribution_sum of(const contribution& own) {
+        return own.weight > 0 ? contribution_sum{own.weight, 1, own.age} : contribution_sum{0, 0, 0};
     }
-    const std::size_t rest = std::min(part.end - i, fold_block);  // g++ 12 warns of an index without a bound
-    for (std::size_t j = 0; j < rest; ++j) {
-        T value = inputs[0].data()[i + j];
-        for (std::size_t k = 1; k < inputs.size(); ++k) value = fold(value, inputs[k].data()[i + j]);
-        out.data()[i + j] = value;
+    static contribution_sum of(const wire::header& head) { return {head.weight, head.contributors, head.age}; }
+
+    void describe(wire::header& head) const {
+        head.weight = weight;
+        head.contributors = contributors;
+        head.age = age;
     }
-}
-
-}  // namespace detail
-
-/// Sets every entry to one value.
-template <Element T>
-void fill(std::span<T> x, T value) {
-    using detail::block;
-    std::size_t i = 0;
-    for (; i + block <= x.size(); i += block)
-        for (std::size_t j = 0; j < block; ++j) x[i + j] = value;
-    for (; i < x.size(); ++i) x[i] = value;
-}
-
-/// Sets out[i] to the left fold of the inputs' entries i, in the order of the inputs. A single input is copied.
-///
-/// There is at least one input. All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one
-/// otherwise. Cost: one pass over the inputs and the output.
-template <Element T, class Fold, Executor Exec = serial>
-void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold,
-                  const Exec& executor = {}) {
-    RILL_EXPECTS(!inputs.empty(), "fold_dense_k: there is nothing to fold");
-    for ([[maybe_unused]] const auto& input : inputs)
-        RILL_EXPECTS(input.size() == out.size(), "fold_dense_k: an input differs in length from the output");
-    run_tasks(executor, tasks_for(executor, out.size(), detail::fold_block),
-              [&](segment part) { detail::fold_part(inputs, part, out, fold); });
-}
-
-/// acc[i] = fold(acc[i], x[i]). `acc` and `x` are equally long; they are the same memory or do not overlap.
-template <Element T, class Fold>
-void fold_dense(std::span<T> acc, std::span<const T> x, Fold&& fold) {
-    const std::span<const T> inputs[] = {acc, x};
-    fold_dense_k<T>(inputs, acc, fold);
-}
-
-}}}  // namespace rill::RILL_ABI::kernel
-
-// ===== rill/collective/dense_state.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// The data of a dense collective. A part lies in the input (until it is first folded), in the output, or, while the
-/// output is being sent in the same round, in scratch. Values are copied only in copy rounds (which bring finished
-/// parts) and where a part has to be moved to the output.
-template <Transport Net, Element T, class Fold, Executor Exec = serial>
-class dense_state {
-  public:
-    using message = typename Net::message;
-
-    void attach(exchange<Net>& call, const Exec& executor = {}) {
-        call_ = &call;
-        executor_ = executor;
+    void describe(receipt& result) const {
+        result.weight = weight;
+        result.contributors = static_cast<int>(contributors);
+        result.age = age;
     }
-
-    /// `input` and `output` cover `[0, N)`; they are the same memory or do not overlap. A rank that contributes nothing
-    /// takes part with the neutral element. `parts` counts chunks where each part is cut into `chunks` of them.
-    void begin(const wire::header& head, int parts, std::span<const T> input, std::span<T> output, contribution_sum own,
-               const Fold& fold, int chunks = 1) {
-        head_ = head;
-        chunks_ = static_cast<std::size_t>(chunks);
-        fold_ = fold;
-        input_ = input;
-        output_ = output;
-        places_.assign(static_cast<std::size_t>(parts), input.data() == output.data() ? place::output : place::input);
-        tallies_.assign(static_cast<std::size_t>(parts), own);
-        headers_.reset();
-        if (own.contributors == 0) {
-            std::fill(output.begin(), output.end(), fold.template identity<T>());
-            set({0, parts}, place::output, own);
-        }
+    friend constexpr contribution_sum operator+(contribution_sum a, contribution_sum b) {
+        return {a.weight + b.weight, a.contributors + b.contributors, a.age > b.age ? a.age : b.age};
     }
-
-    byte_pieces outgoing(part_range parts, action) {
-        unite(parts);
-        head_.range = range(parts);
-        head_.call = detail::frame_place::of_part(parts.first).in(call_->signature().hash(), head_.range);
-        contribution_sum_of(parts).describe(head_);
-        const std::span<const T> values = parts.count() == 0 ? std::span<const T>{} : at(place_of(parts), parts);
-        return view_frame(head_, stream_view<T>(head_.range, values), headers_.take(wire::header_bytes).data());
-    }
-
-    /// One k-way fold of operands in ascending order of ranks, with this rank's own value among them.
-    void fold(std::span<arrival<message>> arrivals) {
-        const part_range parts = arrivals.front().from.parts;
-        unite(parts);
-        const place from = place_of(parts);
-        const rank_t self = call_->net().rank();
-        contribution_sum total{0, 0, 0};
-        operands_.clear();
-        const auto add = [&](std::span<const T> values, contribution_sum what) {
-            operands_.push_back(values);
-            total = total + what;
-        };
-        bool own_added = false;
-        for (auto& a : arrivals) {
-            if (!own_added && self < a.from.peer) {
-                add(at(from, parts), contribution_sum_of(parts));
-                own_added = true;
-            }
-            const values_from given = expect_dense(a);
-            add(given.values, given.what);
-        }
-        if (!own_added) add(at(from, parts), contribution_sum_of(parts));
-        const place to = target_of_fold(from, parts);
-        const std::span<T> target = writable(to, parts);
-        call_->await_readers(std::as_bytes(target));
-        [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
-        kernel::fold_dense_k(
-            std::span<const std::span<const T>>(operands_), target, [this](T a, T b) { return fold_.fold(a, b); },
-            executor_);
-        set(parts, to, total);
-    }
-
-    void copy(std::span<arrival<message>> arrivals) {
-        for (auto& a : arrivals) {
-            const part_range parts = a.from.parts;
-            const values_from given = expect_dense(a);
-            if (parts.count() == 0) continue;
-            if (const std::span<T> target = writable(place::output, parts); target.data() != given.values.data()) {
-                call_->await_readers(std::as_bytes(target));
-                [[maybe_unused]] const auto copying = named_span(call_->net(), "copy");
-                kernel::copy<T>(given.values, target);
-            }
-            set(parts, place::output, given.what);
-        }
-    }
-
-    /// Whether nobody reads the memory where finished `parts` belong.
-    bool has_free_place(part_range parts) {
-        const byte_view target = bytes_of_place(parts);
-        return target.empty() || !call_->is_read(target);
-    }
-    void await_place(part_range parts) { call_->await_readers(bytes_of_place(parts)); }
-
-    /// Where a message with finished `parts` may be received directly, once the place is free: header and values. Valid
-    /// until the next call.
-    std::span<const byte_span> place_for(part_range parts) {
-        const byte_span values = bytes_of_place(parts);
-        if (values.empty()) return {};
-        places_for_one_ = {headers_.take(wire::header_bytes), values};
-        return places_for_one_;
-    }
-
-    /// Brings `parts` into the output, finishes the fold there, and returns that part of the output.
-    std::span<T> finish(part_range parts) {
-        for (int p = parts.first; p < parts.last; ++p) move_to_output({p, p + 1});
-        const std::span<T> values = writable(place::output, parts);
-        if constexpr (!Fold::finish_is_trivial) {
-            call_->await_readers(std::as_bytes(values));
-            [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
-            fold_.finish(values, total(parts.first).weight);
-        }
-        return values;
-    }
-
-    contribution_sum total(int part) const { return tallies_[static_cast<std::size_t>(part)]; }
-
-  private:
-    enum class place : unsigned char { input, output, scratch };
-
-    segment range(part_range parts) const {
-        if (parts == part_range{0, static_cast<int>(places_.size())}) return {0, output_.size()};  // needs no division
-        const segment first = chunk(parts.first);
-        return {first.begin, parts.count() == 0 ? first.begin : chunk(parts.last - 1).end};
-    }
-    segment chunk(int i) const {
-        const auto at = static_cast<std::size_t>(i);
-        const segment part = split(output_.size(), places_.size() / chunks_, at / chunks_);
-        const segment inside = split(part.size(), chunks_, at % chunks_);
-        return {part.begin + inside.begin, part.begin + inside.end};
-    }
-    place place_of(part_range parts) const { return places_[static_cast<std::size_t>(parts.first)]; }
-    contribution_sum contribution_sum_of(part_range parts) const {
-        return parts.count() == 0 ? contribution_sum{0, 0, 0} : tallies_[static_cast<std::size_t>(parts.first)];
-    }
-    void set(part_range parts, place where, contribution_sum what) {
-        for (int p = parts.first; p < parts.last; ++p) {
-            places_[static_cast<std::size_t>(p)] = where;
-            tallies_[static_cast<std::size_t>(p)] = what;
-        }
-    }
-
-    std::span<const T> at(place where, part_range parts) const {
-        const segment s = range(parts);
-        if (where == place::input) return input_.subspan(s.begin, s.size());
-        if (where == place::output) return output_.subspan(s.begin, s.size());
-        return std::span<const T>(scratch_).subspan(s.begin, s.size());
-    }
-
-    std::span<T> writable(place where, part_range parts) {
-        const segment s = range(parts);
-        if (where == place::output) return output_.subspan(s.begin, s.size());
-        if (scratch_.size() != output_.size()) scratch_.resize(output_.size());
-        return std::span<T>(scratch_).subspan(s.begin, s.size());
-    }
-
-    byte_span bytes_of_place(part_range parts) { return std::as_writable_bytes(writable(place::output, parts)); }
-
-    void move_to_output(part_range parts) {
-        if (place_of(parts) == place::output) return;
-        const std::span<const T> source = at(place_of(parts), parts);
-        const std::span<T> target = writable(place::output, parts);
-        call_->await_readers(std::as_bytes(target));
-        kernel::copy<T>(source, target);
-        set(parts, place::output, contribution_sum_of(parts));
-    }
-
-    /// Moves `parts` together if they lie in different places: a message is one frame, whose values lie in one place.
-    void unite(part_range parts) {
-        const auto elsewhere = [&](int p) { return place_of({p, p + 1}) != place_of(parts); };
-        for (int p = parts.first; p < parts.last; ++p)
-            if (elsewhere(p)) {
-                for (int q = parts.first; q < parts.last; ++q) move_to_output({q, q + 1});
-                return;
-            }
-    }
-
-    /// Where to write the fold of values in `from`: never over the input; else in place, unless that is being sent in
-    /// this round.
-    place target_of_fold(place from, part_range parts) const {
-        if (from == place::input) return place::output;
-        if (!call_->sends_this_round(std::as_bytes(at(from, parts)))) return from;
-        return from == place::output ? place::scratch : place::output;
-    }
-
-    struct values_from {
-        std::span<const T> values;
-        contribution_sum what;
-    };
-
-    values_from expect_dense(const arrival<message>& a) {
-        const rank_t source = a.from.peer;
-        const segment due = range(a.from.parts);
-        const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due,
-                                                     detail::frame_place::of_part(a.from.parts.first));
-        if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
-            call_->fail(failure::protocol, source, call_->net().rank(),
-                        "rank " + std::to_string(source) + " sent rounded values where exact ones were due");
-        const auto content = read_from(*call_, source, [&] { return content_of(f, unused_); });
-        if (!content.is_dense() && !due.empty())
-            call_->fail(failure::protocol, source, call_->net().rank(),
-                        "rank " + std::to_string(source) + " sent a sparse stream where a dense one was due");
-        return {content.values(), contribution_sum::of(f.head)};
-    }
-
-    exchange<Net>* call_ = nullptr;
-    [[no_unique_address]] Exec executor_{};
-    wire::header head_{};
-    Fold fold_{};
-    std::span<const T> input_{};
-    std::span<T> output_{};
-    aligned_vector<T> scratch_;
-    std::size_t chunks_ = 1;
-    std::vector<place> places_;
-    std::vector<contribution_sum> tallies_;
-    std::array<byte_span, 2> places_for_one_{};
-    std::vector<std::span<const T>> operands_;
-    arena headers_;
-    frame_scratch<T, std::uint32_t> unused_;
+    friend constexpr bool operator==(contribution_sum, contribution_sum) = default;
 };
 
 }}  // namespace rill::RILL_ABI
-
-// ===== rill/collective/detail/frame_header.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The header fields that all frames of the current call share. A call without data sends empty frames of int32.
-template <class Net>
-wire::header frame_header_of(const exchange<Net>& call) {
-    const call_signature& signature = call.signature();
-    return {.kind = signature.kind,
-            .element = signature.element == element_type::none ? element_type::int32 : signature.element,
-            .index_bytes = signature.index_bytes == 0 ? std::uint8_t{4} : signature.index_bytes,
-            .context = call.context(),
-            .number = signature.number,
-            .call = signature.hash(),
-            .dimension = signature.dimension};
-}
-
-}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/collective/detail/synchronise.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-template <class Net>
-using empty_state = dense_state<Net, std::int32_t, aggregate::sum>;
+/// The state of a schedule that moves no data: its frames are headers, which say for how many ranks they speak.
+template <Transport Net>
+class empty_state {
+  public:
+    using message = typename Net::message;
+    static constexpr bool overwrites_nothing = true;
+
+    void begin(exchange<Net>& call, int parts) {
+        call_ = &call;
+        head_ = frame_header_of(call);
+        head_.codes.indices = index_coding::dense;
+        come_.assign(static_cast<std::size_t>(parts), contribution_sum{});
+        headers_.reset();
+    }
+
+    byte_pieces outgoing(part_range parts, action) {
+        head_.call = frame_place::of_part(parts.first).in(call_->signature().hash(), {});
+        (parts.count() == 0 ? contribution_sum{0, 0, 0} : come(parts.first)).describe(head_);
+        const byte_span block = headers_.take(wire::header_bytes);
+        wire::encode(head_, block.data());
+        return byte_pieces{byte_view(block)};
+    }
+
+    void fold(std::span<arrival<message>> arrivals) {
+        for (const auto& each : arrivals) {
+            const contribution_sum given = read(each);
+            for (int part = each.from.parts.first; part < each.from.parts.last; ++part) come(part) = come(part) + given;
+        }
+    }
+    void copy(std::span<arrival<message>> arrivals) {
+        for (const auto& each : arrivals) {
+            const contribution_sum given = read(each);
+            for (int part = each.from.parts.first; part < each.from.parts.last; ++part) come(part) = given;
+        }
+    }
+
+    contribution_sum total() const { return come_.front(); }
+
+  private:
+    contribution_sum& come(int part) { return come_[static_cast<std::size_t>(part)]; }
+
+    contribution_sum read(const arrival<message>& from) {
+        const byte_pieces bytes = from.message.pieces();
+        const wire::header head =
+            next_header(*call_, from.from.peer, frame_reader(bytes), frame_place::of_part(from.from.parts.first));
+        if (bytes.size_bytes() != wire::header_bytes)
+            call_->scene().refuse(from.from.peer, "sent data where none was due");
+        return contribution_sum::of(head);
+    }
+
+    exchange<Net>* call_ = nullptr;
+    wire::header head_{};
+    std::vector<contribution_sum> come_;  ///< to each part
+    arena headers_;
+};
 
 /// Runs a schedule without data: no rank gets through before all have come.
 template <class Net, Schedule Plan>
 receipt synchronise(exchange<Net>& call, const Plan& plan, empty_state<Net>& state) {
-    state.attach(call);
-    state.begin(frame_header_of(call), plan.parts(), {}, {}, contribution_sum{}, aggregate::sum{});
+    state.begin(call, plan.parts());
     execute(call, plan, state);
     receipt result{.rounds = plan.rounds()};
-    state.total(0).describe(result);
+    state.total().describe(result);
     return result;
 }
 
@@ -6147,17 +6318,331 @@ static_assert(Topology<tree> && TreeTopology<tree>);
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Returns when all ranks have called it with equal `options`, which describe how each has been configured.
+/// Returns when all ranks have called it with equal `hashes`, of how each has been configured.
 ///
 /// Cost: 2 log2 P rounds of frames without content. Errors: `mismatch` on all ranks if one has other options; it names
-/// the odd rank and how its options differ.
+/// the odd rank and, by `names`, in what it differs.
 template <class Group>
-receipt agree(Group& group, const call_options& options) {
-    return group.run({.kind = operation::handshake, .options = options}, [&](auto& call) {
+receipt agree(Group& group, const option_names& names, const option_hashes& hashes) {
+    const auto body = [&](auto& call) {
         auto& state = group.template workspace<detail::empty_state<typename Group::transport_type>>();
         return detail::synchronise(call, topology::tree{}.all_reduce(group.size(), group.rank()), state);
-    });
+    };
+    return group.run({.kind = operation::handshake, .options = names.with(hashes)}, body, names);
 }
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/concept/named_span.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Records a span called `name` in the rank's trace until the result is destroyed, on a transport that records
+/// (`traced`). On other transports it does nothing and costs nothing. `name` must live as long as the trace.
+template <class Net>
+[[nodiscard]] auto named_span([[maybe_unused]] const Net& net, [[maybe_unused]] const char* name) {
+    if constexpr (TracedTransport<Net>)
+        return net.span(name);
+    else
+        return nullptr;
+}
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/kernel/fold.hpp
+
+// Folds of dense vectors.
+
+namespace rill { inline namespace RILL_ABI { namespace kernel {
+
+namespace detail {
+
+/// Entries folded at a time: few enough to stay in the L1 cache, enough to hide the cost of changing from input to
+/// input.
+inline constexpr std::size_t fold_block = 256;
+
+template <Element T, class Fold>
+void fold_into(T* acc, const T* x, Fold& fold) {
+    for (std::size_t i = 0; i < fold_block; i += block)
+        for (std::size_t j = 0; j < block; ++j) acc[i + j] = fold(acc[i + j], x[i + j]);
+}
+
+/// Folds the entries of `part`, which begins at a multiple of `fold_block`.
+template <Element T, class Fold>
+void fold_part(std::span<const std::span<const T>> inputs, segment part, std::span<T> out, Fold& fold) {
+    alignas(64) T acc[fold_block];  // a local array: no output can alias an input within a block
+    std::size_t i = part.begin;
+    for (; i + fold_block <= part.end; i += fold_block) {
+        std::copy_n(inputs[0].data() + i, fold_block, acc);
+        for (std::size_t k = 1; k < inputs.size(); ++k) fold_into(acc, inputs[k].data() + i, fold);
+        std::copy_n(acc, fold_block, out.data() + i);
+    }
+    const std::size_t rest = std::min(part.end - i, fold_block);  // g++ 12 warns of an index without a bound
+    for (std::size_t j = 0; j < rest; ++j) {
+        T value = inputs[0].data()[i + j];
+        for (std::size_t k = 1; k < inputs.size(); ++k) value = fold(value, inputs[k].data()[i + j]);
+        out.data()[i + j] = value;
+    }
+}
+
+}  // namespace detail
+
+/// Sets every entry to one value.
+template <Element T>
+void fill(std::span<T> x, T value) {
+    using detail::block;
+    std::size_t i = 0;
+    for (; i + block <= x.size(); i += block)
+        for (std::size_t j = 0; j < block; ++j) x[i + j] = value;
+    for (; i < x.size(); ++i) x[i] = value;
+}
+
+/// Sets out[i] to the left fold of the inputs' entries i, in the order of the inputs. A single input is copied.
+///
+/// There is at least one input. All inputs are as long as `out`. `out` may be one of the inputs; it may not overlap one
+/// otherwise. Cost: one pass over the inputs and the output.
+template <Element T, class Fold, Executor Exec = serial>
+void fold_dense_k(std::span<const std::span<const T>> inputs, std::span<T> out, Fold&& fold,
+                  const Exec& executor = {}) {
+    RILL_EXPECTS(!inputs.empty(), "fold_dense_k: there is nothing to fold");
+    for ([[maybe_unused]] const auto& input : inputs)
+        RILL_EXPECTS(input.size() == out.size(), "fold_dense_k: an input differs in length from the output");
+    run_tasks(executor, tasks_for(executor, out.size(), detail::fold_block),
+              [&](segment part) { detail::fold_part(inputs, part, out, fold); });
+}
+
+/// acc[i] = fold(acc[i], x[i]). `acc` and `x` are equally long; they are the same memory or do not overlap.
+template <Element T, class Fold>
+void fold_dense(std::span<T> acc, std::span<const T> x, Fold&& fold) {
+    const std::span<const T> inputs[] = {acc, x};
+    fold_dense_k<T>(inputs, acc, fold);
+}
+
+}}}  // namespace rill::RILL_ABI::kernel
+
+// ===== rill/collective/dense_state.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The data of a dense collective. A part lies in the input (until it is first folded), in the output, or, while the
+/// output is being sent in the same round, in scratch. Values are copied only in copy rounds (which bring finished
+/// parts) and where a part has to be moved to the output.
+template <Transport Net, Element T, class Fold, Executor Exec = serial>
+class dense_state {
+  public:
+    using message = typename Net::message;
+
+    static constexpr bool overwrites_nothing = false;
+
+    void attach(exchange<Net>& call, const Exec& executor = {}) {
+        call_ = &call;
+        executor_ = executor;
+    }
+
+    /// `input` and `output` cover `[0, N)`; they are the same memory or do not overlap. A rank that contributes nothing
+    /// takes part with the neutral element. `parts` counts chunks where each part is cut into `chunks` of them.
+    void begin(const wire::header& head, int parts, std::span<const T> input, std::span<T> output, contribution_sum own,
+               const Fold& fold, int chunks = 1) {
+        head_ = head;
+        chunks_ = static_cast<std::size_t>(chunks);
+        fold_ = fold;
+        input_ = input;
+        output_ = output;
+        places_.assign(static_cast<std::size_t>(parts), input.data() == output.data() ? place::output : place::input);
+        tallies_.assign(static_cast<std::size_t>(parts), own);
+        headers_.reset();
+        if (own.contributors == 0) {
+            std::fill(output.begin(), output.end(), fold.template identity<T>());
+            set({0, parts}, place::output, own);
+        }
+    }
+
+    byte_pieces outgoing(part_range parts, action) {
+        unite(parts);
+        head_.range = range(parts);
+        head_.call = detail::frame_place::of_part(parts.first).in(call_->signature().hash(), head_.range);
+        contribution_sum_of(parts).describe(head_);
+        const std::span<const T> values = parts.count() == 0 ? std::span<const T>{} : at(place_of(parts), parts);
+        return view_frame(head_, stream_view<T>(head_.range, values), headers_.take(wire::header_bytes).data());
+    }
+
+    /// One k-way fold of operands in ascending order of ranks, with this rank's own value among them.
+    void fold(std::span<arrival<message>> arrivals) {
+        const part_range parts = arrivals.front().from.parts;
+        unite(parts);
+        const place from = place_of(parts);
+        const rank_t self = call_->net().rank();
+        contribution_sum total{0, 0, 0};
+        operands_.clear();
+        const auto add = [&](std::span<const T> values, contribution_sum what) {
+            operands_.push_back(values);
+            total = total + what;
+        };
+        bool own_added = false;
+        for (auto& a : arrivals) {
+            if (!own_added && self < a.from.peer) {
+                add(at(from, parts), contribution_sum_of(parts));
+                own_added = true;
+            }
+            const values_from given = expect_dense(a);
+            add(given.values, given.what);
+        }
+        if (!own_added) add(at(from, parts), contribution_sum_of(parts));
+        const place to = target_of_fold(from, parts);
+        const std::span<T> target = writable(to, parts);
+        call_->await_readers(std::as_bytes(target));
+        [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
+        kernel::fold_dense_k(
+            std::span<const std::span<const T>>(operands_), target, [this](T a, T b) { return fold_.fold(a, b); },
+            executor_);
+        set(parts, to, total);
+    }
+
+    void copy(std::span<arrival<message>> arrivals) {
+        for (auto& a : arrivals) {
+            const part_range parts = a.from.parts;
+            const values_from given = expect_dense(a);
+            if (parts.count() == 0) continue;
+            if (const std::span<T> target = writable(place::output, parts); target.data() != given.values.data()) {
+                call_->await_readers(std::as_bytes(target));
+                [[maybe_unused]] const auto copying = named_span(call_->net(), "copy");
+                kernel::copy<T>(given.values, target);
+            }
+            set(parts, place::output, given.what);
+        }
+    }
+
+    /// Whether nobody reads the memory where finished `parts` belong.
+    bool has_free_place(part_range parts) {
+        const byte_view target = bytes_of_place(parts);
+        return target.empty() || !call_->is_read(target);
+    }
+    void await_place(part_range parts) { call_->await_readers(bytes_of_place(parts)); }
+
+    /// Where a message with finished `parts` may be received directly, once the place is free: header and values. Valid
+    /// until the next call.
+    std::span<const byte_span> place_for(part_range parts) {
+        const byte_span values = bytes_of_place(parts);
+        if (values.empty()) return {};
+        places_for_one_ = {headers_.take(wire::header_bytes), values};
+        return places_for_one_;
+    }
+
+    /// Brings `parts` into the output, finishes the fold there, and returns that part of the output.
+    std::span<T> finish(part_range parts) {
+        for (int p = parts.first; p < parts.last; ++p) move_to_output({p, p + 1});
+        const std::span<T> values = writable(place::output, parts);
+        if constexpr (!Fold::finish_is_trivial) {
+            call_->await_readers(std::as_bytes(values));
+            [[maybe_unused]] const auto finishing = named_span(call_->net(), "fold");
+            fold_.finish(values, total(parts.first).weight);
+        }
+        return values;
+    }
+
+    contribution_sum total(int part) const { return tallies_[static_cast<std::size_t>(part)]; }
+
+  private:
+    enum class place : unsigned char { input, output, scratch };
+
+    segment range(part_range parts) const {
+        if (parts == part_range{0, static_cast<int>(places_.size())}) return {0, output_.size()};  // needs no division
+        const segment first = chunk(parts.first);
+        return {first.begin, parts.count() == 0 ? first.begin : chunk(parts.last - 1).end};
+    }
+    segment chunk(int i) const {
+        const auto at = static_cast<std::size_t>(i);
+        const segment part = split(output_.size(), places_.size() / chunks_, at / chunks_);
+        const segment inside = split(part.size(), chunks_, at % chunks_);
+        return {part.begin + inside.begin, part.begin + inside.end};
+    }
+    place place_of(part_range parts) const { return places_[static_cast<std::size_t>(parts.first)]; }
+    contribution_sum contribution_sum_of(part_range parts) const {
+        return parts.count() == 0 ? contribution_sum{0, 0, 0} : tallies_[static_cast<std::size_t>(parts.first)];
+    }
+    void set(part_range parts, place where, contribution_sum what) {
+        for (int p = parts.first; p < parts.last; ++p) {
+            places_[static_cast<std::size_t>(p)] = where;
+            tallies_[static_cast<std::size_t>(p)] = what;
+        }
+    }
+
+    std::span<const T> at(place where, part_range parts) const {
+        const segment s = range(parts);
+        if (where == place::input) return input_.subspan(s.begin, s.size());
+        if (where == place::output) return output_.subspan(s.begin, s.size());
+        return std::span<const T>(scratch_).subspan(s.begin, s.size());
+    }
+
+    std::span<T> writable(place where, part_range parts) {
+        const segment s = range(parts);
+        if (where == place::output) return output_.subspan(s.begin, s.size());
+        if (scratch_.size() != output_.size()) scratch_.resize(output_.size());
+        return std::span<T>(scratch_).subspan(s.begin, s.size());
+    }
+
+    byte_span bytes_of_place(part_range parts) { return std::as_writable_bytes(writable(place::output, parts)); }
+
+    void move_to_output(part_range parts) {
+        if (place_of(parts) == place::output) return;
+        const std::span<const T> source = at(place_of(parts), parts);
+        const std::span<T> target = writable(place::output, parts);
+        call_->await_readers(std::as_bytes(target));
+        kernel::copy<T>(source, target);
+        set(parts, place::output, contribution_sum_of(parts));
+    }
+
+    /// Moves `parts` together if they lie in different places: a message is one frame, whose values lie in one place.
+    void unite(part_range parts) {
+        const auto elsewhere = [&](int p) { return place_of({p, p + 1}) != place_of(parts); };
+        for (int p = parts.first; p < parts.last; ++p)
+            if (elsewhere(p)) {
+                for (int q = parts.first; q < parts.last; ++q) move_to_output({q, q + 1});
+                return;
+            }
+    }
+
+    /// Where to write the fold of values in `from`: never over the input; else in place, unless that is being sent in
+    /// this round.
+    place target_of_fold(place from, part_range parts) const {
+        if (from == place::input) return place::output;
+        if (!call_->sends_this_round(std::as_bytes(at(from, parts)))) return from;
+        return from == place::output ? place::scratch : place::output;
+    }
+
+    struct values_from {
+        std::span<const T> values;
+        contribution_sum what;
+    };
+
+    values_from expect_dense(const arrival<message>& a) {
+        const rank_t source = a.from.peer;
+        const segment due = range(a.from.parts);
+        const frame f = only_frame<T, std::uint32_t>(*call_, source, a.message.pieces(), due,
+                                                     detail::frame_place::of_part(a.from.parts.first));
+        if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
+            call_->scene().refuse(source, "sent rounded values where exact ones were due");
+        const auto content = read_from(*call_, source, [&] { return content_of(f, unused_); });
+        if (!content.is_dense() && !due.empty())
+            call_->scene().refuse(source, "sent a sparse stream where a dense one was due");
+        return {content.values(), contribution_sum::of(f.head)};
+    }
+
+    exchange<Net>* call_ = nullptr;
+    [[no_unique_address]] Exec executor_{};
+    wire::header head_{};
+    Fold fold_{};
+    std::span<const T> input_{};
+    std::span<T> output_{};
+    aligned_vector<T> scratch_;
+    std::size_t chunks_ = 1;
+    std::vector<place> places_;
+    std::vector<contribution_sum> tallies_;
+    std::array<byte_span, 2> places_for_one_{};
+    std::vector<std::span<const T>> operands_;
+    arena headers_;
+    frame_scratch<T, std::uint32_t> unused_;
+};
 
 }}  // namespace rill::RILL_ABI
 
@@ -6226,11 +6711,11 @@ class chunked_schedule {
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// How many chunks a part of a dense vector travels in: enough that none exceeds the transport's `chunk_bytes()`, but
-/// at most 1024; 1 if the transport has no such member or the schedule cannot be cut. While one chunk is folded and its
-/// next message announced, another is on the wire.
+/// at most 1024; 1 if the transport is no `ChunkingTransport` or the schedule cannot be cut. While one chunk is folded
+/// and its next message announced, another is on the wire.
 template <class Net, Schedule Plan>
 int chunks_of(const Net& net, const Plan& plan, std::size_t bytes) {
-    if constexpr (requires { net.chunk_bytes(); }) {
+    if constexpr (ChunkingTransport<Net>) {
         constexpr std::size_t most = 1024;
         if (!topology::can_be_cut(plan)) return 1;
         const std::size_t part = bytes / static_cast<std::size_t>(plan.parts()), chunk = net.chunk_bytes();
@@ -7615,6 +8100,8 @@ struct group_options {
     /// more. Must be above 0, else making the group fails.
     duration timeout = seconds(60);
     std::uint64_t seed = 0;  ///< for the random numbers that collectives use
+    /// Tells the group from others on its transport; those of one name, by the order in which they are made.
+    std::string_view name = "group";
 
     void require_options(rank_t rank) const {
         detail::require_option(timeout.ns > 0, "group_options: timeout (ns)", timeout.ns, "above 0", rank);
@@ -7628,18 +8115,6 @@ struct group_options {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// A context that is closed when this object is destroyed, also if the handshake throws.
-template <Transport Net>
-struct open_context {
-    explicit open_context(Net& of) : net(of), number(of.next_context(0)) {}
-    open_context(const open_context&) = delete;
-    open_context& operator=(const open_context&) = delete;
-    ~open_context() { net.close(number); }
-
-    Net& net;
-    std::uint64_t number;
-};
-
 /// The two numbers of an operation. They differ after a group has gone back to an earlier count.
 struct operation_numbers {
     std::uint64_t in_context = 0;  ///< on the wire and in errors: never decreases, so that all calls differ
@@ -7652,18 +8127,17 @@ struct operation_numbers {
 };
 
 template <class Commons, Transport Net>
-Commons window_in(open_context<Net>& context) {
+Commons window_in(const session<Net>& of) {
     if constexpr (std::same_as<Commons, no_window>)
         return {};
     else
-        return context.net.share(context.number);
+        return of.net().share(of.context());
 }
 
 /// What the lanes of a group share.
 template <Transport Net, Topology Shape, Executor Exec>
 struct membership {
-    open_context<Net> context;
-    open_context<Net> waits;  ///< see `long_wait`
+    rill::session<Net> session;
     Shape shape;
     group_options options;
     [[no_unique_address]] Exec executor;
@@ -7671,7 +8145,7 @@ struct membership {
     void* crew = nullptr;      ///< runs the operations in the background, if there are any
     void (*wait_for_room)(void* crew, std::uint64_t) = nullptr;
     /// Shared before the handshake, so that no rank leaves the handshake before all ranks have the window.
-    [[no_unique_address]] fused_window<Net, Shape> window = window_in<fused_window<Net, Shape>>(context);
+    [[no_unique_address]] fused_window<Net, Shape> window = window_in<fused_window<Net, Shape>>(session);
 
     /// Waits until an operation may begin: all operations that began at least `calls_remembered / 2` numbers before it
     /// must be done. A rank that is ahead cannot have ended an operation that another rank has not entered. So the
@@ -7793,6 +8267,10 @@ namespace rill { inline namespace RILL_ABI {
 namespace detail {
 template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class worker;
+
+/// What all ranks must have alike in a call of a collective.
+inline constexpr option_names collective_options{
+    .names = {"aggregator", "coding", "compressor", "root", "number of chunks"}, .decides_shape = 2};
 }  // namespace detail
 
 /// Runs operations of a group, one at a time: an exchange with scratch of its own. A group is the lane of its blocking
@@ -7805,18 +8283,17 @@ class lane {
     using executor_type = Exec;
     using lane_type = lane;
 
-    explicit lane(detail::membership<Net, Shape, Exec>& of)
-        : of_(&of), window_(of.window), exchange_(of.context.net, of.context.number, of.waits.number) {}
+    explicit lane(detail::membership<Net, Shape, Exec>& of) : of_(&of), window_(of.window), exchange_(of.session) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;
 
-    Net& net() const { return of_->context.net; }
+    Net& net() const { return of_->session.net(); }
     const Shape& shape() const { return of_->shape; }
     const group_options& options() const { return of_->options; }
     const Exec& executor() const { return of_->executor; }
     rank_t rank() const { return net().rank(); }
     int size() const { return net().size(); }
-    std::uint64_t context() const { return of_->context.number; }
+    std::uint64_t context() const { return of_->session.context(); }
     /// The window that the ranks share if dense all_reduces are fused; an empty type otherwise.
     auto& window() { return window_; }
 
@@ -7827,10 +8304,11 @@ class lane {
     random_key key() const { return random_key{options().seed}.derive(numbers_.counted, rank()); }
 
     /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
-    /// culprit (or with the one whose failure came first), and this and every later call throws. `is_exposed`: `body`
-    /// exposes memory, and so announces the call.
+    /// culprit (or with the one whose failure came first), and this and every later call throws. `names`: of the
+    /// call's options. `is_exposed`: `body` exposes memory, and so announces the call.
     template <class Body>
-    receipt run(call_signature signature, Body&& body, bool is_exposed = false) {
+    receipt run(call_signature signature, Body&& body, const option_names& names = detail::collective_options,
+                bool is_exposed = false) {
         RILL_EXPECTS(!started_ || waits_to_run_, "start: its body runs one operation; start another for the next");
         if (const auto notice = net().aborted(context()); notice && !precedes(*notice)) throw_error(*notice);
         if (!started_) {
@@ -7841,7 +8319,7 @@ class lane {
         waits_to_run_ = false;
         signature.number = numbers_.in_context;
         [[maybe_unused]] const auto recorded = named_span(net(), name(signature.kind));
-        return guarded(signature, std::forward<Body>(body), is_exposed);
+        return guarded(signature, std::forward<Body>(body), names, is_exposed);
     }
 
     /// Scratch of one type, made on first use and kept: a steady-state operation allocates nothing.
@@ -7858,26 +8336,17 @@ class lane {
   protected:
     /// Runs `body(exchange)` as the call `signature`, and tells all ranks when it fails.
     template <class Body>
-    receipt guarded(const call_signature& signature, Body&& body, bool is_exposed = false) {
+    receipt guarded(const call_signature& signature, Body&& body, const option_names& names, bool is_exposed = false) {
         const settlement last{exchange_};
-        try {
-            exchange_.begin(signature, options().timeout, is_exposed);
+        return of_->session.guarded(exchange_, [&] {
+            exchange_.begin(signature, names, is_exposed);
             receipt result = body(exchange_);
             exchange_.finish();
             result.operation_number = numbers_.counted;
             result.wire = exchange_.counted();
             result.elapsed = exchange_.elapsed();
             return result;
-        } catch (const error& e) {
-            fail(signature, is_foreign(e.notice()) ? abort_notice{.reason = e.what()} : e.notice());
-            throw;
-        } catch (const std::exception& e) {
-            fail(signature, {.reason = e.what()});
-            throw;
-        } catch (...) {
-            fail(signature, {.reason = "an exception of unknown type"});
-            throw;
-        }
+        });
     }
 
   private:
@@ -7911,10 +8380,10 @@ class lane {
             RILL_EXPECTS(!waits_to_run_, "start: its body runs no operation");
             return result;
         } catch (const std::exception& e) {
-            if (waits_to_run_) abandon(e.what());
+            if (waits_to_run_) abandon(numbers, std::string("did not enter it: ") + e.what());
             throw;
         } catch (...) {
-            if (waits_to_run_) abandon("an exception of unknown type");
+            if (waits_to_run_) abandon(numbers, "did not enter it: an exception of unknown type");
             throw;
         }
     }
@@ -7930,32 +8399,11 @@ class lane {
         return waits_to_run_ && !notice.ends(tag_of(numbers_.in_context));
     }
 
-    /// Whether the failure is of another group, whose ranks have other numbers.
-    bool is_foreign(const abort_notice& notice) const {
-        return notice.culprit != no_rank && notice.context != context() && notice.context != every_context;
-    }
-
-    /// Tells all ranks. Returns only if this rank's own exception is the failure that counts; else throws the one that
-    /// does. A notice without a culprit blames this rank.
-    void fail(const call_signature& signature, abort_notice notice) {
-        notice.context = context();
-        notice.operation = signature.number;
-        notice.first_tag = tag_of(signature.number);
-        if (notice.culprit == no_rank && notice.kind != failure::deadlock) {
-            notice.culprit = rank();
-            notice.reason = exchange_.describe() + ": rank " + std::to_string(rank()) + ": " + notice.reason;
-        }
-        const abort_notice first = net().abort(notice);
-        if (first != notice || notice.kind != failure::exception) throw_error(first);
-    }
-
-    void abandon(const char* why) {
-        net().abort({.context = context(),
-                     .operation = numbers_.in_context,
-                     .culprit = rank(),
-                     .reason = "operation " + std::to_string(numbers_.in_context) + ": rank " + std::to_string(rank()) +
-                               " did not enter it: " + why,
-                     .first_tag = tag_of(numbers_.in_context)});
+    /// Tells all ranks that this one `does` not complete the operation with these numbers.
+    [[gnu::cold]] void abandon(const detail::operation_numbers& numbers, const std::string& does) {
+        const std::uint64_t number = numbers.in_context;
+        const auto where = of_->session.scene(number, tag_of(number), "operation " + std::to_string(number));
+        net().abort(where.of_self(' ' + does));
     }
 
     detail::membership<Net, Shape, Exec>* of_;
@@ -7982,7 +8430,7 @@ template <ConcurrentTransport Net, Topology Shape, Executor Exec>
 class worker final : public pending {
   public:
     explicit worker(membership<Net, Shape, Exec>& of)
-        : net_(&of.context.net), lane_(of), jobs_(*net_), done_(*net_), thread_(net_->spawn([this] { serve(); })) {}
+        : net_(&of.session.net()), lane_(of), jobs_(*net_), done_(*net_), thread_(net_->spawn([this] { serve(); })) {}
     ~worker() override { end(); }
 
     /// Whether it can take another operation, once nobody holds the request of the present one.
@@ -8058,14 +8506,7 @@ class worker final : public pending {
         is_performed_ = true;
     }
 
-    void abort(const char* why) noexcept {
-        const std::string operation = "operation " + std::to_string(number()), rank = std::to_string(lane_.rank());
-        net_->abort({.context = lane_.context(),
-                     .operation = number(),
-                     .culprit = lane_.rank(),
-                     .reason = operation + ": rank " + rank + " " + why,
-                     .first_tag = tag_of(number())});
-    }
+    void abort(const char* why) noexcept { lane_.abandon(numbers_, why); }
 
     void end_thread() noexcept {
         if (has_ended_) return;
@@ -8226,38 +8667,6 @@ class crew<Net, Shape, Exec> {
 };
 
 }}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/core/fingerprint.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// The FNV-1a hash of a text, such as a policy's name.
-constexpr std::uint64_t fingerprint(const char* text) {
-    std::uint64_t hash = 0xCBF29CE484222325U;
-    for (; *text != '\0'; ++text) hash = (hash ^ static_cast<unsigned char>(*text)) * 0x100000001B3U;
-    return hash;
-}
-
-/// Hash of a policy's name and of its options, if `visit_options(visit)` reports any by `visit(name, number)`. Ranks
-/// compare it to check that their policies are the same.
-template <class Policy>
-    requires requires { Policy::name; }
-constexpr std::uint64_t fingerprint(const Policy& policy) {
-    std::uint64_t hash = fingerprint(Policy::name);
-    if constexpr (requires { policy.visit_options([](const char*, int) {}); })
-        policy.visit_options([&](const char*, auto value) {
-            if constexpr (std::is_floating_point_v<decltype(value)>)
-                hash = mix64(hash, std::bit_cast<std::uint64_t>(static_cast<double>(value)));
-            else
-                hash = mix64(hash, static_cast<std::uint64_t>(value));
-        });
-    return hash;
-}
-
-/// A hash as an option of a call holds it (`call_options`).
-constexpr std::uint32_t option_hash(std::uint64_t hash) { return static_cast<std::uint32_t>(mix64(hash)); }
-
-}}  // namespace rill::RILL_ABI
 
 // ===== rill/topology/along_schedule.hpp
 
@@ -8500,8 +8909,7 @@ template <Transport Net, Topology Shape, Executor Exec>
 class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
     explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
-        : detail::group_base<Net, Shape, Exec>{{.context = first_context(net, shape, options),
-                                                .waits = detail::open_context<Net>(net),
+        : detail::group_base<Net, Shape, Exec>{{.session = session_of(net, shape, options),
                                                 .shape = shape,
                                                 .options = options,
                                                 .executor = std::move(executor)}},
@@ -8527,23 +8935,25 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
 
   private:
     /// Checks the options before it uses the transport.
-    static auto first_context(Net& net, const Shape& shape, const group_options& options) {
+    static session<Net> session_of(Net& net, const Shape& shape, const group_options& options) {
         options.require_options(net.rank());
         (void)shape.all_reduce(net.size(), net.rank());
-        return detail::open_context<Net>(net);
+        return {net, options.name, options.timeout};
     }
 
     void shake_hands() {
-        this->guarded({.kind = operation::handshake,
-                       .options = {options_of::group,
-                                   {RILL_VERSION_MAJOR * 1000 + RILL_VERSION_MINOR,
+        constexpr option_names names{{"version", "topology", "seed", "timeout"}};
+        this->guarded(
+            {.kind = operation::handshake,
+             .options = names.with({RILL_VERSION_MAJOR * 1000 + RILL_VERSION_MINOR,
                                     option_hash(rill::fingerprint(this->shape())), option_hash(this->options().seed),
-                                    option_hash(static_cast<std::uint64_t>(this->options().timeout.ns))}}},
-                      [&](exchange<Net>& call) {
-                          auto& state = this->template workspace<detail::empty_state<Net>>();
-                          const auto plan = topology::tree{}.all_reduce(this->size(), this->rank());
-                          return detail::synchronise(call, plan, state);
-                      });
+                                    option_hash(static_cast<std::uint64_t>(this->options().timeout.ns))})},
+            [&](exchange<Net>& call) {
+                auto& state = this->template workspace<detail::empty_state<Net>>();
+                const auto plan = topology::tree{}.all_reduce(this->size(), this->rank());
+                return detail::synchronise(call, plan, state);
+            },
+            names);
     }
 
     detail::crew<Net, Shape, Exec> crew_;
@@ -12993,9 +13403,9 @@ call_signature signature_of(operation kind, std::size_t dimension, const Fold& f
             .element = element_type_of<T>,
             .index_bytes = index_bytes,
             .dimension = dimension,
-            .options = {options_of::collective,
-                        {option_hash(fingerprint(fold)), option_hash(more.coding), option_hash(more.compressor),
-                         static_cast<std::uint32_t>(more.root), static_cast<std::uint32_t>(more.chunks)}}};
+            .options = collective_options.with({option_hash(fingerprint(fold)), option_hash(more.coding),
+                                                option_hash(more.compressor), static_cast<std::uint32_t>(more.root),
+                                                static_cast<std::uint32_t>(more.chunks)})};
 }
 
 /// Runs a schedule on a state as the lane's next operation: `begin(call)` fills the state, `end(receipt)` takes the
@@ -13004,10 +13414,7 @@ template <class Lane, class State, class Plan, class Begin, class End>
 receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& plan, State& state, Begin&& begin,
                      End&& end) {
     return lane.run(signature, [&](auto& call) {
-        if constexpr (requires { state.attach(call, lane.executor()); })
-            state.attach(call, lane.executor());
-        else
-            state.attach(call);
+        state.attach(call, lane.executor());
         begin(frame_header_of(call));
         execute(call, plan, state);
         receipt result{.rounds = rounds_of(plan)};
@@ -13031,7 +13438,7 @@ class gather_state {
 
     static constexpr bool overwrites_nothing = true;
 
-    void attach(exchange<Net>& call) { call_ = &call; }
+    void attach(exchange<Net>& call, const Executor auto&) { call_ = &call; }
 
     void begin(wire::header head, const view& own, const coding& codes, random_key key) {
         whole_ = own.range();
@@ -13088,9 +13495,7 @@ class gather_state {
     void take(rank_t rank, const frame& f) {
         const view content =
             read_from(*call_, rank, [&] { return content_of(f, decoded_[static_cast<std::size_t>(rank)]); });
-        if (content.is_dense())
-            call_->fail(failure::protocol, rank, no_rank,
-                        "rank " + std::to_string(rank) + " contributed a dense stream");
+        if (content.is_dense()) call_->scene().refuse(rank, "contributed a dense stream");
         contents_[static_cast<std::size_t>(rank)] = content.pairs();
         frame_at(rank) = f.bytes;
     }
@@ -13100,9 +13505,9 @@ class gather_state {
             for (std::size_t b = a + 1; b < contents_.size(); ++b)
                 for (Index i : contents_[a].indices)
                     if (std::binary_search(contents_[b].indices.begin(), contents_[b].indices.end(), i))
-                        call_->fail(failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
-                                    "coordinate " + std::to_string(i) + " is contributed by rank " + std::to_string(a) +
-                                        " and by rank " + std::to_string(b));
+                        call_->scene().fail(failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
+                                            "coordinate " + std::to_string(i) + " is contributed by rank " +
+                                                std::to_string(a) + " and by rank " + std::to_string(b));
         throw protocol_error("all_gather: inconsistent union");
     }
 
@@ -13376,7 +13781,7 @@ receipt all_reduce_fused(Lane& lane, const call_signature& signature, const Plan
             deliver(result, output);
             return done;
         },
-        true);
+        collective_options, true);
 }
 
 template <class Lane, class In, class Out, class Fold>
@@ -13912,7 +14317,7 @@ class bucket_exchange {
         RILL_EXPECTS(missing > 0, "bucket_exchange: ready must be called once for each tensor");
         --missing;
         start_complete_ones();
-        if (!activities_run_alone(group_.net())) let_go_on();
+        if (!group_.net().activities_run_alone()) let_go_on();
     }
 
     /// Waits for all buckets. The receipt describes all of them: the fewest contributors, the least weight and the
@@ -16285,6 +16690,99 @@ concept GradientCodePolicy = std::regular<P> && requires(const P& policy, int wo
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/concept/peer_event.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// What becomes of a rank.
+enum class peer_change : std::uint8_t {
+    arrived = 1,   ///< a free seat has been taken, or a rank has begun anew
+    ended = 2,     ///< its body has returned or thrown, or it was killed
+    silent = 3,    ///< nothing has been heard of it for long; it may live
+    recovered = 4  ///< it is heard again
+};
+
+/// What a monitored channel says of a peer: see `MonitoredTransport`.
+struct peer_event {
+    peer_change kind{};
+    std::uint64_t incarnation = 0;  ///< the life that it happened to
+
+    friend constexpr bool operator==(const peer_event&, const peer_event&) = default;
+};
+
+/// The message that says `event`: "rpev", the kind in four bytes, the incarnation in eight, little-endian.
+inline buffer to_message(const peer_event& event) {
+    buffer bytes;
+    for (const char c : {'r', 'p', 'e', 'v'}) bytes.push_back(static_cast<std::byte>(c));
+    const auto put = [&](std::uint64_t value, unsigned size) {
+        for (unsigned i = 0; i < size; ++i) bytes.push_back(static_cast<std::byte>((value >> (8 * i)) & 0xFFU));
+    };
+    put(static_cast<std::uint64_t>(event.kind), 4);
+    put(event.incarnation, 8);
+    return bytes;
+}
+
+/// Reads a message of a monitored channel. Throws `protocol_error` unless it is what `to_message` makes.
+template <class M>
+peer_event read_peer_event(const M& message) {
+    constexpr std::size_t size = 16;
+    std::array<std::byte, size> bytes{};
+    std::size_t count = 0;
+    for (const byte_view piece : message.pieces())
+        for (const std::byte b : piece) {
+            if (count < size) bytes[count] = b;
+            ++count;
+        }
+    const auto number = [&](std::size_t at, unsigned length) {
+        std::uint64_t value = 0;
+        for (unsigned i = 0; i < length; ++i) value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
+        return value;
+    };
+    const std::uint64_t kind = number(4, 4);
+    if (count != size || number(0, 4) != 0x76657072 || kind < 1 || kind > 4)
+        throw protocol_error("rank " + std::to_string(message.source()) +
+                             " is said to have changed by a message that is no peer_event");
+    return {.kind = static_cast<peer_change>(kind), .incarnation = number(8, 8)};
+}
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/concept/monitored_transport.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A transport that tells what becomes of its ranks, for protocols that go on without some.
+///
+/// `size()` is the number of seats. A seat is free until a rank takes it; a rank that begins anew takes its own seat
+/// again, in another incarnation. What is sent to a free seat is lost.
+///
+/// - `incarnation(peer)`: a number that differs for each life of a seat; 0 for a seat that nobody has taken yet. On a
+///   rank that monitors, it follows what has been told.
+/// - `monitor(on)`: from then on, what becomes of a peer is a message of that peer on `on`, to be read by
+///   `read_peer_event`: its end, its arrival, and where the transport notices them, silence and recovery. The end of a
+///   life arrives after all else that this life has sent to this rank on any channel, and before anything of the next
+///   life; an arrival comes before all else of its life. The end of a peer that has ended before is told at once. Who
+///   sits when this rank begins to monitor is not told to have arrived. Several channels may be monitored: each is told
+///   all. Closing the context of a channel ends its monitoring.
+/// - `fence(peer, incarnation)`: nothing of that life arrives any more on any channel, also what is under way or in the
+///   mailbox: neither messages nor its end.
+/// - On any other channel of the context of a monitored one, a receive that finds nothing and waits for peers of which
+///   each is fenced or has been told to have ended throws `peer_failure`, also with a deadline. It names the first as
+///   the culprit and all in its text, and comes at the latest when the last of these ends arrives. On a monitored
+///   channel it waits: a rank may arrive.
+///
+/// Other contexts are as before: a closed protocol does not monitor, waits for its deadline, and finds who is to blame
+/// by `inquire`, which answers by `operation::departure` where a body has returned.
+template <class N>
+concept MonitoredTransport =
+    Transport<N> && requires(N& net, const N& constant, rank_t peer, channel on, std::uint64_t incarnation) {
+        { constant.incarnation(peer) } -> std::same_as<std::uint64_t>;
+        { net.monitor(on) };
+        { net.fence(peer, incarnation) };
+    };
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/concept/objective.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -16479,7 +16977,7 @@ void combine_k(std::span<const std::span<const T>> inputs, std::span<const T> fa
 
 /// All kernels: they select, merge, fold and quantise values and code indices, on spans.
 
-// ===== rill/protocol/detail/contributor_list.hpp
+// ===== rill/session/detail/contributor_list.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -16565,7 +17063,11 @@ struct contributor_list {
 inline buffer with_contributors(const byte_pieces& content, const wire::header& head,
                                 const contributor_list& contributors) {
     const std::vector<std::int64_t> numbers = contributors.numbers();
-    wire::header of_list{.kind = head.kind, .epoch = head.epoch, .context = head.context, .dimension = numbers.size()};
+    wire::header of_list{.kind = head.kind,
+                         .epoch = head.epoch,
+                         .context = head.context,
+                         .number = head.number,
+                         .dimension = numbers.size()};
     wire::header_block block;
     const stream_view<std::int64_t, std::uint32_t> view({0, numbers.size()}, std::span<const std::int64_t>(numbers));
     const byte_pieces second = view_frame(of_list, view, block.data());
@@ -16689,54 +17191,92 @@ class round_operands {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/protocol/detail/round_blame.hpp
+// ===== rill/protocol/detail/round_kind.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The waits of rounds. A wait that has lasted for half of the timeout is announced to the others, so that a rank that
-/// gives up can find where the standstill begins.
-template <Transport Net>
-class round_blame {
-  public:
-    /// `waits`: the context in which long waits are announced.
-    round_blame(Net& net, std::uint64_t context, std::uint64_t waits, duration timeout)
-        : net_(&net), context_(context), waits_(waits), timeout_(timeout) {}
-
-    duration timeout() const { return timeout_; }
-
-    void tell(rank_t waits_for) { net_->announce(waits_, long_wait{.peer = waits_for}.announced_in(only_call)); }
-    void tell_nothing() { tell(no_rank); }
-
-    /// The notice about a wait for `peer` in round `round` during which the timeout has passed. If the standstill
-    /// begins with this wait, the message says by `of_peer` what the peer did not do. `of_all` ends the message.
-    abort_notice notice(std::uint64_t round, rank_t peer, const char* of_peer, const std::string& of_all = {}) const {
-        rank_t waiter = net_->rank();
-        const time_point until = net_->now() + timeout_ / 8;
-        for (int passed = 0; passed < net_->size(); ++passed) {
-            const auto said = net_->inquire(peer, waits_, only_call, until);
-            if (!said || said->kind == operation::departure) break;
-            const rank_t next = long_wait::from(*said).peer;
-            if (next == no_rank) break;
-            waiter = std::exchange(peer, next);
-        }
-        return {.context = context_,
-                .operation = round,
-                .kind = failure::timeout,
-                .culprit = peer,
-                .other = waiter,
-                .reason = "round " + std::to_string(round) + ": rank " + std::to_string(waiter) + " waited " +
-                          std::to_string(timeout_.seconds()) + " s for rank " + std::to_string(peer) +
-                          (waiter == net_->rank() ? of_peer : "") + of_all};
-    }
-
-  private:
-    static constexpr std::uint64_t only_call = 1;
-
-    Net* net_;
-    std::uint64_t context_;
-    std::uint64_t waits_;
-    duration timeout_;
+/// The messages of rounds.
+struct round_kind {
+    static constexpr message_kind next_round{"rounds", 1};  ///< hands down the state that begins a round
+    static constexpr message_kind contribute{"rounds", 2};  ///< sends a contribution to a round
+    static constexpr message_kind end_rounds{"rounds", 3};
+    static constexpr message_kind round_over{"rounds", 4};  ///< tells a rank that its contribution would come too late
 };
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/machine_loop.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// What a protocol that is a state machine asks of the loop that feeds it. One event answers each but the first and the
+/// last kind, so that the machine needs no list of what is still to be done.
+struct machine_action {
+    enum class ask : unsigned char {
+        nothing,   ///< the rank's own call is over
+        send,      ///< the message `kind` to `peer`, waiting for room until `until`
+        receive,   ///< a message of one of the neighbours `from`, until `until`
+        announce,  ///< that this rank waits for `peer`, or with `no_rank` that it waits for nobody any more
+        fail       ///< for `reason`, one of the machine's own, because of `peer`
+    };
+    ask what = ask::nothing;
+    bool keeps = false;  ///< the message of the event that this action answers is needed later
+    rank_t peer = no_rank;
+    message_kind kind{};
+    std::uint64_t number = 0;  ///< of the message
+    std::uint8_t reason = 0;
+    segment from{};  ///< of the machine's `neighbours()`
+    deadline until = deadline::immediate;
+};
+
+/// What has become of an action.
+struct machine_event {
+    enum class what : unsigned char { sent, no_room, arrived, nothing_came, announced };
+    what happened = what::announced;
+    rank_t peer = no_rank;   ///< the receiver or the sender
+    wire::header head{};     ///< of a message that arrived; of one that was sent, its kind
+    std::size_t bytes = 0;   ///< of the whole message
+    std::size_t handle = 0;  ///< stands for the message, if it is kept
+};
+
+/// Does what a machine asks, until its call is over. The machine has neither a clock nor a transport: `on(event, now)`
+/// returns its next action. So it can be explored without either, and runs alike on all transports.
+///
+/// `host`, which keeps the messages: `frame(action)` makes the message that is to be sent; `head_of(message)` returns
+/// its header, checked, and throws if it is not one of this protocol; `next_handle()` is what the next message is known
+/// by if `keep(message, head)` follows; `fail(action)` throws. The loop itself allocates nothing.
+template <class Session, class Machine, class Host>
+void run_machine(const Session& session, channel on, Machine& machine, machine_action asked, Host& host) {
+    using ask = machine_action::ask;
+    using what = machine_event::what;
+    auto& net = session.net();
+    while (asked.what != ask::nothing) {
+        machine_event event{.peer = asked.peer, .head = {.kind = asked.kind}};
+        if (asked.what == ask::fail) host.fail(asked);
+        if (asked.what == ask::announce)
+            session.announce(asked.peer == no_rank ? long_wait{} : long_wait::of_any_order(asked.peer));
+        if (asked.what == ask::send) {
+            buffer message = host.frame(asked);
+            event.bytes = message.size();
+            const bool is_sent = net.post(asked.peer, on, std::move(message), asked.until);
+            event.happened = is_sent ? what::sent : what::no_room;
+        }
+        if (asked.what != ask::receive) {
+            asked = machine.on(event, net.now());
+            continue;
+        }
+        auto got = net.receive(machine.neighbours(asked.from), on, asked.until);
+        event.happened = got ? what::arrived : what::nothing_came;
+        if (got) {
+            event.peer = got->source();
+            event.head = host.head_of(*got);
+            event.bytes = got->pieces().size_bytes();
+            event.handle = host.next_handle();
+        }
+        asked = machine.on(event, net.now());
+        if (asked.keeps) host.keep(std::move(*got), event.head);
+    }
+}
 
 }}}  // namespace rill::RILL_ABI::detail
 
@@ -16756,25 +17296,32 @@ class round_children {
         std::uint64_t answered = 0;                         ///< the round of the latest contribution
         contribution_fate latest = contribution_fate::out;  ///< of that contribution
         std::optional<time_point> missed_since{};
+        bool has_no_room = false;  ///< its mailbox was full
 
         /// Whether it has answered the latest state, and so can be given the next one.
         bool is_ready() const { return given == answered; }
+        void begins(std::uint64_t round) {
+            given = round;
+            missed_since.reset();
+        }
     };
 
-    void add(rank_t rank) {
-        links_.push_back({.rank = rank});
-        ranks_.push_back(rank);
-    }
+    void add(rank_t rank) { links_.push_back({.rank = rank}); }
 
     bool empty() const { return links_.empty(); }
+    std::size_t size() const { return links_.size(); }
     int count() const { return static_cast<int>(links_.size()); }
-    const std::vector<rank_t>& ranks() const { return ranks_; }
+    auto begin() const { return links_.begin(); }
+    auto end() const { return links_.end(); }
     auto begin() { return links_.begin(); }
     auto end() { return links_.end(); }
 
-    link& of(rank_t rank) {
+    link& operator[](int number) { return links_[static_cast<std::size_t>(number)]; }
+    const link& operator[](int number) const { return links_[static_cast<std::size_t>(number)]; }
+    const link& of(rank_t rank) const {
         return *std::find_if(links_.begin(), links_.end(), [&](const link& each) { return each.rank == rank; });
     }
+    link& of(rank_t rank) { return const_cast<link&>(std::as_const(*this).of(rank)); }
     int number_of(const link& child) const { return static_cast<int>(&child - links_.data()); }
 
     /// The numbers of the children whose contributions are in the round under way.
@@ -16822,11 +17369,404 @@ class round_children {
         return at_work != no_rank ? at_work : first([&](const link& each) { return each.given != round; });
     }
 
+    /// Visits all that decides what comes.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        for (const link& each : links_) {
+            for (const std::uint64_t number : {each.given, each.answered}) visit(number);
+            visit(each.latest);
+            for (const bool flag : {each.missed_since.has_value(), each.has_no_room}) visit(flag);
+        }
+        visit(in_.size());
+        for (const int number : in_) visit(number);
+    }
+
   private:
     std::vector<link> links_;
-    std::vector<rank_t> ranks_;
     std::vector<rank_t> ready_;
     std::vector<int> in_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/round_machine.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A contribution that a parent has taken.
+struct round_arrival {
+    rank_t rank = no_rank;
+    int child = 0;
+    std::uint64_t round = 0;
+    std::uint32_t age = 0;    ///< rounds by which it came late
+    std::size_t message = 0;  ///< its handle
+};
+
+/// The policies of rounds: a completion, a staleness and a trigger.
+template <class Enough, class Age, class Start>
+struct round_policies {
+    [[no_unique_address]] Enough enough;
+    [[no_unique_address]] Age age;
+    [[no_unique_address]] Start start;
+};
+
+/// Why a machine of rounds fails.
+enum class round_failure : std::uint8_t { no_state, too_few, no_room, not_given };
+
+/// One rank of rounds, without the contents of messages, as a state machine: see `run_machine`. States go down a tree
+/// and contributions up, round by round.
+///
+/// A child is given a state only when it has answered the one before, so that no link ever holds more than one message
+/// each way. A rank that is late meets the newest state, and a rank that has died costs nothing. Each message carries
+/// the number of its round, which shows whether it came twice or belongs to a round that has ended. A child that has
+/// missed a round is told that the round is over, so that it need not gather or send what nobody wants. A state also
+/// says from which round the parent has the child's latest contribution, and whether that is in a result.
+template <class Policies>
+class round_machine {
+  public:
+    using action = machine_action;
+    using event = machine_event;
+
+    /// Rank `self` of `size` ranks in a tree.
+    template <class Tree>
+    round_machine(Policies policies, const Tree& tree, int size, rank_t self, random_key key, duration timeout)
+        : policies_(std::move(policies)),
+          key_(key),
+          timeout_(timeout),
+          self_(self),
+          parent_(tree.parent(size, self)),
+          height_(tree.height(size, self)) {
+        for (int i = 0; i < tree.children(size, self); ++i) {
+            neighbours_.push_back(tree.child(size, self, i));
+            children_.add(neighbours_.back());
+        }
+        if (!is_root()) neighbours_.push_back(parent_);
+    }
+
+    bool is_root() const { return parent_ == no_rank; }
+    rank_t parent() const { return parent_; }  ///< `no_rank` for the root
+    bool is_leaf() const { return children_.empty(); }
+    bool has_ended() const { return has_ended_; }
+    std::uint64_t round() const { return round_; }
+    /// Whether this rank's latest contribution is in a result of the root, as far as is known.
+    bool was_in() const { return is_root() || was_in_; }
+    time_point began() const { return began_; }
+    const traffic& counted() const { return counted_; }
+    const round_children& children() const { return children_; }
+    /// The children, then the parent.
+    std::span<const rank_t> neighbours(segment of) const {
+        return std::span(neighbours_).subspan(of.begin, of.end - of.begin);
+    }
+    /// By rank and round once `gather` is over. Late ones that still count are among them.
+    std::span<const round_arrival> arrivals() const { return arrivals_; }
+    std::vector<latecomer> take_latecomers() { return std::exchange(late_, {}); }
+    /// Whether nobody waits any more for this rank's contribution to the round under way.
+    bool is_over() const { return !is_root() && (end_ || over_ >= round_); }
+
+    // This rank's own calls. Each returns its first action.
+
+    /// At the root: begins the next round once enough children are ready.
+    action begin(time_point now) {
+        begin_round(round_ + 1, now);
+        return enter(phase::absorbing, now);
+    }
+    /// On other ranks: waits for the newest state, or the end of rounds.
+    action take(time_point now) { return enter(phase::awaiting_state, now); }
+    /// Gathers contributions until there are enough or the round is over.
+    action gather(time_point now) { return enter(phase::gathering, now); }
+    /// Hears what the parent has said meanwhile.
+    action look(time_point now) { return enter(is_root() ? phase::idle : phase::looking, now); }
+    /// Hands this rank's contribution to the parent.
+    action hand_up(time_point now) {
+        answered_ = round_;
+        was_in_ = false;
+        phase_ = phase::idle;
+        return send(parent_, round_kind::contribute, now + timeout_);
+    }
+    /// Tells all ranks below that there are no more rounds. Waits at most `at_most` for room in their mailboxes.
+    action end(duration at_most, time_point now) {
+        told_ = owed_ = no_rank;
+        has_ended_ = true;
+        give_each(round_kind::end_rounds, at_most);
+        return go_on(now);
+    }
+
+    action on(const event& e, time_point now) {
+        bool keeps = false;
+        switch (e.happened) {
+            case event::what::sent: sent(e); break;
+            case event::what::no_room:
+                if (e.peer == parent_) return fail(round_failure::no_room, parent_);
+                children_.of(e.peer).has_no_room = true;
+                break;
+            case event::what::arrived:
+                if (e.peer != parent_ && phase_ != phase::awaiting_state) {
+                    if (!is_due(e)) return fail(round_failure::not_given, e.peer, e.head.number);
+                    keeps = take(e, now);
+                } else {
+                    keeps = e.peer == parent_ ? hear(e, now) : (early_.push_back(e), true);
+                }
+                break;
+            case event::what::nothing_came:
+                if (phase_ == phase::looking) phase_ = phase::idle;
+                if (phase_ == phase::absorbing) has_absorbed(now);
+                break;
+            case event::what::announced: break;
+        }
+        action next = go_on(now);
+        next.keeps = keeps;
+        return next;
+    }
+
+    /// Visits all of the state that decides what comes.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        for (const auto number : {round_, answered_, over_}) visit(number);
+        for (const auto time : {began_, entered_, until_}) visit(time.ns);
+        for (const bool flag : {was_in_, has_ended_, end_.has_value(), is_patient_}) visit(flag);
+        for (const auto number : {told_, owed_, at_}) visit(number);
+        visit(phase_);
+        visit(giving_.number);
+        children_.visit_state(visit);
+        for (const auto count : {early_.size(), arrivals_.size()}) visit(count);
+        for (const event& each : early_) (visit(each.peer), visit(each.head.number), visit(each.handle));
+        for (const round_arrival& each : arrivals_) (visit(each.rank), visit(each.round), visit(each.message));
+    }
+
+  private:
+    using child = round_children::link;
+    using fate = contribution_fate;
+    enum class phase : unsigned char {
+        idle,
+        absorbing,       ///< takes what has come since the last round ended
+        awaiting_start,  ///< the root's wait for the trigger
+        awaiting_state,
+        gathering,
+        telling,  ///< tells children that their round is over
+        looking,
+        giving  ///< a state or the end, to all children that are meant
+    };
+
+    action send(rank_t to, message_kind kind, deadline until) const {
+        return {.what = action::ask::send, .peer = to, .kind = kind, .number = round_, .until = until};
+    }
+    action receive(std::size_t begin, std::size_t end, deadline until) const {
+        return {.what = action::ask::receive, .from = {begin, end}, .until = until};
+    }
+    action announce(rank_t waits_for) {
+        told_ = waits_for;
+        return {.what = action::ask::announce, .peer = waits_for};
+    }
+    action fail(round_failure why, rank_t because_of, std::uint64_t number = 0) const {
+        return {
+            .what = action::ask::fail, .peer = because_of, .number = number, .reason = static_cast<std::uint8_t>(why)};
+    }
+
+    action enter(phase to, time_point now) {
+        phase_ = to;
+        entered_ = now;
+        return go_on(now);
+    }
+    bool waits() const {
+        return phase_ == phase::awaiting_start || phase_ == phase::awaiting_state || phase_ == phase::gathering;
+    }
+
+    /// The next action in this phase, or in the one that follows.
+    action go_on(time_point now) {
+        if (owed_ != no_rank) return send(std::exchange(owed_, no_rank), round_kind::next_round, now + timeout_);
+        if (told_ != no_rank && !waits()) return announce(no_rank);
+        const std::size_t count = children_.size();
+        switch (phase_) {
+            case phase::idle: return {};
+            case phase::absorbing: return absorb(now);
+            case phase::awaiting_start:
+                if (!starts()) return wait(children_.first_missing(round_), deadline::never.at, now);
+                give_each(round_kind::next_round, timeout_);
+                return go_on(now);
+            case phase::awaiting_state:
+                if (end_) return (begin_given(*std::exchange(end_, std::nullopt), now), go_on(now));
+                return wait(parent_, deadline::never.at, now);
+            case phase::gathering: {
+                const time_point time_up = began_ + policies_.enough.patience(height_);
+                if (!is_over() && !is_complete(now >= time_up))
+                    return wait(children_.first_missing(round_), time_up, now);
+                phase_ = phase::telling;
+                at_ = 0;
+                return go_on(now);
+            }
+            case phase::telling: return tell_next(now);
+            case phase::looking: return end_ ? enter(phase::idle, now) : receive(count, count + 1, deadline::immediate);
+            case phase::giving: return give_next(now);
+        }
+        return {};
+    }
+
+    /// Waits for a message until `when` at most. A wait that has lasted for half of the timeout is announced.
+    action wait(rank_t first_missing, time_point when, time_point now) {
+        const time_point half = entered_ + timeout_ / 2, last = entered_ + timeout_;
+        if (now >= last)
+            return fail(phase_ == phase::awaiting_state ? round_failure::no_state : round_failure::too_few,
+                        first_missing);
+        if (now >= half && first_missing != told_) return announce(first_missing);
+        return receive(0, neighbours_.size(), std::min({now < when ? when : last, now < half ? half : last, last}));
+    }
+
+    void begin_round(std::uint64_t round, time_point now) {
+        round_ = round;
+        began_ = now;
+        counted_ = {};
+        arrivals_.clear();
+        children_.begin_round();
+    }
+
+    /// Takes over what the parent has said about the latest contribution, and the state or the end.
+    bool begin_given(const wire::header& head, time_point now) {
+        was_in_ = head.contributors != 0 && answered_ != 0 && head.number - head.age == answered_;
+        children_.learn_fate(was_in_);
+        if (head.kind == round_kind::end_rounds) {
+            has_ended_ = true;
+            give_each(round_kind::end_rounds, timeout_);
+            return false;
+        }
+        begin_round(head.number, now);
+        phase_ = phase::absorbing;
+        return true;
+    }
+
+    action absorb(time_point now) {
+        for (const event& each : early_) {
+            if (!is_due(each)) return fail(round_failure::not_given, each.peer, each.head.number);
+            take(each, now);
+        }
+        early_.clear();
+        if (!is_leaf()) return receive(0, children_.size(), deadline::immediate);
+        has_absorbed(now);
+        return go_on(now);
+    }
+    void has_absorbed(time_point now) {
+        phase_ = phase::awaiting_start;
+        entered_ = now;
+        if (!is_root()) give_each(round_kind::next_round, timeout_);
+    }
+
+    bool starts() {
+        return policies_.start.starts(children_.ready_with(self_), children_.count() + 1, key_.derive(round_));
+    }
+    bool is_complete(bool time_is_up) const {
+        for (const child& each : children_)
+            if (!each.is_ready() && !policies_.age.may_lead(static_cast<std::uint32_t>(round_ - each.given)))
+                return false;
+        return policies_.enough.is_complete(
+            {.expected = children_.count(), .in = children_.in(), .time_is_up = !is_leaf() && time_is_up});
+    }
+
+    void give_each(message_kind kind, duration at_most) {
+        phase_ = phase::giving;
+        giving_ = kind;
+        at_most_ = at_most;
+        at_ = 0;
+        is_patient_ = false;
+        for (child& each : children_) each.has_no_room = false;
+    }
+    /// Sends to those first whose mailboxes have room: a full mailbox delays nobody else.
+    action give_next(time_point now) {
+        while (at_ < children_.count()) {
+            const child& each = children_[at_++];
+            const bool is_meant = giving_ == round_kind::end_rounds || each.is_ready();
+            if (is_patient_ ? each.has_no_room : is_meant)
+                return send(each.rank, giving_, is_patient_ ? deadline(until_) : deadline::immediate);
+        }
+        if (is_patient_ || at_most_.ns <= 0) return enter(phase::idle, now);
+        is_patient_ = true;
+        until_ = now + at_most_;
+        at_ = 0;
+        return go_on(now);
+    }
+    action tell_next(time_point now) {
+        while (at_ < children_.count()) {
+            child& each = children_[at_++];
+            if (each.is_ready() || each.missed_since) continue;
+            each.missed_since = now;
+            if (!policies_.age.accepts(1)) return send(each.rank, round_kind::round_over, deadline::immediate);
+        }
+        std::sort(arrivals_.begin(), arrivals_.end(), [](const round_arrival& a, const round_arrival& b) {
+            return std::pair(a.rank, a.round) < std::pair(b.rank, b.round);
+        });
+        return enter(phase::idle, now);
+    }
+
+    void sent(const event& e) {
+        counted_.sent(e.bytes);
+        if (e.head.kind == round_kind::next_round) children_.of(e.peer).begins(round_);
+    }
+
+    /// Hears the parent; returns whether that gives a state that begins a round.
+    bool hear(const event& e, time_point now) {
+        counted_.received(e.bytes);
+        const message_kind kind = e.head.kind;
+        if (phase_ == phase::awaiting_state) {
+            const bool came_twice = kind == round_kind::next_round && e.head.number <= round_;
+            return kind != round_kind::round_over && !came_twice && begin_given(e.head, now);
+        }
+        if (kind == round_kind::end_rounds) end_ = e.head;
+        if (kind == round_kind::round_over) over_ = std::max(over_, e.head.number);
+        return false;
+    }
+
+    /// False for a contribution to a round that the child has not been given.
+    bool is_due(const event& e) {
+        const child& from = children_.of(e.peer);
+        return e.head.number <= from.answered || e.head.number == from.given;
+    }
+    /// Takes a contribution; returns whether it counts.
+    bool take(const event& e, time_point now) {
+        counted_.received(e.bytes);
+        child& from = children_.of(e.peer);
+        if (e.head.number <= from.answered) return false;  // it came twice
+        const auto age = static_cast<std::uint32_t>(round_ - e.head.number);
+        const fate becomes = fate_of(age);
+        children_.answers(from, e.head.number, becomes);
+        if (age != 0) late_.push_back({e.peer, age, from.missed_since ? now - *from.missed_since : duration{}});
+        if (becomes != fate::out)
+            arrivals_.push_back({e.peer, children_.number_of(from), e.head.number, age, e.handle});
+        if (age != 0 && phase_ == phase::gathering) owed_ = e.peer;
+        return becomes != fate::out;
+    }
+    fate fate_of(std::uint32_t age) const {
+        if (age == 0) return is_root() ? fate::in : fate::with_mine;
+        return policies_.age.accepts(age) || !policies_.age.may_lead(age) ? fate::in : fate::out;
+    }
+
+    Policies policies_;
+    random_key key_;
+    duration timeout_;
+    rank_t self_;
+    rank_t parent_;
+    int height_;
+    std::vector<rank_t> neighbours_;  // children and parent
+    round_children children_;
+
+    phase phase_ = phase::idle;
+    time_point entered_{};   // this phase
+    rank_t told_ = no_rank;  // for whom this rank has announced to wait
+    rank_t owed_ = no_rank;  // a child that came late, which is given the state at once
+    message_kind giving_{};
+    duration at_most_{};
+    time_point until_{};
+    bool is_patient_ = false;  // waits for room in mailboxes that had none
+    int at_ = 0;               // the next child to tell or give
+
+    std::uint64_t round_ = 0;
+    std::uint64_t answered_ = 0;
+    std::uint64_t over_ = 0;  // the latest round that is over, as the parent has said
+    bool was_in_ = false;
+    bool has_ended_ = false;
+    time_point began_{};
+    traffic counted_{};
+    std::optional<wire::header> end_;  // of rounds; it came while this rank did not wait for a state
+    std::vector<event> early_;         // contributions that came while this rank waited for a state
+    std::vector<round_arrival> arrivals_;
+    std::vector<latecomer> late_;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -16851,21 +17791,20 @@ class round_state {
         values_ = byte_pieces(kept_);
     }
     /// Takes over the parent's message, which stays valid until the next one.
-    const Message& hold(const wire::header& head, Message&& from) {
+    void hold(const wire::header& head, Message&& from) {
         message_ = std::move(from);
         head_ = head;
         values_ = content_behind_header(message_->pieces());
-        return *message_;
     }
+    const Message& held() const { return *message_; }
 
     /// The frame for a child: with the values if it begins a round for the child.
-    buffer frame(operation kind, std::uint64_t context, std::uint64_t round, const round_children::link& child) const {
-        const bool has_values = kind == operation::next_round;
+    template <class Session>
+    buffer frame(message_kind kind, const Session& of, std::uint64_t round, const round_children::link& child) const {
+        const bool has_values = kind == round_kind::next_round;
         wire::header head = has_values ? head_ : empty_head();
-        head.kind = kind;
-        head.context = context;
-        head.epoch = static_cast<std::uint32_t>(round);
-        head.number = child.answered;
+        head = of.stamped(head, kind, round);
+        head.age = static_cast<std::uint32_t>(round - child.answered);
         head.contributors = child.latest == contribution_fate::out ? 0 : 1;
         const byte_pieces values = has_values ? values_ : byte_pieces{};
         buffer bytes(wire::header_bytes + values.size_bytes());
@@ -16904,376 +17843,134 @@ class round_state {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// A contribution that a parent has taken.
-template <class Message>
-struct round_arrival {
-    rank_t rank = no_rank;
-    int child = 0;
-    std::uint64_t round = 0;
-    std::uint32_t age = 0;  ///< rounds by which it came late
-    Message message;
-};
-
-/// The policies of rounds: a completion, a staleness and a trigger.
-template <class Enough, class Age, class Start>
-struct round_policies {
-    [[no_unique_address]] Enough enough;
-    [[no_unique_address]] Age age;
-    [[no_unique_address]] Start start;
-};
-
-/// One rank's links to its parent and its children in a tree. States go down over them and contributions up, round by
-/// round.
-///
-/// A child is given a state only when it has answered the one before, so that no link ever holds more than one message
-/// each way. A rank that is late meets the newest state, and a rank that has died costs nothing. Each frame carries the
-/// number of its round, which shows whether it came twice or belongs to a round that has ended. A child that has missed
-/// a round is told that the round is over, so that it need not gather or send what nobody wants. A state also says from
-/// which round the parent has the child's latest contribution, and whether that is in a result.
+/// A machine of rounds on a transport: it feeds the machine and keeps the messages that the machine knows by handles.
 template <Transport Net, class Tree, class Policies>
 class round_links {
   public:
     using message = typename Net::message;
-    using arrival = round_arrival<message>;
 
     round_links(Net& net, const Tree& tree, Policies policies, random_key key, duration timeout)
-        : context_(net),
-          waits_(net),
-          policies_(std::move(policies)),
-          key_(key),
-          blame_(net, context_.number, waits_.number, timeout),
-          parent_(tree.parent(net.size(), net.rank())),
-          height_(tree.height(net.size(), net.rank())) {
-        for (int i = 0; i < tree.children(net.size(), net.rank()); ++i)
-            children_.add(tree.child(net.size(), net.rank(), i));
-        neighbours_ = children_.ranks();
-        if (parent_ != no_rank) neighbours_.push_back(parent_);
-    }
+        : session_(net, "rounds", timeout, session_kind::open),
+          machine_(std::move(policies), tree, net.size(), net.rank(), key, timeout) {}
 
-    Net& net() const { return context_.net; }
-    std::uint64_t context() const { return context_.number; }
-    bool is_root() const { return parent_ == no_rank; }
-    rank_t parent() const { return parent_; }  ///< `no_rank` for the root
-    bool is_leaf() const { return children_.empty(); }
-    bool has_ended() const { return has_ended_; }
-    std::uint64_t round() const { return round_; }
-    /// Whether this rank's latest contribution is in a result of the root, as far as is known.
-    bool was_in() const { return is_root() || was_in_; }
-    time_point began() const { return began_; }
-    const traffic& counted() const { return counted_; }
+    session<Net>& of() { return session_; }
+    const session<Net>& of() const { return session_; }
+    const round_machine<Policies>& machine() const { return machine_; }
+    std::uint64_t context() const { return session_.context(); }
+    std::uint64_t round() const { return machine_.round(); }
+    /// This rank's place in the round under way, for messages.
+    [[gnu::cold]] detail::scene scene() const { return scene_of(round()); }
 
     /// At the root: begins the next round once enough children are ready.
     void begin(const wire::header& head, byte_view values) {
-        begin_round(round_ + 1);
         state_.borrow(head, values);
-        absorb();
-        await_trigger();
-        give_state();
-        if (!children_.all_have(round_)) state_.keep();
+        run(machine_.begin(now()));
+        if (!machine_.children().all_have(round())) state_.keep();
     }
 
     /// On other ranks than the root: waits for the newest state, and returns null when rounds have ended. The state's
     /// header has been checked, its content has not. It stays valid until the next one.
     const message* take_newest() {
-        const time_point entered = net().now(), half = entered + blame_.timeout() / 2;
-        while (true) {
-            auto newest = receive_state(half);
-            if (!newest) {
-                blame_.tell(parent_);
-                newest = receive_state(entered + blame_.timeout());
-                if (!newest) throw_error(blame_.notice(round_ + 1, parent_, ", which sends no state"));
-                blame_.tell_nothing();
-            }
-            const wire::header head = state_of(*newest);
-            if (head.kind != operation::end_rounds && head.epoch <= round_) continue;  // it came twice
-            learn_fates(head);
-            if (head.kind == operation::end_rounds) {
-                end(blame_.timeout());
-                return nullptr;
-            }
-            begin_round(head.epoch);
-            const message& held = state_.hold(head, std::move(*newest));
-            absorb();
-            give_state();
-            return &held;
-        }
-    }
-
-    /// Whether nobody waits any more for this rank's contribution to the round under way.
-    bool is_over() {
-        if (is_root()) return false;
-        while (!end_) {
-            auto got = net().receive(parent_, on_links(), deadline::immediate);
-            if (!got) break;
-            hear(std::move(*got));
-        }
-        return end_ || over_ >= round_;
+        run(machine_.take(now()));
+        return machine_.has_ended() ? nullptr : &state_.held();
     }
 
     /// Gathers contributions until there are enough or the round is over, and returns them by rank and round. Late ones
     /// that still count are among them.
-    std::span<arrival> gather() {
-        const time_point time_up = began_ + policies_.enough.patience(height_);
-        take_until([&] { return end_ || over_ >= round_ || is_complete(time_up); }, time_up, true);
-        for (child& each : children_) {
-            if (each.is_ready() || each.missed_since) continue;
-            each.missed_since = net().now();
-            if (!policies_.age.accepts(1)) give(each, operation::round_over, deadline::immediate);
-        }
-        std::sort(arrivals_.begin(), arrivals_.end(), [](const arrival& a, const arrival& b) {
-            return std::pair(a.rank, a.round) < std::pair(b.rank, b.round);
-        });
-        return arrivals_;
+    std::span<const round_arrival> gather() {
+        run(machine_.gather(now()));
+        return machine_.arrivals();
+    }
+    byte_pieces content_of(const round_arrival& arrival) const { return kept_[arrival.message].pieces(); }
+
+    /// Whether nobody waits any more for this rank's contribution to the round under way.
+    bool is_over() {
+        run(machine_.look(now()));
+        return machine_.is_over();
     }
 
-    /// Children that are still at work, and so have contributed nothing to this round.
-    std::vector<rank_t> missing() const { return children_.at_work(); }
-
     /// The latecomers since the last call.
-    std::vector<latecomer> latecomers() { return std::exchange(late_, {}); }
+    std::vector<latecomer> latecomers() { return machine_.take_latecomers(); }
 
     /// Releases what was gathered.
-    void forget_arrivals() { arrivals_.clear(); }
+    void forget_arrivals() { kept_.clear(); }
 
     /// Hands a contribution to the parent.
     void hand_up(buffer&& bytes) {
-        const std::size_t size = bytes.size();
-        answered_ = round_;
-        was_in_ = false;
-        if (!net().post(parent_, on_links(), std::move(bytes), net().now() + blame_.timeout()))
-            throw_error(blame_.notice(round_, parent_, ", whose mailbox is full"));
-        count_sent(size);
+        handed_up_ = std::move(bytes);
+        run(machine_.hand_up(now()));
     }
 
     /// Tells all ranks below that there are no more rounds. Waits at most `at_most` for room in their mailboxes.
-    void end(duration at_most) {
-        has_ended_ = true;
-        give_each(operation::end_rounds, at_most, [](const child&) { return true; });
-    }
-    duration timeout() const { return blame_.timeout(); }
-
-    /// A failure of this rank or of a child after which nobody can go on: tells all ranks and throws.
-    [[noreturn]] void fail(failure kind, rank_t culprit, const std::string& what) {
-        throw_error(net().abort({.context = context(),
-                                 .operation = round_,
-                                 .kind = kind,
-                                 .culprit = culprit,
-                                 .reason = "round " + std::to_string(round_) + ": " + what}));
-    }
-
-    /// Runs `from()`, which reads what `source` sent, and blames `source` for what is wrong there.
-    template <class Read>
-    auto read(rank_t source, Read&& from) {
-        try {
-            return from();
-        } catch (const protocol_error& e) {
-            if (e.culprit() != no_rank) throw;
-            fail(failure::protocol, source,
-                 "rank " + std::to_string(source) + " sent bytes that are no valid frame: " + e.notice().reason);
-        }
-    }
+    void end(duration at_most) { run(machine_.end(at_most, now())); }
 
   private:
-    using child = round_children::link;
-    using fate = contribution_fate;
+    template <class Session, class Machine, class Host>
+    friend void run_machine(const Session&, channel, Machine&, machine_action, Host&);
+
+    time_point now() const { return std::as_const(session_.net()).now(); }
+    [[gnu::cold]] detail::scene scene_of(std::uint64_t round) const {
+        return session_.scene(round, 0, "round " + std::to_string(round));
+    }
 
     /// One channel for both ways, so that a rank that waits for its parent also takes what its children send.
-    channel on_links() const { return {context_.number, 0}; }
+    void run(const machine_action& first) { run_machine(session_, session_.on(0), machine_, first, *this); }
 
-    void begin_round(std::uint64_t round) {
-        round_ = round;
-        began_ = net().now();
-        counted_ = {};
-        arrivals_.clear();
-        children_.begin_round();
+    buffer frame(const machine_action& asked) {
+        if (asked.kind == round_kind::contribute) return std::move(handed_up_);
+        return state_.frame(asked.kind, session_, asked.number, machine_.children().of(asked.peer));
     }
 
-    /// Gives the state to every child that has answered the last one.
-    void give_state() {
-        give_each(operation::next_round, blame_.timeout(), [](const child& each) { return each.is_ready(); });
-    }
-
-    /// Sends to those first whose mailboxes have room: a full mailbox delays nobody else.
-    template <class Which>
-    void give_each(operation kind, duration at_most, Which&& is_meant) {
-        std::vector<child*> refused;
-        for (child& each : children_)
-            if (is_meant(each) && !give(each, kind, deadline::immediate)) refused.push_back(&each);
-        const time_point until = net().now() + at_most;
-        if (at_most.ns > 0)
-            for (child* const each : refused) give(*each, kind, until);
-    }
-
-    /// Sends one message to a child and returns whether there was room for it.
-    bool give(child& to, operation kind, deadline until) {
-        buffer bytes = state_.frame(kind, context(), round_, to);
-        const std::size_t size = bytes.size();
-        if (!net().post(to.rank, on_links(), std::move(bytes), until)) return false;
-        count_sent(size);
-        if (kind != operation::next_round) return true;
-        to.given = round_;
-        to.missed_since.reset();
-        return true;
-    }
-
-    /// Takes a message of the parent while this rank does not wait for a state.
-    void hear(message&& got) {
-        count_received(got);
-        const wire::header head = state_of(got);
-        if (head.kind == operation::end_rounds) end_ = std::move(got);
-        if (head.kind == operation::round_over) over_ = std::max(over_, std::uint64_t{head.epoch});
-    }
-
-    /// Waits for a message of the parent that begins or ends rounds. What children send meanwhile is kept for later, so
-    /// that it does not fill the mailbox.
-    std::optional<message> receive_state(deadline until) {
-        if (end_) return std::exchange(end_, std::nullopt);
-        while (auto got = net().receive(neighbours_, on_links(), until)) {
-            if (got->source() != parent_) {
-                early_.push_back(std::move(*got));
-                continue;
-            }
-            count_received(*got);
-            if (state_of(*got).kind != operation::round_over) return got;
-        }
-        return std::nullopt;
-    }
-
-    wire::header state_of(const message& newest) {
-        return read(parent_, [&] {
-            const wire::header head = frame_reader(newest.pieces()).peek();
-            wire::detail::require(head.context == context(), "its context is another one");
-            wire::detail::require(head.kind == operation::next_round || head.kind == operation::end_rounds ||
-                                      head.kind == operation::round_over,
-                                  "its kind is not one that a parent sends");
+    wire::header head_of(const message& got) const {
+        return read_from(*this, got.source(), [&] {
+            const wire::header head = frame_reader(got.pieces()).peek();
+            session_.require_own(head);
+            const bool is_contribution = head.kind == round_kind::contribute;
+            if (got.source() != machine_.parent())
+                wire::detail::require(is_contribution, "no contribution");
+            else
+                wire::detail::require(!is_contribution && head.kind.protocol == round_kind::contribute.protocol,
+                                      "its kind is not one that a parent sends");
             return head;
         });
     }
 
-    /// Learns what became of this rank's latest contribution, and so of the children's contributions in it.
-    void learn_fates(const wire::header& head) {
-        was_in_ = head.contributors != 0 && head.number == answered_ && answered_ != 0;
-        children_.learn_fate(was_in_);
+    std::size_t next_handle() const { return kept_.size(); }
+    void keep(message&& got, const wire::header& head) {
+        if (got.source() == machine_.parent())
+            state_.hold(head, std::move(got));
+        else
+            kept_.push_back(std::move(got));
     }
 
-    /// Takes what has come since the last round ended.
-    void absorb() {
-        if (is_leaf()) return;
-        for (message& each : early_) take(std::move(each), false);
-        early_.clear();
-        while (auto got = net().receive(children_.ranks(), on_links(), deadline::immediate))
-            take(std::move(*got), false);
-    }
-
-    void await_trigger() {
-        const auto starts = [&] {
-            return policies_.start.starts(children_.ready_with(net().rank()), children_.count() + 1,
-                                          key_.derive(round_));
-        };
-        take_until(starts, deadline::never.at, false);
-    }
-
-    /// Takes what comes until `is_enough()`, which may also become true at `when`. Gives up when the timeout has
-    /// passed.
-    template <class Enough>
-    void take_until(Enough&& is_enough, time_point when, bool gives_state) {
-        const time_point entered = net().now();
-        const time_point half = entered + blame_.timeout() / 2, last = entered + blame_.timeout();
-        rank_t told = no_rank;
-        while (!is_enough()) {
-            const time_point now = net().now();
-            if (now >= last) give_up();
-            if (const rank_t first = children_.first_missing(round_); now >= half && first != told)
-                blame_.tell(told = first);
-            auto got = net().receive(neighbours_, on_links(),
-                                     std::min({now < when ? when : last, now < half ? half : last, last}));
-            if (!got) continue;
-            if (got->source() == parent_)
-                hear(std::move(*got));
-            else
-                take(std::move(*got), gives_state);
+    /// Too few contributions: the root fails for all ranks, which cannot go on without it. All that a rank misses else
+    /// is its own affair, because the others may go on.
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
+        switch (static_cast<round_failure>(asked.reason)) {
+            case round_failure::no_state:
+                throw_error(session_.waited_in_vain(scene_of(round() + 1), asked.peer, ", which sends no state"));
+            case round_failure::no_room:
+                throw_error(session_.waited_in_vain(scene(), asked.peer, ", whose mailbox is full"));
+            case round_failure::not_given:
+                scene().refuse(asked.peer, "contributes to round " + std::to_string(asked.number) +
+                                               ", whose state it has not been sent");
+            case round_failure::too_few: break;
         }
-        if (told != no_rank) blame_.tell_nothing();
-    }
-
-    bool is_complete(time_point time_up) {
-        for (const child& each : children_)
-            if (!each.is_ready() && !policies_.age.may_lead(static_cast<std::uint32_t>(round_ - each.given)))
-                return false;
-        return policies_.enough.is_complete(
-            {.expected = children_.count(), .in = children_.in(), .time_is_up = !is_leaf() && net().now() >= time_up});
-    }
-
-    void take(message&& got, bool gives_state) {
-        count_received(got);
-        const rank_t source = got.source();
-        const wire::header head = read(source, [&] {
-            const wire::header h = frame_reader(got.pieces()).peek();
-            wire::detail::require(h.kind == operation::contribute && h.context == context(), "no contribution");
-            return h;
-        });
-        child& from = children_.of(source);
-        if (head.epoch <= from.answered) return;  // it came twice
-        if (head.epoch != from.given)
-            fail(failure::protocol, source,
-                 "rank " + std::to_string(source) + " contributes to round " + std::to_string(head.epoch) +
-                     ", whose state it has not been sent");
-        const auto age = static_cast<std::uint32_t>(round_ - head.epoch);
-        const fate becomes = fate_of(age);
-        children_.answers(from, head.epoch, becomes);
-        if (age != 0) late_.push_back({source, age, from.missed_since ? net().now() - *from.missed_since : duration{}});
-        if (becomes != fate::out)
-            arrivals_.push_back({source, children_.number_of(from), head.epoch, age, std::move(got)});
-        if (age != 0 && gives_state) give(from, operation::next_round, net().now() + blame_.timeout());
-    }
-    fate fate_of(std::uint32_t age) const {
-        if (age == 0) return is_root() ? fate::in : fate::with_mine;
-        return policies_.age.accepts(age) || !policies_.age.may_lead(age) ? fate::in : fate::out;
-    }
-
-    /// Too few contributions have come. The root fails for all ranks, which cannot go on without it; another rank fails
-    /// alone, because the others may go on.
-    [[noreturn]] void give_up() {
         std::string in;
-        for (const int number : children_.in())
-            in += (in.empty() ? "" : ", ") + std::to_string(children_.ranks()[static_cast<std::size_t>(number)]);
+        for (const int number : machine_.children().in())
+            in += (in.empty() ? "" : ", ") + std::to_string(machine_.children()[number].rank);
         const abort_notice notice =
-            blame_.notice(round_, children_.first_missing(round_), "",
-                          "; rank " + std::to_string(net().rank()) + " has contributions of " +
-                              (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
-        throw_error(is_root() ? net().abort(notice) : notice);
+            session_.waited_in_vain(scene(), asked.peer, "",
+                                    "; rank " + std::to_string(session_.rank()) + " has contributions of " +
+                                        (in.empty() ? "no child" : "its children " + in) + ", which is not enough");
+        throw_error(machine_.is_root() ? session_.net().abort(notice) : notice);
     }
 
-    void count_sent(std::size_t bytes) {
-        ++counted_.messages_sent;
-        counted_.bytes_sent += bytes;
-    }
-    void count_received(const message& m) {
-        ++counted_.messages_received;
-        counted_.bytes_received += m.pieces().size_bytes();
-    }
-
-    open_context<Net> context_;
-    open_context<Net> waits_;
-    Policies policies_;
-    random_key key_;
-    round_blame<Net> blame_;
-    rank_t parent_;
-    int height_;
-    round_children children_;
-    std::vector<rank_t> neighbours_;  // children and parent
+    session<Net> session_;
+    round_machine<Policies> machine_;
     round_state<message> state_;
-    std::uint64_t round_ = 0;
-    std::uint64_t answered_ = 0;
-    std::uint64_t over_ = 0;  // the latest round that is over, as the parent has said
-    bool was_in_ = false;
-    bool has_ended_ = false;
-    time_point began_{};
-    traffic counted_{};
-    std::optional<message> end_;  // ends the rounds; it came while this rank did not wait for a state
-    std::vector<message> early_;  // contributions that came while this rank waited for a state
-    std::vector<arrival> arrivals_;
-    std::vector<latecomer> late_;
+    std::vector<message> kept_;  // contributions, by their handles
+    buffer handed_up_;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -17281,6 +17978,27 @@ class round_links {
 // ===== rill/protocol/detail/round_loop.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A child's contribution is of other options, another type or another dimension than this rank's.
+[[noreturn, gnu::cold]] inline void refuse_contribution(const scene& at, rank_t source, const wire::header& given,
+                                                        const wire::header& own) {
+    const auto of = [](const wire::header& head) { return std::to_string(head.dimension); };
+    const std::uint32_t difference = given.call ^ own.call;
+    const bool aggregator = difference >> 16U != 0, coding = (difference & 0xFFFFU) != 0;
+    at.fail(failure::mismatch, source, no_rank,
+            "rank " + std::to_string(source) + " contributes " + of(given) + " elements of " + name(given.element) +
+                ", rank " + std::to_string(at.self) + " " + of(own) + " of " + name(own.element) +
+                (aggregator ? ", with another aggregator" : "") +
+                (coding ? (aggregator ? " and another coding" : ", with another coding") : ""));
+}
+
+/// This rank takes a state of another type or size than the root gives.
+[[noreturn, gnu::cold]] inline void refuse_state(const scene& at, const wire::header& given, element_type element,
+                                                 std::size_t count) {
+    at.fail(failure::mismatch, at.self, no_rank,
+            "rank " + std::to_string(at.self) + " takes a state of " + std::to_string(count) + " elements of " +
+                name(element) + " where the root gives " + std::to_string(given.count) + " of " + name(given.element));
+}
 
 /// What all kinds of rounds have in common, whatever they do with contributions: states go down, rounds begin and end,
 /// a failure reaches all ranks.
@@ -17292,22 +18010,22 @@ class round_loop {
     /// At the root: ends the rounds and waits for nobody. If an exception is passing through, the rounds end on all
     /// ranks by a failure.
     ~round_loop() {
-        if (!is_root() || links_.has_ended()) return;
+        if (!is_root() || links_.machine().has_ended()) return;
         try {
             if (std::uncaught_exceptions() > unwinding_)
-                abort("an exception has passed through its rounds");
+                links_.of().net().abort(links_.scene().of_self(": an exception has passed through its rounds"));
             else
                 links_.end({});
         } catch (...) {  // they have ended by a failure
         }
     }
 
-    bool is_root() const { return links_.is_root(); }
+    bool is_root() const { return links_.machine().is_root(); }
     /// The number of the round under way, from 1. Rounds that this rank has missed are counted.
     std::uint64_t number() const { return links_.round(); }
     /// Whether this rank's latest contribution is in a result, or bound to get into one. Known once `next` has
     /// returned; at the root always.
-    bool was_in() const { return links_.was_in(); }
+    bool was_in() const { return links_.machine().was_in(); }
 
     /// Goes to the next round. At the root it begins the round, with `state` for all; elsewhere `state` becomes the
     /// newest one. Returns false when rounds have ended; `state` is unchanged then. Settles the codec of the latest
@@ -17316,14 +18034,12 @@ class round_loop {
     bool next(State&& state) {
         if constexpr (require_output<State>()) {
             using T = tensor_element<State>;
-            if (links_.has_ended()) {
+            if (links_.machine().has_ended()) {
                 settle(was_in());
                 return false;
             }
             return guarded([&] {
                 RILL_EXPECTS(number() == contributed_to_, "rounds: call reduce once in each round that next begins");
-                RILL_EXPECTS(number() < std::numeric_limits<std::uint32_t>::max(),
-                             "rounds: frames can number at most 2^32 rounds");
                 auto& stage = stage_of<T>(*group_);
                 const bool goes_on =
                     is_root() ? begin<T>(elements_of_input(state, stage)) : take<T>(elements_of_output(state, stage));
@@ -17339,15 +18055,16 @@ class round_loop {
     /// it. Waits only for room in full mailboxes.
     void end() {
         RILL_EXPECTS(is_root(), "rounds: only the root ends them");
-        if (!links_.has_ended()) guarded([&] { links_.end(links_.timeout()); });
+        if (!links_.machine().has_ended()) guarded([&] { links_.end(links_.of().timeout()); });
     }
 
   protected:
     using links_type = round_links<typename Group::transport_type, Tree, Policies>;
 
-    /// `options`: all that the ranks must have alike.
-    round_loop(Group& workers, const Tree& tree, const Policies& policies, const call_options& options)
-        : group_(&agreed(checked(workers, tree, policies), options)),
+    /// `hashes`: of all that the ranks must have alike.
+    round_loop(Group& workers, const Tree& tree, const Policies& policies, const option_names& names,
+               const option_hashes& hashes)
+        : group_(&agreed(checked(workers, tree, policies), names, hashes)),
           links_(workers.net(), tree, policies, random_key{workers.options().seed}, workers.options().timeout),
           unwinding_(std::uncaught_exceptions()) {}
 
@@ -17366,18 +18083,15 @@ class round_loop {
     links_type& links() { return links_; }
 
     template <class T>
-    wire::header frame_header_of(operation kind, std::size_t dimension) const {
-        return {.kind = kind,
-                .element = element_type_of<T>,
-                .epoch = static_cast<std::uint32_t>(number()),
-                .context = links_.context(),
-                .dimension = dimension};
+    wire::header frame_header_of(message_kind kind, std::size_t dimension) const {
+        return links_.of().stamped({.element = element_type_of<T>, .dimension = dimension}, kind, number());
     }
 
     template <class In, class Out>
     void check(const In& input, const Out& output, const contribution& own) const {
         require_weight(own);
-        RILL_EXPECTS(number() != 0 && !links_.has_ended(), "rounds: reduce belongs to a round that next has begun");
+        RILL_EXPECTS(number() != 0 && !links_.machine().has_ended(),
+                     "rounds: reduce belongs to a round that next has begun");
         RILL_EXPECTS(number() != contributed_to_, "rounds: reduce is called once in each round");
         RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
                      "rounds: at the root input and output must be of one size");
@@ -17385,17 +18099,13 @@ class round_loop {
     }
 
     /// Adds the contribution of a child to `operands` and returns the bound of the rounding errors in it.
-    template <class Operands, class Arrival>
-    double add_child(Operands& operands, const Arrival& from, const wire::header& own) {
-        return links_.read(from.rank, [&] {
-            const wire::header head = frame_reader(from.message.pieces()).peek();
+    template <class Operands>
+    double add_child(Operands& operands, const round_arrival& from, const wire::header& own) {
+        return read_from(links_, from.rank, [&] {
+            const wire::header head = frame_reader(links_.content_of(from)).peek();
             if (head.call != own.call || head.element != own.element || head.dimension != own.dimension)
-                links_.fail(failure::mismatch, from.rank,
-                            "rank " + std::to_string(from.rank) + " contributes " + std::to_string(head.dimension) +
-                                " elements of " + name(head.element) + ", rank " + std::to_string(group_->rank()) +
-                                " " + std::to_string(own.dimension) + " of " + name(own.element) +
-                                other_options(head.call ^ own.call));
-            return operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age,
+                refuse_contribution(links_.scene(), from.rank, head, own);
+            return operands.add(links_.content_of(from), static_cast<std::size_t>(own.dimension), from.age,
                                 group_->size(), group_->executor());
         });
     }
@@ -17404,12 +18114,6 @@ class round_loop {
     static std::uint32_t options_of_frame(std::uint64_t aggregator, std::uint64_t coding) {
         return option_hash(aggregator) << 16U | (option_hash(coding) & 0xFFFFU);
     }
-    static const char* other_options(std::uint32_t difference) {
-        const bool aggregator = difference >> 16U != 0, coding = (difference & 0xFFFFU) != 0;
-        if (aggregator) return coding ? ", with another aggregator and another coding" : ", with another aggregator";
-        return coding ? ", with another coding" : "";
-    }
-
     /// Answers a round that is over without a contribution.
     template <Element T, IndexType Index>
     round_receipt contribute_nothing(wire::header head) {
@@ -17430,11 +18134,11 @@ class round_loop {
         result.weight = contributors.weight();
         result.age = contributors.age();
         result.rounds = 1;
-        result.wire = links_.counted();
-        result.elapsed = std::as_const(group_->net()).now() - links_.began();
+        result.wire = links_.machine().counted();
+        result.elapsed = std::as_const(group_->net()).now() - links_.machine().began();
         result.in = std::move(contributors.in);
         result.late = std::move(contributors.late);
-        result.missing = links_.missing();
+        result.missing = links_.machine().children().at_work();
         result.error_bound = contributors.error_bound;
         result.decoding_error = contributors.decoding_error;
         return result;
@@ -17459,7 +18163,8 @@ class round_loop {
     template <class Body>
     auto guarded(Body&& body) {
         try {
-            return told(std::forward<Body>(body));
+            links_.of().require_going();
+            return links_.of().guarded(links_, std::forward<Body>(body));
         } catch (...) {
             settle(is_root());
             throw;
@@ -17467,35 +18172,14 @@ class round_loop {
     }
 
   private:
-    template <class Body>
-    auto told(Body&& body) {
-        if (left_) throw_error(*left_);
-        if (const auto notice = group_->net().aborted(links_.context())) throw_error(*notice);
-        try {
-            return body();
-        } catch (const error& e) {
-            const abort_notice& notice = e.notice();
-            if (notice.context != links_.context() && notice.context != every_context)
-                abort(notice.reason, notice.kind);
-            if (!group_->net().aborted(links_.context())) left_ = notice;
-            throw;
-        } catch (const std::exception& e) {
-            abort(e.what());
-            throw;
-        } catch (...) {
-            abort("an exception of unknown type");
-            throw;
-        }
-    }
-
-    static Group& agreed(Group& workers, const call_options& options) {
-        agree(workers, options);
+    static Group& agreed(Group& workers, const option_names& names, const option_hashes& hashes) {
+        agree(workers, names, hashes);
         return workers;
     }
 
     template <class T>
     bool begin(std::span<const T> values) {
-        wire::header head = frame_header_of<T>(operation::next_round, values.size());
+        wire::header head = frame_header_of<T>(round_kind::next_round, values.size());
         head.index_bytes = 4;
         head.codes.indices = index_coding::dense;
         head.range = {0, values.size()};
@@ -17510,11 +18194,8 @@ class round_loop {
         if (newest == nullptr) return false;
         const wire::header given = frame_reader(newest->pieces()).peek();
         if (given.element != element_type_of<T> || given.count != state.size())
-            links_.fail(failure::mismatch, group_->rank(),
-                        "rank " + std::to_string(group_->rank()) + " takes a state of " + std::to_string(state.size()) +
-                            " elements of " + name(element_type_of<T>) + " where the root gives " +
-                            std::to_string(given.count) + " of " + name(given.element));
-        links_.read(links_.parent(), [&] {
+            refuse_state(links_.scene(), given, element_type_of<T>, state.size());
+        read_from(links_, links_.machine().parent(), [&] {
             const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
             frame_scratch<T, std::uint32_t> unused;
             copy_dense(content_of(values, unused), state, T{}, group_->executor());
@@ -17528,20 +18209,6 @@ class round_loop {
         if (last.codec != nullptr) last.settle(last.codec, is_in);
     }
 
-    /// Tells all ranks. Returns only if this rank's own exception is the failure that counts; else throws the one that
-    /// does.
-    void abort(const std::string& why, failure kind = failure::exception) {
-        const rank_t rank = group_->rank();
-        const abort_notice notice{
-            .context = links_.context(),
-            .operation = number(),
-            .kind = kind,
-            .culprit = rank,
-            .reason = "round " + std::to_string(number()) + ": rank " + std::to_string(rank) + ": " + why};
-        const abort_notice first = group_->net().abort(notice);
-        if (first != notice || kind != failure::exception) throw_error(first);
-    }
-
     struct unsettled_codec {
         void* codec = nullptr;
         void (*settle)(void*, bool) = nullptr;
@@ -17553,7 +18220,6 @@ class round_loop {
     int unwinding_;
     std::uint64_t contributed_to_ = 0;
     unsettled_codec unsettled_{};
-    std::optional<abort_notice> left_{};  // why this rank has left alone
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -17689,10 +18355,9 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
   public:
     explicit rounds(Group& workers, const Tree& tree, const Enough& enough = {}, const Age& age = {},
                     const Start& start = {})
-        : loop(workers, tree, {enough, age, start},
-               {options_of::rounds,
-                {option_hash(fingerprint(tree)), option_hash(fingerprint(enough)), option_hash(fingerprint(age)),
-                 option_hash(fingerprint(start))}}) {}
+        : loop(workers, tree, {enough, age, start}, {{"tree", "completion", "staleness", "trigger"}},
+               {option_hash(fingerprint(tree)), option_hash(fingerprint(enough)), option_hash(fingerprint(age)),
+                option_hash(fingerprint(start))}) {}
 
     /// Contributes to the round under way; called once in each round. `input`: N elements, unchanged. `output`: at the
     /// root N elements, where the result goes; not touched elsewhere. A contribution of weight 0 counts as none.
@@ -17704,12 +18369,12 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
             using T = tensor_element<Out>;
             this->check(input, output, own);
             return this->guarded([&] {
-                using view = stream_view<T, std::uint32_t>;
+                using own_view = stream_view<T, std::uint32_t>;
                 const std::span<const T> mine = detail::elements_of_input(input, detail::stage_of<T>(this->workers()));
                 const std::size_t dimension = this->is_root() ? detail::size_of(output) : mine.size();
-                const view content = own.weight == 0 ? view({0, dimension}, sparse_view<T, std::uint32_t>{})
-                                                     : view({0, dimension}, mine);
-                return contribute(content, dimension, output, fold, own, stream_codings{}, [](const view&) {});
+                const own_view content = own.weight == 0 ? own_view({0, dimension}, sparse_view<T, std::uint32_t>{})
+                                                         : own_view({0, dimension}, mine);
+                return contribute(content, dimension, output, fold, own, stream_codings{}, [](const own_view&) {});
             });
         } else {
             return {};
@@ -17736,11 +18401,12 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
             detail::transaction attempt(codec, encode, own.weight != 0);
             round_receipt done = this->guarded([&] {
                 using Index = typename std::remove_reference_t<Codec>::index_type;
-                using view = stream_view<T, Index>;
+                using own_view = stream_view<T, Index>;
                 const std::size_t dimension = codec.coded_dimension();
-                const view given = own.weight == 0 ? view({0, dimension}, sparse_view<T, Index>{}) : attempt.give();
+                const own_view given =
+                    own.weight == 0 ? own_view({0, dimension}, sparse_view<T, Index>{}) : attempt.give();
                 return contribute(given, dimension, output, fold, own, codec.codings(),
-                                  [&](const view& received) { attempt.take_received(received); });
+                                  [&](const own_view& received) { attempt.take_received(received); });
             });
             this->hold(codec, std::move(loan));
             attempt.release();
@@ -17758,7 +18424,7 @@ class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
                              const contribution& own, const stream_codings& codings, Heard&& heard) {
         auto& operands = this->workers().template workspace<detail::round_operands<T, Index>>();
         operands.clear();
-        wire::header head = this->template frame_header_of<T>(operation::contribute, dimension);
+        wire::header head = this->template frame_header_of<T>(detail::round_kind::contribute, dimension);
         head.call = this->options_of_frame(fingerprint(fold), mix64(codings.fingerprint(), sizeof(Index)));
         const auto arrivals = this->links().gather();
         if (this->links().is_over()) return this->template contribute_nothing<T, Index>(head);
@@ -19163,90 +19829,157 @@ enum class outcome : std::uint32_t { done = 1, failed = 2, left = 3 };
 struct verdict {
     bool is_done = false;        ///< all ranks that have answered have completed the attempt
     std::vector<rank_t> gone{};  ///< ranks without which it is repeated, ascending; empty if it is done
-
-    /// The verdict as it travels: the ranks stand behind the last colon, as many as fit. The next verdict names the
-    /// others.
-    std::string text() const {
-        constexpr std::size_t most = 800;  // no transport shortens a notice below that
-        std::string all = is_done ? "survivors: done:" : "survivors: to be repeated without:";
-        for (const rank_t rank : gone)
-            if (all.size() < most) all += ' ' + std::to_string(rank);
-        return all;
-    }
-    static verdict read(const std::string& text) {
-        verdict told{.is_done = text.compare(0, 16, "survivors: done:") == 0};
-        for (std::size_t at = text.rfind(':') + 1; at < text.size();) {
-            rank_t rank = 0;
-            for (++at; at < text.size() && text[at] != ' '; ++at) rank = 10 * rank + (text[at] - '0');
-            told.gone.push_back(rank);
-        }
-        return told;
-    }
 };
 
 /// One agreement among ranks of which some may have died, and others may die meanwhile.
 ///
-/// Each rank says how its attempt ended and asks all others. A rank that hears "done" from everybody needs no more:
-/// then nobody can have heard anything else. Any other rank proposes a verdict as the abort notice of the agreement's
-/// context. The first proposal counts: every transport makes it the same for all ranks.
+/// Each rank says how its attempt ended and asks all others. A rank that hears "done" from everybody has decided: then
+/// nobody can have heard anything else. The others decide in rounds, one for each member in ascending order: in its
+/// round a member tells its verdict, and who hears it makes it its own. A member that stays alive is heard by all, so
+/// that from its round on all have one verdict. A rank whose rounds are over says what it has decided, and ends the
+/// rounds of all others: a member that dies in its round is not waited for by some and not by others.
+///
+/// All that ranks tell each other are calls that they announce and inquire: nothing depends on which abort notice wins.
 template <Transport Net>
 class agreement {
   public:
     /// `session` and `number` give the context: they are equal on all ranks, and the pair is never used again.
-    agreement(Net& net, std::uint64_t session, std::uint64_t number)
-        : net_(&net), context_(mix64(session, number)), number_(number) {}
+    agreement(Net& net, std::uint64_t session, std::uint64_t number) : net_(&net), context_(mix64(session, number)) {}
     agreement(const agreement&) = delete;
     agreement& operator=(const agreement&) = delete;
     ~agreement() { net_->close(context_); }
 
     /// Announces how this rank's attempt ended. Others can ask for it until long after this object has ended.
-    void say(outcome own) {
-        net_->announce(context_, {.number = asked,
-                                  .kind = operation::handshake,
-                                  .dimension = number_,
-                                  .options = {.hashes = {static_cast<std::uint32_t>(own)}}});
-    }
+    void say(outcome own) { announce(asked, {static_cast<std::uint32_t>(own)}); }
 
-    /// Says that this rank leaves, and proposes to go on without it. So the others need no answer of a rank that may
-    /// have ended by then.
-    void leave() {
+    /// Says that this rank leaves, and returns when another has decided, or after `timeout`: then the others have heard
+    /// it, and need no answer of a rank that may end now.
+    void leave(std::span<const rank_t> members, duration timeout) {
         say(outcome::left);
+        members_ = members;
+        pause_ = timeout / 32;
+        const auto other = std::find_if(members.begin(), members.end(), [&](rank_t r) { return r != net_->rank(); });
         try {
-            propose({.gone = {net_->rank()}});
+            if (other != members.end()) ask(*other, decided, net_->now() + timeout);
         } catch (const error&) {  // everything has ended
         }
     }
 
     /// Returns the verdict of all ranks. A rank that has said nothing when `timeout` is over counts as dead.
     verdict reach(std::span<const rank_t> members, duration timeout) {
-        try {
-            const std::optional<verdict> heard = hear(members, timeout);
-            return heard ? propose(*heard) : verdict{.is_done = true};
-        } catch (const error& ended) {
-            if (ended.notice().context != context_) throw;
-            return verdict::read(ended.notice().reason);
-        }
+        members_ = members;
+        pause_ = timeout / 32;
+        verdict own = hear(timeout);
+        if (!decided_) own = settle(own, timeout);
+        if (decided_) own = *decided_;
+        tell(decided, own);
+        return own;
     }
 
   private:
-    static constexpr std::uint64_t asked = 1;  ///< the number of the only call
+    /// The numbers of the calls: the outcome, the verdict of a round, what has been decided. A verdict takes several.
+    static constexpr std::uint64_t asked = 1, proposed = 2, decided = 30;
+    static constexpr std::size_t ranks_per_call = std::tuple_size_v<decltype(call_options::hashes)>;
+    static constexpr std::size_t most_gone =
+        (decided - proposed) * ranks_per_call;  // the next verdict names the others
+    static_assert(decided + (decided - proposed) <= calls_remembered);
 
-    /// Asks all members. Returns nothing if all have said that they are done.
-    std::optional<verdict> hear(std::span<const rank_t> members, duration timeout) {
+    /// Asks all members, and gives a verdict by what they say. It is decided if all have said that they are done.
+    verdict hear(duration timeout) {
         const duration least = timeout / 16;  // for the answer of the rank that is asked last
         const time_point end = net_->now() + timeout;
         verdict heard{.is_done = true};
-        bool is_unanimous = true;
-        for (const rank_t member : members) {
-            const auto said = net_->inquire(member, context_, asked, std::max(end, net_->now() + least));
+        for (const rank_t member : members_)
+            net_->inquire(member, context_, asked, deadline::immediate);  // all questions are under way at once
+        for (const rank_t member : members_) {
+            const auto said = ask(member, asked, std::max(end, net_->now() + least));
+            if (decided_) return *decided_;
             const bool is_done = said && outcome_of(*said) == outcome::done;
-            is_unanimous &= is_done;
             heard.is_done &= is_done || !said;
-            if (!said || outcome_of(*said) == outcome::left) heard.gone.push_back(member);
+            const bool stays = said && outcome_of(*said) != outcome::left;
+            (stays ? present_ : heard.gone).push_back(member);
         }
-        if (is_unanimous) return std::nullopt;
+        if (heard.gone.size() > most_gone) heard.gone.resize(most_gone);
+        if (heard.is_done && heard.gone.empty()) decided_ = heard;
         if (heard.is_done) heard.gone.clear();
         return heard;
+    }
+
+    /// The rounds. Members end `hear` within two timeouts of each other, and each round may have waited for one that
+    /// died in it.
+    verdict settle(verdict own, duration timeout) {
+        const time_point begin = net_->now();
+        duration longest{};
+        for (const rank_t member : members_) {
+            longest = longest + timeout * 4;
+            if (member == net_->rank()) tell(proposed, own);
+            if (member == net_->rank() || !contains(present_, member)) continue;
+            const auto told = verdict_of(member, proposed, begin + longest);
+            if (decided_) break;
+            if (told) own = *told;
+        }
+        return own;
+    }
+
+    // --- what ranks tell each other
+
+    void announce(std::uint64_t number, std::array<std::uint32_t, ranks_per_call> what, std::uint64_t count = 0) {
+        net_->announce(
+            context_,
+            {.number = number, .kind = operation::handshake, .dimension = count, .options = {.hashes = what}});
+    }
+
+    /// Announces a verdict from call `number` on; the call that says how many ranks are gone comes last.
+    void tell(std::uint64_t number, const verdict& own) {
+        for (std::size_t part = own.gone.size() / ranks_per_call + 1; part-- > 0;) {
+            std::array<std::uint32_t, ranks_per_call> ranks{};
+            for (std::size_t i = 0; i < ranks_per_call && part * ranks_per_call + i < own.gone.size(); ++i)
+                ranks[i] = static_cast<std::uint32_t>(own.gone[part * ranks_per_call + i]);
+            announce(number + part, ranks, own.is_done ? done_mark : own.gone.size());
+        }
+    }
+
+    std::optional<verdict> verdict_of(rank_t peer, std::uint64_t number, time_point until) {
+        const auto first = ask(peer, number, until);
+        return first ? read(peer, *first, until) : std::nullopt;
+    }
+
+    /// The verdict that begins with a call of `peer`; nothing if the peer dies before it has told all of it.
+    std::optional<verdict> read(rank_t peer, call_signature part, time_point until) {
+        verdict told{.is_done = part.dimension == done_mark};
+        const std::size_t count = told.is_done ? 0 : static_cast<std::size_t>(part.dimension);
+        for (std::size_t i = 0; i < count; ++i) {
+            if (i > 0 && i % ranks_per_call == 0) {
+                const auto next = net_->inquire(peer, context_, part.number + 1, until);
+                if (!next || next->number != part.number + 1 || next->kind != operation::handshake) return std::nullopt;
+                part = *next;
+            }
+            told.gone.push_back(static_cast<rank_t>(part.options.hashes[i % ranks_per_call]));
+        }
+        return told;
+    }
+
+    /// What `peer` has announced as call `number`; nothing when `until` has passed, or when `decided_` is known. Only
+    /// an outcome is also known of a rank whose body has returned: it has left.
+    std::optional<call_signature> ask(rank_t peer, std::uint64_t number, time_point until) {
+        for (;;) {
+            const auto said = net_->inquire(peer, context_, number, std::min(until, net_->now() + pause_));
+            const bool is_told = said && said->number == number;
+            if (is_told && (number == asked || said->kind == operation::handshake)) return said;
+            if (is_told || has_decided(until) || net_->now() >= until) return std::nullopt;
+        }
+    }
+
+    /// Whether a member has said what has been decided.
+    bool has_decided(time_point until) {
+        for (const rank_t member : members_) {
+            if (member == net_->rank()) continue;
+            const auto said = net_->inquire(member, context_, decided, deadline::immediate);
+            if (!said || said->number != decided || said->kind != operation::handshake) continue;
+            decided_ = read(member, *said, until);
+            if (decided_) return true;
+        }
+        return false;
     }
 
     /// A rank whose body has returned has left.
@@ -19254,71 +19987,133 @@ class agreement {
         return said.kind == operation::departure ? outcome::left : static_cast<outcome>(said.options.hashes[0]);
     }
 
-    /// The verdict that counts. Throws what has ended everything.
-    verdict propose(const verdict& heard) {
-        const abort_notice first = net_->abort({.context = context_, .operation = asked, .reason = heard.text()});
-        if (first.context != context_) throw_error(first);
-        return verdict::read(first.reason);
+    static bool contains(const std::vector<rank_t>& ranks, rank_t rank) {
+        return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
     }
+
+    static constexpr std::uint64_t done_mark = ~std::uint64_t{0};
 
     Net* net_;
     std::uint64_t context_;
-    std::uint64_t number_;
+    std::span<const rank_t> members_{};
+    std::vector<rank_t> present_{};  ///< the members that have said how their attempts ended, and stay
+    duration pause_{};               ///< between two looks for a decision
+    std::optional<verdict> decided_{};
 };
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/transport/detail/subgroup_concurrency.hpp
+// ===== rill/transport/detail/decorator.hpp
 
-namespace rill { inline namespace RILL_ABI {
+namespace rill { inline namespace RILL_ABI { namespace detail {
 
-template <Transport Net>
-class subgroup;
+/// Gives a decorator events, queues and activities where the inner transport has them. Their waits go through the
+/// decorator's `waited(name, until, wait)`, which calls `wait(deadline)`.
+template <class Outer, class Net>
+struct decorator_concurrency {};
 
-namespace detail {
-
-/// Gives a subgroup events, queues and activities where its parent has them.
-template <class Net>
-struct subgroup_concurrency {};
-
-template <ConcurrentTransport Net>
-struct subgroup_concurrency<Net> {
+template <class Outer, ConcurrentTransport Net>
+struct decorator_concurrency<Outer, Net> {
     using activity = typename Net::activity;
 
     class event {
       public:
-        explicit event(subgroup<Net>& group) : group_(&group), outer_(group.parent()) {}
+        explicit event(Outer& outer) : outer_(&outer), inner_(outer.inner()) {}
 
-        void set() { outer_.set(); }
-        void reset() { outer_.reset(); }
+        void set() { inner_.set(); }
+        void reset() { inner_.reset(); }
         bool wait(deadline until) {
-            return group_->guarded(every_context, [&] { return outer_.wait(until); });
+            return outer_->waited("wait for event", until, [&](deadline at) { return inner_.wait(at); });
         }
 
       private:
-        subgroup<Net>* group_;
-        typename Net::event outer_;
+        Outer* outer_;
+        typename Net::event inner_;
     };
 
     template <class T>
     class queue {
       public:
-        explicit queue(subgroup<Net>& group) : group_(&group), outer_(group.parent()) {}
+        explicit queue(Outer& outer) : outer_(&outer), inner_(outer.inner()) {}
 
-        void push(T value) { outer_.push(std::move(value)); }
+        void push(T value) { inner_.push(std::move(value)); }
         std::optional<T> pop(deadline until) {
-            return group_->guarded(every_context, [&] { return outer_.pop(until); });
+            return outer_->waited("wait for queue", until, [&](deadline at) { return inner_.pop(at); });
         }
-        void close() { outer_.close(); }
+        void close() { inner_.close(); }
 
       private:
-        subgroup<Net>* group_;
-        typename Net::template queue<T> outer_;
+        Outer* outer_;
+        typename Net::template queue<T> inner_;
     };
 };
 
-}  // namespace detail
-}}  // namespace rill::RILL_ABI
+/// What decorators of a transport share: all members but those that move messages, passed to the inner transport
+/// unchanged. `Outer`, which derives from it, hides what it changes and adds the messages.
+template <class Outer, Transport Net>
+class decorator : public decorator_concurrency<Outer, Net> {
+  public:
+    decorator(const decorator&) = delete;
+    decorator& operator=(const decorator&) = delete;
+
+    Net& inner() const { return *inner_; }
+
+    rank_t rank() const { return std::as_const(*inner_).rank(); }
+    int size() const { return std::as_const(*inner_).size(); }
+    std::uint32_t epoch() const { return epoch_of(*inner_); }
+    time_point now() const { return std::as_const(*inner_).now(); }
+    traffic counted() const { return std::as_const(*inner_).counted(); }
+    void sleep_until(time_point instant) { inner_->sleep_until(instant); }
+
+    void announce(std::uint64_t context, const call_signature& call) { inner_->announce(context, call); }
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
+        return inner_->inquire(peer, context, number, until);
+    }
+    abort_notice abort(const abort_notice& notice) { return inner_->abort(notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return inner_->aborted(context); }
+    std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(key); }
+    void close(std::uint64_t context) { inner_->close(context); }
+
+    std::size_t chunk_bytes() const
+        requires ChunkingTransport<Net>
+    {
+        return std::as_const(*inner_).chunk_bytes();
+    }
+    [[nodiscard]] auto span(const char* name) const
+        requires TracedTransport<Net>
+    {
+        return std::as_const(*inner_).span(name);
+    }
+    const void* this_activity() const
+        requires ConcurrentTransport<Net>
+    {
+        return std::as_const(*inner_).this_activity();
+    }
+    bool activities_run_alone() const
+        requires ConcurrentTransport<Net>
+    {
+        return std::as_const(*inner_).activities_run_alone();
+    }
+    template <class Body>
+    auto spawn(Body body)
+        requires ConcurrentTransport<Net>
+    {
+        return inner_->spawn(std::move(body));
+    }
+
+  protected:
+    explicit decorator(Net& inner) : inner_(&inner) {}
+    ~decorator() = default;
+
+    template <class Wait>
+    auto waited(const char*, deadline until, Wait&& wait) {
+        return wait(until);
+    }
+
+    Net* inner_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/transport/detail/subgroup_members.hpp
 
@@ -19327,12 +20122,8 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// Translates between ranks of the parent ("outer") and ranks of the subgroup ("inner").
 class subgroup_members {
   public:
-    subgroup_members(std::span<const rank_t> members, rank_t self, int parent_size)
-        : outer_(members.begin(), members.end()), by_outer_(members.size()) {
-        for (std::size_t i = 0; i < by_outer_.size(); ++i) by_outer_[i] = static_cast<rank_t>(i);
-        std::sort(by_outer_.begin(), by_outer_.end(), [this](rank_t a, rank_t b) { return outer(a) < outer(b); });
+    subgroup_members(rill::view of, rank_t self, int parent_size) : view_(std::move(of)), self_(inner_or_none(self)) {
         check(parent_size);
-        self_ = inner_or_none(self);
         RILL_EXPECTS(self_ != no_rank,
                      ("subgroup: rank " + std::to_string(self) + " is not among the members").c_str());
     }
@@ -19340,21 +20131,16 @@ class subgroup_members {
     subgroup_members& operator=(const subgroup_members&) = delete;
     ~subgroup_members() { delete spare_.load(); }
 
+    const rill::view& view() const { return view_; }
     rank_t rank() const { return self_; }
-    int size() const { return static_cast<int>(outer_.size()); }
+    int size() const { return static_cast<int>(view_.members.size()); }
 
-    std::uint64_t fingerprint() const {
-        std::uint64_t hash = 0x73756267726F7570;
-        for (const rank_t member : outer_) hash = mix64(hash, static_cast<unsigned>(member));
-        return hash;
-    }
-
-    rank_t outer(rank_t inner) const { return outer_[static_cast<std::size_t>(inner)]; }
+    rank_t outer(rank_t inner) const { return view_.members[static_cast<std::size_t>(inner)]; }
     rank_t outer_or_none(rank_t inner) const { return 0 <= inner && inner < size() ? outer(inner) : no_rank; }
     rank_t inner_or_none(rank_t outer_rank) const {
-        const auto found = std::lower_bound(by_outer_.begin(), by_outer_.end(), outer_rank,
-                                            [this](rank_t inner, rank_t wanted) { return outer(inner) < wanted; });
-        return found != by_outer_.end() && outer(*found) == outer_rank ? *found : no_rank;
+        const auto& members = view_.members;
+        const auto found = std::lower_bound(members.begin(), members.end(), outer_rank);
+        return found != members.end() && *found == outer_rank ? static_cast<rank_t>(found - members.begin()) : no_rank;
     }
 
     /// A list of outer ranks, in memory that a later list of any activity reuses.
@@ -19380,20 +20166,19 @@ class subgroup_members {
 
   private:
     void check([[maybe_unused]] int parent_size) const {
-        for (std::size_t i = 0; i < by_outer_.size(); ++i) {
-            [[maybe_unused]] const rank_t member = outer(by_outer_[i]);
+        for (rank_t i = 0; i < size(); ++i) {
+            [[maybe_unused]] const rank_t member = outer(i);
             RILL_EXPECTS(0 <= member && member < parent_size,
                          ("subgroup: member " + std::to_string(member) + " is no rank of the parent, which has " +
                           std::to_string(parent_size))
                              .c_str());
-            RILL_EXPECTS(i == 0 || outer(by_outer_[i - 1]) != member,
-                         ("subgroup: rank " + std::to_string(member) + " is a member twice").c_str());
+            RILL_EXPECTS(i == 0 || outer(i - 1) < member,
+                         ("subgroup: rank " + std::to_string(member) + " is not above the member before it").c_str());
         }
     }
 
-    std::vector<rank_t> outer_;
-    std::vector<rank_t> by_outer_;  ///< inner ranks, in ascending order of their outer ones
-    rank_t self_ = no_rank;
+    rill::view view_;
+    rank_t self_;
     mutable std::atomic<std::vector<rank_t>*> spare_{nullptr};
 };
 
@@ -19431,54 +20216,52 @@ class traffic_counter {
 
 namespace rill { inline namespace RILL_ABI {
 
-/// Some ranks of a transport as a transport of their own: rank i is `members[i]` of the parent. Models
-/// `ConcurrentTransport` and `ExpectingTransport` where the parent does, and never `SharedMemoryTransport`: what ranks
-/// share in a context, all ranks of the parent share.
+/// The transport of a view: rank i is `members[i]` of the parent. Models `ConcurrentTransport` and
+/// `ExpectingTransport` where the parent does, and never `SharedMemoryTransport`: what ranks share in a context, all
+/// ranks of the parent share.
 ///
-/// Every member makes it with the same list; groups never collide, not even those of equal members. After a failure
-/// members differ in what they have made: see `survivors`. Errors name ranks
-/// of the subgroup in `culprit()` and `notice().other` (`no_rank` for a rank outside); their text stays as it was
-/// written. `outward` gives such a notice in ranks of the parent; for an error that leaves the body of a run, the run
-/// does. What is counted is the subgroup's own traffic. An abort of every context is one of the whole parent.
+/// Every member makes it of the same view. Subgroups of different views, or of different names, never meet; those of
+/// one view and one name are one transport. After a failure its members may be at different steps: they go on in a new
+/// epoch, on which they must agree (see `survivors`).
 ///
-/// Memory: two numbers per member. A subgroup must outlive its messages and sendings. The constructor throws
-/// `contract_violation` when a member is out of range or named twice, or when this rank is not a member.
+/// Errors name ranks of the subgroup in `culprit()` and `notice().other` (`no_rank` for a rank outside); their text
+/// stays as it was written. `outward` gives such a notice in ranks of the parent; for an error that leaves the body of
+/// a run, the run does. What is counted is the subgroup's own traffic. An abort of every context is one of the whole
+/// parent.
+///
+/// Memory: that of the view. A subgroup must outlive its messages and sendings. The constructor throws
+/// `contract_violation` when members are out of range or not in ascending order, or when this rank is not a member.
 template <Transport Net>
-class subgroup : public detail::subgroup_concurrency<Net> {
+class subgroup : public detail::decorator<subgroup<Net>, Net> {
+    using forwarding = detail::decorator<subgroup, Net>;
+
   public:
     class message;
     class sending;
 
-    subgroup(Net& parent, std::span<const rank_t> members)
-        : parent_(&parent),
-          members_(members, parent.rank(), parent.size()),
-          base_(parent.next_context(members_.fingerprint())) {}
-    /// For members that have not made the same calls before, after a failure say. `session` is a number that they agree
-    /// on and use for nothing else: who has another one never meets them.
-    subgroup(Net& parent, std::span<const rank_t> members, std::uint64_t session)
-        : parent_(&parent),
-          members_(members, parent.rank(), parent.size()),
-          base_(mix64(members_.fingerprint(), session)) {}
-    subgroup(const subgroup&) = delete;
-    subgroup& operator=(const subgroup&) = delete;
+    /// `name`: tells it from others of the same view.
+    subgroup(Net& parent, rill::view of, std::string_view name = "subgroup")
+        : forwarding(parent), members_(std::move(of), parent.rank(), parent.size()), base_(members_.view().key(name)) {}
 
-    Net& parent() const { return *parent_; }
+    Net& parent() const { return *inner_; }
+    /// Its members are ranks of the parent.
+    const rill::view& view() const { return members_.view(); }
+    std::uint32_t epoch() const { return view().epoch; }
     rank_t rank() const { return members_.rank(); }
     int size() const { return members_.size(); }
-    time_point now() const { return std::as_const(*parent_).now(); }
     traffic counted() const { return counted_.now(); }
     void sleep_until(time_point instant) {
-        guarded(every_context, [&] { parent_->sleep_until(instant); });
+        guarded(every_context, [&] { inner_->sleep_until(instant); });
     }
     void compute(double work)
-        requires requires(Net& net) { net.compute(work); }
+        requires ComputingTransport<Net>
     {
-        guarded(every_context, [&] { parent_->compute(work); });
+        guarded(every_context, [&] { inner_->compute(work); });
     }
 
     sending post(rank_t peer, channel on, const byte_pieces& pieces) {
         check(peer);
-        sending posted(*this, on.context, parent_->post(members_.outer(peer), inside(on), pieces));
+        sending posted(*this, on.context, inner_->post(members_.outer(peer), inside(on), pieces));
         counted_.sent(pieces.size_bytes());
         return posted;
     }
@@ -19486,29 +20269,29 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         check(peer);
         const std::size_t size = bytes.size();
         const bool taken = guarded(
-            on.context, [&] { return parent_->post(members_.outer(peer), inside(on), std::move(bytes), until); });
+            on.context, [&] { return inner_->post(members_.outer(peer), inside(on), std::move(bytes), until); });
         if (taken) counted_.sent(size);
         return taken;
     }
 
     std::optional<message> receive(rank_t peer, channel on, deadline until) {
         check(peer);
-        return wrap(guarded(on.context, [&] { return parent_->receive(members_.outer(peer), inside(on), until); }));
+        return wrap(guarded(on.context, [&] { return inner_->receive(members_.outer(peer), inside(on), until); }));
     }
     std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until) {
         for (const rank_t peer : peers) check(peer);
         const auto outer = members_.outer(peers);
-        return wrap(guarded(on.context, [&] { return parent_->receive(outer.ranks(), inside(on), until); }));
+        return wrap(guarded(on.context, [&] { return inner_->receive(outer.ranks(), inside(on), until); }));
     }
     std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until) {
         for (const rank_t peer : peers) check(peer);
         const auto outer = members_.outer(peers);
-        return wrap(guarded(on.context, [&] { return parent_->receive_latest(outer.ranks(), inside(on), until); }));
+        return wrap(guarded(on.context, [&] { return inner_->receive_latest(outer.ranks(), inside(on), until); }));
     }
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         check(peer);
-        const bool received = guarded(
-            on.context, [&] { return parent_->receive_into(members_.outer(peer), inside(on), targets, until); });
+        const bool received =
+            guarded(on.context, [&] { return inner_->receive_into(members_.outer(peer), inside(on), targets, until); });
         std::size_t size = 0;
         for (const byte_span target : targets) size += target.size();
         if (received) counted_.received(size);
@@ -19519,33 +20302,28 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         requires ExpectingTransport<Net>
     {
         check(peer);
-        parent_->expect(members_.outer(peer), inside(on), targets);
+        inner_->expect(members_.outer(peer), inside(on), targets);
     }
     void forget(channel on) noexcept
         requires ExpectingTransport<Net>
     {
-        parent_->forget(inside(on));
-    }
-    std::size_t chunk_bytes() const
-        requires requires(const Net& net) { net.chunk_bytes(); }
-    {
-        return std::as_const(*parent_).chunk_bytes();
+        inner_->forget(inside(on));
     }
 
-    void announce(std::uint64_t context, const call_signature& call) { parent_->announce(inside(context), call); }
+    void announce(std::uint64_t context, const call_signature& call) { inner_->announce(inside(context), call); }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         check(peer);
-        return guarded(context, [&] { return parent_->inquire(members_.outer(peer), inside(context), number, until); });
+        return guarded(context, [&] { return inner_->inquire(members_.outer(peer), inside(context), number, until); });
     }
     abort_notice abort(const abort_notice& notice) {
-        return translated(parent_->abort(outward(notice)), notice.context);
+        return translated(inner_->abort(outward(notice)), notice.context);
     }
     std::optional<abort_notice> aborted(std::uint64_t context) {
-        const auto notice = parent_->aborted(inside(context));
+        const auto notice = inner_->aborted(inside(context));
         return notice ? std::optional(translated(*notice, context)) : std::nullopt;
     }
-    std::uint64_t next_context(std::uint64_t key) { return parent_->next_context(mix64(base_, key)); }
-    void close(std::uint64_t context) { parent_->close(inside(context)); }
+    std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(mix64(base_, key)); }
+    void close(std::uint64_t context) { inner_->close(inside(context)); }
 
     /// Translates a notice of the subgroup to ranks and contexts of the parent.
     abort_notice outward(abort_notice notice) const {
@@ -19555,27 +20333,10 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         return notice;
     }
 
-    const void* this_activity() const
-        requires requires(const Net& net) { net.this_activity(); }
-    {
-        return std::as_const(*parent_).this_activity();
-    }
-
-    bool activities_run_alone() const
-        requires requires(const Net& net) { net.activities_run_alone(); }
-    {
-        return std::as_const(*parent_).activities_run_alone();
-    }
-
-    template <class Body>
-    auto spawn(Body body)
-        requires ConcurrentTransport<Net>
-    {
-        return parent_->spawn(std::move(body));
-    }
-
   private:
-    friend detail::subgroup_concurrency<Net>;
+    friend detail::decorator_concurrency<subgroup, Net>;
+    using forwarding::inner;
+    using forwarding::inner_;
 
     std::uint64_t inside(std::uint64_t context) const {
         return context == every_context ? every_context : mix64(base_, context);
@@ -19598,6 +20359,11 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         }
     }
 
+    template <class Wait>
+    auto waited(const char*, deadline until, Wait&& wait) const {
+        return guarded(every_context, [&] { return wait(until); });
+    }
+
     void check([[maybe_unused]] rank_t peer) const {
         RILL_EXPECTS(0 <= peer && peer < size(), "subgroup: no such peer rank");
     }
@@ -19609,7 +20375,6 @@ class subgroup : public detail::subgroup_concurrency<Net> {
         return message(std::move(*received), source);
     }
 
-    Net* parent_;
     detail::subgroup_members members_;
     std::uint64_t base_;
     detail::traffic_counter counted_;
@@ -19668,7 +20433,8 @@ namespace rill { inline namespace RILL_ABI {
 /// not come to an agreement within two timeouts, or if it throws. A rank that was restarted must not come back. If a
 /// network falls apart, each part goes on without the others.
 ///
-/// Cost of an agreement: each rank asks each member what it has announced; no messages in process and simulated.
+/// Cost of an agreement: each rank asks each member what it has announced; no messages in process, nor simulated where
+/// control is ideal.
 template <Transport Net>
 class survivors {
   public:
@@ -19679,12 +20445,10 @@ class survivors {
         : net_(&net),
           timeout_(timeout),
           most_repeats_(most_repeats),
-          session_(net.next_context(family)),
-          members_(static_cast<std::size_t>(net.size())) {
+          session_(net.next_context(mix64(fingerprint("survivors"), epoch_of(net)))) {
         detail::require_option(timeout.ns > 0, "survivors: timeout", timeout.seconds(), "above 0 s", net.rank());
         detail::require_option(most_repeats >= 0, "survivors: most_repeats", most_repeats, "at least 0", net.rank());
-        std::iota(members_.begin(), members_.end(), rank_t{0});
-        begin_view();
+        begin(rill::view::all(net));
     }
     survivors(const survivors&) = delete;
     survivors& operator=(const survivors&) = delete;
@@ -19706,25 +20470,22 @@ class survivors {
         for (int repeats = 0;; ++repeats) {
             detail::agreement<Net> end(*net_, session_, ++number_);
             const std::exception_ptr failed = attempt(body, end);
-            const detail::verdict all = end.reach(members_, timeout_ * 2);
+            const detail::verdict all = end.reach(view().members, timeout_ * 2);
             if (all.is_done && failed == nullptr) return;
             if (all.is_done || contains(all.gone, net_->rank())) throw_excluded();
-            exclude(all.gone);
+            begin(next_view(all.gone));
             if (!all.gone.empty()) repeats = -1;
             if (repeats >= most_repeats_) give_up(failed);
         }
     }
 
     /// The transport that `run` hands to the next step.
-    subgroup<Net>& net() { return *views_.back(); }
-    /// The members' ranks in the whole transport, ascending.
-    std::span<const rank_t> members() const { return members_; }
-    /// A different number for each transport that `run` hands out: what was made on an earlier one must be made anew.
-    std::uint64_t epoch() const { return views_.size() - 1; }
+    subgroup<Net>& net() { return *made_.back(); }
+    /// Who lives. Its epoch grows with each repetition: what was made on the transport of an earlier one must be made
+    /// anew.
+    const rill::view& view() const { return made_.back()->view(); }
 
   private:
-    static constexpr std::uint64_t family = 0x7375727669766F72;
-
     /// Runs the body once. Returns what ended it if it is to be repeated, and null if it has returned.
     template <class Body>
     std::exception_ptr attempt(Body& body, detail::agreement<Net>& end) {
@@ -19743,8 +20504,8 @@ class survivors {
     }
 
     /// Tells the others that this rank leaves, and rethrows what has ended the body.
-    [[noreturn]] static void leave(detail::agreement<Net>& end) {
-        end.leave();
+    [[noreturn]] void leave(detail::agreement<Net>& end) const {
+        end.leave(members_, timeout_ * 2);
         throw;
     }
 
@@ -19756,13 +20517,18 @@ class survivors {
         return is_of_program && notice.culprit == net().rank();
     }
 
-    void exclude(const std::vector<rank_t>& gone) {
-        std::erase_if(members_, [&](rank_t member) { return contains(gone, member); });
-        begin_view();
+    rill::view next_view(const std::vector<rank_t>& gone) const {
+        rill::view next = view();
+        ++next.epoch;
+        std::erase_if(next.members, [&](rank_t member) { return contains(gone, member); });
+        return next;
     }
 
-    /// Earlier views are kept, because what was made on them may still be in use.
-    void begin_view() { views_.push_back(std::make_unique<subgroup<Net>>(*net_, members_, mix64(session_, number_))); }
+    /// Earlier transports are kept, because what was made on them may still be in use.
+    void begin(rill::view next) {
+        const std::string name = "survivors " + std::to_string(session_);
+        made_.push_back(std::make_unique<subgroup<Net>>(*net_, std::move(next), name));
+    }
 
     static bool contains(const std::vector<rank_t>& ranks, rank_t rank) {
         return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
@@ -19792,8 +20558,7 @@ class survivors {
     int most_repeats_;
     std::uint64_t session_;
     std::uint64_t number_ = 0;  ///< of the latest agreement
-    std::vector<rank_t> members_;
-    std::vector<std::unique_ptr<subgroup<Net>>> views_;
+    std::vector<std::unique_ptr<subgroup<Net>>> made_;
 };
 
 }}  // namespace rill::RILL_ABI
@@ -20163,10 +20928,10 @@ class coded_reduce
     coded_reduce(Group& workers, const Tree& tree, std::shared_ptr<const Code> code, const coded_options& options)
         : loop(workers, fitting(workers, tree, *code),
                {completion{code, checked_options(workers, options).approximate_after}, {}, {}},
-               {options_of::coded_rounds,
-                {option_hash(fingerprint(tree)), option_hash(detail::fingerprint_of_code(*code)),
-                 option_hash(options.values.fingerprint()),
-                 option_hash(static_cast<std::uint64_t>(options.approximate_after.ns))}}),
+               {{"tree", "gradient code", "coding", "approximate_after"}},
+               {option_hash(fingerprint(tree)), option_hash(detail::fingerprint_of_code(*code)),
+                option_hash(options.values.fingerprint()),
+                option_hash(static_cast<std::uint64_t>(options.approximate_after.ns))}),
           code_(std::move(code)),
           options_(options) {
         options_.values.indices = index_coding::dense;
@@ -20198,7 +20963,7 @@ class coded_reduce
         std::span<const T> own;
         if (!is_root) own = detail::elements_of_input(coded, stage);
 
-        wire::header head = this->template frame_header_of<T>(operation::contribute, size);
+        wire::header head = this->template frame_header_of<T>(detail::round_kind::contribute, size);
         head.call = this->options_of_frame(0, options_.values.fingerprint());
         operands.clear();
         const auto arrivals = this->links().gather();
@@ -20208,7 +20973,7 @@ class coded_reduce
         std::span<T> target;
         if (is_root)
             target = detail::elements_of_output(output, stage);
-        else if (!this->links().is_leaf())
+        else if (!this->links().machine().is_leaf())
             target = (scratch.combined.resize(size), std::span<T>(scratch.combined));
         const std::span<const T> sum = combine(operands, scratch, own, target);
         if (is_root)
@@ -20228,13 +20993,12 @@ class coded_reduce
             scratch.errors.push_back(this->add_child(operands, each, head));
             scratch.survivors.push_back(each.child);
             if (operands.views().size() != scratch.survivors.size() || !operands.views().back().is_dense())
-                this->links().fail(failure::protocol, each.rank,
-                                   "rank " + std::to_string(each.rank) + " sent no coded gradient");
+                this->links().scene().refuse(each.rank, "sent no coded gradient");
         }
         const auto late = this->links().latecomers();
         operands.contributors.late.insert(operands.contributors.late.end(), late.begin(), late.end());
         scratch.row.assign(scratch.survivors.size(), 0.0);
-        if (this->links().is_leaf()) return;
+        if (this->links().machine().is_leaf()) return;
         double missed = 0;
         if (scratch.survivors.empty())
             missed = std::sqrt(static_cast<double>(code_->partitions()));
@@ -20251,7 +21015,7 @@ class coded_reduce
     template <class Operands, class T>
     std::span<const T> combine(const Operands& operands, detail::coded_scratch<T>& scratch, std::span<const T> own,
                                std::span<T> target) {
-        if (this->links().is_leaf() && !this->is_root()) return own;
+        if (this->links().machine().is_leaf() && !this->is_root()) return own;
         scratch.inputs.clear();
         scratch.factors.clear();
         if (!this->is_root()) {
@@ -22294,9 +23058,7 @@ class ping_pong {
         const auto message = call_->receive(peer);
         const frame f = only_frame<std::int32_t, std::uint32_t>(*call_, peer, message.pieces(), {0, count});
         const view content = read_from(*call_, peer, [&] { return content_of(f, unused_); });
-        if (!content.is_dense())
-            call_->fail(failure::protocol, peer, no_rank,
-                        "rank " + std::to_string(peer) + " sent a sparse stream where a dense one was due");
+        if (!content.is_dense()) call_->scene().refuse(peer, "sent a sparse stream where a dense one was due");
         use(content.values());
     }
     static void ignore(std::span<const std::int32_t>) {}
@@ -22358,16 +23120,18 @@ network_link measure_link(Group& group, link_probe probe = {}) {
                  "cost::measure_link: needs a repetition, and messages of 1024 bytes");
     detail::ping_pong<typename Group::transport_type> probing(probe);
     network_link found;
-    group.run({.kind = operation::broadcast,
-               .element = element_type::int32,
-               .dimension = probing.largest(),
-               .options = {options_of::link_probe,
-                           {static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
-                            static_cast<std::uint32_t>(probe.repetitions)}}},
-              [&](auto& call) {
-                  found = probing.run(call);
-                  return receipt{};
-              });
+    constexpr option_names names{{"first rank", "last rank", "number of repetitions"}};
+    group.run(
+        {.kind = operation::broadcast,
+         .element = element_type::int32,
+         .dimension = probing.largest(),
+         .options = names.with({static_cast<std::uint32_t>(probe.from), static_cast<std::uint32_t>(probe.to),
+                                static_cast<std::uint32_t>(probe.repetitions)})},
+        [&](auto& call) {
+            found = probing.run(call);
+            return receipt{};
+        },
+        names);
     return found;
 }
 
@@ -23089,12 +23853,12 @@ class compute_trace {
     std::vector<std::vector<duration>> rows_;
 };
 
-/// Tells the transport that this rank now computes `work` units. A transport with a model of computing (`simulated`,
+/// Tells the transport that this rank now computes `work` units. A `ComputingTransport` (`simulated`,
 /// `delayed`, and wrappers around them) lets the time of the model pass. On all others the call does nothing, because
 /// there the program's own computation takes the time.
 template <class Net>
 void compute(Net& net, double work) {
-    if constexpr (requires { net.compute(work); }) net.compute(work);
+    if constexpr (ComputingTransport<Net>) net.compute(work);
 }
 
 }}  // namespace rill::RILL_ABI
@@ -23151,38 +23915,6 @@ void copy_message(rank_t self, const Message& from, channel on, std::span<const 
 }
 
 }}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/transport/detail/delayed_concurrency.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-template <Transport Net>
-class delayed;
-
-namespace detail {
-
-/// Gives a delayed transport events, queues and activities where the inner transport has them. They are not delayed.
-template <class Net>
-struct delayed_concurrency {};
-
-template <ConcurrentTransport Net>
-struct delayed_concurrency<Net> {
-    using activity = typename Net::activity;
-
-    class event : public Net::event {
-      public:
-        explicit event(delayed<Net>& net) : Net::event(net.inner()) {}
-    };
-
-    template <class T>
-    class queue : public Net::template queue<T> {
-      public:
-        explicit queue(delayed<Net>& net) : Net::template queue<T>(net.inner()) {}
-    };
-};
-
-}  // namespace detail
-}}  // namespace rill::RILL_ABI
 
 // ===== rill/transport/detail/delayed_inbox.hpp
 
@@ -23417,28 +24149,26 @@ namespace rill { inline namespace RILL_ABI {
 /// taken once a receiver has waited for it, even if the receiver's deadline passes first. Two activities must not wait
 /// at once for messages of one channel from the same rank. A `delayed` must outlive its messages and sendings.
 template <Transport Net>
-class delayed : public detail::delayed_concurrency<Net> {
+class delayed : public detail::decorator<delayed<Net>, Net> {
+    using forwarding = detail::decorator<delayed, Net>;
+
   public:
     class message;
     class sending;
 
     /// Without `computing`, `compute(work)` takes no time.
     explicit delayed(Net& inner, const delays& chosen = {}, compute_model computing = {})
-        : inner_(&inner), link_(chosen), computing_(std::move(computing)) {
+        : forwarding(inner), link_(chosen), computing_(std::move(computing)) {
         detail::require_option(chosen.latency.ns >= 0, "delays: latency (ns)", chosen.latency.ns, "at least 0",
                                inner.rank());
     }
-    delayed(const delayed&) = delete;
-    delayed& operator=(const delayed&) = delete;
 
-    Net& inner() const { return *inner_; }
+    using forwarding::now;
+    using forwarding::rank;
+    using forwarding::sleep_until;
     const delays& chosen() const { return link_.chosen(); }
 
-    rank_t rank() const { return std::as_const(*inner_).rank(); }
-    int size() const { return std::as_const(*inner_).size(); }
-    time_point now() const { return std::as_const(*inner_).now(); }
     traffic counted() const { return counted_.now(); }
-    void sleep_until(time_point instant) { inner_->sleep_until(instant); }
     /// Sleeps for `length` in place of computing. It uses no core, so more ranks than cores can compute at once.
     void compute(duration length) { sleep_until(now() + length); }
     /// Sleeps for the time that the model of computing gives for `work` units.
@@ -23494,44 +24224,15 @@ class delayed : public detail::delayed_concurrency<Net> {
     {
         inner_->forget(on);
     }
-    std::size_t chunk_bytes() const
-        requires requires(const Net& net) { net.chunk_bytes(); }
-    {
-        return std::as_const(*inner_).chunk_bytes();
-    }
 
-    void announce(std::uint64_t context, const call_signature& call) { inner_->announce(context, call); }
-    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-        return inner_->inquire(peer, context, number, until);
-    }
-    abort_notice abort(const abort_notice& notice) { return inner_->abort(notice); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return inner_->aborted(context); }
-    std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(key); }
     void close(std::uint64_t context) {
         inbox_.drop(context);
         inner_->close(context);
     }
 
-    const void* this_activity() const
-        requires requires(const Net& net) { net.this_activity(); }
-    {
-        return std::as_const(*inner_).this_activity();
-    }
-
-    bool activities_run_alone() const
-        requires requires(const Net& net) { net.activities_run_alone(); }
-    {
-        return std::as_const(*inner_).activities_run_alone();
-    }
-
-    template <class Body>
-    auto spawn(Body body)
-        requires ConcurrentTransport<Net>
-    {
-        return inner_->spawn(std::move(body));
-    }
-
   private:
+    friend detail::decorator_concurrency<delayed, Net>;
+    using forwarding::inner_;
     using inbox = detail::delayed_inbox<typename Net::message>;
 
     detail::delayed_link::slot reserve(rank_t peer, std::size_t bytes) {
@@ -23585,7 +24286,6 @@ class delayed : public detail::delayed_concurrency<Net> {
         if (inner_->aborted(context)) inbox_.drop(context);
     }
 
-    Net* inner_;
     detail::delayed_link link_;
     compute_model computing_;
     std::atomic<std::uint64_t> computations_{0};
@@ -23662,8 +24362,9 @@ namespace rill { inline namespace RILL_ABI {
 /// Stands for any rank in a fault.
 inline constexpr rank_t any_rank = -2;
 
-/// One thing that goes wrong, or right again, in a network. Faults affect the messages between ranks, not the control
-/// channel: abort notices and announced calls always arrive, except from a killed rank.
+/// One thing that goes wrong, or right again, in a network. Faults affect the messages between ranks. Abort
+/// notices and announced calls always arrive, except from a killed rank; but a simulated network whose control travels
+/// delays them, and loses them until they are repeated (`simulated::network::control`).
 struct fault {
     enum class what : std::uint8_t {
         loss,       ///< messages from `from` to `to` are lost, each with the probability `amount`
@@ -23674,7 +24375,8 @@ struct fault {
         heal,       ///< the link from `from` to `to` works again
         kill,       ///< rank `from` ends without notice: see `rank_killed`
         restart,    ///< rank `from`, once killed, begins anew `begins` after its end
-        slow        ///< computations of rank `from` take `amount` times as long
+        slow,       ///< computations of rank `from` take `amount` times as long
+        start       ///< rank `from` begins only at `begins`; it takes a free seat then
     };
 
     what kind = what::loss;
@@ -23748,6 +24450,9 @@ constexpr fault restart(rank_t rank) { return {.kind = fault::what::restart, .fr
 /// Computations of a rank take `factor` times as long.
 constexpr fault slow(rank_t rank, double factor) { return {.kind = fault::what::slow, .from = rank, .amount = factor}; }
 
+/// A rank begins only at a time (`at`); so begins who takes a seat beyond those that a run starts with.
+constexpr fault start(rank_t rank) { return {.kind = fault::what::start, .from = rank}; }
+
 }  // namespace faults
 
 /// The faults of a run. Their order matters: of the cuts and heals of a link that have begun, the last in the list
@@ -23799,7 +24504,7 @@ inline constexpr fault_word fault_words[] = {
     {fault::what::delay, "delay", false, true}, {fault::what::reorder, "reorder", true, true},
     {fault::what::cut, "cut", false, false},    {fault::what::heal, "heal", false, false},
     {fault::what::kill, "kill", false, false},  {fault::what::restart, "restart", false, false},
-    {fault::what::slow, "slow", true, false},
+    {fault::what::slow, "slow", true, false},   {fault::what::start, "start", false, false},
 };
 inline const fault_word& word_of(fault::what kind) { return fault_words[static_cast<std::size_t>(kind)]; }
 
@@ -24057,7 +24762,8 @@ inline const char* trouble_with(const fault& f, int ranks) {
             return f.amount >= 0 && std::isfinite(f.amount) ? nullptr
                                                             : "fault_plan: a factor is finite, and not below 0";
         case fault::what::restart:
-            if (f.skipped != 0) return "fault_plan: a rank begins anew after a time, not after messages";
+        case fault::what::start:
+            if (f.skipped != 0) return "fault_plan: a rank begins after a time, not after messages";
             [[fallthrough]];
         case fault::what::kill:
             return exists(f.from) ? nullptr : "fault_plan: a rank's end or beginning names the rank";
@@ -24092,12 +24798,42 @@ class fault_judge {
 
     /// Judges the `number`-th message of a link, counted from 1.
     verdict of_message(rank_t source, rank_t receiver, std::uint64_t number, duration now) const {
+        return judge(source, receiver, number, now, number);
+    }
+
+    /// Judges the `letter`-th control message of a link on which `number - 1` messages have been posted.
+    verdict of_letter(rank_t source, rank_t receiver, std::uint64_t number, duration now, std::uint64_t letter) const {
+        return judge(source, receiver, number, now, ~letter);
+    }
+
+    /// The kill that ends life number `life` of a rank, counted from 0; null where there is none.
+    const fault* end_of(rank_t rank, std::uint64_t life) const { return of_life(fault::what::kill, rank, life); }
+    /// The restart that follows life number `life` of a rank; null where there is none.
+    const fault* restart_after(rank_t rank, std::uint64_t life) const {
+        return of_life(fault::what::restart, rank, life);
+    }
+
+    /// The start of a rank that does not begin with the run; null where there is none.
+    const fault* start_of(rank_t rank) const { return of_life(fault::what::start, rank, 0); }
+
+    /// The factor of computing times of a rank that has posted `posted` messages.
+    double slowness(rank_t rank, duration now, std::uint64_t posted) const {
+        double factor = 1;
+        for (const fault& f : plan_.faults)
+            if (f.kind == fault::what::slow && (f.from == any_rank || f.from == rank) && f.has_begun(now, posted + 1))
+                factor = f.amount;
+        return factor;
+    }
+
+  private:
+    /// `drawn`: the number by which chance is drawn.
+    verdict judge(rank_t source, rank_t receiver, std::uint64_t number, duration now, std::uint64_t drawn) const {
         verdict all;
         bool is_cut = false;
         for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
             const fault& f = plan_.faults[i];
             if (!f.is_of_messages() || !f.is_of_link(source, receiver) || !f.has_begun(now, number)) continue;
-            const double u = draw(i, source, receiver, number);
+            const double u = draw(i, source, receiver, drawn);
             switch (f.kind) {
                 case fault::what::loss: all.lost |= u < f.amount; break;
                 case fault::what::duplicate: all.twice |= u < f.amount; break;
@@ -24116,23 +24852,6 @@ class fault_judge {
         return all;
     }
 
-    /// The kill that ends life number `life` of a rank, counted from 0; null where there is none.
-    const fault* end_of(rank_t rank, std::uint64_t life) const { return of_life(fault::what::kill, rank, life); }
-    /// The restart that follows life number `life` of a rank; null where there is none.
-    const fault* restart_after(rank_t rank, std::uint64_t life) const {
-        return of_life(fault::what::restart, rank, life);
-    }
-
-    /// The factor of computing times of a rank that has posted `posted` messages.
-    double slowness(rank_t rank, duration now, std::uint64_t posted) const {
-        double factor = 1;
-        for (const fault& f : plan_.faults)
-            if (f.kind == fault::what::slow && (f.from == any_rank || f.from == rank) && f.has_begun(now, posted + 1))
-                factor = f.amount;
-        return factor;
-    }
-
-  private:
     const fault* of_life(fault::what kind, rank_t rank, std::uint64_t life) const {
         for (const fault& f : plan_.faults)
             if (f.kind == kind && f.from == rank && life-- == 0) return &f;
@@ -24195,6 +24914,8 @@ class fault_scene {
 
     /// The restart that follows a rank's present life, whose `begins` is the time after its end; null where none does.
     const fault* restart_of(rank_t rank) const { return judge_.restart_after(rank, life(rank)); }
+    /// The start of a rank that does not begin with the run; null where there is none.
+    const fault* start_of(rank_t rank) const { return judge_.start_of(rank); }
     void revive(rank_t rank) {
         rank_state& own = at(rank);
         own.life.fetch_add(1, std::memory_order_relaxed);
@@ -24259,59 +24980,6 @@ class fault_scene {
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/transport/detail/faulty_concurrency.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-template <Transport Net>
-class faulty;
-
-namespace detail {
-
-/// Gives a faulty transport events, queues and activities where the inner transport has them. Their waits throw when
-/// their rank is killed.
-template <class Net>
-struct faulty_concurrency {};
-
-template <ConcurrentTransport Net>
-struct faulty_concurrency<Net> {
-    using activity = typename Net::activity;
-
-    class event {
-      public:
-        explicit event(faulty<Net>& net) : net_(&net), inner_(net.inner()) {}
-
-        void set() { inner_.set(); }
-        void reset() { inner_.reset(); }
-        bool wait(deadline until) {
-            return net_->alive_through(until, [&](deadline at) { return inner_.wait(at); });
-        }
-
-      private:
-        faulty<Net>* net_;
-        typename Net::event inner_;
-    };
-
-    template <class T>
-    class queue {
-      public:
-        explicit queue(faulty<Net>& net) : net_(&net), inner_(net.inner()) {}
-
-        void push(T value) { inner_.push(std::move(value)); }
-        std::optional<T> pop(deadline until) {
-            return net_->alive_through(until, [&](deadline at) { return inner_.pop(at); });
-        }
-        void close() { inner_.close(); }
-
-      private:
-        faulty<Net>* net_;
-        typename Net::template queue<T> inner_;
-    };
-};
-
-}  // namespace detail
-}}  // namespace rill::RILL_ABI
-
 // ===== rill/transport/faulty.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -24327,25 +24995,22 @@ namespace rill { inline namespace RILL_ABI {
 /// it and restarts the rank where the plan says so. A restarted rank still finds the messages that were sent to it and
 /// not taken before its end.
 template <Transport Net>
-class faulty : public detail::faulty_concurrency<Net> {
+class faulty : public detail::decorator<faulty<Net>, Net> {
+    using forwarding = detail::decorator<faulty, Net>;
+
   public:
     using message = typename Net::message;
     class sending;
 
     /// All ranks must pass the same `scene`.
-    faulty(Net& inner, fault_scene& scene, time_point start) : inner_(&inner), scene_(&scene), start_(start) {
+    faulty(Net& inner, fault_scene& scene, time_point start) : forwarding(inner), scene_(&scene), start_(start) {
         RILL_EXPECTS(scene.size() == inner.size(), "faulty: the scene is for another number of ranks");
     }
-    faulty(const faulty&) = delete;
-    faulty& operator=(const faulty&) = delete;
 
-    Net& inner() const { return *inner_; }
+    using forwarding::now;
+    using forwarding::rank;
     const fault_scene& scene() const { return *scene_; }
 
-    rank_t rank() const { return std::as_const(*inner_).rank(); }
-    int size() const { return std::as_const(*inner_).size(); }
-    time_point now() const { return std::as_const(*inner_).now(); }
-    traffic counted() const { return std::as_const(*inner_).counted(); }
     /// How often this rank has been killed and begun anew.
     int restarts() const { return scene_->restarts(rank()); }
 
@@ -24354,7 +25019,7 @@ class faulty : public detail::faulty_concurrency<Net> {
     }
     /// Computes on the inner transport, with the work multiplied by the factor of a slow rank.
     void compute(double work)
-        requires requires(Net& net) { net.compute(work); }
+        requires ComputingTransport<Net>
     {
         live();
         inner_->compute(work * scene_->slowness(rank(), now() - start_));
@@ -24409,33 +25074,17 @@ class faulty : public detail::faulty_concurrency<Net> {
     }
     /// A dead rank's abort is not passed on.
     abort_notice abort(const abort_notice& notice) { return scene_->is_alive(rank()) ? inner_->abort(notice) : notice; }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return inner_->aborted(context); }
     std::uint64_t next_context(std::uint64_t key) {
         live();
         return inner_->next_context(key);
     }
-    void close(std::uint64_t context) { inner_->close(context); }
 
-    const void* this_activity() const
-        requires requires(const Net& net) { net.this_activity(); }
-    {
-        return std::as_const(*inner_).this_activity();
-    }
-    bool activities_run_alone() const
-        requires requires(const Net& net) { net.activities_run_alone(); }
-    {
-        return std::as_const(*inner_).activities_run_alone();
-    }
-
-    template <class Body>
-    auto spawn(Body body)
-        requires ConcurrentTransport<Net>
-    {
-        return inner_->spawn(std::move(body));
-    }
+    /// The plan strikes whole messages.
+    std::size_t chunk_bytes() const = delete;
 
   private:
-    friend detail::faulty_concurrency<Net>;
+    friend detail::decorator_concurrency<faulty, Net>;
+    using forwarding::inner_;
 
     /// Throws when this rank is dead, or dies now.
     void live() const {
@@ -24454,6 +25103,11 @@ class faulty : public detail::faulty_concurrency<Net> {
             live();
             if (seen || turn == until || now() < turn.at) return seen;  // a closed queue ends a wait early
         }
+    }
+
+    template <class Wait>
+    auto waited(const char*, deadline until, Wait&& wait) {
+        return alive_through(until, wait);
     }
 
     /// Waits until the deadline or until the context ends, by a receive on a channel that nobody uses.
@@ -24499,7 +25153,6 @@ class faulty : public detail::faulty_concurrency<Net> {
         return all;
     }
 
-    Net* inner_;
     fault_scene* scene_;
     time_point start_;
 };
@@ -24724,12 +25377,13 @@ class mailbox {
     template <class Drop>
     void drop_context(std::uint64_t context, Drop&& drop) {
         for (list& from : lists_)
-            for (node* n = from.first; n != nullptr;) {
-                node* const dropped = std::exchange(n, n->next);
-                if (dropped->on.context != context) continue;
-                mark_taken(*dropped);
-                drop(*dropped);
-            }
+            drop_from(
+                from, [&](const node& n) { return n.on.context == context; }, drop);
+    }
+    template <class Drop>
+    void drop_source(rank_t source, Drop&& drop) {
+        drop_from(
+            of(source), [](const node&) { return true; }, drop);
     }
 
     /// Removes a borrowed message that nobody has taken; false when a receiver has taken it.
@@ -24754,6 +25408,16 @@ class mailbox {
         node* last = nullptr;
     };
     static constexpr std::size_t nodes_per_block = 32;
+
+    template <class Meant, class Drop>
+    void drop_from(list& from, Meant&& is_meant, Drop&& drop) {
+        for (node* n = from.first; n != nullptr;) {
+            node* const dropped = std::exchange(n, n->next);
+            if (!is_meant(*dropped)) continue;
+            mark_taken(*dropped);
+            drop(*dropped);
+        }
+    }
 
     list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
 
@@ -25014,6 +25678,53 @@ class bells {
 
 }}}  // namespace rill::RILL_ABI::in_process::detail
 
+// ===== rill/transport/detail/in_process_lookout.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
+
+/// What one rank watches and has been told of the others. Its rank's mutex guards it.
+class lookout {
+  public:
+    explicit lookout(int ranks) : ended_(static_cast<std::size_t>(ranks)), fenced_(static_cast<std::size_t>(ranks)) {}
+
+    const std::vector<channel>& channels() const { return channels_; }
+    void watch(channel on) { channels_.push_back(on); }
+    void forget(std::uint64_t context) {
+        std::erase_if(channels_, [&](channel each) { return each.context == context; });
+    }
+
+    /// Nothing is sent to a free seat.
+    bool is_free() const { return is_free_; }
+    void take_seat() { is_free_ = false; }
+
+    bool is_fenced(rank_t peer) const { return has_fences_ && fenced_[static_cast<std::size_t>(peer)] != 0; }
+    void fence(rank_t peer) {
+        has_fences_ = true;
+        fenced_[static_cast<std::size_t>(peer)] = 1;
+    }
+
+    /// True the first time that it is said.
+    bool ends(rank_t peer) { return std::exchange(ended_[static_cast<std::size_t>(peer)], char{1}) == 0; }
+    bool has_ended(rank_t peer) const { return ended_[static_cast<std::size_t>(peer)] != 0; }
+
+    /// Whether a receive waits for peers of which nothing will come: see `MonitoredTransport`.
+    bool waits_in_vain(std::span<const rank_t> peers, channel on) const {
+        if (channels_.empty() || peers.empty()) return false;
+        const bool is_open =
+            std::any_of(channels_.begin(), channels_.end(), [&](channel each) { return each.context == on.context; });
+        return is_open && std::find(channels_.begin(), channels_.end(), on) == channels_.end() &&
+               std::all_of(peers.begin(), peers.end(), [&](rank_t peer) { return is_fenced(peer) || has_ended(peer); });
+    }
+
+  private:
+    bool is_free_ = true;
+    bool has_fences_ = false;
+    std::vector<channel> channels_;
+    std::vector<char> ended_, fenced_;  ///< by rank
+};
+
+}}}  // namespace rill::RILL_ABI::in_process::detail
+
 // ===== rill/transport/detail/in_process_rank_state.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
@@ -25022,14 +25733,17 @@ using rill::detail::call_table;
 
 /// The state of one rank that other ranks access.
 struct alignas(64) rank_state {
-    explicit rank_state(int ranks) : box(ranks) {}
+    explicit rank_state(int ranks) : box(ranks), watch(ranks) {}
 
-    std::mutex mutex;  ///< guards box, calls and awaiting_room; bells may be rung while it is held
+    std::mutex mutex;  ///< guards box, calls, watch and awaiting_room; bells may be rung while it is held
     mailbox box;
     call_table calls;
+    lookout watch;
     std::vector<rank_t> awaiting_room;
     class bells bells;
-    std::atomic<bool> has_departed{false};  ///< its body has returned
+    std::atomic<std::uint64_t> incarnation{0};  ///< 0: the seat is free
+    std::atomic<bool> has_ended{false};         ///< its body has returned or thrown
+    std::atomic<bool> has_departed{false};      ///< its body has returned
     alignas(64) std::atomic<std::uint64_t> messages_sent{0}, bytes_sent{0}, messages_received{0},
         bytes_received{0}, accesses{0}, bytes_accessed{0};  ///< without messages, in either direction
 };
@@ -25297,6 +26011,8 @@ namespace rill { inline namespace RILL_ABI { namespace in_process {
 struct options {
     /// Bound of the bytes handed over to one rank and not yet taken by it. Borrowed bytes do not count.
     std::size_t mailbox_bytes = std::size_t{64} << 20;
+    /// The places for ranks, if there are more than ranks that start: free until `endpoint::start` takes one.
+    int seats = 0;
     /// A wait first polls this often (about 40 ns each) if there are at least as many cores as threads.
     int spins = 16;
     /// After the spins, a wait gives its core away this often, then sleeps.
@@ -25311,7 +26027,10 @@ namespace detail {
 class world : public waits {
   public:
     world(int ranks, const options& chosen)
-        : waits(ranks, {.spins = chosen.spins, .yields = chosen.yields}), mailbox_bytes_(chosen.mailbox_bytes) {}
+        : waits(std::max(ranks, chosen.seats), {.spins = chosen.spins, .yields = chosen.yields}),
+          mailbox_bytes_(chosen.mailbox_bytes) {
+        threads_changed(ranks - size());
+    }
 
     detail::boards& boards() { return boards_; }
 
@@ -25321,7 +26040,7 @@ class world : public waits {
         node* posted = nullptr;
         {
             const std::lock_guard lock(target.mutex);
-            if (!target.calls.is_closed(on.context)) posted = &target.box.borrow(from, to, on, pieces);
+            if (takes(target, from, on)) posted = &target.box.borrow(from, to, on, pieces);
         }
         count_sent(from, pieces.size_bytes());
         if (posted != nullptr) target.bells.of(on).ring();
@@ -25343,10 +26062,10 @@ class world : public waits {
 
     /// Null when `until` has passed.
     node* receive(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        return receive_by(self, on, until, [&](mailbox& box) { return box.take(peers, on); });
+        return receive_by(self, peers, on, until, [&](mailbox& box) { return box.take(peers, on); });
     }
     node* receive_latest(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
-        return receive_by(self, on, until, [&](mailbox& box) {
+        return receive_by(self, peers, on, until, [&](mailbox& box) {
             return box.take_latest(peers, on, [this](node& dropped) { release(dropped); });
         });
     }
@@ -25418,6 +26137,7 @@ class world : public waits {
         rank_state& own = at(self);
         const std::lock_guard lock(own.mutex);
         own.calls.close(context);
+        own.watch.forget(context);
         own.box.drop_context(context, [this](node& dropped) { release(dropped); });
         offer_room(own);
     }
@@ -25425,6 +26145,66 @@ class world : public waits {
     std::uint64_t next_context(rank_t self, std::uint64_t key) {
         const std::lock_guard lock(at(self).mutex);
         return at(self).calls.next_context(key);
+    }
+
+    // --- what becomes of ranks
+
+    std::uint64_t incarnation(rank_t rank) { return at(rank).incarnation.load(std::memory_order_acquire); }
+
+    void monitor(rank_t self, channel on) {
+        rank_state& own = at(self);
+        {
+            const std::lock_guard lock(own.mutex);
+            own.watch.watch(on);
+            for (rank_t peer = 0; peer < size(); ++peer) {
+                if (peer == self || !at(peer).has_ended.load(std::memory_order_seq_cst)) continue;
+                if (own.watch.ends(peer))
+                    tell(own, self, peer, peer_change::ended);
+                else if (!own.watch.is_fenced(peer))
+                    say(own, self, peer, on, peer_change::ended);
+            }
+        }
+        own.bells.ring_all();
+    }
+
+    void fence(rank_t self, rank_t peer, std::uint64_t life) {
+        if (life == 0 || life != incarnation(peer)) return;
+        rank_state& own = at(self);
+        {
+            const std::lock_guard lock(own.mutex);
+            own.watch.fence(peer);
+            own.box.drop_source(peer, [this](node& dropped) { release(dropped); });
+            offer_room(own);
+        }
+        own.bells.ring_all();
+    }
+
+    /// A rank takes its seat; false where it is not free.
+    bool take_seat(rank_t rank) {
+        static std::atomic<std::uint64_t> lives{0};
+        std::uint64_t none = 0;
+        const std::uint64_t life = ++lives << 16U | static_cast<std::uint16_t>(rank + 1);
+        if (!at(rank).incarnation.compare_exchange_strong(none, life, std::memory_order_seq_cst)) return false;
+        {
+            const std::lock_guard lock(at(rank).mutex);
+            at(rank).watch.take_seat();
+        }
+        tell_others(rank, peer_change::arrived);
+        return true;
+    }
+
+    /// Who can start ranks.
+    struct starter {
+        bool (*start)(void* context, rank_t rank) = nullptr;
+        void* context = nullptr;
+    };
+    void set_starter(starter chosen) { starter_ = chosen; }
+    bool start(rank_t rank) { return starter_.start(starter_.context, rank); }
+
+    /// The body of this rank has returned or thrown, after all that it sent.
+    void end(rank_t rank) {
+        at(rank).has_ended.store(true, std::memory_order_seq_cst);
+        tell_others(rank, peer_change::ended);
     }
 
     /// Counts traffic without messages, the same amount in each direction.
@@ -25441,6 +26221,40 @@ class world : public waits {
     }
 
   private:
+    /// Whether a message finds its receiver's mailbox: not in a closed context, through a fence, or at a free seat.
+    bool takes(const rank_state& target, rank_t from, channel on) const {
+        return !target.calls.is_closed(on.context) && !target.watch.is_fenced(from) && !target.watch.is_free();
+    }
+
+    void tell_others(rank_t rank, peer_change change) {
+        for (rank_t peer = 0; peer < size(); ++peer) {
+            rank_state& other = at(peer);
+            {
+                const std::lock_guard lock(other.mutex);
+                if (peer == rank || other.watch.channels().empty()) continue;
+                if (change == peer_change::ended && !other.watch.ends(rank)) continue;
+                tell(other, peer, rank, change);
+            }
+            other.bells.ring_all();
+        }
+    }
+    void tell(rank_state& other, rank_t peer, rank_t of, peer_change change) {
+        if (other.watch.is_fenced(of)) return;
+        for (const channel on : other.watch.channels()) say(other, peer, of, on, change);
+    }
+    void say(rank_state& other, rank_t peer, rank_t of, channel on, peer_change change) {
+        other.box.hand_over(of, peer, on, to_message({.kind = change, .incarnation = incarnation(of)}));
+    }
+
+    static abort_notice have_ended(rank_t self, std::span<const rank_t> peers, channel on) {
+        std::string names;
+        for (const rank_t peer : peers) names += (names.empty() ? "" : ", ") + std::to_string(peer);
+        return {.context = on.context,
+                .culprit = peers[0],
+                .reason = "rank " + std::to_string(self) + " waits for a message from ranks " + names +
+                          ", which will not come: they have ended"};
+    }
+
     /// The latest call that a rank has announced or exposed, from `number` on.
     std::optional<call_signature> announced_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
         const auto exposed = exposed_later(rank, context, number);
@@ -25457,7 +26271,7 @@ class world : public waits {
     bool try_hand_over(rank_t from, rank_t to, channel on, buffer&& bytes) {
         rank_state& target = at(to);
         const std::lock_guard lock(target.mutex);
-        if (target.calls.is_closed(on.context)) {
+        if (!takes(target, from, on)) {
             buffer().swap(bytes);
             return true;
         }
@@ -25468,15 +26282,18 @@ class world : public waits {
     }
 
     template <class Take>
-    node* receive_by(rank_t self, channel on, deadline until, Take&& take) {
+    node* receive_by(rank_t self, std::span<const rank_t> peers, channel on, deadline until, Take&& take) {
         rank_state& own = at(self);
         node* found = nullptr;
+        bool in_vain = false;
         wait(self, on, until, [&] {
             const std::lock_guard lock(own.mutex);
             found = take(own.box);
             if (found != nullptr) offer_room(own);
-            return found != nullptr;
+            in_vain = found == nullptr && own.watch.waits_in_vain(peers, on);
+            return found != nullptr || in_vain;
         });
+        if (in_vain) throw_error(have_ended(self, peers, on));
         if (found != nullptr) {
             own.messages_received.fetch_add(1, std::memory_order_relaxed);
             own.bytes_received.fetch_add(found->pieces.size_bytes(), std::memory_order_relaxed);
@@ -25494,6 +26311,7 @@ class world : public waits {
     }
 
     std::size_t mailbox_bytes_;
+    starter starter_{};
     alignas(64) detail::boards boards_;  ///< not on the cache line of what waits and `tell_all` read
 };
 
@@ -25762,33 +26580,55 @@ namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 /// The threads of the ranks, and the exceptions that end them.
 class rank_threads {
   public:
-    explicit rank_threads(world& shared) : world_(shared), thrown_(static_cast<std::size_t>(shared.size())) {}
+    using rank_body = void (*)(void* context, world& shared, rank_t rank);
 
-    /// Runs all ranks until they have ended; rethrows the exception of the culprit, or else of the first rank that
-    /// threw.
-    void run(void (*body)(void*, world&, rank_t), void* context) {
-        std::vector<std::thread> threads;
+    rank_threads(world& shared, rank_body body, void* context)
+        : world_(shared), body_(body), context_(context), thrown_(static_cast<std::size_t>(shared.size())) {
+        world_.set_starter(
+            {[](void* self, rank_t rank) { return static_cast<rank_threads*>(self)->start(rank); }, this});
+    }
+
+    /// Runs the ranks below `ranks`, and those that they start, until they have ended; rethrows the exception of the
+    /// culprit, or else of the first rank that threw.
+    void run(int ranks) {
         std::exception_ptr not_started;
+        for (rank_t rank = 0; rank < ranks; ++rank) world_.take_seat(rank);
+        rank_t rank = 0;
         try {
-            threads.reserve(thrown_.size());
-            for (rank_t rank = 0; rank < world_.size(); ++rank)
-                threads.emplace_back([this, body, context, rank] { run_one(body, context, rank); });
+            for (; rank < ranks; ++rank) begin(rank);
         } catch (const std::exception& reason) {
             not_started = std::current_exception();
-            const auto rank = static_cast<rank_t>(threads.size());
             world_.abort({.context = every_context,
                           .culprit = rank,
                           .reason = "no thread for rank " + std::to_string(rank) + ": " + reason.what()});
         }
-        for (std::thread& each : threads) each.join();
+        for (std::thread next = unjoined(); next.joinable(); next = unjoined()) next.join();
         if (not_started) std::rethrow_exception(not_started);
         rethrow();
     }
 
   private:
-    void run_one(void (*body)(void*, world&, rank_t), void* context, rank_t rank) noexcept {
+    /// Starts a rank on a free seat; false where it is not free.
+    bool start(rank_t rank) {
+        if (!world_.take_seat(rank)) return false;
+        world_.threads_changed(1);
+        begin(rank);
+        return true;
+    }
+    void begin(rank_t rank) {
+        const std::lock_guard lock(mutex_);
+        threads_.emplace_back([this, rank] { run_one(rank); });
+    }
+    /// A thread that runs, or has run; none when all are joined. A running rank may start others until it is joined.
+    std::thread unjoined() {
+        const std::lock_guard lock(mutex_);
+        return joined_ == threads_.size() ? std::thread() : std::move(threads_[joined_++]);
+    }
+
+    void run_one(rank_t rank) noexcept {
         try {
-            body(context, world_, rank);
+            body_(context_, world_, rank);
+            world_.end(rank);
             world_.depart(rank);
         } catch (const error& caught) {
             abort_notice notice = world_.origin_of(caught.notice()).value_or(caught.notice());
@@ -25810,6 +26650,7 @@ class rank_threads {
             if (first_ == no_rank) first_ = rank;
         }
         world_.abort(notice);
+        world_.end(rank);
     }
 
     void rethrow() {
@@ -25821,8 +26662,12 @@ class rank_threads {
     }
 
     world& world_;
+    rank_body body_;
+    void* context_;
     std::vector<std::exception_ptr> thrown_;
-    std::mutex mutex_;
+    std::mutex mutex_;  ///< guards what follows
+    std::vector<std::thread> threads_;
+    std::size_t joined_ = 0;
     rank_t first_ = no_rank;
 };
 
@@ -26021,8 +26866,8 @@ class window {
 
 namespace rill { inline namespace RILL_ABI { namespace in_process {
 
-/// One rank among threads of this process. Models `ConcurrentTransport` (any thread of the rank may call it) and
-/// `SharedMemoryTransport`.
+/// One rank among threads of this process. Models `ConcurrentTransport` (any thread of the rank may call it),
+/// `SharedMemoryTransport` and `MonitoredTransport`.
 ///
 /// A receiver reads a borrowed message in the sender's memory; a buffer that is handed over is moved. Posts and
 /// receives allocate only while more messages are under way than ever before. No message or sending may outlive its
@@ -26086,10 +26931,26 @@ class endpoint {
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
 
+    std::uint64_t incarnation(rank_t peer) const {
+        check(peer);
+        return world_->incarnation(peer);
+    }
+    void monitor(channel on) { world_->monitor(rank_, on); }
+    void fence(rank_t peer, std::uint64_t incarnation) {
+        check(peer);
+        world_->fence(rank_, peer, incarnation);
+    }
+    /// Calls the run's body as a rank on a free seat; false where `seat` is not free. A seat is taken once.
+    bool start(rank_t seat) {
+        check(seat);
+        return world_->start(seat);
+    }
+
     window share(std::uint64_t context) { return {*world_, rank_, context}; }
 
     /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return &detail::stop_requested; }
+    bool activities_run_alone() const { return true; }
 
     template <class Body>
     activity spawn(Body body) {
@@ -26120,6 +26981,7 @@ inline detail::meeting_place::meeting_place(endpoint& net)
 
 static_assert(ConcurrentTransport<endpoint>);
 static_assert(SharedMemoryTransport<endpoint>);
+static_assert(MonitoredTransport<endpoint>);
 
 /// Calls `body(endpoint&)` on one thread per rank and returns when all have ended.
 ///
@@ -26129,13 +26991,14 @@ template <class Body>
 void run(int ranks, Body&& body, const options& chosen = {}) {
     RILL_EXPECTS(ranks >= 1, "in_process::run: needs at least one rank");
     detail::world shared(ranks, chosen);
-    detail::rank_threads threads(shared);
-    threads.run(
+    detail::rank_threads threads(
+        shared,
         [](void* context, detail::world& world, rank_t rank) {
             endpoint net(world, rank);
             (*static_cast<std::remove_reference_t<Body>*>(context))(net);
         },
         const_cast<void*>(static_cast<const void*>(std::addressof(body))));
+    threads.run(ranks);
 }
 
 }}}  // namespace rill::RILL_ABI::in_process
@@ -26204,13 +27067,15 @@ inline compute_trace read_compute_trace(const std::string& path) {
 namespace rill { inline namespace RILL_ABI {
 
 /// Calls `body(faulty&)` as this rank of `inner`. When the plan kills the rank, waits until the plan restarts it and
-/// calls `body` again; returns if the plan does not restart it. Example:
+/// calls `body` again; returns if the plan does not restart it. A rank that the plan starts later waits for that.
+/// Example:
 ///
 ///     fault_scene scene(ranks, parse_fault_plan("kill rank 2 after 3"));
 ///     in_process::run(ranks, [&](auto& inner) { run_faulty(inner, scene, body); });
 template <Transport Net, class Body>
 void run_faulty(Net& inner, fault_scene& scene, Body&& body) {
     const time_point start = inner.now();
+    if (const fault* const later = scene.start_of(inner.rank())) inner.sleep_until(start + later->begins);
     faulty<Net> net(inner, scene, start);
     while (true) {
         try {
@@ -26334,60 +27199,6 @@ inline std::vector<named_time> time_by_name(std::span<const trace_log> logs) {
     return rows;
 }
 
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/transport/detail/traced_concurrency.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-template <Transport Net>
-class traced;
-
-namespace detail {
-
-/// Gives a traced transport events, queues and activities where the inner transport has them.
-template <class Net>
-struct traced_concurrency {};
-
-template <ConcurrentTransport Net>
-struct traced_concurrency<Net> {
-    using activity = typename Net::activity;
-
-    class event {
-      public:
-        explicit event(traced<Net>& net) : net_(&net), inner_(net.inner()) {}
-
-        void set() { inner_.set(); }
-        void reset() { inner_.reset(); }
-        bool wait(deadline until) {
-            const auto waiting = net_->waiting("wait for event");
-            return inner_.wait(until);
-        }
-
-      private:
-        traced<Net>* net_;
-        typename Net::event inner_;
-    };
-
-    template <class T>
-    class queue {
-      public:
-        explicit queue(traced<Net>& net) : net_(&net), inner_(net.inner()) {}
-
-        void push(T value) { inner_.push(std::move(value)); }
-        std::optional<T> pop(deadline until) {
-            const auto waiting = net_->waiting("wait for queue");
-            return inner_.pop(until);
-        }
-        void close() { inner_.close(); }
-
-      private:
-        traced<Net>* net_;
-        typename Net::template queue<T> inner_;
-    };
-};
-
-}  // namespace detail
 }}  // namespace rill::RILL_ABI
 
 // ===== rill/transport/detail/traced_shared_memory.hpp
@@ -26691,34 +27502,30 @@ namespace rill { inline namespace RILL_ABI {
 /// are the transport's own. Cost: two readings of the clock and one event per call; no allocation. `write_trace` turns
 /// the logs of all ranks into a picture. It must outlive its sendings; the log must outlive it.
 template <Transport Net>
-class traced : public detail::traced_concurrency<Net>, public detail::traced_shared_memory<Net> {
+class traced : public detail::decorator<traced<Net>, Net>, public detail::traced_shared_memory<Net> {
+    using forwarding = detail::decorator<traced, Net>;
+
   public:
     using message = typename Net::message;
     class sending;
     class span_guard;
 
-    traced(Net& inner, trace_log& log) : inner_(&inner), log_(&log) { log.set_rank(inner.rank()); }
-    traced(const traced&) = delete;
-    traced& operator=(const traced&) = delete;
+    traced(Net& inner, trace_log& log) : forwarding(inner), log_(&log) { log.set_rank(inner.rank()); }
 
-    Net& inner() const { return *inner_; }
+    using forwarding::now;
     trace_log& log() const { return *log_; }
 
     /// Records the time until the result is destroyed, under `name`, which must live as long as the log.
     [[nodiscard]] span_guard span(const char* name) const {
-        return span_guard(*this, {.begin = now(), .name = name, .activity = this_activity()});
+        return span_guard(*this, {.begin = now(), .name = name, .activity = activity_id()});
     }
 
-    rank_t rank() const { return std::as_const(*inner_).rank(); }
-    int size() const { return std::as_const(*inner_).size(); }
-    time_point now() const { return std::as_const(*inner_).now(); }
-    traffic counted() const { return std::as_const(*inner_).counted(); }
     void sleep_until(time_point instant) {
         const span_guard asleep = span("sleep");
         inner_->sleep_until(instant);
     }
     void compute(double work)
-        requires requires(Net& net) { net.compute(work); }
+        requires ComputingTransport<Net>
     {
         const span_guard computing = span("compute");
         inner_->compute(work);
@@ -26769,13 +27576,7 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
     {
         inner_->forget(on);
     }
-    std::size_t chunk_bytes() const
-        requires requires(const Net& net) { net.chunk_bytes(); }
-    {
-        return std::as_const(*inner_).chunk_bytes();
-    }
 
-    void announce(std::uint64_t context, const call_signature& call) { inner_->announce(context, call); }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         const span_guard asking = span("inquire");
         return inner_->inquire(peer, context, number, until);
@@ -26784,9 +27585,6 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
         const span_guard aborting = span("abort");
         return inner_->abort(notice);
     }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return inner_->aborted(context); }
-    std::uint64_t next_context(std::uint64_t key) { return inner_->next_context(key); }
-    void close(std::uint64_t context) { inner_->close(context); }
 
     auto share(std::uint64_t context)
         requires SharedMemoryTransport<Net>
@@ -26794,35 +27592,29 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
         return typename traced::window(*this, context);
     }
 
-    const void* this_activity() const {
-        if constexpr (requires { std::as_const(*inner_).this_activity(); })
-            return std::as_const(*inner_).this_activity();
+  private:
+    friend detail::decorator_concurrency<traced, Net>;
+    friend detail::traced_shared_memory<Net>;
+    using forwarding::inner_;
+
+    const void* activity_id() const {
+        if constexpr (ConcurrentTransport<Net>)
+            return this->this_activity();
         else
             return nullptr;
     }
 
-    bool activities_run_alone() const
-        requires requires(const Net& net) { net.activities_run_alone(); }
-    {
-        return std::as_const(*inner_).activities_run_alone();
-    }
-
-    template <class Body>
-    auto spawn(Body body)
-        requires ConcurrentTransport<Net>
-    {
-        return inner_->spawn(std::move(body));
-    }
-
-  private:
-    friend detail::traced_concurrency<Net>;
-    friend detail::traced_shared_memory<Net>;
-
     trace_event of_peer(trace_event::what kind, const char* name, rank_t peer, channel on) const {
-        return {.begin = now(), .name = name, .kind = kind, .peer = peer, .on = on, .activity = this_activity()};
+        return {.begin = now(), .name = name, .kind = kind, .peer = peer, .on = on, .activity = activity_id()};
     }
     span_guard waiting(const char* name, rank_t peer = no_rank, channel on = {}) const {
         return span_guard(*this, of_peer(trace_event::what::wait, name, peer, on));
+    }
+
+    template <class Wait>
+    auto waited(const char* name, deadline until, Wait&& wait) const {
+        const span_guard asleep = waiting(name);
+        return wait(until);
     }
 
     /// Records an event that ends now; drops waits that took no time.
@@ -26848,7 +27640,6 @@ class traced : public detail::traced_concurrency<Net>, public detail::traced_sha
         return std::move(got);
     }
 
-    Net* inner_;
     trace_log* log_;
 };
 

@@ -29,7 +29,9 @@
 #include <initializer_list>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <span>
 #include <stdexcept>
@@ -68,6 +70,8 @@ struct transport_limits {
     std::size_t copied_bytes = 0;
     /// Whether all ranks run in the checking process, not each in a process of its own.
     bool one_process = true;
+    /// Whether the first notice of a context is the same on all ranks, also where notices race.
+    bool same_first_notice = true;
     /// Size of a message in the exchange of all with all. It should be well above every size limit of the transport.
     std::size_t large_bytes = std::size_t{8} << 20;
     /// Size of the largest message of all laws.
@@ -1375,6 +1379,202 @@ void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500)
 
 }}}  // namespace rill::RILL_ABI::testing
 
+// ===== rill/testing/optimizer_laws.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+
+namespace detail {
+
+/// Saved state in memory: a writer and a reader for `save` and `restore`. After `reads_left` reads each one throws.
+class saved_in_memory {
+  public:
+    mutable int reads_left = -1;  ///< below 0: no limit
+
+    template <class Values>
+    void add(std::string_view name, const Values& values) {
+        if constexpr (std::is_arithmetic_v<Values>) {
+            add(name, std::span(&values, 1));
+        } else {
+            const byte_view bytes = std::as_bytes(std::span(values));
+            if (!sections_.emplace(name, buffer(bytes.begin(), bytes.end())).second)
+                throw law_failure("the section " + std::string(name) + " is saved twice");
+        }
+    }
+    template <class Values>
+    void read(std::string_view name, Values&& values) const {
+        if (reads_left == 0) throw std::runtime_error("no more reads");
+        --reads_left;
+        const auto found = sections_.find(std::string(name));
+        const auto room = std::as_writable_bytes(std::span(values));
+        if (found == sections_.end() || found->second.size() != room.size())
+            throw law_failure("the section " + std::string(name) + " is not restored as it was saved");
+        if (!room.empty()) std::memcpy(room.data(), found->second.data(), room.size());
+    }
+    template <class T>
+    T read(std::string_view name) const {
+        T value{};
+        read(name, std::span(&value, 1));
+        return value;
+    }
+    const std::string& path() const { return path_; }
+    std::size_t sections() const { return sections_.size(); }
+
+  private:
+    std::map<std::string, buffer> sections_;
+    std::string path_ = "memory";
+};
+
+/// Parameters and an optimizer bound to them, which moves along random gradients.
+template <class T, class Bound>
+struct descent_in_law {
+    Bound optimizer;
+    std::vector<T> parameters;
+
+    static std::vector<T> slope(std::size_t dimension, std::size_t step) {
+        std::vector<T> made(dimension);
+        const counter_rng draw(random_key{step});
+        for (std::size_t i = 0; i < dimension; ++i) made[i] = static_cast<T>(draw.uniform(i)) - T{0.5};
+        return made;
+    }
+    void go(std::size_t first, std::size_t last, double rate = 0.125) {
+        for (std::size_t step = first; step < last; ++step) along(slope(parameters.size(), step), rate);
+    }
+    void along(const std::vector<T>& gradient, double rate) {
+        optimizer.step(std::span<T>(parameters), std::span<const T>(gradient), rate);
+    }
+};
+
+inline constexpr std::size_t optimizer_dimension = 77;  // blocks of any width, and a rest
+
+template <class T, class O>
+auto descent_of(const O& policy, std::size_t dimension = optimizer_dimension, T start = T{1}) {
+    auto bound = policy.template bind<T>(dimension);
+    return descent_in_law<T, decltype(bound)>{bound, std::vector<T>(dimension, start)};
+}
+
+template <class T, class O>
+void check_saved_state(const O& policy) {
+    auto original = descent_of<T>(policy);
+    original.go(0, 5);
+    saved_in_memory saved;
+    original.optimizer.save(saved, "law.");
+    auto resumed = descent_of<T>(policy);
+    resumed.parameters = original.parameters;
+    resumed.optimizer.restore(saved, "law.");
+    original.go(5, 9);
+    resumed.go(5, 9);
+    expect(resumed.parameters == original.parameters, "other bits after a restore");
+}
+
+template <class T, class O>
+void check_failing_restore(const O& policy) {
+    auto other = descent_of<T>(policy);
+    other.go(20, 23);
+    saved_in_memory saved;
+    other.optimizer.save(saved, "law.");
+    for (int reads = 0; reads < static_cast<int>(saved.sections()); ++reads) {
+        auto original = descent_of<T>(policy);
+        original.go(0, 5);
+        auto refused = original;
+        saved.reads_left = reads;
+        bool has_thrown = false;
+        try {
+            refused.optimizer.restore(saved, "law.");
+        } catch (const std::runtime_error&) {
+            has_thrown = true;
+        }
+        expect(has_thrown, "a restore reads less than was saved");
+        original.go(5, 9);
+        refused.go(5, 9);
+        expect(refused.parameters == original.parameters, "a restore that throws has changed the state");
+    }
+}
+
+/// Whether two numbers are equal but for rounding.
+template <class T>
+bool are_close(T a, T b) {
+    return std::abs(a - b) <= 64 * std::numeric_limits<T>::epsilon() * (1 + std::abs(b));
+}
+
+/// Of a step along entries among zeros and of one along the same gradient, spread out.
+template <class T, class O>
+void check_streams(const O& policy) {
+    auto dense = descent_of<T>(policy), sparse = dense;
+    for (std::size_t step = 0; step < 4; ++step) {
+        stream<T> gradient(optimizer_dimension);
+        std::vector<T> spread(optimizer_dimension);
+        for (std::size_t i = step; i < optimizer_dimension; i += 1 + i % 7)
+            gradient.push_back(i, spread[i] = static_cast<T>(i) - T{40.5});
+        dense.along(spread, 0.125);
+        sparse.optimizer.step(std::span<T>(sparse.parameters), gradient.view(), 0.125);
+        for (std::size_t i = 0; i < optimizer_dimension; ++i)
+            expect(are_close(sparse.parameters[i], dense.parameters[i]),
+                   "a stream moves otherwise than the gradient that it stands for");
+    }
+}
+
+}  // namespace detail
+
+/// Checks an optimizer against the laws of the concept, on parameters of type T. Calls `visit(const char* name, const
+/// law_outcome&)` once per law.
+template <class T = float, class O, class Visit>
+void for_each_optimizer_law(const O& policy, Visit&& visit) {
+    const auto law = [&](const char* name, auto&& check) {
+        law_outcome outcome;
+        try {
+            check();
+        } catch (const std::exception& failed) {
+            outcome = {.held = false, .what = failed.what()};
+        }
+        visit(name, outcome);
+    };
+    law("equal calls give equal bits", [&] {
+        auto one = detail::descent_of<T>(policy), other = detail::descent_of<T>(O(policy));
+        one.go(0, 5);
+        other.go(0, 5);
+        expect(one.parameters == other.parameters, "two objects with equal calls end at different parameters");
+        expect(one.parameters != detail::descent_of<T>(policy).parameters, "steps move nothing");
+    });
+    law("a copy goes on as its original", [&] {
+        auto one = detail::descent_of<T>(policy);
+        one.go(0, 5);
+        auto copy = one;
+        one.go(5, 9);
+        copy.go(5, 9);
+        expect(copy.parameters == one.parameters, "a copy goes on by different bits");
+    });
+    law("no parameters are enough", [&] { detail::descent_of<T>(policy, 0).go(0, 2); });
+    law("at rate 0 nothing moves", [&] {
+        auto one = detail::descent_of<T>(policy);
+        one.go(0, 5);
+        const auto before = one.parameters;
+        one.go(5, 9, 0);
+        expect(one.parameters == before, "a step at rate 0 moves");
+    });
+    law("saved state goes on bit for bit", [&] { detail::check_saved_state<T>(policy); });
+    law("a restore that throws changes nothing", [&] { detail::check_failing_restore<T>(policy); });
+    law("a linear step scales with the gradient", [&] {
+        if constexpr (O::is_linear) {
+            // Weight decay has no part in the first step from 0; a power of two keeps the bits.
+            auto one = detail::descent_of<T>(policy, detail::optimizer_dimension, T{0}), other = one;
+            auto gradient = one.slope(detail::optimizer_dimension, 0);
+            one.along(gradient, 0.125);
+            for (T& each : gradient) each *= T{0.125};
+            other.along(gradient, 1);
+            expect(one.parameters == other.parameters, "a smaller gradient moves otherwise than a smaller rate");
+        }
+    });
+    law("a stream moves as the dense gradient", [&] {
+        if constexpr (requires(decltype(policy.template bind<T>(1))& bound, std::span<T> parameters,
+                               const stream_view<T, std::uint32_t>& gradient) {
+                          bound.step(parameters, gradient, 0.125);
+                      })
+            detail::check_streams<T>(policy);
+    });
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
 // ===== rill/testing/shrink.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
@@ -1762,6 +1962,119 @@ void for_each_tree_law(const Tree& tree, int size, Visit&& visit) {
 
 }}}  // namespace rill::RILL_ABI::testing
 
+// ===== rill/testing/transport_archetypes.hpp
+
+/// Types with what a concept of transports demands and nothing else, declared and not defined. Code that compiles with
+/// them, in a `static_assert` or an uncalled function, asks for no more than the concept.
+namespace rill { inline namespace RILL_ABI { namespace testing { namespace archetype {
+
+/// Models `Transport`.
+struct transport {
+    struct message {
+        rank_t source() const;
+        byte_pieces pieces() const;
+    };
+    struct sending {
+        bool done();
+        bool wait(deadline until);
+        void settle() noexcept;
+    };
+
+    rank_t rank() const;
+    int size() const;
+    time_point now() const;
+    void sleep_until(time_point instant);
+    traffic counted() const;
+
+    sending post(rank_t peer, channel on, const byte_pieces& pieces);
+    bool post(rank_t peer, channel on, buffer&& bytes, deadline until = deadline::immediate);
+    std::optional<message> receive(rank_t peer, channel on, deadline until);
+    std::optional<message> receive(std::span<const rank_t> peers, channel on, deadline until);
+    std::optional<message> receive_latest(std::span<const rank_t> peers, channel on, deadline until);
+    bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until);
+
+    void announce(std::uint64_t context, const call_signature& call);
+    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until);
+    abort_notice abort(const abort_notice& notice);
+    std::optional<abort_notice> aborted(std::uint64_t context);
+    std::uint64_t next_context(std::uint64_t key);
+    void close(std::uint64_t context);
+};
+
+/// Models `ExpectingTransport`.
+struct expecting_transport : transport {
+    void expect(rank_t peer, channel on, std::span<const byte_span> targets);
+    void forget(channel on) noexcept;
+};
+
+/// Models `ChunkingTransport`.
+struct chunking_transport : transport {
+    std::size_t chunk_bytes() const;
+};
+
+/// Models `ComputingTransport`.
+struct computing_transport : transport {
+    void compute(double work);
+};
+
+/// Models `TracedTransport`.
+struct traced_transport : transport {
+    struct recording {};
+
+    recording span(const char* name) const;
+};
+
+/// Models `ConcurrentTransport`.
+struct concurrent_transport : transport {
+    struct activity {
+        void join();
+    };
+    struct event {
+        explicit event(concurrent_transport& net);
+        void set();
+        void reset();
+        bool wait(deadline until);
+    };
+    template <class T>
+    struct queue {
+        explicit queue(concurrent_transport& net);
+        void push(T value);
+        std::optional<T> pop(deadline until);
+        void close();
+    };
+
+    const void* this_activity() const;
+    bool activities_run_alone() const;
+    template <class Body>
+    activity spawn(Body body);
+};
+
+/// Models `SharedMemoryTransport`.
+struct shared_memory_transport : transport {
+    struct window {
+        static constexpr std::uint64_t places = 2;
+        static constexpr std::size_t slot_bytes = 64;
+
+        bool has_room(rank_t peer, std::uint64_t number, deadline until);
+        void expose(const exposure& what);
+        const exposure* exposed(rank_t peer, const call_signature& call, deadline until);
+        bool enter(std::uint64_t number);
+        void leave(std::uint64_t number) noexcept;
+        void abandon(std::uint64_t number) noexcept;
+        void pass(std::uint64_t number) noexcept;
+        bool has_left(rank_t peer, std::uint64_t number, deadline until);
+        void withdraw(std::uint64_t number) noexcept;
+        std::uint64_t claim(rank_t peer, std::uint64_t number);
+        byte_span slot(std::uint64_t number, std::size_t bytes);
+        void prepare(std::uint64_t number);
+        void count(std::uint64_t messages, std::uint64_t bytes);
+    };
+
+    window share(std::uint64_t context);
+};
+
+}}}}  // namespace rill::RILL_ABI::testing::archetype
+
 // ===== rill/testing/detail/transport_laws_abort.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
@@ -1858,9 +2171,9 @@ void ends_posts(Net& net, std::size_t bound) {
     });
 }
 
-/// All ranks abort at once: one notice wins, the same on all ranks.
+/// All ranks abort at once: one notice wins and stays, the `same` on all ranks.
 template <class Net>
-void agrees_on_first(Net& net) {
+void agrees_on_first(Net& net, bool same) {
     const abort_notice won = net.abort(law_notice(law_context, net.rank()));
     expect(won.culprit >= 0 && won == law_notice(law_context, won.culprit), "abort returns a notice that nobody sent");
     expect(net.abort(law_notice(law_context, 77)) == won, "a second abort wins");
@@ -1869,7 +2182,9 @@ void agrees_on_first(Net& net) {
     for (rank_t peer = 0; peer < net.size(); ++peer)
         post_number(net, peer, on, static_cast<std::uint32_t>(won.culprit));
     for (rank_t peer = 0; peer < net.size(); ++peer)
-        expect_equal(receive_number(net, peer, on), static_cast<std::uint32_t>(won.culprit), "culprit on another rank");
+        if (const auto there = receive_number(net, peer, on); same)
+            expect_equal(there, static_cast<std::uint32_t>(won.culprit), "culprit on another rank");
+    expect(net.aborted(law_context) == won, "a later notice replaces the first");
 }
 
 /// Operations with lower tags than the failed one go on. If one of them fails later, all operations from its tag on
@@ -2027,7 +2342,8 @@ void abort_laws(const Laws& all) {
     if (const std::size_t bound = all.limits().mailbox_bytes; bound > 0)
         all.law("an abort ends the wait for room", 3, [bound](auto& net) { detail::ends_posts(net, bound); });
     for (const int ranks : {1, 2, 5})
-        all.law("the first notice wins", ranks, [](auto& net) { detail::agrees_on_first(net); });
+        all.law("the first notice wins", ranks,
+                [same = all.limits().same_first_notice](auto& net) { detail::agrees_on_first(net, same); });
     all.law("the first notice of a context stays", 1, [](auto& net) { detail::keeps_first_of_context(net); });
     const bool one_process = all.limits().one_process;
     all.law_of_run("an exception ends ranks that receive", 4, [one_process](auto& runner) {
@@ -2130,6 +2446,29 @@ void queues(Net& net) {
 }
 
 template <class Net>
+void identifies_activities(Net& net) {
+    const void* const own = net.this_activity();
+    typename Net::template queue<const void*> identities{net};
+    typename Net::event end{net};
+    std::vector<const void*> known{own};
+    std::vector<typename Net::activity> running;
+    for (int i = 0; i < 3; ++i) {
+        running.push_back(net.spawn([&] {
+            const void* const self = net.this_activity();
+            identities.push(self);
+            end.wait(deadline::never);
+            expect(net.this_activity() == self, "an activity has another identity after a wait");
+        }));
+        const auto identity = identities.pop(deadline::never);
+        for (const void* const other : known) expect(identity != other, "two activities have one identity");
+        known.push_back(*identity);
+    }
+    expect(net.this_activity() == own, "a rank's body has another identity after a wait");
+    end.set();
+    for (auto& each : running) each.join();
+}
+
+template <class Net>
 void ends_meetings(Net& net) {
     typename Net::event never_set{net};
     typename Net::template queue<int> never_filled{net};
@@ -2190,11 +2529,63 @@ void activity_laws(const Laws& all) {
     concurrent("activities post while others receive", 3, [](auto& net) { detail::posts_in_activities(net); });
     concurrent("an event wakes who waits for it", 2, [](auto& net) { detail::signals(net); });
     concurrent("a queue keeps order and ends", 2, [](auto& net) { detail::queues(net); });
+    concurrent("activities have identities", 2, [](auto& net) { detail::identifies_activities(net); });
     concurrent("an abort of every context ends waits for events and queues", 3,
                [](auto& net) { detail::ends_meetings(net); });
     concurrent("join rethrows", 1, [](auto& net) { detail::rethrows_on_join(net); });
     all.law_of_run("an exception passes a waiting activity", 2,
                    [](auto& runner) { detail::unwinds_past_activities(runner); });
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
+// ===== rill/testing/detail/transport_laws_computing.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+namespace detail {
+
+template <class Net>
+void agrees_on_chunks(Net& net) {
+    const std::size_t own = net.chunk_bytes();
+    expect(own > 0, "chunks are empty");
+    const rank_t next = (net.rank() + 1) % net.size();
+    const rank_t previous = (net.rank() + net.size() - 1) % net.size();
+    // A number of the laws has 32 bits.
+    post_number(net, next, {law_context, 0}, static_cast<std::uint32_t>(own));
+    post_number(net, next, {law_context, 1}, static_cast<std::uint32_t>(std::uint64_t{own} >> 32U));
+    expect_equal(receive_number(net, previous, {law_context, 0}), static_cast<std::uint32_t>(own),
+                 "the low half of a peer's chunk_bytes()");
+    expect_equal(receive_number(net, previous, {law_context, 1}), static_cast<std::uint32_t>(std::uint64_t{own} >> 32U),
+                 "the high half of a peer's chunk_bytes()");
+    expect_equal(net.chunk_bytes(), own, "chunk_bytes() after messages");
+}
+
+template <class Net>
+void receives_what_came_while_computing(Net& net) {
+    const channel on{.context = law_context, .tag = 0};
+    const rank_t next = (net.rank() + 1) % net.size();
+    const rank_t previous = (net.rank() + net.size() - 1) % net.size();
+    for (std::uint32_t i = 0; i < 5; ++i) {
+        post_number(net, next, on, i);
+        const time_point before = net.now();
+        net.compute(static_cast<double>(i));
+        expect(before <= net.now(), "computing takes less than no time");
+        expect_equal(receive_number(net, previous, on), i, "a message that came while a rank computed");
+    }
+}
+
+}  // namespace detail
+
+/// Laws of `ChunkingTransport` and `ComputingTransport`; they hold trivially for a transport that is neither.
+template <class Laws>
+void computing_laws(const Laws& all) {
+    all.law("ranks agree on the size of chunks", 3, [](auto& net) {
+        if constexpr (ChunkingTransport<std::remove_reference_t<decltype(net)>>) detail::agrees_on_chunks(net);
+    });
+    all.law("messages travel while a rank computes", 3, [](auto& net) {
+        if constexpr (ComputingTransport<std::remove_reference_t<decltype(net)>>)
+            detail::receives_what_came_while_computing(net);
+    });
 }
 
 }}}  // namespace rill::RILL_ABI::testing
@@ -2919,6 +3310,144 @@ void expectation_laws(const Laws& all) {
 
 }}}  // namespace rill::RILL_ABI::testing
 
+// ===== rill/testing/detail/transport_laws_monitor.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace testing {
+namespace detail {
+
+inline constexpr std::uint64_t open_context = law_context + 40;  // in which rank 0 monitors
+inline constexpr channel monitored{.context = open_context, .tag = 0};
+
+/// The next that `net` is told of `peer`.
+template <class Net>
+void expect_told(Net& net, rank_t peer, channel on, const peer_event& event, const char* what) {
+    const auto told = net.receive(peer, on, deadline::never);
+    expect(told.has_value() && told->source() == peer, "a monitored channel tells of another peer");
+    expect(read_peer_event(*told) == event, what);
+}
+
+/// Whether a receive throws `peer_failure` that names all of `peers`.
+template <class Net>
+void expect_in_vain(Net& net, std::span<const rank_t> peers, channel on, deadline until) {
+    try {
+        net.receive(peers, on, until);
+    } catch (const peer_failure& thrown) {
+        expect(thrown.culprit() == peers[0] && thrown.notice().context == on.context, "it names another rank");
+        for (const rank_t peer : peers)
+            expect(std::string(thrown.what()).find(std::to_string(peer)) != std::string::npos, "it names not all");
+        return;
+    }
+    expect(false, "a receive waits for peers that have all ended");
+}
+
+template <class Net>
+std::vector<rank_t> others(const Net& net) {
+    std::vector<rank_t> all;
+    for (rank_t peer = 0; peer < net.size(); ++peer)
+        if (peer != net.rank()) all.push_back(peer);
+    return all;
+}
+
+/// The others post and end; rank 0 hears of each end after all else. It begins to monitor before that, or after it.
+template <class Net>
+void tells_of_ends(Net& net, bool beforehand) {
+    const channel first{law_context, 1}, second{open_context, 2}, ready{law_context + 1, 3};
+    if (net.rank() > 0) {
+        if (beforehand) receive_number(net, 0, ready);
+        for (std::uint32_t i = 0; i < 20; ++i) post_number(net, 0, i % 2 == 0 ? first : second, i);
+        return;
+    }
+    if (beforehand) net.monitor(monitored);
+    for (const rank_t peer : others(net))
+        if (beforehand) post_number(net, peer, ready, 0);
+    if (!beforehand) {
+        for (const rank_t peer : others(net))
+            expect(net.inquire(peer, law_context, 1, deadline::never)->kind == operation::departure, "it has ended");
+        net.monitor(monitored);
+    }
+    for (const rank_t peer : others(net)) {
+        const std::uint64_t life = net.incarnation(peer);
+        expect(life != 0, "a rank that has lived has incarnation 0");
+        expect_told(net, peer, monitored, {peer_change::ended, life}, "a rank has ended, and something else is told");
+        for (std::uint32_t i = 0; i < 20; ++i) {
+            const auto came = net.receive(peer, i % 2 == 0 ? first : second, deadline::immediate);
+            expect(came.has_value(), "an end overtakes a message");
+            expect_equal(number_in(*came), i, "messages before an end");
+        }
+    }
+    expect_in_vain(net, others(net), second, deadline::never);
+    expect_in_vain(net, others(net), second, deadline::immediate);
+    expect(!net.receive(1, monitored, net.now() + milliseconds(1)), "an end is told twice");
+    expect(!net.receive(1, first, net.now() + milliseconds(1)), "a message comes twice");  // there nobody monitors
+}
+
+/// A receive that has begun to wait ends when the last of its peers ends.
+template <class Net>
+void ends_receives_in_vain(Net& net) {
+    if (net.rank() > 0) return;
+    const channel waiting{open_context, 7};
+    net.monitor(monitored);
+    expect_in_vain(net, others(net), waiting, deadline::never);
+    net.close(open_context);
+    expect(!net.receive(1, waiting, deadline::immediate), "a context is monitored after it has been closed");
+}
+
+/// Rank 1 has sent and goes on to send: nothing of it arrives, nor does its end. Rank 2 is not touched.
+template <class Net>
+void fences(Net& net) {
+    const channel numbers{law_context, 1}, gate{law_context + 1, 2};
+    if (net.rank() > 0) {
+        post_number(net, 0, numbers, 5);
+        post_number(net, 0, gate, 0);
+        receive_number(net, 0, gate);
+        for (std::uint32_t i = 0; i < 5; ++i) post_number(net, 0, numbers, i);
+        return;
+    }
+    net.monitor(monitored);
+    for (const rank_t peer : others(net)) receive_number(net, peer, gate);
+    net.fence(1, net.incarnation(1));
+    net.fence(1, net.incarnation(1));
+    for (const rank_t peer : others(net)) post_number(net, peer, gate, 0);
+    expect_told(net, 2, monitored, {peer_change::ended, net.incarnation(2)}, "a fence holds back another rank");
+    expect_equal(receive_number(net, 2, numbers), 5U, "a fence holds back another rank");
+    for (std::uint32_t i = 0; i < 5; ++i) expect_equal(receive_number(net, 2, numbers), i, "a message of rank 2");
+    expect(!net.receive(1, numbers, net.now() + milliseconds(2)), "a message passes a fence");
+    const rank_t one = 1;
+    expect_in_vain(net, {&one, 1}, channel{open_context, 8}, deadline::never);
+}
+
+/// All know a rank by the same number.
+template <class Net>
+void has_one_incarnation(Net& net) {
+    const channel on{law_context, 1};
+    const auto low = [](std::uint64_t life) { return static_cast<std::uint32_t>(life); };
+    for (rank_t of = 0; of < net.size(); ++of)
+        for (rank_t peer = 0; peer < net.size(); ++peer) post_number(net, peer, on, low(net.incarnation(of)));
+    for (rank_t of = 0; of < net.size(); ++of)
+        for (rank_t peer = 0; peer < net.size(); ++peer)
+            expect_equal(receive_number(net, peer, on), low(net.incarnation(of)), "incarnation on another rank");
+    meet(net, 1);
+}
+
+}  // namespace detail
+
+/// Laws of `MonitoredTransport`.
+template <class Laws>
+void monitor_laws(const Laws& all) {
+    const auto law = [&](const char* name, int ranks, auto body) {
+        all.law(name, ranks, [body](auto& net) {
+            if constexpr (MonitoredTransport<std::remove_reference_t<decltype(net)>>) body(net);
+        });
+    };
+    for (const bool beforehand : {true, false})
+        law("an end comes after all else", 4, [beforehand](auto& net) { detail::tells_of_ends(net, beforehand); });
+    law("a receive ends with the last of its peers", 3, [](auto& net) { detail::ends_receives_in_vain(net); });
+    law("nothing passes a fence", 3, [](auto& net) { detail::fences(net); });
+    law("an incarnation is the same for all", 3, [](auto& net) { detail::has_one_incarnation(net); });
+}
+
+}}}  // namespace rill::RILL_ABI::testing
+
 // ===== rill/testing/detail/transport_laws_shared_memory.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace testing {
@@ -3107,7 +3636,8 @@ void shared_memory_laws(const Laws& all) {
 namespace rill { inline namespace RILL_ABI { namespace testing {
 
 /// Checks a model of `Transport` against the laws of the concept, and against those of `ConcurrentTransport`,
-/// `ExpectingTransport` and `SharedMemoryTransport` if it models these.
+/// `ExpectingTransport`, `ChunkingTransport`, `ComputingTransport`, `MonitoredTransport` and `SharedMemoryTransport` if
+/// it models these.
 ///
 /// `runner(ranks, body)` calls `body(net)` on every rank of a fresh group of `ranks` and rethrows what a body throws.
 /// `visit(const char* name, const law_outcome&)` is called once per law. No law depends on measured time or on sleeps
@@ -3122,10 +3652,12 @@ void for_each_law(Runner&& runner, const transport_limits& limits, Visit&& visit
     const law_list all(runner, limits, visit);
     message_laws(all);
     expectation_laws(all);
+    computing_laws(all);
     deadline_laws(all);
     control_laws(all);
     abort_laws(all);
     activity_laws(all);
+    monitor_laws(all);
     shared_memory_laws(all);
 }
 

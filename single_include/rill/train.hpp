@@ -19,6 +19,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
@@ -27,6 +28,7 @@
 #include <cstring>
 #include <exception>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <new>
@@ -46,8 +48,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// Labelled samples: a row-major matrix of features and one class per row. Read-only once made; ranks of one process
-/// share it.
+/// Labelled samples: a row-major matrix of features and one class per row. The ranks of a process may share it.
 struct dataset {
     std::size_t rows = 0;
     std::size_t columns = 0;
@@ -58,18 +59,18 @@ struct dataset {
     std::span<const float> row(std::size_t i) const { return std::span(features).subspan(i * columns, columns); }
 };
 
-/// The rows that belong to `rank` of `size`: nearly equal consecutive ranges, nothing is copied.
+/// The rows that belong to `rank` of `size`: consecutive ranges of nearly equal size. Copies nothing.
 inline segment shard(const dataset& data, rank_t rank, int size) {
     RILL_EXPECTS(size > 0 && rank >= 0 && rank < size, "shard: a rank of the group");
     return split(data.rows, static_cast<std::size_t>(size), static_cast<std::size_t>(rank));
 }
 
-/// Some rows of a dataset, by number and in this order, and how much each of them counts; all of it outlives the batch.
+/// Some rows of a dataset, by number and in this order, and their weights. It refers to data that must outlive it.
 struct batch {
     const dataset& data;
     std::span<const std::uint32_t> rows;
-    /// One for each row, of any sign, or none: 1 / rows each, the mean. Loss and gradient are sums of the rows' own,
-    /// times their weights; so the gradient of a coded worker is that of its rows, weighted with its coefficients.
+    /// One weight for each row, of any sign; if empty, each row has 1 / rows. Loss and gradient are the weighted sums
+    /// of those of the rows. With the coefficients of a gradient code as weights the gradient is a worker's coded one.
     std::span<const double> weights{};
 
     /// The weight of the i-th of `rows`.
@@ -85,7 +86,8 @@ struct batch {
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// How many of `rows` the model puts into their class. Ranks can each count their shard and add.
+/// How many of `rows` the model puts into their class. Each rank can count on its own shard; the sum over the
+/// ranks is then the count of all.
 template <Classifier Model>
 std::size_t count_correct(Model& model, std::span<const typename Model::scalar> parameters, const dataset& data,
                           segment rows) {
@@ -109,188 +111,6 @@ double accuracy(Model& model, std::span<const typename Model::scalar> parameters
     RILL_EXPECTS(data.rows > 0, "accuracy: a dataset that is not empty");
     return static_cast<double>(count_correct(model, parameters, data, {0, data.rows})) / static_cast<double>(data.rows);
 }
-
-}}}  // namespace rill::RILL_ABI::train
-
-// ===== rill/train/clip.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// The Euclidean norm, in double precision; summed as eight interleaved partial sums, so the bits depend on the values
-/// alone. NaN or infinity where a value is.
-template <std::floating_point T>
-double norm(std::span<const T> values) {
-    constexpr std::size_t lanes = 8;
-    double sums[lanes]{};
-    std::size_t i = 0;
-    for (; i + lanes <= values.size(); i += lanes)
-        for (std::size_t lane = 0; lane < lanes; ++lane) {
-            const double x = values[i + lane];
-            sums[lane] += x * x;
-        }
-    for (; i < values.size(); ++i) sums[i % lanes] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-    double total = 0;
-    for (double sum : sums) total += sum;
-    return std::sqrt(total);
-}
-
-/// Scales a gradient down to the norm `most` where it is longer; the direction stays.
-struct clip_norm {
-    static constexpr bool is_coordinatewise = false;
-
-    double most = std::numeric_limits<double>::infinity();
-
-    /// Returns the norm before. A norm that is not finite is returned and the gradient left as it is.
-    template <std::floating_point T>
-    double apply(std::span<T> gradient) const {
-        rill::detail::require_option(most >= 0, "train::clip_norm: most", most, "at least 0");
-        const double length = norm(std::span<const T>(gradient));
-        if (std::isfinite(length) && length > most) {
-            const T scale = static_cast<T>(most / length);
-            for (T& value : gradient) value *= scale;
-        }
-        return length;
-    }
-    friend constexpr bool operator==(const clip_norm&, const clip_norm&) = default;
-};
-
-/// Limits each coordinate to `[-most, most]`; a NaN stays.
-struct clip_value {
-    static constexpr bool is_coordinatewise = true;
-
-    double most = std::numeric_limits<double>::infinity();
-
-    template <std::floating_point T>
-    void apply(std::span<T> gradient) const {
-        rill::detail::require_option(most >= 0, "train::clip_value: most", most, "at least 0");
-        const T bound = static_cast<T>(most);
-        for (T& value : gradient) value = std::clamp(value, -bound, bound);
-    }
-    friend constexpr bool operator==(const clip_value&, const clip_value&) = default;
-};
-
-/// Applies another clipping to each part of a gradient that is sent by itself, as if it were all of it: the norm of
-/// each bucket is limited, not that of the whole. The parts are then scaled by different factors.
-template <class Clip>
-struct per_bucket {
-    static constexpr bool is_coordinatewise = true;  ///< for whom a part is all there is
-
-    Clip clip{};
-
-    template <std::floating_point T>
-    void apply(std::span<T> part) const {
-        clip.apply(part);
-    }
-    friend constexpr bool operator==(const per_bucket&, const per_bucket&) = default;
-};
-
-template <class C>
-per_bucket(C) -> per_bucket<C>;
-
-/// Leaves a gradient as it is.
-struct no_clip {
-    static constexpr bool is_coordinatewise = true;
-
-    template <std::floating_point T>
-    constexpr void apply(std::span<T>) const {}
-    friend constexpr bool operator==(no_clip, no_clip) = default;
-};
-
-/// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
-/// `is_coordinatewise`: it may be applied to the parts of a gradient one by one.
-template <class C>
-concept Clipping = std::regular<C> && requires(const C& clip, std::span<float> gradient) {
-    clip.apply(gradient);
-    requires std::same_as<decltype(C::is_coordinatewise), const bool>;
-};
-
-static_assert(Clipping<clip_norm>);
-static_assert(Clipping<clip_value>);
-static_assert(Clipping<no_clip>);
-static_assert(Clipping<per_bucket<clip_norm>>);
-
-}}}  // namespace rill::RILL_ABI::train
-
-// ===== rill/train/optimizer.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// A policy that binds to a number of parameters and then moves them along a gradient, in place: the same bits on all
-/// ranks for the same calls.
-template <class O, class T = float>
-concept Optimizer = std::regular<O> && std::floating_point<T> &&
-                    requires(const O& policy, decltype(std::declval<const O&>().template bind<T>(std::size_t{}))& bound,
-                             std::span<T> parameters, std::span<const T> gradient, double rate) {
-                        { policy.template bind<T>(std::size_t{}) } -> std::copyable;
-                        { bound.step(parameters, gradient, rate) };
-                    };
-
-}}}  // namespace rill::RILL_ABI::train
-
-// ===== rill/train/schedule.hpp
-
-// Learning rates as functions of the step, `0, 1, 2, …`.
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// A learning rate for each step: a value, a pure function.
-template <class S>
-concept RateSchedule = std::regular<S> && requires(const S& schedule, std::uint64_t step) {
-    { schedule.rate(step) } -> std::same_as<double>;
-};
-
-/// The same rate for every step.
-struct constant_rate {
-    double value = 0.1;
-
-    constexpr double rate(std::uint64_t) const { return value; }
-    friend constexpr bool operator==(const constant_rate&, const constant_rate&) = default;
-};
-
-/// `initial · factor^⌊step / every⌋`.
-struct step_decay {
-    double initial = 0.1;
-    double factor = 0.1;
-    std::uint64_t every = 1;
-
-    double rate(std::uint64_t step) const {
-        rill::detail::require_option(every > 0, "train::step_decay: every", every, "at least 1");
-        const std::uint64_t decays = step / every;
-        return initial * std::pow(factor, static_cast<double>(decays));
-    }
-    friend constexpr bool operator==(const step_decay&, const step_decay&) = default;
-};
-
-/// `c1 / (step + c2)`, the rate under which SGD converges on strongly convex objectives.
-struct inverse_time {
-    double c1 = 1;
-    double c2 = 10;
-
-    constexpr double rate(std::uint64_t step) const { return c1 / (static_cast<double>(step) + c2); }
-    friend constexpr bool operator==(const inverse_time&, const inverse_time&) = default;
-};
-
-/// Linear from `peak / warmup` to `peak` in the first `warmup` steps, then half a cosine down to `floor` at step
-/// `total`, where it stays.
-struct warmup_cosine {
-    double peak = 0.1;
-    double floor = 0;
-    std::uint64_t warmup = 0;
-    std::uint64_t total = 1;
-
-    double rate(std::uint64_t step) const {
-        if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
-        if (step >= total) return floor;
-        const double progress = static_cast<double>(step - warmup) / static_cast<double>(total - warmup);
-        return floor + (peak - floor) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
-    }
-    friend constexpr bool operator==(const warmup_cosine&, const warmup_cosine&) = default;
-};
-
-static_assert(RateSchedule<constant_rate>);
-static_assert(RateSchedule<step_decay>);
-static_assert(RateSchedule<inverse_time>);
-static_assert(RateSchedule<warmup_cosine>);
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -334,8 +154,8 @@ namespace detail {
 class descriptor {
   public:
     descriptor(const std::string& path, int flags) : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-    descriptor(const descriptor&) = delete;
-    descriptor& operator=(const descriptor&) = delete;
+    descriptor(descriptor&& from) noexcept : number_(std::exchange(from.number_, -1)) {}
+    descriptor& operator=(descriptor&&) = delete;
     ~descriptor() { close(); }
 
     bool is_open() const { return number_ >= 0; }
@@ -365,7 +185,7 @@ inline void sync_directory_of(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
     const descriptor opened(directory, O_RDONLY | O_DIRECTORY);
-    if (opened.is_open()) ::fsync(opened.get());  // some file systems cannot; the rename stands all the same
+    if (opened.is_open()) ::fsync(opened.get());  // not all file systems can; the file is replaced anyway
 }
 
 }  // namespace detail
@@ -389,7 +209,7 @@ inline std::vector<std::byte> read_file(const std::string& path) {
 }
 
 /// Replaces a file, or makes it, in one step: whoever opens `path`, even after a crash, finds the old contents or the
-/// new. Throws `data_error`; the old file is then untouched and nothing is left beside it.
+/// new. Throws `data_error`; the old file is then untouched and no temporary file is left.
 inline void replace_file(const std::string& path, byte_view bytes) {
     static std::atomic<unsigned> count{0};
     const std::string partial =
@@ -430,7 +250,8 @@ inline std::string storage_name(std::uint32_t code, std::uint64_t bytes) {
     return std::to_string(bytes / size) + " × " + kind + std::to_string(size * 8);
 }
 
-/// Each word enters by a bijection: a change within any one word is always seen, others but for one in 2^64.
+/// Each word is mixed in by a bijection, so a change within one word is always detected. Any other change goes
+/// undetected with probability 2^-64.
 inline std::uint64_t checksum(byte_view bytes) {
     std::uint64_t sum = bytes.size();
     for (std::size_t i = 0; i < bytes.size(); i += 8) {
@@ -447,7 +268,7 @@ inline std::uint64_t checksum(byte_view bytes) {
 ///
 /// Layout, version 1, little-endian: `"rillckpt"`, version (4 bytes), number of sections (4), size of the file (8); per
 /// section: element code (4), length of its name (4), bytes of its values (8), name, values; last, a checksum of all
-/// before it (8). `load` validates everything; whatever is wrong is a `data_error`.
+/// bytes before it (8). `load` validates everything and throws `data_error`.
 class checkpoint {
   public:
     static constexpr std::uint32_t version = 1;
@@ -575,7 +396,7 @@ class checkpoint {
             fail(end(), "the checksum of the contents", "another: the file is damaged");
     }
 
-    // Behind the checksum only a faulty writer can be at fault, but a wrong size must not be followed.
+    // The checksum was right, so only a faulty writer can have made a wrong size. It is still checked before use.
     std::size_t take_section(std::size_t at) {
         constexpr std::size_t fixed = 16;
         if (end() - at < fixed) fail(at, "a section", "the end of the sections");
@@ -623,9 +444,9 @@ class checkpoint {
     std::vector<section> sections_;
 };
 
-/// An object whose state can be put into a checkpoint and taken out again; its sections' names begin with `prefix`.
-/// `save` and `restore` are templates over writer and reader, so that lower layers can have them too. A `restore` that
-/// throws leaves the object as it was.
+/// An object whose state can be saved in a checkpoint and restored. The names of its sections begin with `prefix`.
+/// `save` and `restore` are templates over writer and reader, so that types of lower layers can have them too. A
+/// `restore` that throws leaves the object as it was.
 template <class S>
 concept Persistent =
     requires(const S& constant, S& object, checkpoint::writer& out, const checkpoint& in, std::string_view prefix) {
@@ -635,55 +456,504 @@ concept Persistent =
 
 }}}  // namespace rill::RILL_ABI::train
 
+// ===== rill/train/optimizer.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A policy that binds to a number of parameters and then moves them along a gradient, in place.
+///
+/// `is_linear`: without weight decay, a step along `c·gradient` at rate 1 is one along `gradient` at rate c. Strategies
+/// that send steps instead of gradients need it.
+/// Laws (`testing::for_each_optimizer_law`): the same calls give the same bits; a copy goes on as its original; at
+/// rate 0 nothing moves; an object that restores saved state goes on bit for bit, and a `restore` that throws changes
+/// nothing; where `step` also takes a `stream_view`, it moves as along the dense
+/// gradient, up to rounding.
+template <class O, class T = float>
+concept Optimizer = std::regular<O> && std::floating_point<T> &&
+                    requires(const O& policy, decltype(std::declval<const O&>().template bind<T>(std::size_t{}))& bound,
+                             std::span<T> parameters, std::span<const T> gradient, double rate) {
+                        { policy.template bind<T>(std::size_t{}) } -> std::copyable;
+                        { policy.template bind<T>(std::size_t{}) } -> Persistent;
+                        { bound.step(parameters, gradient, rate) };
+                        requires std::same_as<decltype(O::is_linear), const bool>;
+                    };
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/adam.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+template <std::floating_point T>
+class bound_adam;
+
+/// Adam: `m = beta1·m + (1 - beta1)·g; v = beta2·v + (1 - beta2)·g²; w -= rate·m̂ / (√v̂ + epsilon)`, where m̂ and v̂
+/// are m and v divided by `1 - beta^t` in step t.
+///
+/// Models `Optimizer`. AdamW is `decoupled_decay{adam{}, decay}`. Memory: two values for each parameter. Source: Kingma
+/// and Ba, Adam, ICLR 2015, Algorithm 1.
+struct adam {
+    static constexpr bool is_linear = false;
+
+    double beta1 = 0.9;
+    double beta2 = 0.999;
+    double epsilon = 1e-8;
+
+    template <std::floating_point T = float>
+    bound_adam<T> bind(std::size_t dimension) const {
+        rill::detail::require_option(beta1 >= 0 && beta1 < 1, "train::adam: beta1", beta1, "in [0, 1)");
+        rill::detail::require_option(beta2 >= 0 && beta2 < 1, "train::adam: beta2", beta2, "in [0, 1)");
+        rill::detail::require_option(static_cast<T>(epsilon) > 0, "train::adam: epsilon", epsilon,
+                                     "above 0 in the type of the parameters");
+        return bound_adam<T>(*this, dimension);
+    }
+    friend constexpr bool operator==(const adam&, const adam&) = default;
+};
+
+/// One worker's `adam`: the policy and the moments of each parameter.
+template <std::floating_point T>
+class bound_adam {
+  public:
+    bound_adam(const adam& policy, std::size_t dimension)
+        : policy_(policy), dimension_(dimension), moments_(2 * dimension, T{0}) {}
+
+    const adam& policy() const { return policy_; }
+
+    /// Coordinate-wise and in place; allocates nothing.
+    void step(std::span<T> parameters, std::span<const T> gradient, double rate) {
+        RILL_EXPECTS(parameters.size() == dimension_ && gradient.size() == dimension_, "adam: bound to this dimension");
+        powers_[0] *= policy_.beta1;
+        powers_[1] *= policy_.beta2;
+        move(parameters.data(), gradient.data(), moments_.data(), moments_.data() + dimension_,
+             static_cast<T>(rate / (1 - powers_[0])), static_cast<T>(1 / (1 - powers_[1])));
+    }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        out.add(std::string(prefix) + "powers", powers_);
+        out.add(std::string(prefix) + "moments", moments_);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        auto powers = powers_;
+        in.read(std::string(prefix) + "powers", powers);
+        in.read(std::string(prefix) + "moments", moments_);
+        powers_ = powers;
+    }
+
+  private:
+    /// No two of the arrays overlap.
+    void move(T* __restrict parameters, const T* __restrict gradient, T* __restrict mean, T* __restrict square, T rate,
+              T unbias) const {
+        const T beta1 = static_cast<T>(policy_.beta1), beta2 = static_cast<T>(policy_.beta2),
+                epsilon = static_cast<T>(policy_.epsilon);
+        for (std::size_t i = 0; i < dimension_; ++i) {
+            const T slope = gradient[i];
+            mean[i] = beta1 * mean[i] + (1 - beta1) * slope;
+            square[i] = beta2 * square[i] + (1 - beta2) * (slope * slope);
+            parameters[i] -= rate * mean[i] / (std::sqrt(unbias * square[i]) + epsilon);
+        }
+    }
+
+    adam policy_;
+    std::size_t dimension_;
+    std::array<double, 2> powers_{1, 1};  ///< beta1 and beta2 to the number of steps
+    aligned_vector<T> moments_;           ///< the means of the gradients, then those of their squares
+};
+
+static_assert(Optimizer<adam>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/clip.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// The Euclidean norm, in double precision; summed as eight interleaved partial sums, so that the bits depend on the
+/// values alone. If a value is NaN or infinite, so is the result.
+template <std::floating_point T>
+double norm(std::span<const T> values) {
+    constexpr std::size_t lanes = 8;
+    double sums[lanes]{};
+    std::size_t i = 0;
+    for (; i + lanes <= values.size(); i += lanes)
+        for (std::size_t lane = 0; lane < lanes; ++lane) {
+            const double x = values[i + lane];
+            sums[lane] += x * x;
+        }
+    for (; i < values.size(); ++i) sums[i % lanes] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    double total = 0;
+    for (double sum : sums) total += sum;
+    return std::sqrt(total);
+}
+
+/// Scales a gradient down to the norm `most` if its norm is larger; the direction stays.
+struct clip_norm {
+    static constexpr bool is_coordinatewise = false;
+
+    double most = std::numeric_limits<double>::infinity();
+
+    /// Returns the norm before scaling. If that is not finite, the gradient stays unchanged.
+    template <std::floating_point T>
+    double apply(std::span<T> gradient) const {
+        rill::detail::require_option(most >= 0, "train::clip_norm: most", most, "at least 0");
+        const double length = norm(std::span<const T>(gradient));
+        if (std::isfinite(length) && length > most) {
+            const T scale = static_cast<T>(most / length);
+            for (T& value : gradient) value *= scale;
+        }
+        return length;
+    }
+    friend constexpr bool operator==(const clip_norm&, const clip_norm&) = default;
+};
+
+/// Limits each coordinate to `[-most, most]`; a NaN stays.
+struct clip_value {
+    static constexpr bool is_coordinatewise = true;
+
+    double most = std::numeric_limits<double>::infinity();
+
+    template <std::floating_point T>
+    void apply(std::span<T> gradient) const {
+        rill::detail::require_option(most >= 0, "train::clip_value: most", most, "at least 0");
+        const T bound = static_cast<T>(most);
+        for (T& value : gradient) value = std::clamp(value, -bound, bound);
+    }
+    friend constexpr bool operator==(const clip_value&, const clip_value&) = default;
+};
+
+/// Applies another clipping to each bucket of a gradient as if it were the whole gradient: `clip_norm` then limits the
+/// norm of each bucket, and buckets may be scaled by different factors.
+template <class Clip>
+struct per_bucket {
+    static constexpr bool is_coordinatewise = true;  ///< each part is clipped by itself
+
+    Clip clip{};
+
+    template <std::floating_point T>
+    void apply(std::span<T> part) const {
+        clip.apply(part);
+    }
+    friend constexpr bool operator==(const per_bucket&, const per_bucket&) = default;
+};
+
+template <class C>
+per_bucket(C) -> per_bucket<C>;
+
+/// Leaves a gradient as it is.
+struct no_clip {
+    static constexpr bool is_coordinatewise = true;
+
+    template <std::floating_point T>
+    constexpr void apply(std::span<T>) const {}
+    friend constexpr bool operator==(no_clip, no_clip) = default;
+};
+
+/// What a strategy does to each rank's own finite gradient before it is sent: a value, a pure function.
+/// `is_coordinatewise`: it may be applied to the parts of a gradient one by one.
+template <class C>
+concept Clipping = std::regular<C> && requires(const C& clip, std::span<float> gradient) {
+    clip.apply(gradient);
+    requires std::same_as<decltype(C::is_coordinatewise), const bool>;
+};
+
+static_assert(Clipping<clip_norm>);
+static_assert(Clipping<clip_value>);
+static_assert(Clipping<no_clip>);
+static_assert(Clipping<per_bucket<clip_norm>>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/step_record.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A gradient that is not finite: its rank, and its first coordinate that is a NaN or infinite.
+struct invalid_gradient {
+    rank_t rank = no_rank;
+    std::size_t coordinate = 0;
+
+    friend bool operator==(const invalid_gradient&, const invalid_gradient&) = default;
+};
+
+/// The times that the phases of a step took on one rank, on its transport's clock.
+struct step_phases {
+    duration compute{};
+    duration exchange{};  ///< waiting for the exchange, without what overlapped with computing
+    duration update{};
+
+    friend constexpr bool operator==(const step_phases&, const step_phases&) = default;
+};
+
+/// What one step of training did, as one rank saw it.
+struct step_record {
+    std::uint64_t step = 0;
+    double loss = 0;     ///< of this rank's batch, before the step
+    receipt exchange{};  ///< its `wire`: all that this rank sent and received in the step
+    duration elapsed{};  ///< time of the whole step
+    step_phases phases{};
+    /// Why the step was skipped; else empty. If the strategy keeps replicas equal, all ranks have the same list; else
+    /// it tells of this rank alone.
+    std::vector<invalid_gradient> invalid{};
+    bool is_over = false;  ///< the run has ended, and nothing was done
+
+    bool skipped() const { return !invalid.empty(); }
+    /// Whether a step was made: false once the run has ended.
+    explicit operator bool() const { return !is_over; }
+};
+
+/// What a trainer calls with the record of each step, on its rank.
+template <class H>
+concept StepHook = std::move_constructible<H> && requires(H& hook, const step_record& record) { hook(record); };
+
+/// Ignores the records of steps.
+struct no_hook {
+    void operator()(const step_record&) const {}
+};
+
+static_assert(StepHook<no_hook>);
+
+/// A text such as "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12".
+inline std::string describe_skip(const step_record& record) {
+    std::string text = "step " + std::to_string(record.step) + " skipped: ";
+    for (const invalid_gradient& bad : record.invalid) {
+        if (&bad != record.invalid.data()) text += ", ";
+        text += "the gradient of rank " + std::to_string(bad.rank) + " is not finite at coordinate " +
+                std::to_string(bad.coordinate);
+    }
+    return text;
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/stopwatch.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Times the phases of a step on a transport's clock.
+template <class Net>
+class stopwatch {
+  public:
+    explicit stopwatch(const Net& net) : net_(&net), begun_(net.now()), last_(begun_) {}
+
+    /// The time since the last call, or since this was made.
+    duration lap() {
+        const time_point before = last_;
+        last_ = net_->now();
+        return last_ - before;
+    }
+    /// The time from the beginning to the last `lap`.
+    duration total() const { return last_ - begun_; }
+
+  private:
+    const Net* net_;
+    time_point begun_;
+    time_point last_;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/lockstep.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// What bound strategies have in common whose ranks all take part in each step and move alike: the group, and how a
+/// step is skipped.
+///
+/// A rank whose gradient holds a NaN or an infinity contributes with weight 0, by which all ranks see it at no cost;
+/// only then do they tell each other where.
+template <class Net, class Shape>
+class lockstep {
+  public:
+    using group_type = group<Net, Shape>;
+
+    lockstep(Net& net, const Shape& topology, const group_options& options) : workers_(net, topology, options) {}
+
+    group_type& workers() { return workers_; }
+
+    static constexpr bool contributes() { return true; }
+    void end() { has_ended_ = true; }
+    std::uint64_t position() const { return workers_.operation_number(); }
+    void resume_at(std::uint64_t position) { workers_.resume_at(position); }
+    void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
+
+  protected:
+    bool has_ended() const { return has_ended_; }
+
+    bool is_complete(const receipt& done) const { return done.contributors == workers_.size(); }
+
+    /// A step that computes, then calls `exchange(own)`, which returns the receipt, then `move()`.
+    template <class T, class Compute, class Exchange, class Move>
+    step_record step_with(std::uint64_t number, std::span<T> gradient, Compute&& compute, Exchange&& exchange,
+                          Move&& move) {
+        step_record record{.step = number, .is_over = has_ended_};
+        if (has_ended_) return record;
+        stopwatch clock(workers_.net());
+        record.loss = compute();
+        const auto bad = kernel::find_non_finite(std::span<const T>(gradient));
+        record.phases.compute = clock.lap();
+        record.exchange = exchange(contribution{.weight = bad ? 0.0 : 1.0});
+        record.phases.exchange = clock.lap();
+        complete(record, bad, clock, move);
+        return record;
+    }
+
+    /// Moves after a complete exchange; else all ranks skip the step and learn why. `bad`: the first coordinate of this
+    /// rank's gradient that is not finite.
+    template <class Move>
+    void complete(step_record& record, std::optional<std::size_t> bad, stopwatch<Net>& clock, Move&& move) {
+        if (is_complete(record.exchange)) {
+            [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
+            move();
+        } else {
+            explain_skip(bad, record);
+        }
+        record.phases.update = clock.lap();
+        record.elapsed = clock.total();
+    }
+
+  private:
+    /// Every rank learns whose gradients cannot be used: coordinate + 1 at the place of each such rank.
+    void explain_skip(std::optional<std::size_t> bad, step_record& record) {
+        std::vector<std::int64_t> places(static_cast<std::size_t>(workers_.size()));
+        if (bad) places[static_cast<std::size_t>(workers_.rank())] = static_cast<std::int64_t>(*bad) + 1;
+        record.exchange.wire += all_reduce(workers_, places, places).wire;
+        for (std::size_t rank = 0; rank < places.size(); ++rank)
+            if (places[rank] != 0)
+                record.invalid.push_back({static_cast<rank_t>(rank), static_cast<std::size_t>(places[rank] - 1)});
+    }
+
+    group_type workers_;
+    bool has_ended_ = false;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/schedule.hpp
+
+// Learning rates as functions of the step, `0, 1, 2, …`.
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A learning rate for each step: a value, a pure function.
+template <class S>
+concept RateSchedule = std::regular<S> && requires(const S& schedule, std::uint64_t step) {
+    { schedule.rate(step) } -> std::same_as<double>;
+};
+
+/// The same rate for every step.
+struct constant_rate {
+    double value = 0.1;
+
+    constexpr double rate(std::uint64_t) const { return value; }
+    friend constexpr bool operator==(const constant_rate&, const constant_rate&) = default;
+};
+
+/// `initial · factor^⌊step / every⌋`.
+struct step_decay {
+    double initial = 0.1;
+    double factor = 0.1;
+    std::uint64_t every = 1;
+
+    double rate(std::uint64_t step) const {
+        rill::detail::require_option(every > 0, "train::step_decay: every", every, "at least 1");
+        const std::uint64_t decays = step / every;
+        return initial * std::pow(factor, static_cast<double>(decays));
+    }
+    friend constexpr bool operator==(const step_decay&, const step_decay&) = default;
+};
+
+/// `c1 / (step + c2)`, the rate under which SGD converges on strongly convex objectives.
+struct inverse_time {
+    double c1 = 1;
+    double c2 = 10;
+
+    constexpr double rate(std::uint64_t step) const { return c1 / (static_cast<double>(step) + c2); }
+    friend constexpr bool operator==(const inverse_time&, const inverse_time&) = default;
+};
+
+/// Linear from `peak / warmup` to `peak` in the first `warmup` steps, then half a cosine down to `floor` at step
+/// `total`, where it stays.
+struct warmup_cosine {
+    double peak = 0.1;
+    double floor = 0;
+    std::uint64_t warmup = 0;
+    std::uint64_t total = 1;
+
+    double rate(std::uint64_t step) const {
+        if (step < warmup) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
+        if (step >= total) return floor;
+        const double progress = static_cast<double>(step - warmup) / static_cast<double>(total - warmup);
+        return floor + (peak - floor) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+    }
+    friend constexpr bool operator==(const warmup_cosine&, const warmup_cosine&) = default;
+};
+
+static_assert(RateSchedule<constant_rate>);
+static_assert(RateSchedule<step_decay>);
+static_assert(RateSchedule<inverse_time>);
+static_assert(RateSchedule<warmup_cosine>);
+
+}}}  // namespace rill::RILL_ABI::train
+
 // ===== rill/train/strategy.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// How the gradients of all ranks become one step: a value with a `topology` that binds to a number of parameters.
-template <class S, class T = float>
-concept Strategy = std::regular<S> && Topology<decltype(S::topology)> && requires(const S& policy) {
-    { policy.template bind<T>(std::size_t{}) } -> std::copyable;
-    { policy.template bind<T>(std::size_t{}) } -> Persistent;
+namespace detail {
+
+/// What a strategy is handed to compute with.
+struct any_computation {
+    double operator()() const;
+    double operator()(void (*ready)(std::size_t layer)) const;
 };
 
-/// A strategy that exchanges the gradient layer by layer while the objective computes: it binds to the model's layers.
-template <class S, class T = float>
-concept LayeredStrategy =
-    std::regular<S> && Topology<decltype(S::topology)> && requires(const S& policy, std::span<const layer> layers) {
-        { policy.template bind<T>(layers) } -> std::copyable;
-        { policy.template bind<T>(layers) } -> Persistent;
+}  // namespace detail
+
+/// A strategy bound to one rank. It owns its groups or other sessions.
+///
+/// - `step(parameters, gradient, number, compute)`, collective, makes one step: it may replace the parameters by newer
+///   ones, calls `compute` on ranks that contribute, exchanges the gradient, which is lost, and moves the parameters.
+///   `compute()` writes the gradient at the parameters and returns the loss; `compute(ready)` also calls `ready(layer)`
+///   as soon as that layer's part is final. Gradients that are not finite are left out and told in the record, whose
+///   `step` is `number`, or a later one where this rank has missed steps. Once the run has ended the record `is_over`.
+/// - `end()`: the run ends after the last step. Where `replicas_equal`, all ranks call it after the same step;
+/// elsewhere
+///   the root's call counts and the other ranks learn of it in a later step.
+/// - `contributes()`: whether this rank computes gradients. A master does not.
+/// - `state()`: what the next step depends on, besides arguments and session; it can be copied, saved and restored.
+/// - `position()`, `resume_at(position)`: where the sessions stand in their random numbers.
+/// - `add_up(table)`, collective: the sum over all ranks, on all ranks. For the trainer's own agreements.
+template <class B, class T>
+concept BoundStrategy =
+    requires(B& bound, const B& constant, std::span<T> parameters, std::span<T> gradient, std::uint64_t number,
+             const detail::any_computation& compute, std::span<std::int64_t> table) {
+        { bound.step(parameters, gradient, number, compute) } -> std::same_as<step_record>;
+        { bound.end() };
+        { constant.contributes() } -> std::same_as<bool>;
+        { bound.state() } -> Persistent;
+        requires std::copyable<std::remove_reference_t<decltype(bound.state())>>;
+        { constant.position() } -> std::same_as<std::uint64_t>;
+        { bound.resume_at(number) };
+        { bound.add_up(table) };
     };
 
-/// A strategy bound to one worker.
+/// How the gradients of all ranks become steps: a value that binds to one rank's end of a transport and to the layers
+/// of a model. Binding is collective: it makes the sessions, with the given timeout and seed.
 ///
-/// `step(workers, parameters, gradient, number, own)` is collective. It exchanges the gradients, of which this rank's
-/// is lost, and moves the parameters, by the same bits on all ranks. Where a rank contributes with weight 0 the receipt
-/// lists fewer contributors than ranks: then no rank has moved, and nothing that was to be sent is lost.
-/// What it saves and restores is all that the next step depends on, besides its arguments and the group.
-template <class B, class Group, class T>
-concept BoundStrategy = std::copyable<B> && Persistent<B> &&
-                        requires(B& bound, Group& workers, std::span<T> parameters, std::span<T> gradient,
-                                 std::uint64_t number, const contribution& own) {
-                            { bound.step(workers, parameters, gradient, number, own) } -> std::same_as<receipt>;
-                        };
+/// `replicas_equal`: after each step the parameters are the same on all ranks, bit for bit, and a gradient that is not
+/// finite skips the step of all ranks. Else it skips its own rank's contribution alone.
+/// `is_layered`: `step` calls `compute(ready)`, else `compute()`.
+template <class S, class Net, class T = float>
+concept Strategy = std::copyable<S> &&
+                   requires(const S& policy, Net& net, std::span<const layer> layers, const group_options& options) {
+                       requires std::same_as<decltype(S::replicas_equal), const bool>;
+                       requires std::same_as<decltype(S::is_layered), const bool>;
+                       { policy.template bind<T>(net, layers, options) } -> BoundStrategy<T>;
+                   };
 
-/// A layered strategy bound to one worker.
-///
-/// `begin(workers, gradient)` makes the exchange of one step. `ready(layer)` is called once for each layer, when its
-/// part of the gradient is final: it belongs to the exchange from then on. `finish(parameters, number)`, collective,
-/// waits for all and moves the parameters, with the promises of `BoundStrategy::step`; where this rank's gradient is
-/// not finite it has contributed with weight 0, and `invalid()` then tells the first such coordinate. `fingerprint()`
-/// is of what must be the same on all ranks, besides the calls.
-template <class B, class Group, class T>
-concept BoundLayeredStrategy =
-    std::copyable<B> && Persistent<B> &&
-    requires(B& bound, decltype(std::declval<B&>().begin(std::declval<Group&>(), std::span<T>()))& exchange,
-             std::span<T> parameters, std::uint64_t number) {
-        { bound.fingerprint() } -> std::same_as<std::uint64_t>;
-        { exchange.ready(std::size_t{}) };
-        { exchange.finish(parameters, number) } -> std::same_as<receipt>;
-        { exchange.invalid() } -> std::same_as<std::optional<std::size_t>>;
-    };
+/// How many parameters a model with these layers has.
+inline std::size_t dimension_of(std::span<const layer> layers) { return layers.empty() ? 0 : layers.back().part.end; }
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -691,31 +961,27 @@ concept BoundLayeredStrategy =
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// A `bsp` bound to one worker.
-template <class Policy, std::floating_point T>
-class bound_bsp {
+/// A `bsp` bound to one rank.
+template <class Net, class Policy, std::floating_point T>
+class bound_bsp : public lockstep<Net, decltype(Policy::topology)> {
   public:
-    bound_bsp(const Policy& policy, std::size_t dimension)
-        : policy_(policy), optimizer_(policy.optimizer.template bind<T>(dimension)) {}
+    bound_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
+        : bound_bsp::lockstep(net, policy.topology, options),
+          policy_(policy),
+          optimizer_(policy.optimizer.template bind<T>(dimension)) {}
 
-    template <class Group>
-    receipt step(Group& workers, std::span<T> parameters, std::span<T> gradient, std::uint64_t number,
-                 const contribution& own) {
-        if (own.weight > 0) policy_.clip.apply(gradient);
-        const receipt done = all_reduce(workers, gradient, gradient, aggregate::mean{}, own);
-        [[maybe_unused]] const auto updating = named_span(workers.net(), "update");
-        if (done.contributors == workers.size())
+    auto& state() { return optimizer_; }
+    const auto& state() const { return optimizer_; }
+
+    template <class Compute>
+    step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        const auto exchange = [&](const contribution& own) {
+            if (own.weight > 0) policy_.clip.apply(gradient);
+            return all_reduce(this->workers(), gradient, gradient, aggregate::mean{}, own);
+        };
+        return this->step_with(number, gradient, compute, exchange, [&] {
             optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number));
-        return done;
-    }
-
-    template <class Writer>
-    void save(Writer& out, std::string_view prefix) const {
-        optimizer_.save(out, prefix);
-    }
-    template <class Reader>
-    void restore(const Reader& in, std::string_view prefix) {
-        optimizer_.restore(in, prefix);
+        });
     }
 
   private:
@@ -725,17 +991,21 @@ class bound_bsp {
 
 /// Bulk-synchronous data-parallel descent: each step follows the mean of all ranks' gradients, sent in full.
 ///
-/// Cost per step: one dense all-reduce of the parameters' size over `topology`. Memory: the optimizer's.
+/// Models `Strategy`. Cost per step: one dense all-reduce of the parameters' size over `topology`. Memory: the
+/// optimizer's.
 template <Topology Shape, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
 struct bsp {
+    static constexpr bool replicas_equal = true;
+    static constexpr bool is_layered = false;
+
     Shape topology{};
     Descent optimizer{};
     Rate rate{};
     Clip clip{};  ///< of each rank's own gradient
 
-    template <std::floating_point T = float>
-    bound_bsp<bsp, T> bind(std::size_t dimension) const {
-        return {*this, dimension};
+    template <std::floating_point T = float, class Net>
+    bound_bsp<Net, bsp, T> bind(Net& net, std::span<const layer> layers, const group_options& options = {}) const {
+        return {net, *this, dimension_of(layers), options};
     }
     friend constexpr bool operator==(const bsp&, const bsp&) = default;
 };
@@ -747,16 +1017,157 @@ bsp(S, D, R, C) -> bsp<S, D, R, C>;
 
 }}}  // namespace rill::RILL_ABI::train
 
+// ===== rill/train/sampler.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Which rows a rank works on in each step.
+///
+/// Every epoch has its own permutation of the rows, a pure function of (key, epoch) and so the same on all ranks.
+/// Each step takes the next `ranks * batch` entries as the global batch; rank r gets the r-th `batch` of them.
+/// The rows that do not fill a last global batch are left out of that epoch. Memory: 4 bytes per row. Stepping does not
+/// allocate.
+class sampler {
+  public:
+    struct options {
+        std::size_t rows = 0;
+        std::size_t batch = 32;  ///< rows per rank and step
+        rank_t rank = 0;
+        int ranks = 1;
+        random_key key{};
+    };
+
+    explicit sampler(const options& chosen) : options_(chosen) {
+        RILL_EXPECTS(chosen.ranks > 0 && chosen.rank >= 0 && chosen.rank < chosen.ranks, "sampler: a rank of a group");
+        RILL_EXPECTS(chosen.batch > 0 && global_batch() <= chosen.rows, "sampler: rows for one step of all ranks");
+        RILL_EXPECTS(chosen.rows <= 0xFFFFFFFFU, "sampler: rows that 32 bits can number");
+        order_.resize(chosen.rows);
+        shuffle();
+    }
+
+    std::size_t steps_per_epoch() const { return options_.rows / global_batch(); }
+    /// The step of the next batch.
+    std::uint64_t epoch() const { return epoch_; }
+    /// The step of the next batch within its epoch.
+    std::size_t step() const { return step_; }
+
+    /// The rows of this rank's next batch; valid until the next call.
+    std::span<const std::uint32_t> next() {
+        if (is_epoch_over_) shuffle();
+        const std::size_t first = step_ * global_batch() + static_cast<std::size_t>(options_.rank) * options_.batch;
+        if (++step_ == steps_per_epoch()) {
+            step_ = 0;
+            ++epoch_;
+            is_epoch_over_ = true;
+        }
+        return std::span(order_).subspan(first, options_.batch);
+    }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        out.add(std::string(prefix) + "sampler", state());
+    }
+    /// Throws `data_error`, and changes nothing, if rows, global batch or key differ from those of this sampler.
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        const std::string name = std::string(prefix) + "sampler";
+        saved_state saved{};
+        in.read(name, saved);
+        const saved_state own = state();
+        constexpr const char* what[] = {"rows", "rows per global batch", "the random key"};
+        for (std::size_t i = 0; i < 3; ++i)
+            if (saved[i] != own[i])
+                throw data_error(in.path(), "section \"" + name + "\", " + what[i], std::to_string(own[i]),
+                                 std::to_string(saved[i]));
+        if (saved[4] >= steps_per_epoch())
+            throw data_error(in.path(), "section \"" + name + "\", step",
+                             "less than " + std::to_string(steps_per_epoch()), std::to_string(saved[4]));
+        epoch_ = saved[3];
+        step_ = static_cast<std::size_t>(saved[4]);
+        shuffle();
+    }
+
+  private:
+    using saved_state = std::array<std::uint64_t, 5>;
+    saved_state state() const { return {options_.rows, global_batch(), options_.key.value, epoch_, step_}; }
+
+    std::size_t global_batch() const { return options_.batch * static_cast<std::size_t>(options_.ranks); }
+
+    void shuffle() {
+        std::iota(order_.begin(), order_.end(), 0U);
+        random_sequence random(options_.key.derive(epoch_));
+        for (std::size_t left = order_.size(); left > 1; --left)
+            std::swap(order_[left - 1], order_[static_cast<std::size_t>(random.below(left))]);
+        is_epoch_over_ = false;
+    }
+
+    options options_;
+    std::vector<std::uint32_t> order_;
+    std::uint64_t epoch_ = 0;
+    std::size_t step_ = 0;
+    bool is_epoch_over_ = false;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/minibatches.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Gives a rank the batch of each step; its position can be saved.
+template <class B, class Batch>
+concept BatchSource = std::copyable<B> && Persistent<B> && requires(B& source) {
+    { source.next() } -> std::convertible_to<Batch>;
+};
+
+/// The batches of a dataset in the order of a `sampler`. Models `BatchSource`. The dataset must outlive it.
+class minibatches {
+  public:
+    /// If `order.rows` is 0, all rows of the dataset are used.
+    minibatches(const dataset& data, sampler::options order) : data_(&data), sampler_(complete(order, data)) {}
+
+    const train::sampler& order() const { return sampler_; }
+
+    /// Valid until the next call.
+    batch next() { return {*data_, sampler_.next()}; }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        sampler_.save(out, prefix);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        sampler_.restore(in, prefix);
+    }
+
+  private:
+    static sampler::options complete(sampler::options order, const dataset& data) {
+        if (order.rows == 0) order.rows = data.rows;
+        RILL_EXPECTS(order.rows <= data.rows, "minibatches: rows of the dataset");
+        return order;
+    }
+
+    const dataset* data_;
+    train::sampler sampler_;
+};
+
+static_assert(BatchSource<minibatches, batch>);
+
+}}}  // namespace rill::RILL_ABI::train
+
 // ===== rill/train/coded_batch.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// What one worker of a coded reduction computes on: the rows that a `coded_allocation` gives it, each with its
-/// coefficient as weight. Any objective whose batch has weights then computes the worker's coded gradient, and the root
-/// decodes the gradient of the mean loss of all rows.
+/// What one worker of a coded reduction computes on, in each step: the rows of a dataset that a `coded_allocation`
+/// gives it, each with its coefficient as weight. Any objective whose batch has weights then computes the worker's
+/// coded gradient, and the root decodes the gradient of the mean loss of all rows.
+///
+/// Models `BatchSource`. The dataset must outlive it and have as many rows as the allocation has points.
 class coded_batch {
   public:
-    coded_batch(const coded_allocation& allocation, rank_t rank) : points_(allocation.points()) {
+    coded_batch(const dataset& data, const coded_allocation& allocation, rank_t rank) : data_(&data) {
+        RILL_EXPECTS(data.rows == allocation.points(), "coded_batch: a dataset with as many rows as were allocated");
         const double each = 1.0 / static_cast<double>(allocation.points());
         for (const data_share& share : allocation.shares_of(rank))
             for (std::size_t row = share.first; row < share.last; ++row) {
@@ -768,17 +1179,185 @@ class coded_batch {
     /// How many rows the worker reads for one gradient.
     std::size_t load() const { return rows_.size(); }
 
-    /// The batch, of a dataset with as many rows as the allocation has points. Valid as long as this lives unchanged.
-    batch of(const dataset& data) const {
-        RILL_EXPECTS(data.rows == points_, "coded_batch: a dataset with as many rows as were allocated");
-        return {data, rows_, weights_};
-    }
+    /// Valid as long as this lives unchanged.
+    batch next() const { return {*data_, rows_, weights_}; }
+
+    /// The batch is the same in each step: there is nothing to save.
+    template <class Writer>
+    void save(Writer&, std::string_view) const {}
+    template <class Reader>
+    void restore(const Reader&, std::string_view) {}
 
   private:
-    std::size_t points_;
+    const dataset* data_;
     std::vector<std::uint32_t> rows_;
     std::vector<double> weights_;
 };
+
+static_assert(BatchSource<coded_batch, batch>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/rooted.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// The group of a strategy whose root gathers along a tree.
+template <class Net, class Tree>
+using group_on = decltype(group{std::declval<Net&>(), std::declval<Tree>(), group_options{}});
+
+/// What bound strategies have in common whose root alone moves the parameters, in rounds: the group, the rounds and the
+/// root's optimizer. `Steps`: `rill::rounds` or `rill::coded_reduce`.
+///
+/// In each step a rank gets the newest parameters, computes its gradient there and contributes it. A rank that is late
+/// misses steps. The optimizer's state counts at the root.
+template <class Net, class Tree, class Steps, class Bound>
+class rooted {
+  public:
+    using group_type = group_on<Net, Tree>;
+
+    /// `make(workers)` makes the rounds.
+    template <class Make>
+    rooted(Net& net, const Tree& tree, const group_options& options, Make&& make, Bound optimizer)
+        : workers_(net, tree, options), steps_(make(workers_)), optimizer_(std::move(optimizer)) {}
+
+    group_type& workers() { return workers_; }
+    bool is_root() const { return steps_.is_root(); }
+    /// What the last step's round did: who was in, who was late.
+    const round_receipt& latest() const { return latest_; }
+
+    /// Ends the run on all ranks; on others than the root it does nothing.
+    void end() {
+        if (is_root()) steps_.end();
+    }
+    Bound& state() { return optimizer_; }
+    const Bound& state() const { return optimizer_; }
+    /// The number of the next step.
+    std::uint64_t position() const { return first_ + steps_.number(); }
+    void resume_at(std::uint64_t position) {
+        RILL_EXPECTS(steps_.number() == 0, "train: a strategy over rounds resumes before its first step");
+        first_ = position;
+    }
+    void add_up(std::span<std::int64_t> table) { all_reduce(workers_, table, table); }
+
+  protected:
+    /// A round in which this rank computes if it `contributes`; then `reduce(bad)` hands in the gradient, of which
+    /// `bad` is the first coordinate that is not finite, and `move(number)` follows at the root if any came.
+    template <class T, class Compute, class Reduce, class Move>
+    step_record step_with(std::span<T> parameters, std::span<T> gradient, bool contributes, Compute&& compute,
+                          Reduce&& reduce, Move&& move) {
+        stopwatch clock(workers_.net());
+        step_record record{.is_over = !steps_.next(parameters)};
+        if (record.is_over) return record;
+        record.step = position() - 1;
+        const duration waited = clock.lap();
+        std::optional<std::size_t> bad;
+        if (contributes) {
+            record.loss = compute();
+            bad = kernel::find_non_finite(std::span<const T>(gradient));
+            if (bad) record.invalid.push_back({workers_.rank(), *bad});
+        }
+        record.phases.compute = clock.lap();
+        latest_ = reduce(bad.has_value());
+        record.exchange = latest_;
+        record.phases.exchange = waited + clock.lap();
+        if (is_root() && latest_.contributors > 0) {
+            [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
+            move(record);
+        }
+        record.phases.update = clock.lap();
+        record.elapsed = clock.total();
+        return record;
+    }
+
+    Steps& steps() { return steps_; }
+
+  private:
+    group_type workers_;
+    Steps steps_;
+    Bound optimizer_;
+    round_receipt latest_;
+    std::uint64_t first_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/coded_bsp.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+namespace detail {
+
+template <class Net, class Policy>
+using coded_rounds =
+    coded_reduce<group_on<Net, decltype(Policy::topology)>, decltype(Policy::topology), decltype(Policy::code)>;
+
+}  // namespace detail
+
+/// A `coded_bsp` bound to one rank.
+template <class Net, class Policy, std::floating_point T>
+class bound_coded_bsp
+    : public rooted<Net, decltype(Policy::topology), detail::coded_rounds<Net, Policy>,
+                    decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{}))> {
+    using steps_type = detail::coded_rounds<Net, Policy>;
+
+  public:
+    bound_coded_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
+        : bound_coded_bsp::rooted(
+              net, policy.topology, options,
+              [&](auto& workers) { return steps_type(workers, policy.topology, policy.code, policy.options); },
+              policy.optimizer.template bind<T>(dimension)),
+          rate_(policy.rate) {}
+
+    /// The root decodes and computes nothing.
+    bool contributes() const { return !this->is_root(); }
+
+    template <class Compute>
+    step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t, Compute&& compute) {
+        const auto reduce = [&](bool) { return this->steps().reduce(gradient, gradient); };
+        return this->step_with(parameters, gradient, contributes(), compute, reduce, [&](step_record& record) {
+            const auto bad = kernel::find_non_finite(std::span<const T>(gradient));
+            if (bad)
+                record.invalid.push_back({this->workers().rank(), *bad});
+            else
+                this->state().step(parameters, std::span<const T>(gradient), rate_.rate(record.step));
+        });
+    }
+
+  private:
+    decltype(Policy::rate) rate_;
+};
+
+/// Descent along the whole gradient without the slowest ranks: each worker computes on its `coded_batch`, and parents
+/// decode what is missing (CodedReduce; on a tree of depth 1, gradient coding).
+///
+/// Models `Strategy`. The root, rank 0, moves the parameters and sends them to all; replicas are not equal. A message
+/// that holds a value that is not finite cannot be taken out of a decoded sum: the root then skips the step, and its
+/// record alone tells it.
+/// Cost per step: the parameters down and a gradient up on each edge of `topology`. Memory: the optimizer's at each
+/// rank, and that of `coded_reduce`.
+template <TreeTopology Tree, GradientCode Code, Optimizer Descent, RateSchedule Rate>
+struct coded_bsp {
+    static constexpr bool replicas_equal = false;
+    static constexpr bool is_layered = false;
+
+    Tree topology;
+    Code code;
+    Descent optimizer{};
+    Rate rate{};
+    coded_options options{};
+
+    template <std::floating_point T = float, class Net>
+    bound_coded_bsp<Net, coded_bsp, T> bind(Net& net, std::span<const layer> layers,
+                                            const group_options& group = {}) const {
+        return {net, *this, dimension_of(layers), group};
+    }
+};
+
+template <class S, class C, class D, class R>
+coded_bsp(S, C, D, R) -> coded_bsp<S, C, D, R>;
+template <class S, class C, class D, class R>
+coded_bsp(S, C, D, R, coded_options) -> coded_bsp<S, C, D, R>;
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -786,43 +1365,52 @@ class coded_batch {
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// A `compressed_bsp` bound to one worker.
-template <class Policy, std::floating_point T>
-class bound_compressed_bsp {
-  public:
-    bound_compressed_bsp(const Policy& policy, std::size_t dimension)
-        : policy_(policy),
-          codec_(policy.codec.template bind<T>(dimension)),
-          optimizer_(policy.optimizer.template bind<T>(dimension)) {
-        if constexpr (!moves_along_stream) update_.resize(dimension);
-    }
-
-    const auto& codec() const { return codec_; }
-
-    template <class Group>
-    receipt step(Group& workers, std::span<T> parameters, std::span<T> gradient, std::uint64_t number,
-                 const contribution& own) {
-        if (own.weight > 0) {
-            policy_.clip.apply(gradient);
-            scale(gradient, static_cast<T>(policy_.rate.rate(number)));
-        }
-        const auto is_complete = [&](const receipt& done) { return done.contributors == workers.size(); };
-        const receipt done = all_reduce(workers, gradient, update_, codec_, aggregate::mean{}, own, is_complete);
-        [[maybe_unused]] const auto updating = named_span(workers.net(), "update");
-        if (is_complete(done)) move(parameters);
-        return done;
-    }
+/// What a bound `compressed_bsp` saves: the codec's residual, if it has one, and the optimizer's state.
+template <class Codec, class Descent>
+struct compressed_state {
+    Codec codec;
+    Descent optimizer;
 
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
-        optimizer_.save(out, prefix);
-        if constexpr (requires { codec_.save(out, std::string()); }) codec_.save(out, std::string(prefix) + "codec");
+        optimizer.save(out, prefix);
+        if constexpr (requires { codec.save(out, std::string()); }) codec.save(out, std::string(prefix) + "codec");
     }
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
-        optimizer_.restore(in, prefix);
-        if constexpr (requires { codec_.restore(in, std::string()); })
-            codec_.restore(in, std::string(prefix) + "codec");
+        Descent restored = optimizer;
+        restored.restore(in, prefix);
+        if constexpr (requires { codec.restore(in, std::string()); }) codec.restore(in, std::string(prefix) + "codec");
+        optimizer = std::move(restored);
+    }
+};
+
+/// A `compressed_bsp` bound to one rank.
+template <class Net, class Policy, std::floating_point T>
+class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
+  public:
+    bound_compressed_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
+        : bound_compressed_bsp::lockstep(net, policy.topology, options),
+          policy_(policy),
+          state_{policy.codec.template bind<T>(dimension), policy.optimizer.template bind<T>(dimension)} {
+        if constexpr (!moves_along_stream) update_.resize(dimension);
+    }
+
+    const auto& codec() const { return state_.codec; }
+    auto& state() { return state_; }
+    const auto& state() const { return state_; }
+
+    template <class Compute>
+    step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        const auto exchange = [&](const contribution& own) {
+            if (own.weight > 0) {
+                policy_.clip.apply(gradient);
+                scale(gradient, static_cast<T>(policy_.rate.rate(number)));
+            }
+            const auto is_complete = [&](const receipt& done) { return this->is_complete(done); };
+            return all_reduce(this->workers(), gradient, update_, state_.codec, aggregate::mean{}, own, is_complete);
+        };
+        return this->step_with(number, gradient, compute, exchange, [&] { move(parameters); });
     }
 
   private:
@@ -830,7 +1418,7 @@ class bound_compressed_bsp {
     using optimizer_type = decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{}));
     using index_type = typename codec_type::index_type;
 
-    /// Whether what has arrived need not be spread over all coordinates first.
+    /// Whether the optimizer takes the received stream as it is. Else the stream is spread over all coordinates first.
     static constexpr bool moves_along_stream =
         codec_type::is_coordinatewise &&
         requires(optimizer_type& optimizer, std::span<T> parameters, const stream_view<T, index_type>& update) {
@@ -838,48 +1426,55 @@ class bound_compressed_bsp {
         };
     using update_type = std::conditional_t<moves_along_stream, stream<T, index_type>, aligned_vector<T>>;
 
-    /// By the codec where it can, in the pass that it makes anyway.
+    /// Codecs that can scale do so in the pass that they make over the gradient anyway.
     void scale(std::span<T> gradient, T rate) {
-        if constexpr (requires { codec_.scale_inputs(rate); })
-            codec_.scale_inputs(rate);
+        if constexpr (requires { state_.codec.scale_inputs(rate); })
+            state_.codec.scale_inputs(rate);
         else
             for (T& slope : gradient) slope *= rate;
     }
 
     void move(std::span<T> parameters) {
         if constexpr (moves_along_stream)
-            optimizer_.step(parameters, update_.view(), 1);
+            state_.optimizer.step(parameters, update_.view(), 1);
         else
-            optimizer_.step(parameters, std::span<const T>(update_), 1);
+            state_.optimizer.step(parameters, std::span<const T>(update_), 1);
     }
 
     Policy policy_;
-    codec_type codec_;
-    optimizer_type optimizer_;
+    compressed_state<codec_type, optimizer_type> state_;
     update_type update_;
 };
 
-/// Bulk-synchronous descent along compressed steps: what travels is the gradient times the rate, through `codec`, whose
-/// error feedback so remembers steps, not slopes, when the rate changes.
+/// Bulk-synchronous descent along compressed steps: each rank sends its gradient times the rate, through `codec`. So
+/// the residual of error feedback holds steps, and stays right when the rate changes.
 ///
-/// The optimizer runs on the mean of what has arrived, at rate 1: its momentum is the same on all ranks, and what the
-/// codec leaves out waits for its turn without it. That wait is a delay already: at a density of 1 % a momentum of 0.7
-/// reaches what 0.9 does not, with the same peak / (1 - momentum). An optimizer's weight decay is not multiplied by
-/// `rate`. Where a step is skipped, the other ranks' contributions to it return to their codecs.
-/// Cost per step: one all-reduce of compressed streams over `topology`. Memory: the optimizer's, the codec's, one
-/// update: of the entries that arrived, where the optimizer takes a stream. Source: Renggli et al., SparCML, SC 2019,
-/// Algorithm 1, with a mean for the sum.
+/// The optimizer moves along the mean of the received steps, at rate 1, so its momentum is the same on all ranks.
+/// Entries that the codec leaves out do not enter the momentum until they are sent. Since they come late, less momentum
+/// is needed: at a density of 1 %, 0.7 trains better than 0.9 with the same peak / (1 - momentum). An optimizer's
+/// weight decay is not multiplied by `rate`. When a step is skipped, the contributions of the other ranks return to
+/// their codecs. Models `Strategy`. Cost per step: one all-reduce of compressed streams over `topology`. Memory: the
+/// optimizer's, the codec's, one update: of the entries that arrived, where the optimizer takes a stream. Source:
+/// Renggli et al., SparCML, SC 2019, Algorithm 1, with a mean for the sum.
 template <Topology Shape, class Codec, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
 struct compressed_bsp {
+    static constexpr bool replicas_equal = true;
+    static constexpr bool is_layered = false;
+    static_assert(
+        Descent::is_linear,
+        "rill::train::compressed_bsp: a step of the optimizer (adam) does not scale with the gradient, and what "
+        "travels is the gradient times the rate; use train::sgd or train::bsp");
+
     Shape topology{};
     Codec codec{};
     Descent optimizer{};
     Rate rate{};
     Clip clip{};  ///< of each rank's own gradient
 
-    template <std::floating_point T = float>
-    bound_compressed_bsp<compressed_bsp, T> bind(std::size_t dimension) const {
-        return {*this, dimension};
+    template <std::floating_point T = float, class Net>
+    bound_compressed_bsp<Net, compressed_bsp, T> bind(Net& net, std::span<const layer> layers,
+                                                      const group_options& options = {}) const {
+        return {net, *this, dimension_of(layers), options};
     }
     friend constexpr bool operator==(const compressed_bsp&, const compressed_bsp&) = default;
 };
@@ -888,6 +1483,344 @@ template <class S, class C, class D, class R>
 compressed_bsp(S, C, D, R) -> compressed_bsp<S, C, D, R>;
 template <class S, class C, class D, class R, class P>
 compressed_bsp(S, C, D, R, P) -> compressed_bsp<S, C, D, R, P>;
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/detail/metrics_file.hpp
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace rill { inline namespace RILL_ABI { namespace train { namespace detail {
+
+/// A file to which each line is written as a whole, as soon as it is there.
+class metrics_file {
+  public:
+    metrics_file(std::string path, bool append)
+        : path_(std::move(path)), file_(path_, O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC)) {
+        if (!file_.is_open()) file_failed(path_, "cannot be opened");
+    }
+
+    bool is_empty() const {
+        struct stat status {};
+        return ::fstat(file_.get(), &status) == 0 && status.st_size == 0;
+    }
+
+    void write(std::string_view line) {
+        if (!write_all(file_.get(), std::as_bytes(std::span(line)))) file_failed(path_, "cannot be written");
+    }
+
+  private:
+    std::string path_;
+    descriptor file_;
+};
+
+/// The shortest text from which the same number is read.
+template <class Number>
+void append_number(std::string& line, Number value) {
+    char text[32];
+    line.append(text, std::to_chars(std::begin(text), std::end(text), value).ptr);
+}
+
+/// Calls `visit(name, value)` for each metric of a step, in their order in a file: numbers, then one text.
+template <class Visit>
+void visit_metrics(const step_record& record, Visit&& visit) {
+    const receipt& exchange = record.exchange;
+    const auto seconds = [](duration d) { return static_cast<double>(d.ns) / 1e9; };  // rounded once
+    visit("step", record.step);
+    visit("loss", record.loss);
+    visit("seconds", seconds(record.elapsed));
+    visit("compute_seconds", seconds(record.phases.compute));
+    visit("exchange_seconds", seconds(record.phases.exchange));
+    visit("update_seconds", seconds(record.phases.update));
+    visit("contributors", exchange.contributors);
+    visit("weight", exchange.weight);
+    visit("age", exchange.age);
+    visit("rounds", exchange.rounds);
+    visit("messages_sent", exchange.wire.messages_sent);
+    visit("bytes_sent", exchange.wire.bytes_sent);
+    visit("messages_received", exchange.wire.messages_received);
+    visit("bytes_received", exchange.wire.bytes_received);
+    visit("skipped", record.skipped() ? describe_skip(record) : std::string());
+}
+
+}}}}  // namespace rill::RILL_ABI::train::detail
+
+// ===== rill/train/metrics_options.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// How the metrics of steps are written to a file.
+struct metrics_options {
+    std::string label{};  ///< unless empty, the first column of each line: the name of the run, or the rank
+    bool append = false;  ///< goes on behind what the file holds, as after a restored checkpoint
+
+    friend bool operator==(const metrics_options&, const metrics_options&) = default;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/csv_metrics.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Writes the record of each step to a file as one line of comma-separated values, below a line of names.
+///
+/// A hook for `trainer`; each rank needs a file of its own. A line is in the file when the call returns. Texts that
+/// hold commas, quotes or line breaks are quoted (RFC 4180, with `\n`). Throws `data_error` where the file cannot be
+/// opened or written. Cost: one write to the file for each step; it allocates nothing but for a skipped step.
+class csv_metrics {
+  public:
+    explicit csv_metrics(const std::string& path, metrics_options options = {})
+        : file_(path, options.append), label_(std::move(options.label)) {
+        if (file_.is_empty()) write_names();
+    }
+
+    void operator()(const step_record& record) {
+        line_.clear();
+        if (!label_.empty()) add(label_);
+        detail::visit_metrics(record, [&](std::string_view, const auto& value) { add(value); });
+        end_line();
+    }
+
+  private:
+    void write_names() {
+        if (!label_.empty()) add(std::string_view("label"));
+        detail::visit_metrics({}, [&](std::string_view name, const auto&) { add(name); });
+        end_line();
+    }
+    void end_line() {
+        line_.back() = '\n';
+        file_.write(line_);
+    }
+
+    template <class Number>
+        requires std::is_arithmetic_v<Number>
+    void add(Number value) {
+        detail::append_number(line_, value);
+        line_ += ',';
+    }
+    void add(std::string_view text) {
+        if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+            line_.append(text);
+        } else {
+            line_ += '"';
+            for (const char each : text) line_.append(each == '"' ? 2 : 1, each);
+            line_ += '"';
+        }
+        line_ += ',';
+    }
+
+    detail::metrics_file file_;
+    std::string label_;
+    std::string line_;
+};
+
+static_assert(StepHook<csv_metrics>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/sgd.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+template <std::floating_point T>
+class bound_sgd;
+
+/// Stochastic gradient descent, with momentum where `momentum > 0`:
+/// `g += weight_decay·w; v = momentum·v + g; w -= rate·v`, or `w -= rate·(g + momentum·v)` after Nesterov.
+///
+/// Models `Optimizer`. For weight decay that stays out of the velocity see `decoupled_decay`. Memory: one value for
+/// each parameter, and none without momentum.
+struct sgd {
+    static constexpr bool is_linear = true;
+
+    double momentum = 0;
+    double weight_decay = 0;
+    bool nesterov = false;
+
+    template <std::floating_point T = float>
+    bound_sgd<T> bind(std::size_t dimension) const {
+        rill::detail::require_option(momentum >= 0 && momentum < 1, "train::sgd: momentum", momentum, "in [0, 1)");
+        rill::detail::require_option(weight_decay >= 0, "train::sgd: weight_decay", weight_decay, "at least 0");
+        rill::detail::require_option(!nesterov || momentum > 0, "train::sgd: momentum", momentum,
+                                     "above 0 where nesterov is set");
+        return bound_sgd<T>(*this, dimension);
+    }
+    friend constexpr bool operator==(const sgd&, const sgd&) = default;
+};
+
+/// One worker's optimizer: the policy and the velocity of each parameter. Without momentum there is no velocity.
+template <std::floating_point T>
+class bound_sgd {
+  public:
+    bound_sgd(const sgd& policy, std::size_t dimension)
+        : policy_(policy), dimension_(dimension), velocity_(policy.momentum > 0 ? dimension : 0, T{0}) {}
+
+    const sgd& policy() const { return policy_; }
+    std::span<const T> velocity() const { return velocity_; }
+
+    /// Coordinate-wise and in place; allocates nothing.
+    void step(std::span<T> parameters, std::span<const T> gradient, double rate) {
+        RILL_EXPECTS(parameters.size() == dimension_ && gradient.size() == dimension_, "sgd: bound to this dimension");
+        const scales by = scales_at(rate);
+        std::size_t i = 0;
+        for (; i + block <= dimension_; i += block) move<block>(&parameters[i], &gradient[i], i, by);
+        for (; i < dimension_; ++i) move<1>(&parameters[i], &gradient[i], i, by);
+    }
+
+    /// A step along a gradient that is 0 where the stream has no entry. Without momentum and weight decay it touches
+    /// only the parameters that have an entry.
+    template <IndexType Index>
+    void step(std::span<T> parameters, const stream_view<T, Index>& gradient, double rate) {
+        if (gradient.is_dense()) return step(parameters, gradient.values(), rate);
+        RILL_EXPECTS(parameters.size() == dimension_ && gradient.range().size() == dimension_,
+                     "sgd: bound to this dimension");
+        const scales by = scales_at(rate);
+        if (by.momentum == 0 && by.decay == 0)
+            for (std::size_t e = 0; e < gradient.count(); ++e)
+                parameters[gradient.indices()[e]] -= by.rate * gradient.values()[e];
+        else
+            move_by_blocks(parameters, gradient, by);
+    }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        out.add(std::string(prefix) + "velocity", velocity_);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        in.read(std::string(prefix) + "velocity", velocity_);
+    }
+
+  private:
+    static constexpr std::size_t block = kernel::detail::block;
+
+    struct scales {
+        T rate, decay, momentum;
+        bool nesterov;
+    };
+    scales scales_at(double rate) const {
+        return {static_cast<T>(rate), static_cast<T>(policy_.weight_decay), static_cast<T>(policy_.momentum),
+                policy_.nesterov};
+    }
+
+    /// Moves `Count` coordinates from `first` on. No two of the arrays overlap.
+    template <std::size_t Count>
+    void move(T* __restrict parameters, const T* __restrict gradient, std::size_t first, const scales& by) {
+        if (by.momentum == 0)
+            for (std::size_t j = 0; j < Count; ++j) parameters[j] -= by.rate * (gradient[j] + by.decay * parameters[j]);
+        else if (by.nesterov)
+            accelerate<Count, true>(parameters, gradient, &velocity_[first], by);
+        else
+            accelerate<Count, false>(parameters, gradient, &velocity_[first], by);
+    }
+
+    template <std::size_t Count, bool nesterov>
+    static void accelerate(T* __restrict parameters, const T* __restrict gradient, T* __restrict velocity, scales by) {
+        for (std::size_t j = 0; j < Count; ++j) {
+            const T slope = gradient[j] + by.decay * parameters[j];
+            velocity[j] = by.momentum * velocity[j] + slope;
+            parameters[j] -= by.rate * (nesterov ? slope + by.momentum * velocity[j] : velocity[j]);
+        }
+    }
+
+    /// Moves all coordinates block by block; the entries of the stream are first spread into a block of zeros.
+    template <IndexType Index>
+    void move_by_blocks(std::span<T> parameters, const stream_view<T, Index>& gradient, const scales& by) {
+        T dense[block] = {};
+        const auto indices = gradient.indices();
+        std::size_t entry = 0;
+        for (std::size_t i = 0; i < dimension_; i += block) {
+            const std::size_t end = std::min(i + block, dimension_), first = entry;
+            for (; entry < indices.size() && indices[entry] < end; ++entry)
+                dense[indices[entry] - i] = gradient.values()[entry];
+            if (end - i == block)
+                move<block>(&parameters[i], dense, i, by);
+            else
+                for (std::size_t j = i; j < end; ++j) move<1>(&parameters[j], &dense[j - i], j, by);
+            for (std::size_t e = first; e < entry; ++e) dense[indices[e] - i] = T{0};
+        }
+    }
+
+    sgd policy_;
+    std::size_t dimension_;
+    aligned_vector<T> velocity_;
+};
+
+static_assert(Optimizer<sgd>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/decoupled_decay.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A `decoupled_decay` bound to one worker.
+template <class Inner, std::floating_point T>
+class bound_decoupled_decay {
+  public:
+    bound_decoupled_decay(Inner inner, double decay) : inner_(std::move(inner)), decay_(decay) {}
+
+    const Inner& inner() const { return inner_; }
+
+    void step(std::span<T> parameters, std::span<const T> gradient, double rate) {
+        shrink(parameters, rate);
+        inner_.step(parameters, gradient, rate);
+    }
+    /// Shrinks all parameters, those without an entry too.
+    template <IndexType Index>
+    void step(std::span<T> parameters, const stream_view<T, Index>& gradient, double rate)
+        requires requires(Inner& inner) { inner.step(parameters, gradient, rate); }
+    {
+        shrink(parameters, rate);
+        inner_.step(parameters, gradient, rate);
+    }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        inner_.save(out, prefix);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        inner_.restore(in, prefix);
+    }
+
+  private:
+    void shrink(std::span<T> parameters, double rate) const {
+        const T kept = static_cast<T>(1 - rate * decay_);
+        for (T& each : parameters) each *= kept;
+    }
+
+    Inner inner_;
+    double decay_;
+};
+
+/// Weight decay that does not pass through the optimizer's moments: `w -= rate·decay·w`, then the optimizer's step.
+///
+/// Models `Optimizer`; `decoupled_decay{adam{}, 0.01}` is AdamW. In `compressed_bsp` the optimizer runs at rate 1, so
+/// `decay` is there what all rates times the decay would be. Source: Loshchilov and Hutter, Decoupled Weight Decay
+/// Regularization, ICLR 2019, Algorithms 1 and 2.
+template <Optimizer Inner>
+struct decoupled_decay {
+    static constexpr bool is_linear = Inner::is_linear;
+
+    Inner optimizer{};
+    double decay = 0;
+
+    template <std::floating_point T = float>
+    auto bind(std::size_t dimension) const {
+        rill::detail::require_option(decay >= 0, "train::decoupled_decay: decay", decay, "at least 0");
+        auto inner = optimizer.template bind<T>(dimension);
+        return bound_decoupled_decay<decltype(inner), T>(std::move(inner), decay);
+    }
+    friend constexpr bool operator==(const decoupled_decay&, const decoupled_decay&) = default;
+};
+
+template <class O>
+decoupled_decay(O, double) -> decoupled_decay<O>;
+
+static_assert(Optimizer<decoupled_decay<sgd>>);
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -913,8 +1846,8 @@ struct matrix_view {
 namespace detail {
 
 // Tiles whose size is bounded at compile time make Eigen keep its packing buffers (80 KiB of float) on the stack, leave
-// its threads alone under OpenMP, and ignore the cache sizes that it finds at run time: so a product allocates nothing,
-// and one binary gives the same bits on every machine with the same instruction set. Measured for 32 × 784 × 512:
+// OpenMP's threads alone, and ignore the cache sizes that it finds at run time. So a product allocates nothing, and one
+// binary gives the same bits on every machine with the same instruction set. Measured for 32 × 784 × 512:
 // 5 to 30 % slower than the unbounded product.
 template <class T>
 struct tile {
@@ -974,10 +1907,10 @@ void multiply(matrix_view<const T> left, matrix_view<const T> right, matrix_view
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// Reads a file front to back and unpacks it where it is gzip, which its first two bytes tell.
+/// Reads a file from its beginning, and unpacks it if its first two bytes are those of gzip.
 ///
-/// zlib's own gzread passes over bytes that follow the compressed stream, and tells a truncated one late; here both are
-/// errors: `data_error` with the offset in the file.
+/// Bytes after the compressed stream and a truncated stream are a `data_error` with the offset in the file. (zlib's own
+/// gzread ignores the former and reports the latter late.)
 class gzip_source {
   public:
     explicit gzip_source(std::string path) : path_(std::move(path)), file_(std::fopen(path_.c_str(), "rb")) {
@@ -995,7 +1928,7 @@ class gzip_source {
     /// Unpacked bytes read so far.
     std::uint64_t offset() const { return offset_; }
 
-    /// No more bytes than this can come out of the whole file: deflate packs at most 1032 to 1.
+    /// An upper bound of the unpacked size of the file: deflate packs at most 1032 to 1.
     std::uint64_t capacity() {
         const long here = std::ftell(file_.get());
         std::fseek(file_.get(), 0, SEEK_END);
@@ -1122,7 +2055,7 @@ inline std::size_t read_idx_dimension(gzip_source& source, std::uint64_t most) {
 
 /// Reads an IDX file of unsigned bytes with `rank` dimensions, plain or gzip, and validates all of it.
 ///
-/// Memory grows with what the file holds, unpacked, never with what its header promises. Throws `data_error`.
+/// Memory is bounded by the unpacked size of the file, even if its header claims more. Throws `data_error`.
 inline idx_array read_idx(const std::string& path, std::size_t rank) {
     gzip_source source(path);
     detail::read_idx_magic(source, rank);
@@ -1137,7 +2070,7 @@ inline idx_array read_idx(const std::string& path, std::size_t rank) {
     while (array.values.size() < total) {
         const std::size_t done = array.values.size();
         const std::size_t room = std::min<std::size_t>(total, std::max(least_room, 2 * done));
-        array.values.reserve(room);  // no more: resize alone may double
+        array.values.reserve(room);  // resize alone might reserve twice as much
         array.values.resize(room);
         detail::read_exactly(source, std::as_writable_bytes(std::span(array.values).subspan(done)), "values");
     }
@@ -1173,6 +2106,72 @@ inline dataset read_idx_dataset(const std::string& images_path, const std::strin
 
 }}}  // namespace rill::RILL_ABI::train
 
+// ===== rill/train/json_metrics.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Writes the record of each step to a file as one JSON object on a line of its own.
+///
+/// A hook for `trainer`; each rank needs a file of its own. A line is in the file when the call returns. JSON has no
+/// NaN and no infinity: they are `null`. Throws `data_error` where the file cannot be opened or written. Cost: one
+/// write to the file for each step; it allocates nothing but for a skipped step.
+class json_metrics {
+  public:
+    explicit json_metrics(const std::string& path, metrics_options options = {})
+        : file_(path, options.append), label_(std::move(options.label)) {}
+
+    void operator()(const step_record& record) {
+        line_ = "{";
+        if (!label_.empty()) add("label", label_);
+        detail::visit_metrics(record, [&](std::string_view name, const auto& value) { add(name, value); });
+        line_.back() = '}';
+        line_ += '\n';
+        file_.write(line_);
+    }
+
+  private:
+    template <class Value>
+    void add(std::string_view name, const Value& value) {
+        line_.append("\"").append(name).append("\":");
+        if constexpr (std::is_floating_point_v<Value>) {
+            if (std::isfinite(value))
+                detail::append_number(line_, value);
+            else
+                line_ += "null";
+        } else if constexpr (std::is_arithmetic_v<Value>) {
+            detail::append_number(line_, value);
+        } else {
+            add_text(value);
+        }
+        line_ += ',';
+    }
+
+    void add_text(std::string_view text) {
+        line_ += '"';
+        for (const char each : text) {
+            if (each == '"' || each == '\\') line_ += '\\';
+            if (static_cast<unsigned char>(each) >= 0x20)
+                line_ += each;
+            else
+                add_control(each);
+        }
+        line_ += '"';
+    }
+    void add_control(char character) {
+        char escaped[8];
+        std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(character));
+        line_ += escaped;
+    }
+
+    detail::metrics_file file_;
+    std::string label_;
+    std::string line_;
+};
+
+static_assert(StepHook<json_metrics>);
+
+}}}  // namespace rill::RILL_ABI::train
+
 // ===== rill/train/layer_sizes.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -1194,7 +2193,7 @@ inline std::vector<std::size_t> layer_sizes(std::span<const layer> layers) {
 namespace rill { inline namespace RILL_ABI { namespace train {
 
 /// Logistic regression of two classes: a weight for each column and a bias, half the parameters of a
-/// `softmax_regression` of two classes, and the same loss. Labels are 0 and 1; a score above 0 speaks for 1.
+/// `softmax_regression` of two classes, and the same loss. Labels are 0 and 1; a score above 0 means class 1.
 ///
 /// Cost: `gradient` reads each row of the batch from memory once. Scratch memory: none.
 template <std::floating_point T = float>
@@ -1211,7 +2210,7 @@ class logistic_regression {
     std::size_t dimension() const { return columns() + 1; }
     std::span<const layer> layers() const { return layers_; }
 
-    /// Zero, whatever the key: a convex loss has no symmetry to break.
+    /// All zeros; the key is ignored, since a convex loss needs no random start.
     void initialise(std::span<T> parameters, random_key) const {
         RILL_EXPECTS(parameters.size() == dimension(), "logistic_regression: all parameters");
         std::fill(parameters.begin(), parameters.end(), T{0});
@@ -1283,7 +2282,7 @@ class logistic_regression {
         return sign(samples, r) * score(parameters, samples, r);
     }
 
-    /// log(1 + exp(-margin)), also where the exponential has no number. A NaN passes.
+    /// log(1 + exp(-margin)), without overflow of the exponential. A NaN gives NaN.
     static double loss_of(T margin) {
         const double m = static_cast<double>(margin);
         return (m < 0 ? -m : 0.0) + std::log1p(std::exp(-std::abs(m)));
@@ -1297,222 +2296,63 @@ static_assert(Classifier<logistic_regression<double>>);
 
 }}}  // namespace rill::RILL_ABI::train
 
-// ===== rill/train/sampler.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// Which rows a rank works on in each step.
-///
-/// Every epoch has its own permutation of the rows, a pure function of (key, epoch) and so the same on all ranks.
-/// Step s takes its next `ranks * batch` entries as the global batch; rank r's part of it is the r-th `batch` of them.
-/// The rows that do not fill a last global batch are left out of that epoch. Memory: 4 bytes per row. Stepping does not
-/// allocate.
-class sampler {
-  public:
-    struct options {
-        std::size_t rows = 0;
-        std::size_t batch = 32;  ///< rows per rank and step
-        rank_t rank = 0;
-        int ranks = 1;
-        random_key key{};
-    };
-
-    explicit sampler(const options& chosen) : options_(chosen) {
-        RILL_EXPECTS(chosen.ranks > 0 && chosen.rank >= 0 && chosen.rank < chosen.ranks, "sampler: a rank of a group");
-        RILL_EXPECTS(chosen.batch > 0 && global_batch() <= chosen.rows, "sampler: rows for one step of all ranks");
-        RILL_EXPECTS(chosen.rows <= 0xFFFFFFFFU, "sampler: rows that 32 bits can number");
-        order_.resize(chosen.rows);
-        shuffle();
-    }
-
-    std::size_t steps_per_epoch() const { return options_.rows / global_batch(); }
-    /// Of the next batch.
-    std::uint64_t epoch() const { return epoch_; }
-    /// Of the next batch, within its epoch.
-    std::size_t step() const { return step_; }
-
-    /// The rows of this rank's next batch; valid until the next call.
-    std::span<const std::uint32_t> next() {
-        if (is_epoch_over_) shuffle();
-        const std::size_t first = step_ * global_batch() + static_cast<std::size_t>(options_.rank) * options_.batch;
-        if (++step_ == steps_per_epoch()) {
-            step_ = 0;
-            ++epoch_;
-            is_epoch_over_ = true;
-        }
-        return std::span(order_).subspan(first, options_.batch);
-    }
-
-    template <class Writer>
-    void save(Writer& out, std::string_view prefix) const {
-        out.add(std::string(prefix) + "sampler", state());
-    }
-    /// Throws `data_error`, and changes nothing, where rows, global batch or key are not those of this sampler.
-    template <class Reader>
-    void restore(const Reader& in, std::string_view prefix) {
-        const std::string name = std::string(prefix) + "sampler";
-        saved_state saved{};
-        in.read(name, saved);
-        const saved_state own = state();
-        constexpr const char* what[] = {"rows", "rows per global batch", "the random key"};
-        for (std::size_t i = 0; i < 3; ++i)
-            if (saved[i] != own[i])
-                throw data_error(in.path(), "section \"" + name + "\", " + what[i], std::to_string(own[i]),
-                                 std::to_string(saved[i]));
-        if (saved[4] >= steps_per_epoch())
-            throw data_error(in.path(), "section \"" + name + "\", step",
-                             "less than " + std::to_string(steps_per_epoch()), std::to_string(saved[4]));
-        epoch_ = saved[3];
-        step_ = static_cast<std::size_t>(saved[4]);
-        shuffle();
-    }
-
-  private:
-    using saved_state = std::array<std::uint64_t, 5>;
-    saved_state state() const { return {options_.rows, global_batch(), options_.key.value, epoch_, step_}; }
-
-    std::size_t global_batch() const { return options_.batch * static_cast<std::size_t>(options_.ranks); }
-
-    void shuffle() {
-        std::iota(order_.begin(), order_.end(), 0U);
-        random_sequence random(options_.key.derive(epoch_));
-        for (std::size_t left = order_.size(); left > 1; --left)
-            std::swap(order_[left - 1], order_[static_cast<std::size_t>(random.below(left))]);
-        is_epoch_over_ = false;
-    }
-
-    options options_;
-    std::vector<std::uint32_t> order_;
-    std::uint64_t epoch_ = 0;
-    std::size_t step_ = 0;
-    bool is_epoch_over_ = false;
-};
-
-}}}  // namespace rill::RILL_ABI::train
-
-// ===== rill/train/minibatches.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// What a rank works on, step by step; its position can be saved.
-template <class B, class Batch>
-concept BatchSource = std::copyable<B> && Persistent<B> && requires(B& source) {
-    { source.next() } -> std::convertible_to<Batch>;
-};
-
-/// The batches of a dataset in the order of a `sampler`. The dataset must outlive them.
-class minibatches {
-  public:
-    /// `order.rows` may be left 0: all rows of the dataset.
-    minibatches(const dataset& data, sampler::options order) : data_(&data), sampler_(complete(order, data)) {}
-
-    const train::sampler& order() const { return sampler_; }
-
-    /// Valid until the next call.
-    batch next() { return {*data_, sampler_.next()}; }
-
-    template <class Writer>
-    void save(Writer& out, std::string_view prefix) const {
-        sampler_.save(out, prefix);
-    }
-    template <class Reader>
-    void restore(const Reader& in, std::string_view prefix) {
-        sampler_.restore(in, prefix);
-    }
-
-  private:
-    static sampler::options complete(sampler::options order, const dataset& data) {
-        if (order.rows == 0) order.rows = data.rows;
-        RILL_EXPECTS(order.rows <= data.rows, "minibatches: rows of the dataset");
-        return order;
-    }
-
-    const dataset* data_;
-    train::sampler sampler_;
-};
-
-static_assert(BatchSource<minibatches, batch>);
-
-}}}  // namespace rill::RILL_ABI::train
-
 // ===== rill/train/overlapped_bsp.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// An `overlapped_bsp` bound to one worker.
-template <class Policy, std::floating_point T>
-class bound_overlapped_bsp {
+/// An `overlapped_bsp` bound to one rank.
+template <class Net, class Policy, std::floating_point T>
+class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
   public:
-    bound_overlapped_bsp(const Policy& policy, std::span<const layer> layers)
-        : policy_(policy),
+    bound_overlapped_bsp(Net& net, const Policy& policy, std::span<const layer> layers, const group_options& options)
+        : bound_overlapped_bsp::lockstep(net, policy.topology, options),
+          policy_(policy),
           plan_(policy.buckets.bind(layer_sizes(layers), sizeof(T))),
           optimizer_(policy.optimizer.template bind<T>(plan_.dimension())),
-          invalid_(plan_.buckets().size()) {}
+          invalid_(plan_.buckets().size()) {
+        agree(this->workers(), {options_of::buckets, {option_hash(plan_.fingerprint())}});
+    }
 
     const bucket_plan& plan() const { return plan_; }
-    std::uint64_t fingerprint() const { return plan_.fingerprint(); }
+    auto& state() { return optimizer_; }
+    const auto& state() const { return optimizer_; }
 
-    /// The exchange of one step; `gradient` is lost.
-    template <class Group>
-    auto begin(Group& workers, std::span<T> gradient) {
-        return step_exchange<Group>(*this, workers, gradient);
-    }
-
-    template <class Writer>
-    void save(Writer& out, std::string_view prefix) const {
-        optimizer_.save(out, prefix);
-    }
-    template <class Reader>
-    void restore(const Reader& in, std::string_view prefix) {
-        optimizer_.restore(in, prefix);
+    template <class Compute>
+    step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t number, Compute&& compute) {
+        step_record record{.step = number, .is_over = this->has_ended()};
+        if (record.is_over) return record;
+        stopwatch clock(this->workers().net());
+        std::fill(invalid_.begin(), invalid_.end(), std::nullopt);
+        bucket_exchange buckets(this->workers(), plan_, starter{this, gradient});
+        record.loss = compute([&](std::size_t layer) { buckets.ready(layer); });
+        record.phases.compute = clock.lap();
+        record.exchange = buckets.finish();
+        record.phases.exchange = clock.lap();
+        this->complete(record, first_invalid(), clock,
+                       [&] { optimizer_.step(parameters, std::span<const T>(gradient), policy_.rate.rate(number)); });
+        return record;
     }
 
   private:
     /// Starts the operation of a bucket.
-    template <class Group>
     struct starter {
         bound_overlapped_bsp* of;
-        Group* workers;
         std::span<T> gradient;
 
         request operator()(std::size_t i) const {
-            return start(*workers, [*this, i](auto& lane) { return of->exchange_bucket(lane, gradient, i); });
+            return start(of->workers(), [*this, i](auto& lane) { return of->exchange_bucket(lane, gradient, i); });
         }
     };
 
-    template <class Group>
-    class step_exchange {
-      public:
-        step_exchange(bound_overlapped_bsp& of, Group& workers, std::span<T> gradient)
-            : of_(of), workers_(workers), gradient_(gradient), buckets_(workers, of.plan_, {&of, &workers, gradient}) {
-            std::fill(of.invalid_.begin(), of.invalid_.end(), std::nullopt);
-        }
+    /// This rank's first coordinate that is not finite.
+    std::optional<std::size_t> first_invalid() const {
+        std::optional<std::size_t> first;
+        for (const auto& each : invalid_)
+            if (each && (!first || *each < *first)) first = each;
+        return first;
+    }
 
-        void ready(std::size_t layer) { buckets_.ready(layer); }
-
-        receipt finish(std::span<T> parameters, std::uint64_t number) {
-            const receipt done = buckets_.finish();
-            [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");
-            if (done.contributors == workers_.size())
-                of_.optimizer_.step(parameters, std::span<const T>(gradient_), of_.policy_.rate.rate(number));
-            return done;
-        }
-
-        std::optional<std::size_t> invalid() const {
-            std::optional<std::size_t> first;
-            for (const auto& each : of_.invalid_)
-                if (each && (!first || *each < *first)) first = each;
-            return first;
-        }
-
-      private:
-        bound_overlapped_bsp& of_;
-        Group& workers_;
-        std::span<T> gradient_;
-        bucket_exchange<Group, starter<Group>> buckets_;
-    };
-
-    /// In an activity of its own, like the search for what is not finite.
+    /// Runs in the bucket's own activity; searching for values that are not finite does too.
     template <class Lane>
     receipt exchange_bucket(Lane& lane, std::span<T> gradient, std::size_t i) {
         const segment place = plan_.buckets()[i].elements;
@@ -1528,26 +2368,28 @@ class bound_overlapped_bsp {
     Policy policy_;
     bucket_plan plan_;
     decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;
-    std::vector<std::optional<std::size_t>>
-        invalid_;  ///< of each bucket, this rank's first coordinate that is not finite
+    std::vector<std::optional<std::size_t>> invalid_;  ///< of each bucket, this rank's first that is not finite
 };
 
 /// Bulk-synchronous data-parallel descent whose gradients travel while they are computed: neighbouring layers share
 /// buckets, and a bucket's all-reduce starts as soon as the backward pass has left its layers.
 ///
-/// Needs a `LayeredObjective` and a `ConcurrentTransport`. Where activities do not run alone (`rill::mpi` below
-/// MPI_THREAD_MULTIPLE) the exchanges go on at the end of each layer's backward pass, and not within it.
+/// Models `Strategy`. Needs a `LayeredObjective` and a `ConcurrentTransport`. Where activities do not run alone
+/// (`rill::mpi` below MPI_THREAD_MULTIPLE) the exchanges progress only at the end of each layer's backward pass, not
+/// during it.
 ///
-/// Over a topology that preserves the order of ranks the parameters are those of `bsp`, bit for bit; over others (a
-/// ring) those of `bsp` with an exchange per bucket, since where a coordinate lies in its message decides the order in
-/// which it is folded. A step is skipped on all ranks as soon as any bucket of any rank is not finite. Clipping acts on
-/// each rank's own gradient, bucket by bucket: one that needs the whole gradient is refused.
+/// Over a topology that preserves the order of ranks the parameters are those of `bsp`, bit for bit. Over others (a
+/// ring) they are those of an exchange per bucket, because the order in which a coordinate is folded depends on its
+/// place in the message. A step is skipped on all ranks as soon as any bucket of any rank is not finite. Clipping acts
+/// on each rank's own gradient, bucket by bucket. A clipping that needs the whole gradient does not compile.
 ///
 /// Cost per step: a dense all-reduce per bucket over `topology`. Memory: the optimizer's, and the activities and
 /// scratch of as many operations as there are buckets. Source: Li et al., PyTorch Distributed, VLDB 2020,
 /// section 3.2.3.
 template <Topology Shape, Optimizer Descent, RateSchedule Rate, Clipping Clip = no_clip>
 struct overlapped_bsp {
+    static constexpr bool replicas_equal = true;
+    static constexpr bool is_layered = true;
     static_assert(
         Clip::is_coordinatewise,
         "rill::train::overlapped_bsp: the clipping needs the whole gradient (clip_norm), whose first buckets are "
@@ -1559,9 +2401,10 @@ struct overlapped_bsp {
     Clip clip{};
     fusion buckets{};
 
-    template <std::floating_point T = float>
-    bound_overlapped_bsp<overlapped_bsp, T> bind(std::span<const layer> layers) const {
-        return {*this, layers};
+    template <std::floating_point T = float, class Net>
+    bound_overlapped_bsp<Net, overlapped_bsp, T> bind(Net& net, std::span<const layer> layers,
+                                                      const group_options& options = {}) const {
+        return {net, *this, layers, options};
     }
     friend constexpr bool operator==(const overlapped_bsp&, const overlapped_bsp&) = default;
 };
@@ -1587,9 +2430,10 @@ struct pace {
     friend constexpr bool operator==(const pace&, const pace&) = default;
 };
 
-/// An objective that takes the time of a larger one, or of another machine: it computes as its model does, and sleeps.
-/// In a simulated network, where computing takes no time, it gives the steps their length; among threads, more ranks
-/// than cores can compute at once. On a `traced` transport both passes are spans.
+/// An objective that computes what its model does and also sleeps, to take the time of a larger model or of another
+/// machine. Models `LayeredObjective` if its model does.
+/// In a simulated network computing takes no time, and the sleep is the length of a step. Among threads, more ranks
+/// than cores can then "compute" at once. On a `traced` transport both passes are spans.
 ///
 /// `net` must outlive it. `loss` takes the forward time. Gradients are the model's, bit for bit.
 template <Transport Net, LayeredObjective Model>
@@ -1641,6 +2485,95 @@ class paced {
 
 template <class Net, class Model>
 paced(Net&, Model, pace) -> paced<Net, Model>;
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/partial_bsp.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+namespace detail {
+
+template <class Policy, std::floating_point T>
+using bound_optimizer = decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{}));
+
+template <class Net, class Policy>
+using partial_rounds = rounds<group_on<Net, decltype(Policy::topology)>, decltype(Policy::topology),
+                              decltype(Policy::completion), decltype(Policy::staleness)>;
+
+}  // namespace detail
+
+/// A `partial_bsp` bound to one rank.
+template <class Net, class Policy, std::floating_point T>
+class bound_partial_bsp : public rooted<Net, decltype(Policy::topology), detail::partial_rounds<Net, Policy>,
+                                        detail::bound_optimizer<Policy, T>> {
+    using steps_type = detail::partial_rounds<Net, Policy>;
+
+  public:
+    bound_partial_bsp(Net& net, const Policy& policy, std::size_t dimension, const group_options& options)
+        : bound_partial_bsp::rooted(
+              net, policy.topology, options,
+              [&](auto& workers) { return steps_type(workers, policy.topology, policy.completion, policy.staleness); },
+              policy.optimizer.template bind<T>(dimension)),
+          policy_(policy) {}
+
+    bool contributes() const { return policy_.root_contributes || !this->is_root(); }
+
+    template <class Compute>
+    step_record step(std::span<T> parameters, std::span<T> gradient, std::uint64_t, Compute&& compute) {
+        const auto reduce = [&](bool bad) {
+            const bool counts = contributes() && !bad;
+            if (counts) policy_.clip.apply(gradient);
+            return this->steps().reduce(gradient, gradient, aggregate::mean{},
+                                        contribution{.weight = counts ? 1.0 : 0.0});
+        };
+        return this->step_with(parameters, gradient, contributes(), compute, reduce, [&](step_record& record) {
+            this->state().step(parameters, std::span<const T>(gradient), policy_.rate.rate(record.step));
+        });
+    }
+
+  private:
+    Policy policy_;
+};
+
+/// Descent along the mean of the gradients that come in time: the root waits until `completion` has enough of them (the
+/// fastest k, all but s, those before a deadline), and late ones are dropped or count later (`staleness`).
+///
+/// Models `Strategy`. The root, rank 0, moves the parameters and sends them to all; replicas are not equal: a late rank
+/// goes on from the newest ones. By default the root is a master that computes nothing. A gradient that is not finite
+/// is left out. `rounds` says what is guaranteed when ranks die. Checkpoints: all ranks save between the same two
+/// steps, and restore into a trainer that has made none. Cost per step: the parameters down and a gradient up on each
+/// edge of `topology`. Memory: the optimizer's at each rank, and that of `rounds`.
+template <TreeTopology Tree, Completion Enough, Optimizer Descent, RateSchedule Rate, Staleness Age = straggler::fresh,
+          Clipping Clip = no_clip>
+struct partial_bsp {
+    static constexpr bool replicas_equal = false;
+    static constexpr bool is_layered = false;
+
+    Tree topology{};
+    Enough completion{};
+    Descent optimizer{};
+    Rate rate{};
+    Age staleness{};
+    Clip clip{};  ///< of each rank's own gradient
+    bool root_contributes = false;
+
+    template <std::floating_point T = float, class Net>
+    bound_partial_bsp<Net, partial_bsp, T> bind(Net& net, std::span<const layer> layers,
+                                                const group_options& options = {}) const {
+        return {net, *this, dimension_of(layers), options};
+    }
+    friend constexpr bool operator==(const partial_bsp&, const partial_bsp&) = default;
+};
+
+template <class S, class E, class D, class R>
+partial_bsp(S, E, D, R) -> partial_bsp<S, E, D, R>;
+template <class S, class E, class D, class R, class A>
+partial_bsp(S, E, D, R, A) -> partial_bsp<S, E, D, R, A>;
+template <class S, class E, class D, class R, class A, class C>
+partial_bsp(S, E, D, R, A, C) -> partial_bsp<S, E, D, R, A, C>;
+template <class S, class E, class D, class R, class A, class C>
+partial_bsp(S, E, D, R, A, C, bool) -> partial_bsp<S, E, D, R, A, C>;
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -1783,7 +2716,7 @@ class perceptron {
         return found;
     }
 
-    // Of a mean, the sum is divided, not each term.
+    // For a mean, divides the sum once instead of each term.
     static double multiplicity(const batch& samples, std::size_t r) {
         return samples.weights.empty() ? 1.0 : static_cast<double>(samples.weights[r]);
     }
@@ -1827,12 +2760,12 @@ class perceptron {
             T* row = values.data + r * values.columns;
             for (std::size_t c = 0; c < values.columns; ++c) {
                 const T value = row[c] + biases[c];
-                row[c] = rectify && value < 0 ? T{0} : value;  // a NaN passes, so that the loss shows it
+                row[c] = rectify && value < 0 ? T{0} : value;  // a NaN stays, so that the loss is NaN
             }
         }
     }
 
-    // Above layer l its activations have been replaced by the slopes of the loss.
+    // The activations of the layers above l have been replaced by the derivatives of the loss.
     void differentiate(std::size_t l, std::size_t rows, std::span<T> gradient) {
         const matrix_view<const T> above = inputs(l + 1, rows);
         multiply(above.transposed(), inputs(l, rows),
@@ -1840,7 +2773,7 @@ class perceptron {
         sum_rows(above, gradient.subspan(biases(l).begin, biases(l).size()));
     }
 
-    // Leaves the slopes of its inputs.
+    // Replaces the inputs of the layer by the derivatives of the loss by them.
     void propagate(std::size_t l, std::size_t rows, std::span<const T> parameters) {
         const matrix_view<const T> above = inputs(l + 1, rows);
         multiply(above, weight_matrix(l, parameters), matrix_view<T>{slopes_.data(), rows, widths_[l]});
@@ -1856,7 +2789,7 @@ class perceptron {
 
     std::vector<std::size_t> widths_;
     std::vector<layer> layers_;
-    std::vector<aligned_vector<T>> activations_;  // of each layer, rows × width; in `gradient`, slopes
+    std::vector<aligned_vector<T>> activations_;  // of each layer, rows × width; in `gradient`, derivatives
     aligned_vector<T> slopes_;
     std::size_t most_rows_ = 0;
 };
@@ -1871,7 +2804,7 @@ static_assert(LayeredObjective<perceptron<float>>);
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// A copy of the rows of some classes, in their order; the i-th class that is named becomes class i.
+/// A copy of the rows of some classes, in their order; the i-th of the given classes becomes class i.
 inline dataset select_classes(const dataset& data, std::initializer_list<std::int32_t> classes) {
     RILL_EXPECTS(classes.size() > 0, "select_classes: at least one class");
     dataset some{.columns = data.columns, .classes = static_cast<int>(classes.size()), .features = {}, .labels = {}};
@@ -1888,130 +2821,6 @@ inline dataset select_classes(const dataset& data, std::initializer_list<std::in
 
 }}}  // namespace rill::RILL_ABI::train
 
-// ===== rill/train/sgd.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-template <std::floating_point T>
-class bound_sgd;
-
-/// Stochastic gradient descent, with momentum where `momentum > 0`:
-/// `g += weight_decay·w; v = momentum·v + g; w -= rate·v`, or `w -= rate·(g + momentum·v)` after Nesterov.
-struct sgd {
-    double momentum = 0;
-    double weight_decay = 0;
-    bool nesterov = false;
-
-    template <std::floating_point T = float>
-    bound_sgd<T> bind(std::size_t dimension) const {
-        RILL_EXPECTS(momentum >= 0 && momentum < 1, "sgd: momentum in [0, 1)");
-        RILL_EXPECTS(weight_decay >= 0, "sgd: no negative weight decay");
-        RILL_EXPECTS(!nesterov || momentum > 0, "sgd: Nesterov's step needs momentum");
-        return bound_sgd<T>(*this, dimension);
-    }
-    friend constexpr bool operator==(const sgd&, const sgd&) = default;
-};
-
-/// One worker's optimizer: the policy and the velocity of each parameter. Without momentum there is no velocity.
-template <std::floating_point T>
-class bound_sgd {
-  public:
-    bound_sgd(const sgd& policy, std::size_t dimension)
-        : policy_(policy), dimension_(dimension), velocity_(policy.momentum > 0 ? dimension : 0, T{0}) {}
-
-    const sgd& policy() const { return policy_; }
-    std::span<const T> velocity() const { return velocity_; }
-
-    /// Coordinate-wise and in place; allocates nothing.
-    void step(std::span<T> parameters, std::span<const T> gradient, double rate) {
-        RILL_EXPECTS(parameters.size() == dimension_ && gradient.size() == dimension_, "sgd: bound to this dimension");
-        const scales by = scales_at(rate);
-        std::size_t i = 0;
-        for (; i + block <= dimension_; i += block) move<block>(&parameters[i], &gradient[i], i, by);
-        for (; i < dimension_; ++i) move<1>(&parameters[i], &gradient[i], i, by);
-    }
-
-    /// A step along a gradient that is 0 where the stream has no entry. Without momentum and weight decay it touches
-    /// only the parameters that have an entry.
-    template <IndexType Index>
-    void step(std::span<T> parameters, const stream_view<T, Index>& gradient, double rate) {
-        if (gradient.is_dense()) return step(parameters, gradient.values(), rate);
-        RILL_EXPECTS(parameters.size() == dimension_ && gradient.range().size() == dimension_,
-                     "sgd: bound to this dimension");
-        const scales by = scales_at(rate);
-        if (by.momentum == 0 && by.decay == 0)
-            for (std::size_t e = 0; e < gradient.count(); ++e)
-                parameters[gradient.indices()[e]] -= by.rate * gradient.values()[e];
-        else
-            move_by_blocks(parameters, gradient, by);
-    }
-
-    template <class Writer>
-    void save(Writer& out, std::string_view prefix) const {
-        out.add(std::string(prefix) + "velocity", velocity_);
-    }
-    template <class Reader>
-    void restore(const Reader& in, std::string_view prefix) {
-        in.read(std::string(prefix) + "velocity", velocity_);
-    }
-
-  private:
-    static constexpr std::size_t block = kernel::detail::block;
-
-    struct scales {
-        T rate, decay, momentum;
-        bool nesterov;
-    };
-    scales scales_at(double rate) const {
-        return {static_cast<T>(rate), static_cast<T>(policy_.weight_decay), static_cast<T>(policy_.momentum),
-                policy_.nesterov};
-    }
-
-    /// `Count` coordinates from `first` on. No two of the arrays overlap.
-    template <std::size_t Count>
-    void move(T* __restrict parameters, const T* __restrict gradient, std::size_t first, const scales& by) {
-        if (by.momentum == 0)
-            for (std::size_t j = 0; j < Count; ++j) parameters[j] -= by.rate * (gradient[j] + by.decay * parameters[j]);
-        else if (by.nesterov)
-            accelerate<Count, true>(parameters, gradient, &velocity_[first], by);
-        else
-            accelerate<Count, false>(parameters, gradient, &velocity_[first], by);
-    }
-
-    template <std::size_t Count, bool nesterov>
-    static void accelerate(T* __restrict parameters, const T* __restrict gradient, T* __restrict velocity, scales by) {
-        for (std::size_t j = 0; j < Count; ++j) {
-            const T slope = gradient[j] + by.decay * parameters[j];
-            velocity[j] = by.momentum * velocity[j] + slope;
-            parameters[j] -= by.rate * (nesterov ? slope + by.momentum * velocity[j] : velocity[j]);
-        }
-    }
-
-    /// Every coordinate, block by block: the entries of a block among zeros.
-    template <IndexType Index>
-    void move_by_blocks(std::span<T> parameters, const stream_view<T, Index>& gradient, const scales& by) {
-        T dense[block] = {};
-        const auto indices = gradient.indices();
-        std::size_t entry = 0;
-        for (std::size_t i = 0; i < dimension_; i += block) {
-            const std::size_t end = std::min(i + block, dimension_), first = entry;
-            for (; entry < indices.size() && indices[entry] < end; ++entry)
-                dense[indices[entry] - i] = gradient.values()[entry];
-            if (end - i == block)
-                move<block>(&parameters[i], dense, i, by);
-            else
-                for (std::size_t j = i; j < end; ++j) move<1>(&parameters[j], &dense[j - i], j, by);
-            for (std::size_t e = first; e < entry; ++e) dense[indices[e] - i] = T{0};
-        }
-    }
-
-    sgd policy_;
-    std::size_t dimension_;
-    aligned_vector<T> velocity_;
-};
-
-}}}  // namespace rill::RILL_ABI::train
-
 // ===== rill/train/softmax_regression.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -2022,7 +2831,7 @@ class softmax_regression : public perceptron<T> {
   public:
     softmax_regression(std::size_t columns, std::size_t classes) : perceptron<T>({columns, classes}) {}
 
-    /// Zero, whatever the key: a convex loss has no symmetry to break.
+    /// All zeros; the key is ignored, since a convex loss needs no random start.
     void initialise(std::span<T> parameters, random_key) const {
         RILL_EXPECTS(parameters.size() == this->dimension(), "softmax_regression: all parameters");
         std::fill(parameters.begin(), parameters.end(), T{0});
@@ -2033,91 +2842,68 @@ static_assert(Classifier<softmax_regression<float>>);
 
 }}}  // namespace rill::RILL_ABI::train
 
-// ===== rill/train/step_record.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// A gradient that cannot be used: whose, and its first coordinate that is a NaN or infinite.
-struct invalid_gradient {
-    rank_t rank = no_rank;
-    std::size_t coordinate = 0;
-
-    friend bool operator==(const invalid_gradient&, const invalid_gradient&) = default;
-};
-
-/// What one step of training did, as one rank saw it.
-struct step_record {
-    std::uint64_t step = 0;
-    double loss = 0;                          ///< of this rank's batch, before the step
-    receipt exchange{};                       ///< its `wire`: all that this rank sent and received in the step
-    std::vector<invalid_gradient> invalid{};  ///< why the step was skipped, the same on all ranks; else empty
-
-    bool skipped() const { return !invalid.empty(); }
-};
-
-/// For people: "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12".
-inline std::string describe_skip(const step_record& record) {
-    std::string text = "step " + std::to_string(record.step) + " skipped: ";
-    for (const invalid_gradient& bad : record.invalid) {
-        if (&bad != record.invalid.data()) text += ", ";
-        text += "the gradient of rank " + std::to_string(bad.rank) + " is not finite at coordinate " +
-                std::to_string(bad.coordinate);
-    }
-    return text;
-}
-
-}}}  // namespace rill::RILL_ABI::train
-
 // ===== rill/train/trainer.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
-/// What a trainer starts from, and how its ranks meet; the same on all of them.
+/// Options of a trainer. They must be the same on all ranks.
 struct trainer_options {
-    random_key initial{};   ///< of the first parameters, the same on all ranks
-    group_options group{};  ///< timeout of each exchange, seed of what the codecs draw
+    random_key initial{};   ///< the key from which the first parameters are drawn
+    group_options group{};  ///< timeout of each exchange, seed of the codecs' random numbers
 };
 
 /// One rank of data-parallel training, with its replica of the model. Making one is collective, and so is each step.
 ///
-/// The parameters are bit for bit the same on all ranks at all times: each rank derives the first ones from the key,
-/// and every step moves all of them alike. A step in which any rank's gradient holds a NaN or an infinity moves none:
-/// that rank contributes with weight 0, by which all ranks see it at no cost; only then do they tell each other where.
-/// After an exception of a step the group has ended: restore a checkpoint into a new trainer.
+/// Each rank derives the first parameters from the key. With a strategy whose `replicas_equal` they stay the same bits
+/// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With
+/// other strategies such a gradient is left out of the step.
+/// After an exception of a step the strategy's sessions have ended: restore a checkpoint into a new trainer.
 /// Memory: parameters and gradient, besides what model, batches and strategy hold. A step that is not skipped allocates
 /// nothing once the first ones are done.
-template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan>
+template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan,
+          StepHook Hook = no_hook>
 class trainer {
   public:
     using scalar = typename Model::scalar;
-    using group_type = group<Net, decltype(Plan::topology)>;
 
-    trainer(Net& net, Model model, Batches batches, const Plan& strategy, const trainer_options& options = {})
-        : workers_(net, strategy.topology, options.group),
+    trainer(Net& net, Model model, Batches batches, const Plan& strategy, const trainer_options& options = {},
+            Hook hook = {})
+        : net_(&net),
+          seed_(options.group.seed),
           model_(std::move(model)),
           batches_(std::move(batches)),
-          strategy_(bind(strategy, model_)),
+          strategy_(strategy.template bind<scalar>(net, model_.layers(), options.group)),
           parameters_(model_.dimension()),
-          gradient_(model_.dimension()) {
+          gradient_(model_.dimension()),
+          hook_(std::move(hook)) {
         model_.initialise(parameters_, options.initial);
-        if constexpr (is_layered) agree(workers_, {options_of::buckets, {option_hash(strategy_.fingerprint())}});
     }
 
-    group_type& workers() { return workers_; }
+    auto& strategy() { return strategy_; }
     Model& model() { return model_; }
     const Batches& batches() const { return batches_; }
     std::span<const scalar> parameters() const { return parameters_; }
-    /// Of the next step: how many there were, skipped ones included.
+    /// The number of the next step. Skipped steps count.
     std::uint64_t step_number() const { return step_; }
 
-    /// The gradient of the next batch, exchanged with those of all ranks, and the step that follows from them.
+    /// Computes the gradient of the next batch, exchanges it with those of the other ranks and moves the parameters.
+    /// Once the run has ended it does nothing, and the record is false. Then calls the hook; an exception of the hook
+    /// propagates, and the next call goes on with the next step.
     step_record step() {
-        step_record record{.step = step_};
-        const std::optional<std::size_t> bad = exchange(record);
-        if (record.exchange.contributors < workers_.size()) explain_skip(bad, record);
-        ++step_;
+        const auto compute = [this](auto&&... ready) {
+            [[maybe_unused]] const auto computing = named_span(*net_, "compute");
+            return model_.gradient(parameters_, batches_.next(), gradient_, ready...);
+        };
+        step_record record = strategy_.step(std::span(parameters_), std::span(gradient_), step_, compute);
+        if (!record) return record;
+        step_ = record.step + 1;
+        hook_(std::as_const(record));
         return record;
     }
+
+    /// Ends the run after the last step: `while (trainer.step()) if (is_good(trainer)) trainer.end();`. Where the
+    /// strategy keeps replicas equal, all ranks call it after the same step; elsewhere the root's call counts.
+    void end() { strategy_.end(); }
 
     /// Everything that the next step depends on, on this rank: each rank writes a file of its own.
     template <class Writer>
@@ -2125,81 +2911,52 @@ class trainer {
         out.add(std::string(prefix) + "trainer", state());
         out.add(std::string(prefix) + "parameters", parameters_);
         batches_.save(out, prefix);
-        strategy_.save(out, prefix);
+        strategy_.state().save(out, prefix);
     }
 
     /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks and this seed.
     /// Collective: throws `data_error` on all ranks, and changes nothing, where the file of any rank does not fit, or
-    /// their files hold different steps or parameters. What a rank's own file is refused for, that rank alone throws.
+    /// their files hold different steps or, where the strategy keeps replicas equal, different parameters. The reason
+    /// why a rank's own file is refused is thrown on that rank alone.
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         saved_state saved{};
         auto parameters = parameters_;
         auto batches = batches_;
-        auto strategy = strategy_;
+        auto state = strategy_.state();
         std::exception_ptr refused;
         try {
             saved = read_state(in, std::string(prefix) + "trainer");
             in.read(std::string(prefix) + "parameters", parameters);
             batches.restore(in, prefix);
-            strategy.restore(in, prefix);
+            state.restore(in, prefix);
         } catch (const std::exception&) {
-            refused = std::current_exception();  // the other ranks wait to hear of it
+            refused = std::current_exception();  // thrown after the other ranks have been told
         }
         require_agreement(in.path(), refused, saved[3], parameters);
         parameters_.swap(parameters);
         batches_ = std::move(batches);
-        strategy_ = std::move(strategy);
+        strategy_.state() = std::move(state);
         step_ = saved[3];
-        workers_.resume_at(saved[4]);
+        strategy_.resume_at(saved[4]);
     }
 
   private:
-    static constexpr bool is_layered = LayeredStrategy<Plan, scalar>;
+    static_assert(Strategy<Plan, Net, scalar>,
+                  "rill::train::trainer: the strategy does not model Strategy for this scalar and transport; see "
+                  "rill/train/strategy.hpp");
     static_assert(
-        !is_layered || LayeredObjective<Model>,
+        !Plan::is_layered || LayeredObjective<Model>,
         "rill::train::trainer: the strategy exchanges gradients layer by layer and the objective does not say "
         "when they are ready; give it gradient(parameters, batch, output, ready) or use train::bsp");
 
-    static auto bind(const Plan& strategy, const Model& model) {
-        if constexpr (is_layered)
-            return strategy.template bind<scalar>(model.layers());
-        else
-            return strategy.template bind<scalar>(model.dimension());
-    }
-    using bound_strategy = decltype(bind(std::declval<const Plan&>(), std::declval<const Model&>()));
-    static_assert(is_layered ? BoundLayeredStrategy<bound_strategy, group_type, scalar>
-                             : Strategy<Plan, scalar> && BoundStrategy<bound_strategy, group_type, scalar>,
-                  "rill::train::trainer: the strategy does not model Strategy for this scalar and transport; see "
-                  "rill/train/strategy.hpp");
-
-    /// Computes, exchanges and moves; returns the first coordinate of this rank's gradient that is not finite.
-    std::optional<std::size_t> exchange(step_record& record) {
-        if constexpr (is_layered) {
-            auto layers = strategy_.begin(workers_, std::span(gradient_));
-            record.loss = compute([&](std::size_t layer) { layers.ready(layer); });
-            record.exchange = layers.finish(std::span(parameters_), step_);
-            return layers.invalid();
-        } else {
-            record.loss = compute();
-            const auto bad = kernel::find_non_finite(std::span<const scalar>(gradient_));
-            record.exchange = strategy_.step(workers_, std::span(parameters_), std::span(gradient_), step_,
-                                             contribution{.weight = bad ? 0.0 : 1.0});
-            return bad;
-        }
-    }
-
-    /// The loss of the next batch, and its gradient.
-    template <class... Ready>
-    double compute(Ready&&... ready) {
-        [[maybe_unused]] const auto computing = named_span(workers_.net(), "compute");
-        return model_.gradient(parameters_, batches_.next(), gradient_, ready...);
-    }
+    using bound_strategy = decltype(std::declval<const Plan&>().template bind<scalar>(
+        std::declval<Net&>(), std::span<const layer>(), group_options{}));
 
     using saved_state = std::array<std::uint64_t, 5>;
     saved_state state() const {
-        return {static_cast<std::uint64_t>(workers_.rank()), static_cast<std::uint64_t>(workers_.size()),
-                workers_.options().seed, step_, workers_.operation_number()};
+        return {static_cast<std::uint64_t>(net_->rank()), static_cast<std::uint64_t>(net_->size()), seed_, step_,
+                strategy_.position()};
     }
 
     template <class Reader>
@@ -2218,14 +2975,14 @@ class trainer {
     /// Tells all ranks what this one has read, and throws on all of them unless all can go on from there.
     void require_agreement(const std::string& path, const std::exception_ptr& refused, std::uint64_t step,
                            std::span<const scalar> parameters) {
-        const auto size = static_cast<std::size_t>(workers_.size()), rank = static_cast<std::size_t>(workers_.rank());
+        const auto size = static_cast<std::size_t>(net_->size()), rank = static_cast<std::size_t>(net_->rank());
         std::vector<std::int64_t> told(3 * size);
         const std::span refusals = std::span(told).first(size), steps = std::span(told).subspan(size, size),
                         sums = std::span(told).last(size);
         refusals[rank] = refused != nullptr ? 1 : 0;
         steps[rank] = static_cast<std::int64_t>(step);
-        sums[rank] = static_cast<std::int64_t>(detail::checksum(std::as_bytes(parameters)));
-        all_reduce(workers_, told, told);
+        if (Plan::replicas_equal) sums[rank] = static_cast<std::int64_t>(detail::checksum(std::as_bytes(parameters)));
+        strategy_.add_up(told);
         if (refused != nullptr) std::rethrow_exception(refused);
         const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
         for (std::size_t other = 0; other < size; ++other)
@@ -2241,22 +2998,14 @@ class trainer {
         }
     }
 
-    /// Every rank learns whose gradients cannot be used: coordinate + 1 at the place of each such rank.
-    void explain_skip(std::optional<std::size_t> bad, step_record& record) {
-        std::vector<std::int64_t> places(static_cast<std::size_t>(workers_.size()));
-        if (bad) places[static_cast<std::size_t>(workers_.rank())] = static_cast<std::int64_t>(*bad) + 1;
-        record.exchange.wire += all_reduce(workers_, places, places).wire;
-        for (std::size_t rank = 0; rank < places.size(); ++rank)
-            if (places[rank] != 0)
-                record.invalid.push_back({static_cast<rank_t>(rank), static_cast<std::size_t>(places[rank] - 1)});
-    }
-
-    group_type workers_;
+    Net* net_;
+    std::uint64_t seed_;
     Model model_;
     Batches batches_;
     bound_strategy strategy_;
     aligned_vector<scalar> parameters_;
     aligned_vector<scalar> gradient_;
+    Hook hook_;
     std::uint64_t step_ = 0;
 };
 
@@ -2269,7 +3018,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// How many columns to add to a dataset, and the key that they are drawn by.
 struct widening {
     std::size_t products = 0;  ///< of two different columns
-    std::size_t probes = 0;    ///< a column or a product with its rows in another order: looks alike, says nothing
+    std::size_t probes = 0;    ///< a column or a product whose rows are permuted: the same values, no information
     random_key key{};
 
     friend constexpr bool operator==(const widening&, const widening&) = default;
@@ -2290,7 +3039,7 @@ inline void add_products(dataset& wide, std::size_t columns, const widening& how
     }
 }
 
-// A cache line of columns at a time: columns lie scattered in memory.
+// Copies a cache line of columns at a time, because the elements of a column are far apart in memory.
 inline void add_probes(dataset& wide, std::size_t first, const widening& how) {
     constexpr std::size_t at_once = 16;
     std::array<std::vector<float>, at_once> columns;
@@ -2311,8 +3060,8 @@ inline void add_probes(dataset& wide, std::size_t first, const widening& how) {
 
 }  // namespace detail
 
-/// A copy with more columns: those of `data`, then products, then probes. So was GISETTE made from images of digits
-/// (Guyon et al., NIPS 2003); this makes data like it, not GISETTE.
+/// A copy with more columns: those of `data`, then products, then probes. GISETTE was made in this way from images of
+/// digits (Guyon et al., NIPS 2003).
 ///
 /// Determinism: a pure function of data and widening. Memory: the copy, and 64 bytes for each row.
 inline dataset widen(const dataset& data, const widening& how) {
@@ -2350,30 +3099,28 @@ struct coded_reduce_options {
     int stragglers = 0;
 };
 
-/// What all ranks of CodedReduce share: pass tree and code to a `rill::coded_reduce`, and the allocation to each rank's
-/// `train::coded_batch`.
-struct coded_reduce_plan {
-    topology::regular_tree tree;
-    gradient_code::any_code code;
-    coded_allocation allocation;
-    std::string reason;  ///< why this code: `gradient_code::default_code`
-};
+/// What `coded_reduce` and `gradient_coding` return.
+template <class Optimizer, class Rate>
+using coded_reduce_strategy = train::coded_bsp<topology::regular_tree, gradient_code::any_code, Optimizer, Rate>;
 
-/// Plans CodedReduce over `points` points, with messages of T. Source: Reisizadeh et al. 2022. Deviation: the code is
-/// `default_code` for width, stragglers and T, because rounding errors drown the digits of floats in a random code.
-template <std::floating_point T = float>
-coded_reduce_plan coded_reduce(const coded_reduce_options& chosen, std::size_t points) {
-    const topology::regular_tree tree{chosen.width, chosen.depth};
-    gradient_code::code_choice choice =
-        gradient_code::default_code(chosen.width, chosen.stragglers, element_type_of<T>);
-    coded_allocation allocation(tree, choice.code, points);
-    return {tree, std::move(choice.code), std::move(allocation), std::move(choice.reason)};
+/// CodedReduce (Reisizadeh et al. 2022), with messages of T: a strategy for `train::trainer` on `topology.size()`
+/// ranks, whose batches are `train::coded_batch`. `rate` multiplies the gradient of the mean loss of all points.
+/// Deviation: the code is `gradient_code::default_code` for its numbers and T, because a random one loses the digits of
+/// floats.
+template <std::floating_point T = float, class Optimizer, class Rate>
+coded_reduce_strategy<Optimizer, Rate> coded_reduce(const coded_reduce_options& chosen, const Optimizer& optimizer,
+                                                    const Rate& rate) {
+    return {{chosen.width, chosen.depth},
+            gradient_code::default_code(chosen.width, chosen.stragglers, element_type_of<T>).code,
+            optimizer,
+            rate};
 }
 
-/// Plans gradient coding at one master: CodedReduce on a tree of depth 1. Source: Tandon et al. 2017.
-template <std::floating_point T = float>
-coded_reduce_plan gradient_coding(int workers, int stragglers, std::size_t points) {
-    return coded_reduce<T>({.width = workers, .depth = 1, .stragglers = stragglers}, points);
+/// Gradient coding at one master (Tandon et al. 2017): CodedReduce on a tree of depth 1.
+template <std::floating_point T = float, class Optimizer, class Rate>
+coded_reduce_strategy<Optimizer, Rate> gradient_coding(int workers, int stragglers, const Optimizer& optimizer,
+                                                       const Rate& rate) {
+    return coded_reduce<T>({.width = workers, .depth = 1, .stragglers = stragglers}, optimizer, rate);
 }
 
 }}}  // namespace rill::RILL_ABI::systems
@@ -2382,24 +3129,25 @@ coded_reduce_plan gradient_coding(int workers, int stragglers, std::size_t point
 
 namespace rill { inline namespace RILL_ABI { namespace systems {
 
-/// A master that waits for every worker: the uncoded baseline of gradient coding.
-template <class Group>
-using master_worker = rounds<Group, topology::star, straggler::wait_all>;
+/// What `master_worker` and `sgd_ignoring_slowest` return.
+template <class Completion, class Optimizer, class Rate>
+using master_worker_strategy = train::partial_bsp<topology::star, Completion, Optimizer, Rate>;
 
-/// A master that goes on with the workers that come first and drops later ones: SGD that ignores the slowest.
-template <class Group>
-using fastest_workers = rounds<Group, topology::star, straggler::fastest>;
-
-/// Makes rounds that wait for every worker. Rank 0 is the master.
-template <class Group>
-master_worker<Group> uncoded_master_worker(Group& workers) {
-    return master_worker<Group>(workers, {});
+/// A master that waits for every worker: the uncoded baseline of gradient coding. A strategy for `train::trainer`; rank
+/// 0 is the master, `rate` multiplies the mean of the workers' gradients.
+template <class Optimizer, class Rate>
+constexpr master_worker_strategy<straggler::wait_all, Optimizer, Rate> master_worker(const Optimizer& optimizer,
+                                                                                     const Rate& rate) {
+    return {{}, {}, optimizer, rate};
 }
 
-/// Makes rounds that ignore the `ignored` slowest workers. Rank 0 is the master.
-template <class Group>
-fastest_workers<Group> sgd_ignoring_slowest(Group& workers, int ignored) {
-    return fastest_workers<Group>(workers, {}, {.count = workers.size() - 1 - ignored});
+/// A master that goes on without the `ignored` slowest workers and drops what comes later. A strategy for
+/// `train::trainer`; rank 0 is the master, `rate` multiplies the mean of the gradients that came in time.
+template <class Optimizer, class Rate>
+constexpr master_worker_strategy<straggler::tolerate, Optimizer, Rate> sgd_ignoring_slowest(int ignored,
+                                                                                            const Optimizer& optimizer,
+                                                                                            const Rate& rate) {
+    return {{}, {ignored}, optimizer, rate};
 }
 
 }}}  // namespace rill::RILL_ABI::systems
@@ -2426,18 +3174,17 @@ constexpr psgd_strategy<Optimizer, Rate, Clip> psgd(const Optimizer& optimizer, 
 
 namespace rill { inline namespace RILL_ABI { namespace systems {
 
-/// How a rank of SparCML sends: its largest entries with exact values, folded parts with quantised values.
+/// A rank sends its largest entries with exact values; folded parts have quantised values.
 using sparcml_codec =
     compress::error_feedback<compress::encoded<compress::top_k, compress::raw, compress::packed_gaps, compress::qsgd>>;
 
 /// Quantised top-k SGD with error feedback (Renggli et al., SparCML, SC 2019, Algorithm 1) over SSAR_Split_allgather.
-/// Deviations: indices are packed; values are quantised once, after the owner of a part has folded it, not in each
-/// contribution.
+/// Deviations: indices are packed; the owner of a part quantises the folded sum once; contributions are not quantised.
 template <class Optimizer, class Rate, class Clip = train::no_clip>
 using sparcml_strategy = train::compressed_bsp<topology::split_allgather, sparcml_codec, Optimizer, Rate, Clip>;
 
-/// `density`: the share of the entries that each rank sends, in (0, 1]. `bits`: of a value in the second phase, 2, 4 or
-/// 8.
+/// `density`: the share of the entries that each rank sends, in (0, 1]. `bits` of a value in the copy phase, in which
+/// the folded parts are sent on: 2, 4 or 8.
 struct sparcml_options {
     double density = 0.01;
     int bits = 4;

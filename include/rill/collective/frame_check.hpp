@@ -21,8 +21,7 @@ namespace detail {
 }
 [[noreturn, gnu::cold]] inline void refuse_contributors(const scene& at, rank_t source, std::uint32_t given,
                                                         std::uint32_t ranks) {
-    at.refuse(source,
-              "claims " + std::to_string(given) + " contributors among " + std::to_string(ranks) + " ranks");
+    at.refuse(source, "claims " + std::to_string(given) + " contributors among " + std::to_string(ranks) + " ranks");
 }
 [[noreturn, gnu::cold]] inline void refuse_range(const scene& at, rank_t source, segment given, segment due) {
     const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };

@@ -1878,6 +1878,7 @@ class fiber_team {
 
     bool any() const { return !busy_.empty(); }
     bool is_inside() const { return current_ != nullptr; }
+    const member* current() const { return current_; }
     bool must_stop() const { return current_ != nullptr && current_->state.stop.load(std::memory_order_relaxed); }
 
     /// Runs `job(argument)` until it waits for the first time.
@@ -2347,6 +2348,9 @@ class waiting {
     const options& chosen() const { return office_.chosen(); }
     bool is_concurrent() const { return mutex_.is_enabled(); }
     fiber_team& fibers() { return fibers_; }
+    const void* this_activity() const {
+        return is_concurrent() ? static_cast<const void*>(own_activity) : fibers_.current();
+    }
     turns& taking_turns() { return turns_; }
 
     time_point now() const {
@@ -3204,6 +3208,7 @@ class endpoint {
     traffic counted() const { return engine_->counted(); }
     mpi::thread_level thread_level() const { return engine_->level(); }
     /// Whether activities run while this rank computes (they are threads) or only while it waits (they are fibers).
+    const void* this_activity() const { return engine_->this_activity(); }
     bool activities_run_alone() const { return engine_->is_concurrent(); }
 
     void sleep_until(time_point instant) {
@@ -3291,7 +3296,7 @@ class endpoint {
 
 inline detail::meeting_place::meeting_place(endpoint& net) : engine_(net.engine_) {}
 
-static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint>);
+static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && ChunkingTransport<endpoint>);
 
 template <class Body>
 void run(MPI_Comm processes, Body&& body, const options& chosen) {

@@ -211,7 +211,7 @@ namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// Something that happens at an instant; the base class of the objects to which it happens.
 struct appointment {
-    enum class what : std::uint8_t { expiry, arrival, fault };
+    enum class what : std::uint8_t { expiry, arrival, letter, fault };
     static constexpr std::size_t nowhere = ~std::size_t{0};
 
     explicit appointment(what happens) : kind(happens) {}
@@ -470,9 +470,10 @@ class scheduler {
 
     bool is_overdue() const { return is_overdue_; }
 
-    /// Runs until every strand has ended. Calls `world.arrive(appointment&)` for arrivals and
-    /// `world.fail_by_plan(appointment&)` for faults. Calls `world.nothing_left()`, which must make a strand ready,
-    /// when nothing can happen any more, and once when the run is overdue.
+    /// Runs until every strand has ended. Calls `world.arrive(appointment&)` for arrivals,
+    /// `world.deliver_letter(appointment&)` for letters and `world.fail_by_plan(appointment&)` for faults. Calls
+    /// `world.nothing_left()`, which must make a strand ready, when nothing can happen any more, and once when the run
+    /// is overdue.
     template <class World>
     void run(World& world) noexcept {
         while (live_ > 0) {
@@ -519,6 +520,7 @@ class scheduler {
         now_ = due.at;
         ++events_;
         if (due.item->kind == appointment::what::arrival) return world.arrive(*due.item);
+        if (due.item->kind == appointment::what::letter) return world.deliver_letter(*due.item);
         if (due.item->kind == appointment::what::fault) return world.fail_by_plan(*due.item);
         strand& late = *static_cast<strand*>(due.item);
         record(1U, static_cast<unsigned>(late.rank));
@@ -546,6 +548,12 @@ class scheduler {
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
+/// How the control channel (`abort`, `announce`, `inquire`) gets from rank to rank.
+enum class control_plane : std::uint8_t {
+    ideal,       ///< at once and always: it takes no time and passes cut links
+    travelling,  ///< over the links, as messages do: see `network::control`
+};
+
 /// Describes the network and the machines of a run: a directed link between every two ranks, and a card at each rank. A
 /// message of n bytes starts when its link and its sender's card are free, occupies them for n / bandwidth, and arrives
 /// `latency` later (the α-β model), or when the receiver's card has received all of it. A link keeps messages in order.
@@ -560,6 +568,16 @@ struct network {
     compute_model computing{};
     /// The faults of the run; they may name only ranks of the run.
     fault_plan faults{};
+    /// The places for ranks, if there are more than ranks: free until `faults::start` lets a rank take one.
+    int seats = 0;
+    /// Travelling control takes the latency of its link and no bandwidth. Faults delay and lose it; what is lost is
+    /// sent again, first after `1 ms` or four latencies, then after twice as long each time, up to 1 s; and is given up
+    /// after about a minute. So loss delays control, and a cut stops it.
+    ///
+    /// A notice goes straight from the rank that issues it to every other rank. On each rank the first that reaches it
+    /// wins, its own included: notices that race can win on different ranks. `inquire` asks the peer and waits for its
+    /// answer; with `deadline::immediate` it returns what answers to earlier inquiries have said.
+    control_plane control = control_plane::ideal;
     duration jitter{};                                  ///< adds to each message's latency, uniform in [0, jitter]
     std::uint64_t seed = 0;                             ///< of the jitter
     std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of bytes handed over to a rank and not received
@@ -608,7 +626,7 @@ struct rank_report {
     duration computing{};  ///< in `compute`
     duration waiting{};    ///< waiting for other ranks or activities, summed over its activities
     duration ended{};      ///< when its body returned, since the start of the run
-    int lives = 1;         ///< one more than its restarts
+    int lives = 1;         ///< one more than its restarts; 0 for a seat that stayed free
 
     friend constexpr bool operator==(const rank_report&, const rank_report&) = default;
 };
@@ -616,7 +634,7 @@ struct rank_report {
 /// The result of a run. Runs with equal reports took the same course.
 struct report {
     duration elapsed{};            ///< virtual time at which the last rank ended
-    std::uint64_t events = 0;      ///< arrivals, expired waits and faults
+    std::uint64_t events = 0;      ///< arrivals (also of travelling control), expired waits and faults
     std::uint64_t messages = 0;    ///< posted
     std::uint64_t bytes = 0;       ///< posted
     std::uint64_t trace_hash = 0;  ///< of all posts and events, in order, with their times
@@ -770,6 +788,19 @@ class link_table {
         return {.head = way.last_head, .tail = way.last_tail, .twice = fate.twice, .held = fate.held};
     }
 
+    /// When a control message that is sent now arrives; nothing if it is lost. It occupies neither link nor card.
+    std::optional<time_point> depart_letter(time_point now, rank_t source, rank_t receiver) {
+        used_link& way = link_between(source, receiver);
+        const std::uint64_t letter = ++way.letters;
+        const auto fate = faults_.concerns_messages()
+                              ? faults_.of_letter(source, receiver, way.messages + 1, now - time_point{}, letter)
+                              : rill::detail::fault_judge::verdict{};
+        if (fate.lost) return std::nullopt;
+        return now + way.properties.latency + network_.extra(source, receiver, ~letter) + fate.late;
+    }
+
+    duration latency(rank_t source, rank_t receiver) { return link_between(source, receiver).properties.latency; }
+
     /// Whether messages queue at the receiver's card because its speed is limited.
     bool queues_at(rank_t receiver) const {
         return !cards_.empty() && cards_[static_cast<std::size_t>(receiver)].limits.receive != 0;
@@ -787,6 +818,7 @@ class link_table {
     std::vector<link_report> report() const {
         std::vector<link_report> all;
         links_.for_each([&](const ends& key, const used_link& way) {
+            if (way.messages == 0) return;
             all.push_back({key.source, key.receiver, way.messages, way.bytes, way.lost, way.duplicated, way.held});
         });
         std::sort(all.begin(), all.end(), [](const link_report& a, const link_report& b) {
@@ -813,6 +845,7 @@ class link_table {
         std::uint64_t lost = 0;
         std::uint64_t duplicated = 0;
         std::uint64_t held = 0;
+        std::uint64_t letters = 0;
     };
     struct card {
         network_card limits{};
@@ -852,6 +885,7 @@ struct parcel : appointment {
 
     rank_t source = no_rank;
     rank_t receiver = no_rank;
+    int life = 0;  ///< of its source
     channel on{};
     byte_pieces pieces{};
     buffer owned{};
@@ -899,11 +933,12 @@ inline bool contains(std::span<const rank_t> peers, rank_t peer) {
 /// All messages of all ranks. It uses memory only for messages under way, none for idle pairs of ranks.
 class post_office {
   public:
-    parcel& accept(rank_t source, rank_t receiver, channel on) {
+    parcel& accept(rank_t source, int life, rank_t receiver, channel on) {
         if (unused_.empty()) unused_.push_back(parcels_.emplace_back());
         parcel& p = *unused_.first();
         unused_.remove(p);
         p.source = source;
+        p.life = life;
         p.receiver = receiver;
         p.on = on;
         p.at = parcel::stage::on_the_way;
@@ -981,20 +1016,38 @@ struct turning_point : appointment {
     rank_t rank = no_rank;
 };
 
+/// What a rank that monitors has been told of another.
+struct known_peer {
+    int life = 0;  ///< the latest one; 0: its seat was always free
+    bool has_ended = false;
+};
+
+/// What another rank has asked this one and waits to hear.
+struct question {
+    rank_t by = no_rank;
+    std::uint64_t context = 0;
+    std::uint64_t number = 0;
+};
+
 /// The state of one rank.
 struct rank_state {
     wait_list receiving;
-    wait_list posting;  ///< activities that wait for room in this rank's mailbox
-    wait_list inquiring;
+    wait_list posting;                      ///< activities that wait for room in this rank's mailbox
+    wait_list inquiring;                    ///< activities that ask this rank
+    std::vector<question> asked;            ///< where control travels
     parcel_list<parcel::of_receiver> mail;  ///< under way or arrived
     parcel_list<parcel::of_source> held;    ///< messages that wait to be overtaken, and those behind them
     std::size_t handed_over = 0;            ///< bytes in `mail` that were handed over
     traffic counted{};
     strand* main = nullptr;
+    std::vector<channel> monitored;
+    std::vector<known_peer> known;               ///< by rank, once it monitors
+    std::vector<std::pair<rank_t, int>> fenced;  ///< lives
     bool is_alive = false;
+    bool has_ended = false;     ///< its body has ended, or it was killed
     bool has_departed = false;  ///< its body has returned
     bool begins_anew = false;   ///< as soon as its last life is over
-    int lives = 1;
+    int lives = 0;
     std::uint64_t posted = 0;  ///< in this life
     std::uint64_t computations = 0;
     duration computing{};
@@ -1140,12 +1193,13 @@ inline std::string who_waits(const std::deque<strand>& strands) {
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
-/// Waits, and the notices that end them early. Notices take no virtual time.
+/// Waits, and the notices that end them early. Each rank knows those that have reached it.
 class control {
   public:
-    explicit control(const network& chosen)
+    control(int ranks, const network& chosen)
         : scheduler_(chosen.stack_bytes, chosen.longest.ns > 0 ? time_point{} + chosen.longest : deadline::never.at),
-          poll_(chosen.poll) {}
+          poll_(chosen.poll),
+          known_(chosen.control == control_plane::ideal ? 1 : static_cast<std::size_t>(ranks)) {}
 
     time_point now() const { return scheduler_.now(); }
     scheduler& activities() { return scheduler_; }
@@ -1166,9 +1220,9 @@ class control {
     /// Throws what has ended the channel, or the current activity.
     void throw_if_ended(channel on) const {
         throw_if_killed();
-        if (!notices_.empty())
-            if (const abort_notice* notice = find_notice(on)) throw_error(*notice);
         const strand& own = scheduler_.current();
+        if (has_notices_)
+            if (const abort_notice* notice = find_notice(own.rank, on)) throw_error(*notice);
         if (own.stopped)
             throw_error({.context = on.context,
                          .culprit = own.rank,
@@ -1200,38 +1254,20 @@ class control {
         while (activity.running) scheduler_.wait(activity.joining, what, deadline::never);
     }
 
-    /// Aborts a context and returns the notice that holds: the first one of a context, where a notice of all contexts
-    /// counts for each. A killed rank's notice is ignored.
-    abort_notice abort(const abort_notice& notice) {
-        if (scheduler_.is_killed()) return notice;
-        if (const abort_notice* first = find_notice({notice.context, notice.first_tag})) return *first;
-        notices_.push_back(notice);
-        for (strand& each : scheduler_.strands())
-            if (each.waiting != nullptr && each.waiting->ends_with_context &&
-                (notice.context == every_context ||
-                 (each.waiting->on.context == notice.context && notice.ends(each.waiting->on.tag))))
-                scheduler_.call(each, wake::ended);
-        return notice;
-    }
-    std::optional<abort_notice> aborted(std::uint64_t context) const {
-        const abort_notice* first = find_notice({context, last_tag});
+    std::optional<abort_notice> aborted(rank_t self, std::uint64_t context) const {
+        const abort_notice* first = find_notice(self, {context, last_tag});
         return first == nullptr ? std::nullopt : std::optional(*first);
-    }
-
-    /// Aborts all contexts because the exception being handled has left the body of `rank`.
-    void fail(rank_t rank) {
-        const rank_t culprit = abort(notice_of_current(rank)).culprit;
-        if (thrown_ != nullptr && (culprit_threw_ || culprit != rank)) return;
-        thrown_ = std::current_exception();
-        culprit_threw_ = culprit == rank;
     }
 
     /// Called when every activity waits for another, or when the run is overdue: makes all waits throw `deadlock`.
     void nothing_left() {
         const char* const what = scheduler_.is_overdue() ? "no end after " : "deadlock at ";
-        abort({.context = every_context,
-               .kind = failure::deadlock,
-               .reason = what + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())});
+        deadlock_ = {.context = every_context,
+                     .kind = failure::deadlock,
+                     .reason = what + std::to_string(now().ns) + " ns: " + who_waits(scheduler_.strands())};
+        for (std::size_t rank = 0; rank < known_.size(); ++rank)
+            if (find_notice(static_cast<rank_t>(rank), {every_context}) == nullptr)
+                learn(static_cast<rank_t>(rank), *deadlock_);
         if (scheduler_.ready()) return;
         // The waits left are those that no abort ends, as of a sender whose reader itself waits for that sender.
         for (strand& each : scheduler_.strands())
@@ -1247,21 +1283,30 @@ class control {
     /// Rethrows the exception that ended the run, if any.
     void rethrow() const {
         if (thrown_ != nullptr) std::rethrow_exception(thrown_);
-        if (const abort_notice* end = find_notice({every_context}); end != nullptr && end->kind == failure::deadlock)
-            throw_error(*end);
+        if (deadlock_) throw_error(*deadlock_);
     }
 
-    scheduler scheduler_;
-
-  private:
-    const abort_notice* find_notice(channel on) const {
+    /// The notice that ends a channel on a rank, or null.
+    const abort_notice* find_notice(rank_t rank, channel on) const {
         const abort_notice* of_all = nullptr;
-        for (const abort_notice& each : notices_) {
-            if (each.context == on.context && each.ends(on.tag)) return &each;
-            if (each.context == every_context) of_all = &each;
+        for (const abort_notice* const each : known_[list_of(rank)]) {
+            if (each->context == on.context && each->ends(on.tag)) return each;
+            if (each->context == every_context) of_all = each;
         }
         return of_all;
     }
+
+    /// Ends the waits of a rank, or of all if control is ideal, by a notice that must stay where it is.
+    void learn(rank_t rank, const abort_notice& notice) {
+        known_[list_of(rank)].push_back(&notice);
+        has_notices_ = true;
+        for (strand& each : scheduler_.strands())
+            if (each.waiting != nullptr && each.waiting->ends_with_context && list_of(each.rank) == list_of(rank) &&
+                (notice.context == every_context ||
+                 (each.waiting->on.context == notice.context && notice.ends(each.waiting->on.tag))))
+                scheduler_.call(each, wake::ended);
+    }
+    void forget_notices(rank_t rank) { known_[list_of(rank)].clear(); }
 
     /// Makes a notice of the exception being handled, in ranks of this world even if its error has ranks of a subgroup.
     abort_notice notice_of_current(rank_t rank) const {
@@ -1269,10 +1314,11 @@ class control {
         try {
             throw;
         } catch (const error& caught) {
-            const auto origin = std::find_if(notices_.begin(), notices_.end(), [&](const abort_notice& each) {
-                return rill::detail::same_failure(each, caught.notice());
+            const auto& known = known_[list_of(rank)];
+            const auto origin = std::find_if(known.begin(), known.end(), [&](const abort_notice* each) {
+                return rill::detail::same_failure(*each, caught.notice());
             });
-            notice = origin == notices_.end() ? caught.notice() : *origin;
+            notice = origin == known.end() ? caught.notice() : **origin;
             notice.context = every_context;
             if (notice.culprit == no_rank && notice.kind != failure::deadlock) notice.culprit = rank;
         } catch (const std::exception& caught) {
@@ -1283,8 +1329,22 @@ class control {
         return notice;
     }
 
+    /// The exception being handled has left the body of `rank`, where the notice that holds blames `culprit`.
+    void remember_thrown(rank_t rank, rank_t culprit) {
+        if (thrown_ != nullptr && (culprit_threw_ || culprit != rank)) return;
+        thrown_ = std::current_exception();
+        culprit_threw_ = culprit == rank;
+    }
+
+    scheduler scheduler_;
+
+  private:
+    std::size_t list_of(rank_t rank) const { return known_.size() == 1 ? 0 : static_cast<std::size_t>(rank); }
+
     duration poll_;
-    std::vector<abort_notice> notices_;
+    std::vector<std::vector<const abort_notice*>> known_;  ///< of each rank; one list for all if control is ideal
+    bool has_notices_ = false;
+    std::optional<abort_notice> deadlock_;
     wait_list idle_;  ///< activities that only time wakes
     std::exception_ptr thrown_{};
     bool culprit_threw_ = false;
@@ -1300,7 +1360,7 @@ namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 class rooms : public control {
   public:
     rooms(int ranks, const network& chosen)
-        : control(chosen), ranks_(static_cast<std::size_t>(ranks)), mailbox_bytes_(chosen.mailbox_bytes) {}
+        : control(ranks, chosen), ranks_(static_cast<std::size_t>(ranks)), mailbox_bytes_(chosen.mailbox_bytes) {}
 
     int size() const { return static_cast<int>(ranks_.size()); }
     traffic counted(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)].counted; }
@@ -1360,7 +1420,7 @@ class mail : public rooms {
     // --- the sender's side and the receiver's
 
     parcel& post(rank_t source, rank_t receiver, channel on, const byte_pieces& pieces) {
-        parcel& p = offices_.accept(source, receiver, on);
+        parcel& p = offices_.accept(source, at(source).lives, receiver, on);
         p.pieces = pieces;
         p.handed_over = false;
         p.sender_holds = true;
@@ -1370,7 +1430,7 @@ class mail : public rooms {
 
     bool post(rank_t source, rank_t receiver, channel on, buffer&& bytes, deadline until) {
         if (!reserve_room(receiver, on, bytes.size(), until)) return false;
-        parcel& p = offices_.accept(source, receiver, on);
+        parcel& p = offices_.accept(source, at(source).lives, receiver, on);
         p.owned = std::move(bytes);
         bytes.clear();
         p.pieces = byte_view(p.owned);
@@ -1424,6 +1484,27 @@ class mail : public rooms {
         scheduler_.wait(p.reading, what, deadline::never);
     }
 
+    /// A number of a rank's life, as `self` knows it.
+    std::uint64_t incarnation(rank_t self, rank_t peer) {
+        const auto& known = at(self).known;
+        return incarnation_of(peer, known.empty() ? at(peer).lives : known[static_cast<std::size_t>(peer)].life);
+    }
+
+    void fence(rank_t self, rank_t peer, std::uint64_t incarnation) {
+        int life = 1;
+        while (life <= at(peer).lives && incarnation_of(peer, life) != incarnation) ++life;
+        if (life > at(peer).lives || is_fenced(self, peer, life)) return;
+        at(self).fenced.emplace_back(peer, life);
+        for (parcel* p = at(self).mail.first(); p != nullptr;) {
+            parcel* const after = at(self).mail.after(*p);
+            if (p->source == peer && p->life == life) drop(*p);
+            p = after;
+        }
+        if (at(self).known.empty()) return;
+        known_peer& last = at(self).known[static_cast<std::size_t>(peer)];
+        if (last.life == life && !last.has_ended) tell_end(self, peer, last);
+    }
+
     // --- appointments
 
     void arrive(appointment& due) {
@@ -1455,7 +1536,7 @@ class mail : public rooms {
         bytes_ += size;
         scheduler_.record(3U, static_cast<unsigned>(p.source), static_cast<unsigned>(p.receiver), size);
         at(p.receiver).mail.push_back(p);
-        if (calls_.is_closed(p.receiver, p.on.context))
+        if (calls_.is_closed(p.receiver, p.on.context) || is_fenced(p.receiver, p.source, p.life))
             drop(p);
         else if (p.source == p.receiver)
             deliver(p);
@@ -1481,7 +1562,7 @@ class mail : public rooms {
 
     /// Sends a copy of a message, which a fault duplicates.
     void repeat(const parcel& p, time_point arrives) {
-        parcel& copy = offices_.accept(p.source, p.receiver, p.on);
+        parcel& copy = offices_.accept(p.source, p.life, p.receiver, p.on);
         for (const byte_view piece : p.pieces) copy.owned.insert(copy.owned.end(), piece.begin(), piece.end());
         copy.pieces = byte_view(copy.owned);
         copy.handed_over = true;
@@ -1518,6 +1599,10 @@ class mail : public rooms {
     }
 
     void deliver(parcel& p) {
+        if (!at(p.receiver).known.empty() && p.source != p.receiver) learn_life(p.receiver, p.source, p.life, false);
+        pass_on(p);
+    }
+    void pass_on(parcel& p) {
         for (strand* s = at(p.receiver).receiving.first(); s != nullptr; s = s->after) {
             wait_record& what = *s->waiting;
             if (what.on != p.on || !contains(what.peers, p.source)) continue;
@@ -1553,9 +1638,81 @@ class mail : public rooms {
     }
 
     parcel* await(rank_t self, std::span<const rank_t> peers, channel on, deadline until) {
+        throw_if_all_ended(self, peers, on);
         if (passed(until)) return poll(), nullptr;
         wait_record what{.kind = waits_for::message, .peers = peers, .on = on};
-        return concluded(scheduler_.wait(at(self).receiving, what, until), what) ? what.delivered : nullptr;
+        const wake outcome = scheduler_.wait(at(self).receiving, what, until);
+        if (concluded(outcome, what)) return what.delivered;
+        if (outcome == wake::ended) throw_if_all_ended(self, peers, on);
+        return nullptr;
+    }
+
+    // --- what a rank that monitors is told of others
+
+    /// Tells all that has become of a peer up to a life, or up to its end.
+    void learn_life(rank_t self, rank_t peer, int life, bool has_ended) {
+        if (at(self).known.empty() || is_fenced(self, peer, life)) return;
+        known_peer& last = at(self).known[static_cast<std::size_t>(peer)];
+        if (last.life < life) {
+            if (last.life > 0 && !last.has_ended) tell_end(self, peer, last);
+            last = {.life = life};
+            for (const channel on : at(self).monitored) tell_change(self, peer, on, peer_change::arrived, life);
+        }
+        if (has_ended && last.life == life && !last.has_ended) tell_end(self, peer, last);
+    }
+
+    void tell_end(rank_t self, rank_t peer, known_peer& last) {
+        last.has_ended = true;
+        if (!is_fenced(self, peer, last.life))
+            for (const channel on : at(self).monitored) tell_change(self, peer, on, peer_change::ended, last.life);
+        for (strand* s = at(self).receiving.first(); s != nullptr;) {
+            strand* const after = s->after;
+            if (have_all_ended(self, s->waiting->peers, s->waiting->on)) scheduler_.call(*s, wake::ended);
+            s = after;
+        }
+    }
+
+    void tell_change(rank_t self, rank_t peer, channel on, peer_change change, int life) {
+        parcel& p = offices_.accept(peer, life, self, on);
+        p.owned = to_message({.kind = change, .incarnation = incarnation_of(peer, life)});
+        p.pieces = byte_view(p.owned);
+        p.handed_over = p.sender_holds = false;
+        at(self).mail.push_back(p);
+        pass_on(p);
+    }
+
+    static std::uint64_t incarnation_of(rank_t rank, int life) {
+        return life == 0 ? 0 : mix64(static_cast<unsigned>(rank), static_cast<unsigned>(life)) | 1U;
+    }
+
+    bool is_fenced(rank_t self, rank_t peer, int life) {
+        const auto& fenced = at(self).fenced;
+        return !fenced.empty() && std::find(fenced.begin(), fenced.end(), std::pair(peer, life)) != fenced.end();
+    }
+
+    bool is_under_way(rank_t source, int life, rank_t receiver) {
+        for (const parcel* p = at(receiver).mail.first(); p != nullptr; p = at(receiver).mail.after(*p))
+            if (p->source == source && p->life == life && p->at != parcel::stage::arrived) return true;
+        return false;
+    }
+
+    /// Whether a rank that monitors another channel of this context waits for peers that have all ended.
+    bool have_all_ended(rank_t self, std::span<const rank_t> peers, channel on) {
+        const rank_state& own = at(self);
+        const auto& monitored = own.monitored;
+        const auto is_of_context = [&](channel each) { return each.context == on.context; };
+        const auto has_ended = [&](rank_t peer) { return own.known[static_cast<std::size_t>(peer)].has_ended; };
+        return !peers.empty() && std::any_of(monitored.begin(), monitored.end(), is_of_context) &&
+               std::find(monitored.begin(), monitored.end(), on) == monitored.end() &&
+               std::all_of(peers.begin(), peers.end(), has_ended);
+    }
+
+    void throw_if_all_ended(rank_t self, std::span<const rank_t> peers, channel on) {
+        if (at(self).monitored.empty() || !have_all_ended(self, peers, on)) return;
+        throw peer_failure({.context = on.context,
+                            .culprit = peers[0],
+                            .reason = "rank " + std::to_string(self) + " waits for a message from " +
+                                      ranks_text(peers) + channel_text(on) + ", which will not come: they have ended"});
     }
 
     link_table links_;
@@ -1568,14 +1725,348 @@ class mail : public rooms {
 
 }}}  // namespace rill::RILL_ABI::simulated::detail
 
+// ===== rill/transport/detail/simulated_courier.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
+
+/// A control message, from its first dispatch until it has arrived or is given up.
+struct letter : appointment {
+    enum class about : std::uint8_t { notice, question, answer, arrival, end };
+
+    letter() : appointment(what::letter) {}
+
+    about kind{};
+    rank_t source = no_rank;
+    rank_t receiver = no_rank;
+    int life = 0;  ///< of its source
+    const abort_notice* notice = nullptr;
+    std::uint64_t context = 0;
+    call_signature call{};   ///< of a question: only its number
+    int repeated = 0;        ///< how often
+    int followed = 0;        ///< how often it has waited for others to arrive first
+    bool is_on_way = false;  ///< its appointment is its arrival, otherwise its next dispatch
+};
+
+/// The control channel: notices, announced calls and inquiries. It is ideal or travels by letters.
+class courier : public mail {
+  public:
+    courier(int ranks, const network& chosen)
+        : mail(ranks, chosen), travels_(chosen.control == control_plane::travelling), jitter_(chosen.jitter) {}
+
+    void announce(rank_t self, std::uint64_t context, const call_signature& call) {
+        throw_if_killed();
+        calls_.announce(self, context, call);
+        answer_questions(self, context);
+        wake_inquirers(self, [&](const strand& s) {
+            return (!travels_ || s.rank == self) && s.waiting->on.context == context &&
+                   s.waiting->amount == call.number;
+        });
+    }
+
+    std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context, std::uint64_t number,
+                                          deadline until) {
+        const channel on{context, tag_of(number)};
+        throw_if_ended(on);
+        if (const auto known = answer_at_once(self, peer, context, number)) return known;
+        ask(self, peer, context, number);
+        wait_record what{.kind = waits_for::announcement, .peers = {&peer, 1}, .on = on, .amount = number};
+        if (passed(until))
+            poll();
+        else
+            wait(at(peer).inquiring, what, until);
+        return answer_in_the_end(self, peer, context, number);
+    }
+
+    /// The body of this rank has returned.
+    void depart(rank_t self) {
+        at(self).has_departed = true;
+        std::vector<std::uint64_t> contexts;
+        for (const question& each : at(self).asked) contexts.push_back(each.context);
+        for (const std::uint64_t context : contexts) answer_questions(self, context);
+        wake_inquirers(self, [&](const strand& s) { return !travels_ || s.rank == self; });
+    }
+
+    /// Aborts a context and returns the notice that holds on this rank: the first one of a context that has reached it,
+    /// where a notice of all contexts counts for each. A killed rank's notice is ignored.
+    abort_notice abort(rank_t self, const abort_notice& notice) {
+        if (scheduler_.is_killed()) return notice;
+        if (const abort_notice* first = find_notice(self, {notice.context, notice.first_tag})) return *first;
+        const issued_notice& own = issued_.emplace_back(issued_notice{notice, self, at(self).lives});
+        learn(self, own.notice);
+        for (rank_t peer = 0; travels_ && peer < size(); ++peer)
+            if (peer != self) tell(self, peer, own.notice);
+        return notice;
+    }
+
+    /// Aborts all contexts because the exception being handled has left the body of `rank`.
+    void fail(rank_t rank) { remember_thrown(rank, abort(rank, notice_of_current(rank)).culprit); }
+
+    /// A letter arrives, or is sent again.
+    void deliver_letter(appointment& due) {
+        letter& l = static_cast<letter&>(due);
+        if (!l.is_on_way) return dispatch(l);
+        if (!at(l.receiver).is_alive) return repeat_later(l);
+        if (l.kind == letter::about::end && is_under_way(l.source, l.life, l.receiver)) return follow(l);
+        scheduler_.record(6U, static_cast<unsigned>(l.source), static_cast<unsigned>(l.receiver));
+        const letter read = l;
+        unused_.push_back(&l);
+        if (is_fenced(read.receiver, read.source, read.life)) return;
+        switch (read.kind) {
+            case letter::about::arrival: return learn_life(read.receiver, read.source, read.life, false);
+            case letter::about::end: return learn_life(read.receiver, read.source, read.life, true);
+            case letter::about::notice: return hear(read.receiver, *read.notice);
+            case letter::about::question:
+                at(read.receiver).asked.push_back({read.source, read.context, read.call.number});
+                return answer_questions(read.receiver, read.context);
+            case letter::about::answer: return hear(read.receiver, read.source, read.context, read.call);
+        }
+    }
+
+    void monitor(rank_t self, channel on) {
+        throw_if_ended(on);
+        rank_state& own = at(self);
+        own.monitored.push_back(on);
+        if (own.known.empty()) {
+            for (rank_t peer = 0; peer < size(); ++peer) own.known.push_back({.life = at(peer).lives});
+            for (rank_t peer = 0; peer < size(); ++peer)
+                if (peer != self && at(peer).lives > 0 && (at(peer).has_ended || !at(peer).is_alive))
+                    write_of_life(letter::about::end, peer, self);
+            return;
+        }
+        for (rank_t peer = 0; peer < size(); ++peer) {
+            const known_peer& last = own.known[static_cast<std::size_t>(peer)];
+            if (last.has_ended && !is_fenced(self, peer, last.life))
+                tell_change(self, peer, on, peer_change::ended, last.life);
+        }
+    }
+
+  protected:
+    /// Sends those who monitor the arrival or the end of a rank.
+    void tell_of_life(letter::about change, rank_t rank) {
+        at(rank).has_ended = change == letter::about::end;
+        for (rank_t peer = 0; peer < size(); ++peer)
+            if (peer != rank && !at(peer).monitored.empty()) write_of_life(change, rank, peer);
+    }
+
+    /// What a rank has asked, said and heard ends with its life.
+    void forget_control(rank_t rank) {
+        calls_.forget(rank);
+        at(rank).monitored.clear();
+        at(rank).known.clear();
+        at(rank).fenced.clear();
+        if (!travels_) return;
+        at(rank).asked.clear();
+        forget_notices(rank);
+        heard_.erase_if([&](const hearsay_key& key) { return key.reader == rank; });
+    }
+
+    /// A rank has begun anew: the others ask it again what they wait to hear, and repeat their notices.
+    void catch_up(rank_t rank) {
+        if (!travels_) return;
+        std::vector<std::pair<hearsay_key, std::vector<std::uint64_t>>> open;
+        heard_.for_each([&](const hearsay_key& key, const hearsay& of) {
+            if (key.of == rank) open.emplace_back(key, of.asked);
+        });
+        heard_.erase_if([&](const hearsay_key& key) { return key.of == rank; });
+        for (const auto& [key, numbers] : open)
+            for (const std::uint64_t number : numbers) ask(key.reader, rank, key.context, number);
+        for (const issued_notice& each : issued_)
+            if (each.by != rank && at(each.by).is_alive && at(each.by).lives == each.life)
+                tell(each.by, rank, each.notice);
+    }
+
+    void forget_heard(rank_t self, std::uint64_t context) {
+        for (rank_t peer = 0; travels_ && peer < size(); ++peer) heard_.erase({self, peer, context});
+    }
+
+  private:
+    static constexpr duration least_pause = milliseconds(1), most_pause = seconds(1);
+    static constexpr int most_repeats = 70;
+
+    struct issued_notice {
+        abort_notice notice;
+        rank_t by;
+        int life;
+    };
+    struct hearsay_key {
+        rank_t reader = no_rank;
+        rank_t of = no_rank;
+        std::uint64_t context = 0;
+
+        std::size_t hash() const { return mix64(static_cast<unsigned>(reader), static_cast<unsigned>(of), context); }
+        friend bool operator==(const hearsay_key&, const hearsay_key&) = default;
+    };
+    /// What a rank has heard from another about a context.
+    struct hearsay {
+        rill::detail::call_history calls{};
+        bool has_departed = false;
+        std::vector<std::uint64_t> asked{};  ///< the numbers of open questions
+    };
+
+    static call_signature departure_of(std::uint64_t number) {
+        return {.number = number, .kind = operation::departure};
+    }
+
+    // --- inquiries
+
+    /// What needs no wait.
+    std::optional<call_signature> answer_at_once(rank_t self, rank_t peer, std::uint64_t context,
+                                                 std::uint64_t number) {
+        if (!travels_ || self == peer) {
+            if (const auto entered = calls_.entered(peer, context, number)) return entered;
+            return at(peer).has_departed ? answer_in_the_end(self, peer, context, number) : std::nullopt;
+        }
+        const hearsay* const known = heard_.find({self, peer, context});
+        if (known == nullptr) return std::nullopt;
+        if (const auto entered = known->calls.entered(number)) return entered;
+        return known->has_departed ? answer_in_the_end(self, peer, context, number) : std::nullopt;
+    }
+    /// What is known when the wait is over.
+    std::optional<call_signature> answer_in_the_end(rank_t self, rank_t peer, std::uint64_t context,
+                                                    std::uint64_t number) {
+        const bool is_direct = !travels_ || self == peer;
+        const hearsay* const known = is_direct ? nullptr : heard_.find({self, peer, context});
+        if (!is_direct && known == nullptr) return std::nullopt;
+        const auto entered =
+            is_direct ? calls_.entered_or_later(peer, context, number) : known->calls.entered_or_later(number);
+        const bool has_departed = is_direct ? at(peer).has_departed : known->has_departed;
+        return entered || !has_departed ? entered : departure_of(number);
+    }
+
+    void ask(rank_t self, rank_t peer, std::uint64_t context, std::uint64_t number) {
+        if (!travels_ || self == peer) return;
+        std::vector<std::uint64_t>& asked = heard_[{self, peer, context}].asked;
+        if (std::find(asked.begin(), asked.end(), number) != asked.end()) return;
+        asked.push_back(number);
+        letter& l = write(letter::about::question, self, peer);
+        l.context = context;
+        l.call.number = number;
+        dispatch(l);
+    }
+
+    /// Tells those who have asked what this rank has entered by now: the call in question, or a later one meanwhile, or
+    /// that neither will ever be.
+    void answer_questions(rank_t self, std::uint64_t context) {
+        std::erase_if(at(self).asked, [&](const question& asked) {
+            if (asked.context != context) return false;
+            auto entered = calls_.entered_or_later(self, context, asked.number);
+            if (!entered && at(self).has_departed) entered = departure_of(asked.number);
+            if (!entered) return false;
+            letter& l = write(letter::about::answer, self, asked.by);
+            l.context = context;
+            l.call = *entered;
+            dispatch(l);
+            return entered->number == asked.number;
+        });
+    }
+
+    void hear(rank_t self, rank_t peer, std::uint64_t context, const call_signature& said) {
+        if (calls_.is_closed(self, context)) return;
+        hearsay& known = heard_[{self, peer, context}];
+        std::erase(known.asked, said.number);
+        if (said.kind == operation::departure)
+            known.has_departed = true;
+        else
+            known.calls.announce(said);
+        wake_inquirers(peer, [&](const strand& s) {
+            return s.rank == self && s.waiting->on.context == context &&
+                   (known.has_departed || s.waiting->amount == said.number);
+        });
+    }
+
+    template <class Concerned>
+    void wake_inquirers(rank_t peer, Concerned&& concerned) {
+        for (strand* s = at(peer).inquiring.first(); s != nullptr;) {
+            strand* const after = s->after;
+            if (concerned(*s)) scheduler_.call(*s);
+            s = after;
+        }
+    }
+
+    // --- letters
+
+    void hear(rank_t self, const abort_notice& notice) {
+        if (find_notice(self, {notice.context, notice.first_tag}) == nullptr) learn(self, notice);
+    }
+
+    void tell(rank_t self, rank_t peer, const abort_notice& notice) {
+        letter& l = write(letter::about::notice, self, peer);
+        l.notice = &notice;
+        dispatch(l);
+    }
+
+    letter& write(letter::about kind, rank_t source, rank_t receiver) {
+        if (unused_.empty()) unused_.push_back(&letters_.emplace_back());
+        letter& l = *unused_.back();
+        unused_.pop_back();
+        l.kind = kind;
+        l.source = source;
+        l.receiver = receiver;
+        l.life = at(source).lives;
+        l.repeated = 0;
+        return l;
+    }
+
+    void write_of_life(letter::about change, rank_t rank, rank_t peer) {
+        letter& l = write(change, rank, peer);
+        l.followed = 0;
+        dispatch(l);
+    }
+
+    /// Others than a rank itself tell its end: its host, or those who hear its connections break.
+    void dispatch(letter& l) {
+        if (l.kind != letter::about::end && (!at(l.source).is_alive || at(l.source).lives != l.life)) return give_up(l);
+        const auto arrival = travels_ ? links_.depart_letter(now(), l.source, l.receiver) : std::optional(now());
+        if (!arrival) return repeat_later(l);
+        l.is_on_way = true;
+        scheduler_.future().add(l, *arrival);
+    }
+
+    /// An end waits until all else of its life has arrived.
+    void follow(letter& l) {
+        const duration pause = microseconds(std::int64_t{1} << std::min(l.followed++, 20));
+        scheduler_.future().add(l, now() + pause);
+    }
+
+    void repeat_later(letter& l) {
+        if (l.repeated == most_repeats || is_gone_for_good(l.receiver)) return give_up(l);
+        const duration first = std::max(least_pause, (links_.latency(l.source, l.receiver) + jitter_) * 4);
+        const duration pause = first * (std::int64_t{1} << std::min(l.repeated++, 10));
+        l.is_on_way = false;
+        scheduler_.future().add(l, now() + std::min(pause, std::max(first, most_pause)));
+    }
+
+    void give_up(letter& l) {
+        if (l.kind == letter::about::question)
+            if (hearsay* const known = heard_.find({l.source, l.receiver, l.context}))
+                std::erase(known->asked, l.call.number);
+        unused_.push_back(&l);
+    }
+
+    bool is_gone_for_good(rank_t rank) {
+        const rank_state& of = at(rank);
+        return !of.is_alive && !of.begins_anew && (of.next_fault == nullptr || !of.next_fault->pending());
+    }
+
+    bool travels_;
+    duration jitter_;
+    std::deque<issued_notice> issued_;  ///< known to ranks by their addresses
+    std::deque<letter> letters_;
+    std::vector<letter*> unused_;
+    table<hearsay_key, hearsay> heard_;
+};
+
+}}}  // namespace rill::RILL_ABI::simulated::detail
+
 // ===== rill/transport/detail/simulated_world.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace simulated::detail {
 
 /// The shared state of the ranks: their mail, the calls that they have entered, and their lives.
-class world : public mail {
+class world : public courier {
   public:
-    world(int ranks, const network& chosen) : mail(ranks, chosen), computing_(chosen.computing) {}
+    world(int ranks, const network& chosen)
+        : courier(std::max(ranks, chosen.seats), chosen), starting_(ranks), computing_(chosen.computing) {}
 
     int restarts(rank_t rank) { return at(rank).lives - 1; }
 
@@ -1592,44 +2083,13 @@ class world : public mail {
 
     // --- control
 
-    void announce(rank_t self, std::uint64_t context, const call_signature& call) {
-        throw_if_killed();
-        calls_.announce(self, context, call);
-        for (strand* s = at(self).inquiring.first(); s != nullptr;) {
-            strand* const after = s->after;
-            if (s->waiting->on.context == context && s->waiting->amount == call.number) scheduler_.call(*s);
-            s = after;
-        }
-    }
-    std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
-        const channel on{context, tag_of(number)};
-        throw_if_ended(on);
-        if (const auto entered = calls_.entered(peer, context, number)) return entered;
-        if (at(peer).has_departed) return calls_.entered_or_later(peer, context, number).value_or(departure_of(number));
-        wait_record what{.kind = waits_for::announcement, .peers = {&peer, 1}, .on = on, .amount = number};
-        if (passed(until))
-            poll();
-        else
-            wait(at(peer).inquiring, what, until);
-        const auto entered = calls_.entered_or_later(peer, context, number);
-        return entered || !at(peer).has_departed ? entered : departure_of(number);
-    }
-
-    /// The body of this rank has returned.
-    void depart(rank_t self) {
-        at(self).has_departed = true;
-        for (strand* s = at(self).inquiring.first(); s != nullptr;) {
-            strand* const after = s->after;
-            scheduler_.call(*s);
-            s = after;
-        }
-    }
-
     std::uint64_t next_context(rank_t self, std::uint64_t key) { return calls_.next_context(self, key); }
 
     void close(rank_t self, std::uint64_t context) {
         if (scheduler_.is_killed()) return;
         calls_.close(self, context);
+        forget_heard(self, context);
+        std::erase_if(at(self).monitored, [&](channel each) { return each.context == context; });
         for (parcel* p = at(self).mail.first(); p != nullptr;) {
             parcel* const after = at(self).mail.after(*p);
             if (p->on.context == context) drop(*p);
@@ -1647,7 +2107,7 @@ class world : public mail {
     /// Calls `main(self)` as each rank, and again when a rank is restarted.
     report run(strand::job main) {
         main_ = main;
-        for (rank_t rank = 0; rank < size(); ++rank) begin_life(rank);
+        for (rank_t rank = 0; rank < size(); ++rank) take_seat(rank);
         scheduler_.run(*this);
         rethrow();
         report all{.elapsed = now() - time_point{},
@@ -1667,6 +2127,7 @@ class world : public mail {
     void ended(rank_t rank) {
         rank_state& own = at(rank);
         if (own.is_alive) own.ended = now();
+        if (own.is_alive) tell_of_life(letter::about::end, rank);
         if (std::exchange(own.begins_anew, false)) schedule(rank, now());
     }
 
@@ -1693,30 +2154,39 @@ class world : public mail {
             if (own.main->running) end_life(rank);  // otherwise its body has returned before
             return;
         }
-        if (own.main->running) {  // its last life still waits for a peer that reads from its memory
+        if (own.main != nullptr &&
+            own.main->running) {  // its last life still waits for a peer that reads from its memory
             own.begins_anew = true;
             return;
         }
-        scheduler_.reuse(*own.main);
-        ++own.lives;
+        if (own.main != nullptr) scheduler_.reuse(*own.main);
         begin_life(rank);
+        catch_up(rank);
         scheduler_.expects_one_less();
     }
 
   private:
-    static call_signature departure_of(std::uint64_t number) {
-        return {.number = number, .kind = operation::departure};
-    }
-
     // --- life and death of a rank
 
     void begin_life(rank_t rank) {
         rank_state& own = at(rank);
         own.is_alive = true;
         own.posted = 0;
+        ++own.lives;
         own.main = &scheduler_.start(rank, main_);
         const fault* const end = links_.faults().end_of(rank, life(rank));
         if (end != nullptr && end->skipped == 0) schedule(rank, std::max(now(), time_point{} + end->begins));
+        tell_of_life(letter::about::arrival, rank);
+    }
+
+    /// Begins at once, when the plan says so, or never.
+    void take_seat(rank_t rank) {
+        if (const fault* const later = links_.faults().start_of(rank)) {
+            schedule(rank, time_point{} + later->begins);
+            scheduler_.expects_one_more();
+        } else if (rank < starting_) {
+            begin_life(rank);
+        }
     }
 
     std::uint64_t life(rank_t rank) { return static_cast<std::uint64_t>(at(rank).lives - 1); }
@@ -1744,12 +2214,13 @@ class world : public mail {
         rank_state& own = at(rank);
         own.is_alive = false;
         own.ended = now();
-        calls_.forget(rank);
+        forget_control(rank);
         for (strand& each : scheduler_.strands())
             if (each.running && each.rank == rank) {
                 each.killed = true;
                 end_wait(each);
             }
+        tell_of_life(letter::about::end, rank);
         while (parcel* const p = own.mail.first()) {
             if (p->at != parcel::stage::arrived) links_.lose(p->source, rank);
             remove(*p);
@@ -1761,6 +2232,7 @@ class world : public mail {
         }
     }
 
+    int starting_;
     compute_model computing_;
     strand::job main_{};
 };
@@ -1975,14 +2447,15 @@ class sending {
 
 namespace rill { inline namespace RILL_ABI { namespace simulated {
 
-/// One rank in a simulated network. Models `ConcurrentTransport`; activities are fibers, all on one thread.
+/// One rank in a simulated network. Models `ConcurrentTransport` and
+/// `MonitoredTransport`; activities are fibers, all on one thread.
 ///
 /// The clock is virtual: the program's own computation takes no time except by `compute`, messages take the time that
 /// the network says, and a poll that finds nothing takes `network::poll`. Messages to oneself, the release of a
-/// borrowed message, room in a mailbox and the control channel (abort, announce, inquire) take effect at once. A
-/// receiver reads a borrowed message in the sender's memory; a buffer that is handed over is moved. Posts and receives
-/// allocate only while more messages are under way than ever before. No message or sending may outlive its `run`. A
-/// rank must not use a context again that it has closed.
+/// borrowed message and room in a mailbox take effect at once, and so does the control channel (abort, announce,
+/// inquire) unless `network::control` says that it travels. A receiver reads a borrowed message in the sender's memory;
+/// a buffer that is handed over is moved. Posts and receives allocate only while more messages are under way than ever
+/// before. No message or sending may outlive its `run`. A rank must not use a context again that it has closed.
 class endpoint {
   public:
     using message = simulated::message;
@@ -2035,15 +2508,26 @@ class endpoint {
     void announce(std::uint64_t context, const call_signature& call) { world_->announce(rank_, context, call); }
     std::optional<call_signature> inquire(rank_t peer, std::uint64_t context, std::uint64_t number, deadline until) {
         check(peer);
-        return world_->inquire(peer, context, number, until);
+        return world_->inquire(rank_, peer, context, number, until);
     }
-    abort_notice abort(const abort_notice& notice) { return world_->abort(notice); }
-    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(context); }
+    abort_notice abort(const abort_notice& notice) { return world_->abort(rank_, notice); }
+    std::optional<abort_notice> aborted(std::uint64_t context) { return world_->aborted(rank_, context); }
     std::uint64_t next_context(std::uint64_t key) { return world_->next_context(rank_, key); }
     void close(std::uint64_t context) { world_->close(rank_, context); }
 
+    std::uint64_t incarnation(rank_t peer) const {
+        check(peer);
+        return world_->incarnation(rank_, peer);
+    }
+    void monitor(channel on) { world_->monitor(rank_, on); }
+    void fence(rank_t peer, std::uint64_t incarnation) {
+        check(peer);
+        world_->fence(rank_, peer, incarnation);
+    }
+
     /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return &world_->current(); }
+    bool activities_run_alone() const { return true; }
 
     template <class Body>
     activity spawn(Body body) {
@@ -2074,6 +2558,8 @@ class endpoint {
 inline event::event(endpoint& net) : world_(net.world_) {}
 
 static_assert(ConcurrentTransport<endpoint>);
+static_assert(ComputingTransport<endpoint>);
+static_assert(MonitoredTransport<endpoint>);
 
 /// Calls `body(endpoint&)` as each of `ranks` ranks, in virtual time and on the calling thread, and returns when all
 /// have ended. Deterministic: equal bodies with an equal network make equal runs, bit for bit.
