@@ -196,7 +196,7 @@ class coded_reduce
         std::span<T> target;
         if (is_root)
             target = detail::elements_of_output(output, stage);
-        else if (!this->links().is_leaf())
+        else if (!this->links().machine().is_leaf())
             target = (scratch.combined.resize(size), std::span<T>(scratch.combined));
         const std::span<const T> sum = combine(operands, scratch, own, target);
         if (is_root)
@@ -221,7 +221,7 @@ class coded_reduce
         const auto late = this->links().latecomers();
         operands.contributors.late.insert(operands.contributors.late.end(), late.begin(), late.end());
         scratch.row.assign(scratch.survivors.size(), 0.0);
-        if (this->links().is_leaf()) return;
+        if (this->links().machine().is_leaf()) return;
         double missed = 0;
         if (scratch.survivors.empty())
             missed = std::sqrt(static_cast<double>(code_->partitions()));
@@ -238,7 +238,7 @@ class coded_reduce
     template <class Operands, class T>
     std::span<const T> combine(const Operands& operands, detail::coded_scratch<T>& scratch, std::span<const T> own,
                                std::span<T> target) {
-        if (this->links().is_leaf() && !this->is_root()) return own;
+        if (this->links().machine().is_leaf() && !this->is_root()) return own;
         scratch.inputs.clear();
         scratch.factors.clear();
         if (!this->is_root()) {

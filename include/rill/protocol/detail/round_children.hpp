@@ -5,9 +5,11 @@
 #include <rill/core/types.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -24,25 +26,32 @@ class round_children {
         std::uint64_t answered = 0;                         ///< the round of the latest contribution
         contribution_fate latest = contribution_fate::out;  ///< of that contribution
         std::optional<time_point> missed_since{};
+        bool has_no_room = false;  ///< its mailbox was full
 
         /// Whether it has answered the latest state, and so can be given the next one.
         bool is_ready() const { return given == answered; }
+        void begins(std::uint64_t round) {
+            given = round;
+            missed_since.reset();
+        }
     };
 
-    void add(rank_t rank) {
-        links_.push_back({.rank = rank});
-        ranks_.push_back(rank);
-    }
+    void add(rank_t rank) { links_.push_back({.rank = rank}); }
 
     bool empty() const { return links_.empty(); }
+    std::size_t size() const { return links_.size(); }
     int count() const { return static_cast<int>(links_.size()); }
-    const std::vector<rank_t>& ranks() const { return ranks_; }
+    auto begin() const { return links_.begin(); }
+    auto end() const { return links_.end(); }
     auto begin() { return links_.begin(); }
     auto end() { return links_.end(); }
 
-    link& of(rank_t rank) {
+    link& operator[](int number) { return links_[static_cast<std::size_t>(number)]; }
+    const link& operator[](int number) const { return links_[static_cast<std::size_t>(number)]; }
+    const link& of(rank_t rank) const {
         return *std::find_if(links_.begin(), links_.end(), [&](const link& each) { return each.rank == rank; });
     }
+    link& of(rank_t rank) { return const_cast<link&>(std::as_const(*this).of(rank)); }
     int number_of(const link& child) const { return static_cast<int>(&child - links_.data()); }
 
     /// The numbers of the children whose contributions are in the round under way.
@@ -90,9 +99,20 @@ class round_children {
         return at_work != no_rank ? at_work : first([&](const link& each) { return each.given != round; });
     }
 
+    /// Visits all that decides what comes.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        for (const link& each : links_) {
+            for (const std::uint64_t number : {each.given, each.answered}) visit(number);
+            visit(each.latest);
+            for (const bool flag : {each.missed_since.has_value(), each.has_no_room}) visit(flag);
+        }
+        visit(in_.size());
+        for (const int number : in_) visit(number);
+    }
+
   private:
     std::vector<link> links_;
-    std::vector<rank_t> ranks_;
     std::vector<rank_t> ready_;
     std::vector<int> in_;
 };

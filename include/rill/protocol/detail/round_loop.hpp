@@ -50,22 +50,22 @@ class round_loop {
     /// At the root: ends the rounds and waits for nobody. If an exception is passing through, the rounds end on all
     /// ranks by a failure.
     ~round_loop() {
-        if (!is_root() || links_.has_ended()) return;
+        if (!is_root() || links_.machine().has_ended()) return;
         try {
             if (std::uncaught_exceptions() > unwinding_)
-                links_.net().abort(links_.scene().of_self(": an exception has passed through its rounds"));
+                links_.of().net().abort(links_.scene().of_self(": an exception has passed through its rounds"));
             else
                 links_.end({});
         } catch (...) {  // they have ended by a failure
         }
     }
 
-    bool is_root() const { return links_.is_root(); }
+    bool is_root() const { return links_.machine().is_root(); }
     /// The number of the round under way, from 1. Rounds that this rank has missed are counted.
     std::uint64_t number() const { return links_.round(); }
     /// Whether this rank's latest contribution is in a result, or bound to get into one. Known once `next` has
     /// returned; at the root always.
-    bool was_in() const { return links_.was_in(); }
+    bool was_in() const { return links_.machine().was_in(); }
 
     /// Goes to the next round. At the root it begins the round, with `state` for all; elsewhere `state` becomes the
     /// newest one. Returns false when rounds have ended; `state` is unchanged then. Settles the codec of the latest
@@ -74,7 +74,7 @@ class round_loop {
     bool next(State&& state) {
         if constexpr (require_output<State>()) {
             using T = tensor_element<State>;
-            if (links_.has_ended()) {
+            if (links_.machine().has_ended()) {
                 settle(was_in());
                 return false;
             }
@@ -95,7 +95,7 @@ class round_loop {
     /// it. Waits only for room in full mailboxes.
     void end() {
         RILL_EXPECTS(is_root(), "rounds: only the root ends them");
-        if (!links_.has_ended()) guarded([&] { links_.end(links_.of().timeout()); });
+        if (!links_.machine().has_ended()) guarded([&] { links_.end(links_.of().timeout()); });
     }
 
   protected:
@@ -130,7 +130,8 @@ class round_loop {
     template <class In, class Out>
     void check(const In& input, const Out& output, const contribution& own) const {
         require_weight(own);
-        RILL_EXPECTS(number() != 0 && !links_.has_ended(), "rounds: reduce belongs to a round that next has begun");
+        RILL_EXPECTS(number() != 0 && !links_.machine().has_ended(),
+                     "rounds: reduce belongs to a round that next has begun");
         RILL_EXPECTS(number() != contributed_to_, "rounds: reduce is called once in each round");
         RILL_EXPECTS(!is_root() || size_of(output) == size_of(input) || own.weight == 0,
                      "rounds: at the root input and output must be of one size");
@@ -138,13 +139,13 @@ class round_loop {
     }
 
     /// Adds the contribution of a child to `operands` and returns the bound of the rounding errors in it.
-    template <class Operands, class Arrival>
-    double add_child(Operands& operands, const Arrival& from, const wire::header& own) {
+    template <class Operands>
+    double add_child(Operands& operands, const round_arrival& from, const wire::header& own) {
         return read_from(links_, from.rank, [&] {
-            const wire::header head = frame_reader(from.message.pieces()).peek();
+            const wire::header head = frame_reader(links_.content_of(from)).peek();
             if (head.call != own.call || head.element != own.element || head.dimension != own.dimension)
                 refuse_contribution(links_.scene(), from.rank, head, own);
-            return operands.add(from.message.pieces(), static_cast<std::size_t>(own.dimension), from.age,
+            return operands.add(links_.content_of(from), static_cast<std::size_t>(own.dimension), from.age,
                                 group_->size(), group_->executor());
         });
     }
@@ -173,11 +174,11 @@ class round_loop {
         result.weight = contributors.weight();
         result.age = contributors.age();
         result.rounds = 1;
-        result.wire = links_.counted();
-        result.elapsed = std::as_const(group_->net()).now() - links_.began();
+        result.wire = links_.machine().counted();
+        result.elapsed = std::as_const(group_->net()).now() - links_.machine().began();
         result.in = std::move(contributors.in);
         result.late = std::move(contributors.late);
-        result.missing = links_.missing();
+        result.missing = links_.machine().children().at_work();
         result.error_bound = contributors.error_bound;
         result.decoding_error = contributors.decoding_error;
         return result;
@@ -234,7 +235,7 @@ class round_loop {
         const wire::header given = frame_reader(newest->pieces()).peek();
         if (given.element != element_type_of<T> || given.count != state.size())
             refuse_state(links_.scene(), given, element_type_of<T>, state.size());
-        read_from(links_, links_.parent(), [&] {
+        read_from(links_, links_.machine().parent(), [&] {
             const frame values = frame_reader(newest->pieces()).template next<T, std::uint32_t>();
             frame_scratch<T, std::uint32_t> unused;
             copy_dense(content_of(values, unused), state, T{}, group_->executor());

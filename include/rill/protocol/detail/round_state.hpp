@@ -30,12 +30,12 @@ class round_state {
         values_ = byte_pieces(kept_);
     }
     /// Takes over the parent's message, which stays valid until the next one.
-    const Message& hold(const wire::header& head, Message&& from) {
+    void hold(const wire::header& head, Message&& from) {
         message_ = std::move(from);
         head_ = head;
         values_ = content_behind_header(message_->pieces());
-        return *message_;
     }
+    const Message& held() const { return *message_; }
 
     /// The frame for a child: with the values if it begins a round for the child.
     template <class Session>
