@@ -302,6 +302,8 @@ class explorer {
         const bool is_in = (s.in_results & m.latest) != 0;
         if (!m.machine.was_in()) s.told_out |= m.latest;
         require(!is_in || m.machine.was_in(), "a rank is told that it is out, and is in a result");
+        if (std::is_same_v<Age, bounded>)
+            require(m.machine.was_in() || m.machine.has_ended(), "a contribution is dropped where nothing is");
         if (std::is_same_v<Age, fresh>)
             require(is_in || !m.machine.was_in(), "a rank is told that it is in, and is in no result");
     }
@@ -374,7 +376,7 @@ template <class Age>
 void explore_completions(tally& all, const Age& age) {
     explore(all, wait_all{}, age);
     explore(all, fastest{1}, age);
-    explore(all, until{.after = rill::milliseconds(1)}, age, solo{}, {std::is_same_v<Age, fresh> ? 2 : 1});
+    explore(all, until{.after = rill::milliseconds(1)}, age, solo{}, {1});
 }
 
 }  // namespace
