@@ -18,7 +18,8 @@ consteval bool require_activities() {
     static_assert(
         ConcurrentTransport<Net>,
         "rill::start: the transport does not model ConcurrentTransport, so no operation can go on without its "
-        "caller; give the transport spawn, event and queue, or call the blocking form");
+        "caller; give the transport spawn, event, queue, this_activity and activities_run_alone, or call the blocking "
+        "form");
     return ConcurrentTransport<Net>;
 }
 }  // namespace detail
