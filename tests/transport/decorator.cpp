@@ -2,6 +2,7 @@
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/shared_memory.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/testing/transport_archetypes.hpp>
@@ -49,11 +50,17 @@ struct identifying : archetype::concurrent_transport {
 /// What a transport models beyond `Transport`.
 struct powers {
     bool concurrent = false, identifies = false, expects = false, chunks = false, computes = false, shares = false;
+    bool monitors = false;
 
     constexpr bool operator==(const powers&) const = default;
     constexpr powers without_shared_memory() const {
         powers left = *this;
         left.shares = false;
+        return left;
+    }
+    constexpr powers without_monitoring() const {
+        powers left = *this;
+        left.monitors = false;
         return left;
     }
     constexpr powers computing() const {
@@ -74,14 +81,15 @@ constexpr powers of = {.concurrent = rill::ConcurrentTransport<Net>,
                        .expects = rill::ExpectingTransport<Net>,
                        .chunks = Chunking<Net>,
                        .computes = Computing<Net>,
-                       .shares = rill::SharedMemoryTransport<Net>};
+                       .shares = rill::SharedMemoryTransport<Net>,
+                       .monitors = rill::MonitoredTransport<Net>};
 
 template <class Net>
 constexpr bool decorators_model_what_they_say() {
     static_assert(of<traced<Net>> == of<Net>);
     static_assert(of<subgroup<Net>> == of<Net>.without_shared_memory());
-    static_assert(of<delayed<Net>> == of<Net>.without_shared_memory().computing());
-    static_assert(of<faulty<Net>> == of<Net>.without_shared_memory().seeing_each_message());
+    static_assert(of<delayed<Net>> == of<Net>.without_shared_memory().without_monitoring().computing());
+    static_assert(of<faulty<Net>> == of<Net>.without_shared_memory().without_monitoring().seeing_each_message());
     return true;
 }
 
@@ -94,8 +102,9 @@ static_assert(of<archetype::transport> == powers{});
 static_assert(of<archetype::concurrent_transport>.concurrent && of<identifying>.identifies);
 static_assert(of<archetype::expecting_transport>.expects && of<chunking>.chunks && of<computing>.computes);
 static_assert(of<archetype::shared_memory_transport>.shares);
+static_assert(of<archetype::monitored_transport>.monitors);
 static_assert(over<archetype::transport, archetype::concurrent_transport, identifying, archetype::expecting_transport,
-                   chunking, computing, archetype::shared_memory_transport>);
+                   chunking, computing, archetype::shared_memory_transport, archetype::monitored_transport>);
 static_assert(over<threads, simulated>);
 static_assert(over<traced<threads>, delayed<threads>, faulty<threads>, subgroup<threads>>);
 static_assert(over<traced<simulated>, delayed<simulated>, faulty<simulated>, subgroup<simulated>>);
