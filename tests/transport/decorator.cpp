@@ -2,6 +2,7 @@
 #include <rill/aggregate/sum.hpp>
 #include <rill/collective/all_reduce.hpp>
 #include <rill/collective/group.hpp>
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/shared_memory.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/testing/transport_archetypes.hpp>
@@ -35,11 +36,17 @@ concept Identifying = requires(const Net& net) { net.this_activity(); };
 /// What a transport models beyond `Transport`.
 struct powers {
     bool concurrent = false, expects = false, chunks = false, computes = false, traces = false, shares = false;
+    bool monitors = false;
 
     constexpr bool operator==(const powers&) const = default;
     constexpr powers without_shared_memory() const {
         powers left = *this;
         left.shares = false;
+        return left;
+    }
+    constexpr powers without_monitoring() const {
+        powers left = *this;
+        left.monitors = false;
         return left;
     }
     constexpr powers computing() const {
@@ -65,14 +72,15 @@ constexpr powers of = {.concurrent = rill::ConcurrentTransport<Net>,
                        .chunks = rill::ChunkingTransport<Net>,
                        .computes = rill::ComputingTransport<Net>,
                        .traces = rill::TracedTransport<Net>,
-                       .shares = rill::SharedMemoryTransport<Net>};
+                       .shares = rill::SharedMemoryTransport<Net>,
+                       .monitors = rill::MonitoredTransport<Net>};
 
 template <class Net>
 constexpr bool decorators_model_what_they_say() {
     static_assert(of<traced<Net>> == of<Net>.tracing());
     static_assert(of<subgroup<Net>> == of<Net>.without_shared_memory());
-    static_assert(of<delayed<Net>> == of<Net>.without_shared_memory().computing());
-    static_assert(of<faulty<Net>> == of<Net>.without_shared_memory().seeing_each_message());
+    static_assert(of<delayed<Net>> == of<Net>.without_shared_memory().without_monitoring().computing());
+    static_assert(of<faulty<Net>> == of<Net>.without_shared_memory().without_monitoring().seeing_each_message());
     return true;
 }
 
@@ -88,9 +96,10 @@ static_assert(of<archetype::chunking_transport> == powers{.chunks = true});
 static_assert(of<archetype::computing_transport> == powers{.computes = true});
 static_assert(of<archetype::traced_transport> == powers{.traces = true});
 static_assert(of<archetype::shared_memory_transport> == powers{.shares = true});
+static_assert(of<archetype::monitored_transport> == powers{.monitors = true});
 static_assert(over<archetype::transport, archetype::concurrent_transport, archetype::expecting_transport,
                    archetype::chunking_transport, archetype::computing_transport, archetype::traced_transport,
-                   archetype::shared_memory_transport>);
+                   archetype::shared_memory_transport, archetype::monitored_transport>);
 // A transport without activities is traced all the same.
 static_assert(!Identifying<traced<archetype::transport>> && Identifying<traced<archetype::concurrent_transport>>);
 static_assert(over<threads, simulated>);

@@ -18,32 +18,35 @@ constexpr rill::channel events{.context = 9, .tag = 0}, numbers{.context = 5, .t
 
 TEST_CASE("a seat is free until a rank is started there, and is taken once") {
     std::atomic<int> ran{0}, right{0};
-    rill::in_process::run(2,
-                          [&](auto& net) {
-                              ++ran;
-                              if (net.rank() == 3) {
-                                  if (net.post(0, numbers, rill::buffer(7))) ++right;
-                                  return;
-                              }
-                              if (net.rank() == 1) return;
-                              CHECK(net.size() == 4);
-                              CHECK(net.incarnation(3) == 0);
-                              net.monitor(events);
-                              CHECK(net.post(3, numbers, rill::buffer(1)));  // lost
-                              CHECK_FALSE(net.start(1));
-                              CHECK(net.start(3));
-                              CHECK_FALSE(net.start(3));
-                              const std::uint64_t life = net.incarnation(3);
-                              CHECK(life != 0);
-                              CHECK(life != net.incarnation(1));
-                              const auto next = [&] {
-                                  return rill::read_peer_event(*net.receive(3, events, deadline::never));
-                              };
-                              CHECK(next() == peer_event{peer_change::arrived, life});
-                              CHECK(next() == peer_event{peer_change::ended, life});
-                              CHECK(net.receive(3, numbers, deadline::immediate)->pieces().size_bytes() == 7);
-                          },
-                          {.seats = 4});
+    rill::in_process::run(
+        2,
+        [&](auto& net) {
+            ++ran;
+            if (net.rank() == 3) {
+                if (net.post(0, numbers, rill::buffer(7))) ++right;
+                return;
+            }
+            if (net.rank() == 1) return;
+            CHECK(net.size() == 4);
+            CHECK(net.incarnation(3) == 0);
+            net.monitor(events);
+            CHECK(net.post(3, numbers, rill::buffer(1)));  // lost
+            CHECK_FALSE(net.start(1));
+            CHECK(net.start(3));
+            CHECK_FALSE(net.start(3));
+            const std::uint64_t life = net.incarnation(3);
+            CHECK(life != 0);
+            CHECK(life != net.incarnation(1));
+            const auto next = [&] { return rill::read_peer_event(*net.receive(3, events, deadline::never)); };
+            CHECK(next() == peer_event{peer_change::arrived, life});
+            CHECK(next() == peer_event{peer_change::ended, life});
+            CHECK(net.receive(3, numbers, deadline::immediate)->pieces().size_bytes() == 7);
+            const rill::channel beside{.context = events.context, .tag = 1};
+            CHECK_THROWS_WITH_AS(net.receive(3, beside, deadline::never),
+                                 "rill: rank 0 waits for a message from ranks 3, which will not come: they have ended",
+                                 rill::peer_failure);
+        },
+        {.seats = 4});
     CHECK(ran == 3);
     CHECK(right == 1);
 }

@@ -100,6 +100,13 @@ struct concurrent_transport : transport {
     activity spawn(Body body);
 };
 
+/// Models `MonitoredTransport`.
+struct monitored_transport : transport {
+    std::uint64_t incarnation(rank_t peer) const;
+    void monitor(channel on);
+    void fence(rank_t peer, std::uint64_t incarnation);
+};
+
 /// Models `SharedMemoryTransport`.
 struct shared_memory_transport : transport {
     struct window {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
@@ -25,8 +26,8 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// The transport of a view: rank i is `members[i]` of the parent. Models `ConcurrentTransport` and
-/// `ExpectingTransport` where the parent does, and never `SharedMemoryTransport`: what ranks share in a context, all
+/// The transport of a view: rank i is `members[i]` of the parent. Models `ConcurrentTransport`, `ExpectingTransport` and
+/// `MonitoredTransport` where the parent does, and never `SharedMemoryTransport`: what ranks share in a context, all
 /// ranks of the parent share.
 ///
 /// Every member makes it of the same view. Subgroups of different views, or of different names, never meet; those of
@@ -117,6 +118,24 @@ class subgroup : public detail::decorator<subgroup<Net>, Net> {
         requires ExpectingTransport<Net>
     {
         inner_->forget(inside(on));
+    }
+
+    std::uint64_t incarnation(rank_t peer) const
+        requires MonitoredTransport<Net>
+    {
+        check(peer);
+        return std::as_const(*inner_).incarnation(members_.outer(peer));
+    }
+    void monitor(channel on)
+        requires MonitoredTransport<Net>
+    {
+        guarded(on.context, [&] { inner_->monitor(inside(on)); });
+    }
+    void fence(rank_t peer, std::uint64_t incarnation)
+        requires MonitoredTransport<Net>
+    {
+        check(peer);
+        inner_->fence(members_.outer(peer), incarnation);
     }
 
     void announce(std::uint64_t context, const call_signature& call) { inner_->announce(inside(context), call); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/shared_memory.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
@@ -24,8 +25,8 @@
 namespace rill { inline namespace RILL_ABI {
 
 /// A transport that records what it does, and what its user names, into a log. Models `ConcurrentTransport`,
-/// `ExpectingTransport` and `SharedMemoryTransport` where the inner one does, so that collectives go the way that they
-/// go without it.
+/// `MonitoredTransport`, `ExpectingTransport` and `SharedMemoryTransport` where the inner one does, so that collectives
+/// go the way that they go without it.
 ///
 /// Recorded are posts, receives that got a message or waited, waits for a send, an event or a queue, waits for what a
 /// peer exposes, for room or for its leaving where memory is shared, and spans; times
@@ -74,6 +75,22 @@ class traced : public detail::decorator<traced<Net>, Net>, public detail::traced
         const bool taken = inner_->post(peer, on, std::move(bytes), until);
         taken ? finish(entry) : finish_in_vain(entry, "post refused", until);
         return taken;
+    }
+
+    std::uint64_t incarnation(rank_t peer) const
+        requires MonitoredTransport<Net>
+    {
+        return std::as_const(*inner_).incarnation(peer);
+    }
+    void monitor(channel on)
+        requires MonitoredTransport<Net>
+    {
+        inner_->monitor(on);
+    }
+    void fence(rank_t peer, std::uint64_t incarnation)
+        requires MonitoredTransport<Net>
+    {
+        inner_->fence(peer, incarnation);
     }
 
     std::optional<message> receive(rank_t peer, channel on, deadline until) {
