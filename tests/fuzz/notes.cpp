@@ -4,7 +4,7 @@
 #include "support/input.hpp"
 #include "support/require.hpp"
 
-#include <rill/transport/detail/mpi_envelope.hpp>
+#include <rill/transport/detail/mail_envelope.hpp>
 
 #include <cstring>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace {
 
 using namespace rill;
-using namespace rill::mpi::detail;
+using namespace rill::mail;
 
 template <class N>
 N at(byte_view bytes, std::size_t offset) {

@@ -12,7 +12,7 @@
 #include <rill/topology/tree.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/sampler.hpp>
-#include <rill/transport/detail/mpi_envelope.hpp>
+#include <rill/transport/detail/mail_envelope.hpp>
 
 #include <cstdio>
 #include <cstring>
@@ -372,12 +372,12 @@ void checkpoint_seeds(const folder& to, const std::filesystem::path& scratch) {
         to.write("round-trip-" + std::to_string(key), seed().byte(3).noise(120, key));
 }
 
-seed note_head(mpi::detail::note kind, unsigned pieces = 0, std::uint64_t context = 0, std::uint32_t tag = 0) {
+seed note_head(mail::note kind, unsigned pieces = 0, std::uint64_t context = 0, std::uint32_t tag = 0) {
     return seed().number(std::uint16_t{64}).number(context).number(tag).byte(static_cast<unsigned>(kind)).byte(pieces);
 }
 
 void note_seeds(const folder& to) {
-    using mpi::detail::note;
+    using mail::note;
     to.write("lent", note_head(note::lent).noise(5, 1));
     to.write("ask", note_head(note::ask, 0, 3, 17));
     to.write("ask-for-nothing", note_head(note::ask));
@@ -389,7 +389,7 @@ void note_seeds(const folder& to) {
         to.write("announced-" + std::to_string(second), seed(announced).noise(32, 3));
     }
     for (const failure kind : {failure::exception, failure::deadlock}) {
-        mpi::detail::packed_notice::fixed_part fixed;
+        mail::packed_notice::fixed_part fixed;
         std::memset(&fixed, 0, sizeof fixed);  // clears the padding between its members, too
         fixed.culprit = 2;
         fixed.other = no_rank;

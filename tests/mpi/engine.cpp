@@ -1,6 +1,7 @@
 // Notes that rill never writes, and errors of the MPI library, in the engine that endpoints share.
 #include <rill/transport/mpi.hpp>
 
+#include "../support/mail_port_laws.hpp"
 #include "processes.hpp"
 
 #include <doctest/doctest.h>
@@ -12,7 +13,8 @@
 #include <vector>
 
 using namespace rill;
-using namespace rill::mpi::detail;
+using mail::announcement, mail::envelope, mail::note, mail::packed_notice;
+using mpi::detail::engine, mpi::detail::port;
 
 namespace {
 
@@ -37,8 +39,8 @@ bytes announcement_of(std::uint64_t first, std::uint64_t second) {
 /// Rank 1 sends the note `sent` to rank 0, which must blame rank 1, in an error of every context. Collective over both.
 void check_refused(engine& net, const bytes& sent) {
     if (net.rank() == 1) {
-        MPI_Request request = net.through().send_note(sent.data(), sent.size(), 0);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        port::request request = net.through().send_note(sent.data(), sent.size(), 0);
+        MPI_Wait(&request.handle, MPI_STATUS_IGNORE);
         return;
     }
     try {
@@ -107,11 +109,11 @@ TEST_CASE("an abort reaches all ranks, whatever notes arrive meanwhile") {
     with_engine([](engine& net) {
         const abort_notice notice{.context = 9, .culprit = net.rank(), .reason = "enough"};
         const bytes bad = written({.kind = static_cast<note>(200)});
-        MPI_Request request = net.through().send_note(bad.data(), bad.size(), 1 - net.rank());
+        port::request request = net.through().send_note(bad.data(), bad.size(), 1 - net.rank());
         MPI_Barrier(processes::first(2));
         CHECK_NOTHROW(net.abort(notice));
         CHECK(net.aborted(9).has_value());
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Wait(&request.handle, MPI_STATUS_IGNORE);
     });
 }
 
@@ -131,4 +133,16 @@ TEST_CASE("an error of the library names the rank of the endpoint") {
     }
     own.free();
     MPI_Comm_free(&reversed);
+}
+
+TEST_CASE("MPI keeps the laws of ports") {
+    MPI_Comm alone = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_SELF, &alone);
+    port own(alone);
+    for (const bool matched : {true, false}) {
+        own.configure({.matched_probes = matched});
+        mail_port_laws(own).check();
+    }
+    own.free();
+    MPI_Comm_free(&alone);
 }

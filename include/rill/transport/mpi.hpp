@@ -11,15 +11,16 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/copy_across.hpp>
-#include <rill/transport/detail/mpi_activity.hpp>
-#include <rill/transport/detail/mpi_engine.hpp>
+#include <rill/transport/detail/mail_activity.hpp>
+#include <rill/transport/detail/mail_engine.hpp>
+#include <rill/transport/detail/mail_meeting.hpp>
+#include <rill/transport/detail/mail_message.hpp>
+#include <rill/transport/detail/mail_run.hpp>
 #include <rill/transport/detail/mpi_environment.hpp>
 #include <rill/transport/detail/mpi_library.hpp>
-#include <rill/transport/detail/mpi_meeting.hpp>
-#include <rill/transport/detail/mpi_message.hpp>
 #include <rill/transport/detail/mpi_options.hpp>
+#include <rill/transport/detail/mpi_port.hpp>
 #include <rill/transport/detail/mpi_registry.hpp>
-#include <rill/transport/detail/mpi_run.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +31,18 @@
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace mpi {
+
+/// A received message: see `mail::message`.
+using message = mail::message<detail::port>;
+/// A borrowed send in progress: see `mail::sending`.
+using sending = mail::sending<detail::port>;
+/// A thread or a fiber of one rank: see `mail::activity`.
+using activity = mail::activity<detail::port>;
+/// A flag that activities of one rank wait for.
+using event = mail::event<detail::port>;
+/// Passes values between activities of one rank, first in, first out.
+template <class T>
+using queue = mail::queue<T, detail::port>;
 
 /// Calls `body(endpoint&)` as this process's rank of the communicator and returns when the bodies of all ranks have
 /// ended. Collective; MPI must be running.
@@ -71,7 +84,7 @@ class endpoint {
 
     /// MPI must be running: see `environment`.
     explicit endpoint(MPI_Comm processes, const options& chosen = {}) {
-        RILL_EXPECTS(chosen.eager_bytes >= detail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
+        RILL_EXPECTS(chosen.eager_bytes >= mail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
                      "mpi: eager_bytes must be between 1024 and 2^30");
         RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0,
                      "mpi: abort_timeout and failure_timeout must not be negative");
@@ -87,9 +100,10 @@ class endpoint {
     int size() const { return engine_->size(); }
     time_point now() const { return engine_->now(); }
     traffic counted() const { return engine_->counted(); }
-    mpi::thread_level thread_level() const { return engine_->level(); }
-    /// Whether activities run while this rank computes (they are threads) or only while it waits (they are fibers).
+    mpi::thread_level thread_level() const { return engine_->through().level(); }
+    /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return engine_->this_activity(); }
+    /// Whether activities run while this rank computes (they are threads) or only while it waits (they are fibers).
     bool activities_run_alone() const { return engine_->is_concurrent(); }
 
     void sleep_until(time_point instant) {
@@ -122,7 +136,7 @@ class endpoint {
     /// targets.
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         check(peer);
-        detail::node* const found = engine_->receive_into(peer, on, targets, until);
+        detail::engine::node* const found = engine_->receive_into(peer, on, targets, until);
         if (found == nullptr) return false;
         const bool arrived_there = found->straight;
         const message received(engine_, *found);
@@ -156,7 +170,7 @@ class endpoint {
     }
 
   private:
-    friend class detail::meeting_place;
+    friend class mail::meeting_place<detail::port>;
     template <class Body>
     friend void mpi::run(MPI_Comm processes, Body&& body, const options& chosen);
 
@@ -167,15 +181,13 @@ class endpoint {
         for (const rank_t peer : peers) check(peer);
     }
 
-    std::optional<message> wrap(detail::node* taken) {
+    std::optional<message> wrap(detail::engine::node* taken) {
         if (taken == nullptr) return std::nullopt;
         return message(engine_, *taken);
     }
 
     std::shared_ptr<detail::engine> engine_;
 };
-
-inline detail::meeting_place::meeting_place(endpoint& net) : engine_(net.engine_) {}
 
 static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && ChunkingTransport<endpoint>);
 
@@ -186,7 +198,7 @@ void run(MPI_Comm processes, Body&& body, const options& chosen) {
         endpoint& net;
         std::remove_reference_t<Body>& body;
     } own{net, body};
-    detail::rank_run(*net.engine_)
+    mail::rank_run(*net.engine_)
         .run(
             [](void* given) {
                 start& of = *static_cast<start*>(given);

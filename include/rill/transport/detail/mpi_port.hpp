@@ -2,11 +2,16 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
+#include <rill/transport/detail/mail_engine.hpp>
+#include <rill/transport/detail/mail_port.hpp>
+#include <rill/transport/detail/mpi_environment.hpp>
 #include <rill/transport/detail/mpi_library.hpp>
+#include <rill/transport/detail/mpi_options.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
@@ -15,6 +20,18 @@ namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
 /// each to a receive that is already posted. Construction is collective.
 class port {
   public:
+    struct request {
+        MPI_Request handle = MPI_REQUEST_NULL;
+        explicit operator bool() const { return handle != MPI_REQUEST_NULL; }
+    };
+    using place = MPI_Comm;
+    using options = mpi::options;
+    using library_error = mpi::library_error;
+    static constexpr const char* name = "MPI";
+    static constexpr const char* outlived =
+        "the endpoint has outlived MPI, which has been finalised, or its communicator";
+    static constexpr bool is_simulation = detail::is_simulation;
+
     explicit port(MPI_Comm of) {
         require(MPI_Comm_rank(of, &rank_), "MPI_Comm_rank");
         require(MPI_Comm_size(of, &size_), "MPI_Comm_size");
@@ -32,8 +49,14 @@ class port {
     int size() const { return size_; }
     /// The number of ranks that share memory with this one, including itself.
     int neighbours() const { return neighbours_; }
-    /// Whether all ranks share memory.
-    bool shares_memory() const { return neighbours_ == size_; }
+    static time_point now() { return wall_clock(); }
+
+    void configure(const options& chosen) {
+        level_ = granted_level();
+        matched_probes_ = chosen.matched_probes;
+    }
+    thread_level level() const { return level_; }
+    bool is_concurrent() const { return level_ == thread_level::multiple; }
 
     /// Throws when an MPI call has failed.
     void require(int code, const char* call) const { check(code, call, rank_); }
@@ -44,21 +67,26 @@ class port {
                 "MPI_Allreduce");
     }
 
-    bool is_complete(MPI_Request& request) const {
+    bool is_complete(request& of) const {
         int flag = 0;
-        require(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+        require(MPI_Test(&of.handle, &flag, MPI_STATUS_IGNORE), "MPI_Test");
         return flag != 0;
     }
-    bool are_complete(std::vector<MPI_Request>& requests) const {
-        int flag = 0;
-        require(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE),
-                "MPI_Testall");
-        return flag != 0;
+    std::optional<mail::part_end> look(request& of) const {
+        int flag = 0, cancelled = 0;
+        MPI_Status status;
+        require(MPI_Test(&of.handle, &flag, &status), "MPI_Test");
+        if (flag == 0) return std::nullopt;
+        require(MPI_Test_cancelled(&status, &cancelled), "MPI_Test_cancelled");
+        return mail::part_end{.size = cancelled != 0 ? 0 : bytes_of(status), .cancelled = cancelled != 0};
     }
-    std::size_t bytes_of(const MPI_Status& status) const {
-        int size = 0;
-        require(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
-        return static_cast<std::size_t>(size);
+    void cancel(request& of) const noexcept { MPI_Cancel(&of.handle); }
+    bool abandon(request& of) const noexcept {
+        if (!of) return true;
+        int flag = 0;
+        MPI_Test(&of.handle, &flag, MPI_STATUS_IGNORE);
+        if (flag == 0) MPI_Request_free(&of.handle);
+        return flag != 0;
     }
 
     /// Ends all processes.
@@ -73,32 +101,25 @@ class port {
         MPI_Comm_free(&data_);
     }
 
-    MPI_Request send_note(const std::byte* bytes, std::size_t size, rank_t peer) const {
-        MPI_Request request = MPI_REQUEST_NULL;
-        require(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, note_tag, notes_, &request), "MPI_Isend");
-        return request;
+    request send_note(const std::byte* bytes, std::size_t size, rank_t peer) const {
+        request begun;
+        require(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, note_tag, notes_, &begun.handle), "MPI_Isend");
+        return begun;
     }
 
-    struct received_note {
-        rank_t source = no_rank;
-        std::size_t size = 0;
-    };
-
-    /// Receives a note; its source is `no_rank` if there is none. The caller must hold off all other threads.
-    received_note receive_note(std::byte* into, std::size_t capacity, bool matched) const {
+    /// The caller must hold off all other threads.
+    mail::received_note receive_note(std::byte* into, std::size_t capacity) const {
         int found = 0;
         MPI_Status status;
         const int count = static_cast<int>(capacity);
 #if RILL_DETAIL_MPI_MATCHED_PROBES
-        if (matched) {
+        if (matched_probes_) {
             MPI_Message message = MPI_MESSAGE_NULL;
             require(MPI_Improbe(MPI_ANY_SOURCE, note_tag, notes_, &found, &message, &status), "MPI_Improbe");
             if (found == 0) return {};
             require(MPI_Mrecv(into, count, MPI_BYTE, &message, &status), "MPI_Mrecv");
             return received(status);
         }
-#else
-        static_cast<void>(matched);
 #endif
         require(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, notes_, &found, &status), "MPI_Iprobe");
         if (found == 0) return {};
@@ -112,23 +133,28 @@ class port {
         require(MPI_Probe(MPI_ANY_SOURCE, note_tag, notes_, &status), "MPI_Probe");
     }
 
-    MPI_Request send_part(const std::byte* bytes, std::size_t size, rank_t peer, std::uint32_t tag) const {
-        MPI_Request request = MPI_REQUEST_NULL;
-        require(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &request),
+    request send_part(const std::byte* bytes, std::size_t size, rank_t peer, std::uint32_t tag) const {
+        request begun;
+        require(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &begun.handle),
                 "MPI_Isend");
-        return request;
+        return begun;
     }
-    MPI_Request receive_part(std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag) const {
-        MPI_Request request = MPI_REQUEST_NULL;
-        require(MPI_Irecv(into, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &request),
+    request receive_part(std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag) const {
+        request begun;
+        require(MPI_Irecv(into, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &begun.handle),
                 "MPI_Irecv");
-        return request;
+        return begun;
     }
 
   private:
     static constexpr int note_tag = 1;
 
-    received_note received(const MPI_Status& status) const {
+    std::size_t bytes_of(const MPI_Status& status) const {
+        int size = 0;
+        require(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
+        return static_cast<std::size_t>(size);
+    }
+    mail::received_note received(const MPI_Status& status) const {
         return {.source = status.MPI_SOURCE, .size = bytes_of(status)};
     }
 
@@ -149,6 +175,12 @@ class port {
     rank_t rank_ = no_rank;
     int size_ = 0;
     int neighbours_ = 1;
+    thread_level level_ = thread_level::single;
+    bool matched_probes_ = has_matched_probes;
 };
+
+static_assert(mail::MailPort<port>);
+
+using engine = mail::engine<port>;
 
 }}}  // namespace rill::RILL_ABI::mpi::detail

@@ -5,9 +5,9 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
-#include <rill/transport/detail/mpi_engine.hpp>
 #include <rill/transport/detail/mpi_library.hpp>
 #include <rill/transport/detail/mpi_options.hpp>
+#include <rill/transport/detail/mpi_port.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -4,18 +4,23 @@
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/mpi_waiting.hpp>
+#include <rill/transport/detail/mail_waiting.hpp>
 
 #include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// Ends operations and runs, after success or failure, with the same outcome on all ranks.
-class endings : public waiting {
+template <class Port>
+class endings : public waiting<Port> {
+    using base = waiting<Port>;
+
   public:
+    using base::chosen, base::rank, base::size, base::through;
+
     /// Aborts a context. Rank 0 says which notice was the first. If it does not answer, this rank reports to all others
     /// after half of the timeout, and at its end decides itself, for the lowest culprit that it knows. No two ranks
     /// that read their notes decide differently: a rank that failed later learns of the decision before its own timeout
@@ -25,7 +30,7 @@ class endings : public waiting {
         guard lock(mutex_);
         try {
             if (alive_) agree_on(lock, notice);
-        } catch (const error&) {  // MPI has failed: the other ranks may not learn why
+        } catch (const error&) {  // the port has failed: the other ranks may not learn why
         }
         const abort_notice* const first = office_.knowledge().first_before(notice);
         return first != nullptr ? *first : notice;
@@ -59,25 +64,29 @@ class endings : public waiting {
         const auto failed = [&] { return find_notice(every_context) != nullptr; };
         const auto all_left = [&] { return known.all_left && (!known.any_failed || failed()); };
         wait_regardless(lock, deadline::never, [&] { return failed() || all_left(); });
-        wait_regardless(lock, wall_clock() + chosen().failure_timeout, all_left);
+        wait_regardless(lock, Port::now() + chosen().failure_timeout, all_left);
         if (!failed() || (known.all_left && !known.any_failed)) return std::nullopt;
         return *find_notice(every_context);
     }
 
   protected:
-    using waiting::waiting;
+    using base::alive_, base::mutex_, base::office_, base::turns_;
+    using base::outlast, base::require_alive, base::step, base::wait_regardless;
+    using typename base::guard;
+
+    using waiting<Port>::waiting;
     ~endings() = default;
 
-    /// Waits until `done()`: MPI no longer uses the user's memory for a message to or from `peer`. If that takes too
-    /// long, ends the job: the memory can be neither given back nor kept.
+    /// Waits until `done()`: the port no longer uses the user's memory for a message to or from `peer`. If that takes
+    /// too long, ends the job: the memory can be neither given back nor kept.
     template <class Done>
     void settle(guard& lock, rank_t peer, std::uint64_t context, Done&& done) noexcept {
-        if (outlast(lock, wall_clock() + chosen().failure_timeout, done)) return;
+        if (outlast(lock, Port::now() + chosen().failure_timeout, done)) return;
         const abort_notice* const failed = find_notice(context);
         std::fprintf(stderr,
-                     "rill: rank %d ends the job: MPI moves a message between its memory and rank %d, which does not "
+                     "rill: rank %d ends the job: %s moves a message between its memory and rank %d, which does not "
                      "go on with it for %g s%s%s\n",
-                     rank(), peer, chosen().failure_timeout.seconds(), failed == nullptr ? "" : " after ",
+                     rank(), Port::name, peer, chosen().failure_timeout.seconds(), failed == nullptr ? "" : " after ",
                      failed == nullptr ? "" : failed->reason.c_str());
         through().end_job();
     }
@@ -93,11 +102,11 @@ class endings : public waiting {
         const duration half{chosen().abort_timeout.ns / 2};
         if (is_known()) return;
         office_.tell(0, {.kind = note::report}, report.view());
-        if (outlast(lock, wall_clock() + half, is_known)) return;
+        if (outlast(lock, Port::now() + half, is_known)) return;
         for (rank_t peer = 1; peer < size(); ++peer) office_.tell(peer, {.kind = note::report}, report.view());
-        if (outlast(lock, wall_clock() + half, is_known)) return;
+        if (outlast(lock, Port::now() + half, is_known)) return;
         office_.decide(notice.context);
     }
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// One rank's knowledge from the control channel: notices, calls, and open questions.
 struct control {
@@ -112,4 +112,4 @@ struct control {
     }
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

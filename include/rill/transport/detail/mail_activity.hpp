@@ -2,22 +2,31 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
-#include <rill/transport/detail/mpi_engine.hpp>
-#include <rill/transport/detail/mpi_fiber_team.hpp>
-#include <rill/transport/detail/mpi_turns.hpp>
+#include <rill/transport/detail/mail_engine.hpp>
+#include <rill/transport/detail/mail_fiber_team.hpp>
+#include <rill/transport/detail/mail_turns.hpp>
 
 #include <exception>
 #include <memory>
 #include <thread>
 #include <utility>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// A thread of one rank where MPI allows several, else a fiber, which runs whenever the rank waits or polls. `join()`
-/// waits for its end and rethrows its exception. The destructor joins and discards the exception; if it runs during
-/// unwinding, the activity's waits throw `peer_failure`, so that it ends.
+/// A thread of one rank where the port allows several, else a fiber, which runs whenever the rank waits or polls.
+/// `join()` waits for its end and rethrows its exception. The destructor joins and discards the exception; if it runs
+/// during unwinding, the activity's waits throw `peer_failure`, so that it ends.
+template <class Port>
 class activity {
   public:
+    template <class Body>
+    activity(engine<Port>& of, Body& body) {
+        if (of.is_concurrent())
+            start_thread(of, body);
+        else
+            start_fiber(of, body);
+        engine_ = of.shared_from_this();
+    }
     activity(activity&& other) noexcept { swap(other); }
     activity& operator=(activity&& other) noexcept {
         activity moved(std::move(other));
@@ -36,50 +45,40 @@ class activity {
     }
 
   private:
-    friend class endpoint;
     struct thread_state {
-        detail::activity_state state{};
+        activity_state state{};
         std::thread thread{};
     };
 
     template <class Body>
-    activity(detail::engine& engine, Body& body) {
-        if (engine.is_concurrent())
-            start_thread(engine, body);
-        else
-            start_fiber(engine, body);
-        engine_ = engine.shared_from_this();
-    }
-
-    template <class Body>
-    void start_thread(detail::engine& engine, Body& body) {
+    void start_thread(engine<Port>& of, Body& body) {
         own_ = std::make_unique<thread_state>();
-        own_->thread = std::thread([&engine, state = &own_->state, body = std::move(body)]() mutable {
-            engine.taking_turns().threads_changed(1);
-            detail::own_activity = state;
+        own_->thread = std::thread([&of, state = &own_->state, body = std::move(body)]() mutable {
+            of.taking_turns().threads_changed(1);
+            own_activity = state;
             try {
                 body();
             } catch (...) {
                 state->thrown = std::current_exception();
             }
-            engine.taking_turns().threads_changed(-1);
+            of.taking_turns().threads_changed(-1);
         });
     }
 
     /// Moves the body to the fiber's own stack before it returns.
     template <class Body>
-    void start_fiber(detail::engine& engine, Body& body) {
+    void start_fiber(engine<Port>& of, Body& body) {
         const auto run = [](void* given) {
             Body moved(std::move(*static_cast<Body*>(given)));
             moved();
         };
-        member_ = &engine.fibers().start(run, &body, engine.chosen().stack_bytes);
+        member_ = &of.fibers().start(run, &body, of.chosen().stack_bytes);
     }
 
-    detail::activity_state& state() { return own_ ? own_->state : member_->state; }
+    activity_state& state() { return own_ ? own_->state : member_->state; }
 
     std::exception_ptr finish() noexcept {
-        const std::shared_ptr<detail::engine> engine = std::exchange(engine_, nullptr);
+        const std::shared_ptr<mail::engine<Port>> engine = std::exchange(engine_, nullptr);
         if (own_) {
             own_->thread.join();
             return std::exchange(own_->state.thrown, nullptr);
@@ -97,10 +96,10 @@ class activity {
         std::swap(unwinding_, other.unwinding_);
     }
 
-    std::shared_ptr<detail::engine> engine_;  // null: joined
+    std::shared_ptr<mail::engine<Port>> engine_;  // null: joined
     std::unique_ptr<thread_state> own_;
-    detail::fiber_team::member* member_ = nullptr;
+    fiber_team::member* member_ = nullptr;
     int unwinding_ = std::uncaught_exceptions();
 };
 
-}}}  // namespace rill::RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mail

@@ -6,16 +6,15 @@
 #include <rill/core/error.hpp>
 #include <rill/core/receipt.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/mpi_control.hpp>
-#include <rill/transport/detail/mpi_envelope.hpp>
-#include <rill/transport/detail/mpi_expectations.hpp>
-#include <rill/transport/detail/mpi_inbox.hpp>
-#include <rill/transport/detail/mpi_options.hpp>
-#include <rill/transport/detail/mpi_outbox.hpp>
-#include <rill/transport/detail/mpi_port.hpp>
-#include <rill/transport/detail/mpi_redirection.hpp>
-#include <rill/transport/detail/mpi_storage.hpp>
-#include <rill/transport/detail/mpi_transfers.hpp>
+#include <rill/transport/detail/mail_control.hpp>
+#include <rill/transport/detail/mail_envelope.hpp>
+#include <rill/transport/detail/mail_expectations.hpp>
+#include <rill/transport/detail/mail_inbox.hpp>
+#include <rill/transport/detail/mail_outbox.hpp>
+#include <rill/transport/detail/mail_port.hpp>
+#include <rill/transport/detail/mail_redirection.hpp>
+#include <rill/transport/detail/mail_storage.hpp>
+#include <rill/transport/detail/mail_transfers.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -25,15 +24,22 @@
 #include <utility>
 #include <vector>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// Handles one rank's messages and notes, sent and received. It never waits. It lives as long as its communicators, so
+/// Handles one rank's messages and notes, sent and received. It never waits. It lives as long as its port, so
 /// that the next endpoint on the same processes finishes the transfers that an endpoint leaves behind.
+template <class Port>
 class post_office {
   public:
-    explicit post_office(MPI_Comm of) : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()) {}
+    using options = typename Port::options;
+    using node = mail::node<typename Port::request>;
+    using outgoing = mail::outgoing<typename Port::request>;
+    using parcel = mail::parcel<typename Port::request>;
 
-    const port& through() const { return port_; }
+    explicit post_office(const typename Port::place& of)
+        : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()) {}
+
+    const Port& through() const { return port_; }
     void free() { port_.free(); }
     const options& chosen() const { return chosen_; }
     rank_t rank() const { return port_.rank(); }
@@ -45,6 +51,7 @@ class post_office {
     /// ignored.
     void open(const options& chosen, std::uint32_t incarnation) {
         chosen_ = chosen;
+        port_.configure(chosen);
         incarnation_ = incarnation;
         parcels_.set_capacity(chosen.eager_bytes);
         transfers_.set_small(chosen.eager_bytes / 8);
@@ -67,7 +74,7 @@ class post_office {
         transfers_.pool().clear();
     }
 
-    /// Called when MPI ends.
+    /// Called when the port ends.
     void abandon() noexcept {
         parcels_.abandon();
         transfers_.abandon();
@@ -100,7 +107,7 @@ class post_office {
         repay(n);
         count_received(n);
     }
-    redirection redirect(node& n) { return {transfers_, n}; }
+    redirection<Port> redirect(node& n) { return {transfers_, n}; }
 
     /// Asks for the next message of the channel that is not yet expected, as soon as it is announced.
     void expect(const expectation& next);
@@ -147,7 +154,7 @@ class post_office {
         bool moved = parcels_.any_flying() && parcels_.progress();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
-        const port::received_note note = port_.receive_note(at, landing_.size() - parcel::lead, chosen_.matched_probes);
+        const received_note note = port_.receive_note(at, landing_.size() - parcel::lead);
         if (note.source == no_rank) return judge() || moved;
         envelope head;
         if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
@@ -210,11 +217,11 @@ class post_office {
     std::uint32_t incarnation_ = 0;
     std::size_t most_eager_bytes_ = 0;  ///< the largest value that any endpoint has chosen
     std::uint64_t known_open_ = every_context;
-    port port_;
-    parcels parcels_;
-    outbox outbox_;
-    transfers transfers_;
-    inbox inbox_;
+    Port port_;
+    parcels<Port> parcels_;
+    outbox<typename Port::request> outbox_;
+    transfers<Port> transfers_;
+    inbox<typename Port::request> inbox_;
     expectations expectations_;
     storage landing_;
     storage_pool landings_;
@@ -223,4 +230,4 @@ class post_office {
     traffic counted_;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

@@ -14,14 +14,14 @@
 #include <cstring>
 #include <string>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 enum class note : std::uint8_t {
     lent,             ///< a borrowed message, all of it
     handed,           ///< a handed-over message, all of it
     announce_lent,    ///< a borrowed message that waits at its sender: sizes of its pieces, content of the small ones
     announce_handed,  ///< a handed-over message that waits at its sender: sizes, content of the small pieces
-    ask,              ///< asks for message `id`, to be sent with MPI tag `tag` in `context` parts
+    ask,              ///< asks for message `id`, to be sent with tag `tag` in `context` parts
     withdraw,         ///< message `id` will not be sent
     drop,             ///< message `id` will not be asked for
     credit,           ///< `id` handed-over bytes have been taken
@@ -48,7 +48,7 @@ static_assert(sizeof(envelope) == 32);
 
 /// The smallest `eager_bytes`: notices and calls must fit.
 inline constexpr std::size_t least_eager_bytes = 1024;
-/// Large pieces are cut into parts of at most this size, because MPI counts in int.
+/// Large pieces are cut into parts of at most this size, because MPI, a port, counts in int.
 inline constexpr std::size_t most_part_bytes = std::size_t{1} << 30;
 /// More than any address space has, and small enough that sums do not overflow.
 inline constexpr std::uint64_t most_piece_bytes = std::uint64_t{1} << 48;
@@ -176,4 +176,4 @@ inline abort_notice travelling(abort_notice notice) {
     return notice;
 }
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

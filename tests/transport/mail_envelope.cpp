@@ -1,4 +1,4 @@
-#include <rill/transport/detail/mpi_envelope.hpp>
+#include <rill/transport/detail/mail_envelope.hpp>
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 
 namespace {
 
-using namespace rill::mpi::detail;
+using namespace rill::mail;
 
 bool is_whole_at(note kind, rill::byte_view content, std::uint8_t pieces = 0, std::size_t small = 64) {
     return is_whole({.size = static_cast<std::uint32_t>(content.size()), .kind = kind, .pieces = pieces},

@@ -1,8 +1,8 @@
-// Activities where MPI grants less than MPI_THREAD_MULTIPLE: fibers of the rank's one thread.
+// Activities where the port allows one thread: fibers of the rank's one thread.
 #pragma once
 
 #include <rill/core/config.hpp>
-#include <rill/transport/detail/mpi_fiber.hpp>
+#include <rill/transport/detail/mail_fiber.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// The state of an activity, which is a thread or a fiber.
 struct activity_state {
@@ -106,4 +106,4 @@ class fiber_team {
     std::vector<std::unique_ptr<member>> busy_, idle_;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

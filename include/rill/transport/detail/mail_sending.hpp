@@ -5,16 +5,17 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/mpi_post_office.hpp>
+#include <rill/transport/detail/mail_post_office.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-inline std::uint64_t post_office::post(rank_t peer, channel on, const byte_pieces& pieces) {
+template <class Port>
+std::uint64_t post_office<Port>::post(rank_t peer, channel on, const byte_pieces& pieces) {
     const std::size_t size = pieces.size_bytes();
     count_sent(size);
     if (size <= chosen_.eager_bytes) return send_whole(note::lent, peer, on, pieces, size), 0;
@@ -23,7 +24,8 @@ inline std::uint64_t post_office::post(rank_t peer, channel on, const byte_piece
     return announce(note::announce_lent, sent, on);
 }
 
-inline bool post_office::post(rank_t peer, channel on, buffer& bytes) {
+template <class Port>
+bool post_office<Port>::post(rank_t peer, channel on, buffer& bytes) {
     peer_state& to = peers_[static_cast<std::size_t>(peer)];
     const std::size_t size = bytes.size();
     if (to.outstanding != 0 &&
@@ -45,7 +47,8 @@ inline bool post_office::post(rank_t peer, channel on, buffer& bytes) {
     return true;
 }
 
-inline bool post_office::withdraw(std::uint64_t id) {
+template <class Port>
+bool post_office<Port>::withdraw(std::uint64_t id) {
     outgoing* const sent = outbox_.find(id);
     if (sent == nullptr) return true;
     if (sent->is_moving) return false;
@@ -55,7 +58,8 @@ inline bool post_office::withdraw(std::uint64_t id) {
     return true;
 }
 
-inline void post_office::send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size) {
+template <class Port>
+void post_office<Port>::send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size) {
     const envelope head{.context = on.context,
                         .incarnation = incarnation_,
                         .tag = on.tag,
@@ -73,7 +77,8 @@ inline void post_office::send_whole(note kind, rank_t peer, channel on, const by
         parcels_.send(head, peer);
 }
 
-inline std::uint64_t post_office::announce(note kind, outgoing& sent, channel on) {
+template <class Port>
+std::uint64_t post_office<Port>::announce(note kind, outgoing& sent, channel on) {
     const std::size_t size = announcement::size_bytes(sent.pieces, transfers_.small());
     const envelope head{.context = on.context,
                         .id = sent.id,
@@ -91,4 +96,4 @@ inline std::uint64_t post_office::announce(note kind, outgoing& sent, channel on
     return head.id;
 }
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

@@ -5,16 +5,17 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/mpi_post_office.hpp>
+#include <rill/transport/detail/mail_post_office.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-inline void post_office::handle_control(rank_t source, const envelope& head, const std::byte* payload) {
+template <class Port>
+void post_office<Port>::handle_control(rank_t source, const envelope& head, const std::byte* payload) {
     switch (head.kind) {
         case note::report: return hear(source, packed_notice::unpack({payload, head.size}));
         case note::verdict: return control_.learn(packed_notice::unpack({payload, head.size}));
@@ -37,12 +38,14 @@ inline void post_office::handle_control(rank_t source, const envelope& head, con
 }
 
 /// Whether `source` may send this rank a note of this kind: only rank 0 receives `leave`, and only it sends `all_left`.
-inline bool post_office::may_say(rank_t source, note kind) const {
+template <class Port>
+bool post_office<Port>::may_say(rank_t source, note kind) const {
     return kind == note::leave ? rank() == 0 : kind != note::all_left || source == 0;
 }
 
 /// Stores a report of an abort. If the context has already ended, rank 0 answers with the notice that ended it.
-inline void post_office::hear(rank_t source, const abort_notice& report) {
+template <class Port>
+void post_office<Port>::hear(rank_t source, const abort_notice& report) {
     const abort_notice* const first = control_.first_before(report);
     if (first == nullptr)
         control_.reports.push_back({source, report});
@@ -52,13 +55,15 @@ inline void post_office::hear(rank_t source, const abort_notice& report) {
 
 /// Decides on rank 0 which reports were the first; true when there were any. Called only when no note is left to read:
 /// if rank 0 has not read notes for long, another rank may have decided, and its verdict must be read first.
-inline bool post_office::judge() {
+template <class Port>
+bool post_office<Port>::judge() {
     if (rank() != 0 || control_.reports.empty()) return false;
     while (!control_.reports.empty()) decide(control_.reports.front().notice.context);
     return true;
 }
 
-inline void post_office::decide(std::uint64_t context) {
+template <class Port>
+void post_office<Port>::decide(std::uint64_t context) {
     const abort_notice first = control_.foremost_report(context);
     control_.learn(first);
     tell_others({.kind = note::verdict}, packed_notice(first).view());
@@ -66,7 +71,8 @@ inline void post_office::decide(std::uint64_t context) {
 
 /// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile, or that
 /// neither will ever be.
-inline void post_office::answer_questions(std::uint64_t context) {
+template <class Port>
+void post_office<Port>::answer_questions(std::uint64_t context) {
     const auto answered = [&](const control::question& asked) {
         if (asked.context != context) return false;
         auto entered = control_.calls.entered_or_later(context, asked.number);
@@ -80,10 +86,11 @@ inline void post_office::answer_questions(std::uint64_t context) {
 }
 
 /// The body of this rank has returned: it enters nothing more.
-inline void post_office::depart() {
+template <class Port>
+void post_office<Port>::depart() {
     control_.has_departed = true;
     const std::vector<control::question> asked = control_.questions;
     for (const control::question& each : asked) answer_questions(each.context);
 }
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

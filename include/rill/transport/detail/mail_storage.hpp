@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// Uninitialised bytes, aligned to cache lines.
 class storage {
@@ -33,7 +33,7 @@ class storage {
     std::size_t size() const { return size_; }
     explicit operator bool() const { return data_ != nullptr; }
 
-    /// Gives the memory up without freeing it, because MPI may still write to it.
+    /// Gives the memory up without freeing it, because the port may still write to it.
     void leak() noexcept { data_ = nullptr; }
 
   private:
@@ -86,4 +86,4 @@ class storage_pool {
     std::size_t bytes_ = 0;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

@@ -9,18 +9,18 @@
 #include <new>
 
 #if __has_include(<ucontext.h>) && __has_include(<sys/mman.h>)
-#define RILL_DETAIL_MPI_FIBERS 1
+#define RILL_DETAIL_MAIL_FIBERS 1
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 #else
-#define RILL_DETAIL_MPI_FIBERS 0
+#define RILL_DETAIL_MAIL_FIBERS 0
 #include <stdexcept>
 #endif
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-#if RILL_DETAIL_MPI_FIBERS
+#if RILL_DETAIL_MAIL_FIBERS
 
 /// A stack of whole pages, the lowest of which is a guard page.
 class fiber_stack {
@@ -113,7 +113,8 @@ class fiber {
   public:
     fiber(std::size_t, void (*)(void*), void*) {
         throw std::logic_error(
-            "rill::mpi: no activities here: MPI has not granted MPI_THREAD_MULTIPLE, and the system lacks the "
+            "rill: no activities here: the transport allows one thread (over MPI: less than MPI_THREAD_MULTIPLE), and "
+            "the system lacks the "
             "contexts (ucontext.h) by which they could share the rank's thread");
     }
     void resume() {}
@@ -122,4 +123,4 @@ class fiber {
 
 #endif
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

@@ -4,8 +4,7 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/mpi_library.hpp>
-#include <rill/transport/detail/mpi_storage.hpp>
+#include <rill/transport/detail/mail_storage.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,11 +12,13 @@
 #include <utility>
 #include <vector>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+enum class node_state : std::uint8_t { complete, announced, asked };
 
 /// A message from its arrival, or the arrival of its announcement, until its release by the receiver.
+template <class Request>
 struct node {
-    enum class state : std::uint8_t { complete, announced, asked };
     static constexpr std::size_t inside = 448;
 
     alignas(storage::alignment) std::byte small[inside];  ///< the payload of the note, where it fits
@@ -27,7 +28,7 @@ struct node {
     channel on{};
     std::uint64_t arrival = 0;
     std::uint64_t id = 0;
-    state is = state::complete;
+    node_state is = node_state::complete;
     bool handed = false;
     bool withdrawn = false;
     bool claimed = false;   ///< it is in no list, because one receiver waits for it
@@ -42,19 +43,22 @@ struct node {
     std::size_t sizes[byte_pieces::most]{};
     std::size_t size = 0;
     std::vector<byte_span> parts{};  ///< where each part of the large pieces goes
-    std::vector<MPI_Request> requests{};
+    std::vector<Request> requests{};
     std::uint32_t data_tag = 0;
     node* next = nullptr;
     node* previous = nullptr;
 
     /// Whether its sender had withdrawn it before it was asked for.
-    bool is_gone() const { return withdrawn && is == state::complete; }
+    bool is_gone() const { return withdrawn && is == node_state::complete; }
     const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
 };
 
 /// Messages that have arrived or been announced, in order, one list per sender.
+template <class Request>
 class inbox {
   public:
+    using node = mail::node<Request>;
+
     explicit inbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
 
     /// Appends a message. Allocates only while more nodes are in use than ever before.
@@ -142,7 +146,7 @@ class inbox {
         node& taken = *std::exchange(free_, free_->next);
         taken.handed = taken.withdrawn = taken.claimed = taken.straight = false;
         taken.expected = taken.placed = taken.doomed = taken.leaves = taken.latest = false;
-        taken.is = node::state::complete;
+        taken.is = node_state::complete;
         return taken;
     }
 
@@ -152,4 +156,4 @@ class inbox {
     std::uint64_t arrivals_ = 0;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

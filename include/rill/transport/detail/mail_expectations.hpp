@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// A message that this rank will receive, and the memory where it may be put.
 struct expectation {
@@ -56,4 +56,4 @@ class expectations {
     std::vector<expectation> waiting_;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

@@ -6,27 +6,29 @@
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/copy_across.hpp>
-#include <rill/transport/detail/mpi_post_office.hpp>
+#include <rill/transport/detail/mail_post_office.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-inline node* post_office::take(std::span<const rank_t> peers, channel on) {
+template <class Port>
+typename post_office<Port>::node* post_office<Port>::take(std::span<const rank_t> peers, channel on) {
     node* best = nullptr;
     for (const rank_t peer : peers)
         if (node* n = inbox_.first(peer, on);
-            n != nullptr && n->is == node::state::complete && (best == nullptr || n->arrival < best->arrival))
+            n != nullptr && n->is == node_state::complete && (best == nullptr || best->arrival > n->arrival))
             best = n;
     if (best == nullptr) best = ask_first(peers, on);
     if (best != nullptr) taken(*best);
     return best;
 }
 
-inline node* post_office::take_latest(std::span<const rank_t> peers, channel on) {
+template <class Port>
+typename post_office<Port>::node* post_office<Port>::take_latest(std::span<const rank_t> peers, channel on) {
     node *newest = nullptr, *chosen = nullptr;
     const auto is_later = [](const node& n, const node* than) { return than == nullptr || n.arrival > than->arrival; };
     for (const rank_t peer : peers)
@@ -35,47 +37,52 @@ inline node* post_office::take_latest(std::span<const rank_t> peers, channel on)
             if (n->latest && is_later(*n, chosen)) chosen = n;
         }
     if (newest == nullptr) return nullptr;
-    if (chosen == nullptr || newest->is == node::state::complete) chosen = newest;
+    if (chosen == nullptr || newest->is == node_state::complete) chosen = newest;
     for (const rank_t peer : peers)
         for (node* n = inbox_.first(peer, on); n != nullptr;)
             if (node* const seen = std::exchange(n, inbox_.next(*n)); seen != newest && seen != chosen) drop(*seen);
     chosen->latest = true;
-    if (chosen->is == node::state::announced && !ask(*chosen)) return nullptr;
-    if (chosen->is != node::state::complete) return nullptr;
+    if (chosen->is == node_state::announced && !ask(*chosen)) return nullptr;
+    if (chosen->is != node_state::complete) return nullptr;
     taken(*chosen);
     return chosen;
 }
 
-inline node* post_office::claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room) {
+template <class Port>
+typename post_office<Port>::node* post_office<Port>::claim(rank_t peer, channel on, std::span<const byte_span> targets,
+                                                           std::size_t room) {
     node* const n = inbox_.first(peer, on);
     if (n == nullptr) return nullptr;
-    if (n->is == node::state::announced && n->size == room && n->source != rank()) {
+    if (n->is == node_state::announced && n->size == room && n->source != rank()) {
         inbox_.unlink(*n);
         n->claimed = true;
         ask(*n, targets);
         return n;
     }
-    if (n->is == node::state::announced && !ask(*n)) return nullptr;
-    if (n->is != node::state::complete) return nullptr;
+    if (n->is == node_state::announced && !ask(*n)) return nullptr;
+    if (n->is != node_state::complete) return nullptr;
     inbox_.unlink(*n);
     return n;
 }
 
-inline void post_office::unclaim(node& n) {
+template <class Port>
+void post_office<Port>::unclaim(node& n) {
     if (n.is_gone()) return release(n);
-    if (n.straight && n.is == node::state::complete) assemble(n);
+    if (n.straight && n.is == node_state::complete) assemble(n);
     n.straight = n.claimed = false;
     inbox_.put_back(n);
 }
 
-inline void post_office::expect(const expectation& next) {
+template <class Port>
+void post_office<Port>::expect(const expectation& next) {
     if (node* const n = inbox_.first_unexpected(next.peer, next.on))
         fulfil(*n, next);
     else
         expectations_.add(next);
 }
 
-inline node* post_office::take_placed(channel on) {
+template <class Port>
+typename post_office<Port>::node* post_office<Port>::take_placed(channel on) {
     node* const found = inbox_.find([=](const node& n) { return n.placed && n.on == on; });
     if (found != nullptr) {
         inbox_.unlink(*found);
@@ -85,7 +92,8 @@ inline node* post_office::take_placed(channel on) {
 }
 
 /// Asks the sender for an announced message; false when it had been withdrawn, and is gone.
-inline bool post_office::ask(node& n, std::span<const byte_span> targets) {
+template <class Port>
+bool post_office<Port>::ask(node& n, std::span<const byte_span> targets) {
     n.straight = transfers_.place(n, targets);
     if (n.source == rank()) {
         n.withdrawn = !transfers_.copy(n);
@@ -101,26 +109,29 @@ inline bool post_office::ask(node& n, std::span<const byte_span> targets) {
 }
 
 /// Asks for an expected message before anybody waits for it.
-inline void post_office::fulfil(node& n, const expectation& by) {
+template <class Port>
+void post_office<Port>::fulfil(node& n, const expectation& by) {
     n.expected = true;
-    if (n.is != node::state::announced) return;
+    if (n.is != node_state::announced) return;
     const bool fits = by.has_room_for(n.size) && n.source != rank();
     if (ask(n, fits ? by.places() : std::span<const byte_span>{})) n.placed = std::exchange(n.straight, false);
 }
 
 /// Asks for the first message of each peer that is only announced. Returns one that is here at once, which only a
 /// message from this rank itself can be; else null.
-inline node* post_office::ask_first(std::span<const rank_t> peers, channel on) {
+template <class Port>
+typename post_office<Port>::node* post_office<Port>::ask_first(std::span<const rank_t> peers, channel on) {
     node* here = nullptr;
     for (const rank_t peer : peers) {
         node* const n = inbox_.first(peer, on);
-        if (n == nullptr || n->is != node::state::announced) continue;
-        if (ask(*n) && n->is == node::state::complete) here = n;
+        if (n == nullptr || n->is != node_state::announced) continue;
+        if (ask(*n) && n->is == node_state::complete) here = n;
     }
     return here;
 }
 
-inline void post_office::ended(node& n, bool withdrawn) {
+template <class Port>
+void post_office<Port>::ended(node& n, bool withdrawn) {
     if (n.doomed) return release(n);
     if (!withdrawn) return assemble(n);
     if (n.claimed) return;
@@ -129,7 +140,8 @@ inline void post_office::ended(node& n, bool withdrawn) {
 }
 
 /// Sets `pieces` of an announced message to where they lie.
-inline void post_office::assemble(node& n) {
+template <class Port>
+void post_office<Port>::assemble(node& n) {
     const std::byte* content = n.payload() + announcement::table;
     n.pieces = {};
     std::size_t part = 0;
@@ -145,31 +157,36 @@ inline void post_office::assemble(node& n) {
     }
 }
 
-inline void post_office::taken(node& n) {
+template <class Port>
+void post_office<Port>::taken(node& n) {
     inbox_.unlink(n);
     accept(n);
 }
 
-inline void post_office::drop(node& n) {
+template <class Port>
+void post_office<Port>::drop(node& n) {
     repay(n);
-    if (n.is == node::state::announced) tell(n.source, {.id = n.id, .kind = note::drop});
+    if (n.is == node_state::announced) tell(n.source, {.id = n.id, .kind = note::drop});
     discard(n);
 }
 
-inline void post_office::discard(node& n) noexcept {
+template <class Port>
+void post_office<Port>::discard(node& n) noexcept {
     inbox_.unlink(n);
     dispose(n);
 }
 
-inline void post_office::dispose(node& n) noexcept {
-    if (n.is == node::state::asked)
+template <class Port>
+void post_office<Port>::dispose(node& n) noexcept {
+    if (n.is == node_state::asked)
         n.doomed = true;
     else
         release(n);
 }
 
 /// Returns credit for a message to its sender, in lumps, or at once where the sender waits for it.
-inline void post_office::repay(const node& n) {
+template <class Port>
+void post_office<Port>::repay(const node& n) {
     if (!n.handed) return;
     peer_state& from = peers_[static_cast<std::size_t>(n.source)];
     if (n.source == rank()) {
@@ -180,11 +197,12 @@ inline void post_office::repay(const node& n) {
     if (from.wanted || from.owed >= chosen_.mailbox_bytes / 4) pay(n.source);
 }
 
-inline void post_office::pay(rank_t peer) {
+template <class Port>
+void post_office<Port>::pay(rank_t peer) {
     peer_state& to = peers_[static_cast<std::size_t>(peer)];
     if (to.owed == 0) return;
     to.wanted = false;
     tell(peer, {.id = std::exchange(to.owed, 0), .kind = note::credit});
 }
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

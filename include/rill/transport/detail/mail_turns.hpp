@@ -2,8 +2,7 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
-#include <rill/transport/detail/mpi_fiber_team.hpp>
-#include <rill/transport/detail/mpi_options.hpp>
+#include <rill/transport/detail/mail_fiber_team.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -11,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// Set while this thread runs an activity.
 inline thread_local const activity_state* own_activity = nullptr;
@@ -35,14 +34,14 @@ class optional_mutex {
 
 /// What a wait does between two polls: nothing at first, later it gives its core away or sleeps.
 ///
-/// It does not give the core away after each poll. An MPI library looks first and makes progress then, so that a
+/// It does not give the core away after each poll. A port looks first and makes progress then, so that a
 /// message is found one poll after its arrival, and Open MPI may itself give the core away at the end of a poll.
 class turns {
   public:
-    /// `neighbours`: the number of ranks that share the cores, including this one.
-    void configure(const options& chosen, int neighbours) {
-        spins_ = chosen.spins;
-        nap_ = chosen.nap;
+    /// `neighbours`: the number of ranks that share the cores, including this one. A `nap` of 0: it never sleeps.
+    void configure(int spins, duration nap, int neighbours) {
+        spins_ = spins;
+        nap_ = nap;
         neighbours_ = neighbours;
     }
     /// Counts activities that are threads. Every neighbour is assumed to run as many as this rank.
@@ -52,7 +51,7 @@ class turns {
         const std::int64_t spins = is_crowded() ? 0 : spins_;
         if (looks < spins) return;
         const bool naps = sleeps || (own_activity != nullptr && looks > spins + spins_);
-        if (naps && nap_.ns > 0 && !is_simulation)
+        if (naps && nap_.ns > 0)
             std::this_thread::sleep_for(std::chrono::nanoseconds(nap_.ns));
         else if (looks % looks_per_yield == looks_per_yield - 1)
             std::this_thread::yield();
@@ -70,4 +69,4 @@ class turns {
     int cores_ = static_cast<int>(std::thread::hardware_concurrency());
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

@@ -3,10 +3,8 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/mpi_envelope.hpp>
-#include <rill/transport/detail/mpi_library.hpp>
-#include <rill/transport/detail/mpi_port.hpp>
-#include <rill/transport/detail/mpi_storage.hpp>
+#include <rill/transport/detail/mail_envelope.hpp>
+#include <rill/transport/detail/mail_storage.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -15,9 +13,10 @@
 #include <utility>
 #include <vector>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// The memory where a note is composed, and stays until MPI has sent it.
+/// The memory where a note is composed, and stays until the port has sent it.
+template <class Request>
 struct parcel {
     explicit parcel(std::size_t payload) : bytes(lead + sizeof(envelope) + payload) {}
 
@@ -27,13 +26,17 @@ struct parcel {
 
     static constexpr std::size_t lead = storage::alignment - sizeof(envelope);  ///< so that payloads are aligned
     storage bytes;
-    MPI_Request request = MPI_REQUEST_NULL;
+    Request request{};
 };
 
-/// The notes that MPI is sending. No endpoint owns them, because MPI may need them longer than the endpoint lives.
+/// The notes that the port is sending. No endpoint owns them, because the port may need them longer than the endpoint
+/// lives.
+template <class Port>
 class parcels {
   public:
-    explicit parcels(const port& through) : through_(through) {}
+    using parcel = mail::parcel<typename Port::request>;
+
+    explicit parcels(const Port& through) : through_(through) {}
 
     /// Sets the largest payload from now on. Notes of an earlier endpoint may still be on their way.
     void set_capacity(std::size_t payload) {
@@ -61,7 +64,7 @@ class parcels {
 
     bool any_flying() const { return !flying_.empty(); }
 
-    /// Tests all notes; true when MPI has finished sending one.
+    /// Tests all notes; true when the port has finished sending one.
     bool progress() {
         const std::size_t before = flying_.size();
         for (std::size_t i = 0; i < flying_.size();) {
@@ -76,14 +79,10 @@ class parcels {
         return flying_.size() != before;
     }
 
-    /// Called when MPI ends: leaks the memory that MPI may still use.
+    /// Called when the port ends: leaks the memory that it may still use.
     void abandon() noexcept {
         for (auto& each : flying_) {
-            int flag = 0;
-            MPI_Test(&each->request, &flag, MPI_STATUS_IGNORE);
-            if (flag != 0) continue;
-            MPI_Request_free(&each->request);
-            each->bytes.leak();
+            if (!through_.abandon(each->request)) each->bytes.leak();
         }
         flying_.clear();
     }
@@ -99,12 +98,13 @@ class parcels {
             large_.push_back(std::move(landed));
     }
 
-    const port& through_;
+    const Port& through_;
     std::size_t capacity_ = 0;
     std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
 };
 
 /// A large message that waits at its sender, or is being sent. No later message has its id.
+template <class Request>
 struct outgoing {
     std::uint64_t id = 0;
     rank_t peer = no_rank;
@@ -112,11 +112,14 @@ struct outgoing {
     buffer owned{};
     bool is_open = false;
     bool is_moving = false;
-    std::vector<MPI_Request> requests{};
+    std::vector<Request> requests{};
 };
 
+template <class Request>
 class outbox {
   public:
+    using outgoing = mail::outgoing<Request>;
+
     outgoing& open(rank_t peer) {
         if (free_.empty()) {
             free_.push_back(records_.size());
@@ -158,4 +161,4 @@ class outbox {
     std::vector<std::size_t> free_;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

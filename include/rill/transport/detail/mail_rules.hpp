@@ -7,7 +7,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/mpi_post_office.hpp>
+#include <rill/transport/detail/mail_post_office.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -15,9 +15,10 @@
 #include <string>
 #include <utility>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-inline void post_office::handle(rank_t source, const envelope& head, const std::byte* payload) {
+template <class Port>
+void post_office<Port>::handle(rank_t source, const envelope& head, const std::byte* payload) {
     if (head.incarnation != incarnation_ && head.kind != note::ask) return;
     if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head.kind)) refuse(source, head);
     peer_state& peer = peers_[static_cast<std::size_t>(source)];
@@ -31,7 +32,7 @@ inline void post_office::handle(rank_t source, const envelope& head, const std::
             return;
         case note::withdraw:
             return inbox_.for_each_of(
-                source, [&](const node& n) { return n.id == head.id && n.is == node::state::announced; },
+                source, [&](const node& n) { return n.id == head.id && n.is == node_state::announced; },
                 [&](node& n) { discard(n); });
         case note::drop:
             if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving) outbox_.close(*sent);
@@ -46,7 +47,8 @@ inline void post_office::handle(rank_t source, const envelope& head, const std::
     }
 }
 
-inline void post_office::refuse(rank_t source, const envelope& head) const {
+template <class Port>
+void post_office<Port>::refuse(rank_t source, const envelope& head) const {
     throw protocol_error(abort_notice{
         .context = every_context,
         .kind = failure::protocol,
@@ -56,7 +58,8 @@ inline void post_office::refuse(rank_t source, const envelope& head) const {
                   " bytes, which this build does not know: all ranks must run the same program"});
 }
 
-inline void post_office::deliver(rank_t source, const envelope& head, const std::byte* payload) {
+template <class Port>
+void post_office<Port>::deliver(rank_t source, const envelope& head, const std::byte* payload) {
     const channel on{.context = head.context, .tag = head.tag};
     node& n = inbox_.append(source, on);
     keep_payload(n, payload, head.size);
@@ -67,7 +70,7 @@ inline void post_office::deliver(rank_t source, const envelope& head, const std:
         n.size = head.size;
         n.pieces = byte_view(n.payload(), n.size);
     } else {
-        n.is = node::state::announced;
+        n.is = node_state::announced;
         n.size = 0;
         for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(n.payload(), i);
     }
@@ -78,7 +81,8 @@ inline void post_office::deliver(rank_t source, const envelope& head, const std:
     if (const auto expected = expectations_.take(source, on)) fulfil(n, *expected);
 }
 
-inline void post_office::keep_payload(node& n, const std::byte* payload, std::size_t size) {
+template <class Port>
+void post_office<Port>::keep_payload(node& n, const std::byte* payload, std::size_t size) {
     if (size <= node::inside) {
         if (size != 0) std::memcpy(n.small, payload, size);
         return;
@@ -91,4 +95,4 @@ inline void post_office::keep_payload(node& n, const std::byte* payload, std::si
     std::memcpy(n.note.data() + storage::alignment, payload, size);
 }
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

@@ -7,9 +7,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/mpi_endings.hpp>
-#include <rill/transport/detail/mpi_environment.hpp>
-#include <rill/transport/detail/mpi_options.hpp>
+#include <rill/transport/detail/mail_endings.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,30 +16,37 @@
 #include <span>
 #include <utility>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// Does the work of the endpoints of one rank on one pair of communicators, one endpoint after the other. It lives as
-/// long as the communicators, and as the messages, sendings and activities of its endpoints.
-class engine : public endings, public std::enable_shared_from_this<engine> {
+/// Does the work of the endpoints of one rank at one port, one endpoint after the other. It lives as
+/// long as the port, and as the messages, sendings and activities of its endpoints.
+template <class Port>
+class engine : public endings<Port>, public std::enable_shared_from_this<engine<Port>> {
+    using base = endings<Port>;
+    using base::alive_, base::mutex_, base::office_, base::turns_;
+    using base::outlast, base::require_alive, base::settle, base::step;
+    using typename base::guard;
+
   public:
-    explicit engine(MPI_Comm of) : endings(of) {}
+    using base::chosen, base::rank, base::size, base::through, base::wait;
+    using typename base::node, typename base::options;
 
-    thread_level level() const { return level_; }
+    explicit engine(const typename Port::place& of) : base(of) {}
+
     bool is_in_use() const { return in_use_; }
     /// The chunk size of a dense collective; the same on all ranks.
     std::size_t chunk_bytes() const {
         constexpr std::size_t frame_head = 512;  // more than a head takes
         if (chosen().chunk_bytes != 0) return chosen().chunk_bytes;
-        if (through().shares_memory()) return static_cast<std::size_t>(-1);
+        if (through().neighbours() == size()) return static_cast<std::size_t>(-1);
         return chosen().eager_bytes - frame_head;
     }
 
     /// Collective: all ranks call it equally often.
-    void open(const options& chosen) {
-        level_ = granted_level();
-        mutex_.enable(level_ == thread_level::multiple);
-        turns_.configure(chosen, through().neighbours());
-        office_.open(chosen, ++incarnation_);
+    void open(const options& given) {
+        office_.open(given, ++incarnation_);
+        mutex_.enable(through().is_concurrent());
+        turns_.configure(given.spins, Port::is_simulation ? duration{} : given.nap, through().neighbours());
         in_use_ = true;
     }
     void close() noexcept {
@@ -49,7 +54,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
         if (alive_) office_.close();
         in_use_ = false;
     }
-    /// Called when MPI or the communicator ends: present waits and later calls throw. True the first time.
+    /// Called when the port ends: present waits and later calls throw. True the first time.
     bool end() noexcept {
         const guard lock(mutex_);
         if (alive_) office_.abandon();
@@ -124,7 +129,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
                 redirect(lock, *placed);
                 office_.dispose(*placed);
             }
-        } catch (...) {  // MPI has failed: nothing arrives any more
+        } catch (...) {  // the port has failed: nothing arrives any more
         }
     }
 
@@ -155,24 +160,25 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
 
   private:
     void redirect(guard& lock, node& n) {
-        redirection under_way = office_.redirect(n);
+        redirection<Port> under_way = office_.redirect(n);
         settle(lock, n.source, n.on.context, [&] { return under_way.look(); });
     }
 
-    thread_level level_ = thread_level::single;
     std::uint32_t incarnation_ = 0;
     bool in_use_ = false;
 };
 
 /// After a deadline or an abort, returns at once unless the message is being written to the targets.
-inline node* engine::receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+template <class Port>
+typename engine<Port>::node* engine<Port>::receive_into(rank_t peer, channel on, std::span<const byte_span> targets,
+                                                        deadline until) {
     std::size_t room = 0;
     for (const byte_span target : targets) room += target.size();
     node* claimed = nullptr;
     const auto arrives = [&] {
         if (claimed != nullptr && claimed->is_gone()) office_.release(*std::exchange(claimed, nullptr));
         if (claimed == nullptr) claimed = office_.claim(peer, on, targets, room);
-        return claimed != nullptr && claimed->is == node::state::complete;
+        return claimed != nullptr && claimed->is == node_state::complete;
     };
     const auto give_back = [&] {
         guard lock(mutex_);
@@ -191,8 +197,9 @@ inline node* engine::receive_into(rank_t peer, channel on, std::span<const byte_
     return claimed;
 }
 
-inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t context, std::uint64_t number,
-                                                     deadline until) {
+template <class Port>
+std::optional<call_signature> engine<Port>::inquire(rank_t peer, std::uint64_t context, std::uint64_t number,
+                                                    deadline until) {
     const control& known = office_.knowledge();
     bool asked = peer == rank();
     std::optional<call_signature> answer;
@@ -212,4 +219,4 @@ inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t 
     return told != nullptr ? told->entered_or_later(number) : std::nullopt;
 }
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

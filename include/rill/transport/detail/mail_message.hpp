@@ -5,17 +5,18 @@
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/mpi_engine.hpp>
-#include <rill/transport/detail/mpi_inbox.hpp>
+#include <rill/transport/detail/mail_engine.hpp>
+#include <rill/transport/detail/mail_inbox.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <utility>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// A received message, in memory that the endpoint reuses after its release. A small message is one piece; a large one
 /// has the pieces that were sent.
+template <class Port>
 class message {
   public:
     message(message&& other) noexcept = default;
@@ -32,16 +33,17 @@ class message {
     rank_t source() const { return node_->source; }
     byte_pieces pieces() const { return node_->pieces; }
 
-  private:
-    friend class endpoint;
-    message(std::shared_ptr<detail::engine> engine, detail::node& taken) : engine_(std::move(engine)), node_(&taken) {}
+    message(std::shared_ptr<engine<Port>> by, typename engine<Port>::node& taken)
+        : engine_(std::move(by)), node_(&taken) {}
 
-    std::shared_ptr<detail::engine> engine_;  // none: moved from
-    detail::node* node_;
+  private:
+    std::shared_ptr<engine<Port>> engine_;  // none: moved from
+    typename engine<Port>::node* node_;
 };
 
 /// A borrowed send in progress. A message of up to `eager_bytes` is done when it is posted; a larger one when the
-/// receiver has asked for it and MPI has sent it, or when the receiver has dropped it.
+/// receiver has asked for it and the port has sent it, or when the receiver has dropped it.
+template <class Port>
 class sending {
   public:
     sending() = default;
@@ -58,7 +60,7 @@ class sending {
         if (id_ != 0) engine_->withdraw(id_);
     }
 
-    /// Throws `library_error` when MPI or the endpoint's communicator has ended.
+    /// Throws the port's `library_error` when the port has ended.
     bool done() {
         if (id_ != 0 && engine_->is_done(id_)) id_ = 0;
         return id_ == 0;
@@ -70,20 +72,19 @@ class sending {
         return id_ == 0;
     }
 
-    /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it, at most for
+    /// Withdraws the message if nobody has asked for it, otherwise waits until the port has sent it, at most for
     /// `options::failure_timeout`; then it ends the job.
     void settle() noexcept {
         if (id_ != 0) engine_->settle_sent(std::exchange(id_, 0), on_.context);
     }
 
-  private:
-    friend class endpoint;
-    sending(std::shared_ptr<detail::engine> engine, std::uint64_t id, channel on)
-        : engine_(std::move(engine)), id_(id), on_(on) {}
+    sending(std::shared_ptr<engine<Port>> by, std::uint64_t id, channel on)
+        : engine_(std::move(by)), id_(id), on_(on) {}
 
-    std::shared_ptr<detail::engine> engine_;
+  private:
+    std::shared_ptr<engine<Port>> engine_;
     std::uint64_t id_ = 0;  // 0: done
     channel on_{};
 };
 
-}}}  // namespace rill::RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mail

@@ -5,30 +5,31 @@
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/mpi_control_rules.hpp>
-#include <rill/transport/detail/mpi_environment.hpp>
-#include <rill/transport/detail/mpi_fiber_team.hpp>
-#include <rill/transport/detail/mpi_library.hpp>
-#include <rill/transport/detail/mpi_mail_rules.hpp>
-#include <rill/transport/detail/mpi_options.hpp>
-#include <rill/transport/detail/mpi_post_office.hpp>
-#include <rill/transport/detail/mpi_receiving.hpp>
-#include <rill/transport/detail/mpi_sending.hpp>
-#include <rill/transport/detail/mpi_turns.hpp>
+#include <rill/transport/detail/mail_control_rules.hpp>
+#include <rill/transport/detail/mail_fiber_team.hpp>
+#include <rill/transport/detail/mail_post_office.hpp>
+#include <rill/transport/detail/mail_receiving.hpp>
+#include <rill/transport/detail/mail_rules.hpp>
+#include <rill/transport/detail/mail_sending.hpp>
+#include <rill/transport/detail/mail_turns.hpp>
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// One rank's post office and the waits at it. Every wait makes progress for all activities.
+template <class Port>
 class waiting {
   public:
+    using options = typename Port::options;
+    using node = typename post_office<Port>::node;
+
     rank_t rank() const { return office_.rank(); }
     int size() const { return office_.size(); }
-    const port& through() const { return office_.through(); }
+    const Port& through() const { return office_.through(); }
     const options& chosen() const { return office_.chosen(); }
     bool is_concurrent() const { return mutex_.is_enabled(); }
     fiber_team& fibers() { return fibers_; }
@@ -39,11 +40,16 @@ class waiting {
 
     time_point now() const {
         require_alive();
-        return wall_clock();
+        return Port::now();
     }
 
     /// Calls `ready()`, which may take what it waits for, until it is true; false when `until` has passed. Throws when
     /// the context has ended.
+    ///
+    /// The order of the calls matters. An ended context is looked for first: its waits throw even where what they wait
+    /// for has come. `ready` is asked before the deadline is looked at, so that an immediate wait finds what is here. A
+    /// step handles at most one note, and after one that moved anything `ready` is asked again: the wait may block in
+    /// the port only when the last step, after the last `ready`, has moved nothing.
     template <class Ready>
     bool wait(channel on, deadline until, Ready&& ready, bool sleeps = false) {
         guard lock(mutex_);
@@ -78,11 +84,11 @@ class waiting {
   protected:
     using guard = std::unique_lock<optional_mutex>;
 
-    explicit waiting(MPI_Comm of) : office_(of) {}
+    explicit waiting(const typename Port::place& of) : office_(of) {}
     ~waiting() = default;
 
-    /// Waits until `ready()`, even when contexts have ended; false when `until` has passed. True also when MPI has
-    /// ended.
+    /// Waits until `ready()`, even when contexts have ended; false when `until` has passed. True also when the port
+    /// has ended.
     template <class Ready>
     bool wait_regardless(guard& lock, deadline until, Ready&& ready) {
         for (std::int64_t looks = 0; alive_ && !ready();) {
@@ -94,13 +100,13 @@ class waiting {
         return true;
     }
     /// Waits until `ready()` and ignores errors that other notes cause; false when `until` has passed. True also when
-    /// MPI has ended or failed, since waiting is then pointless.
+    /// the port has ended or failed, since waiting is then pointless.
     template <class Ready>
     bool outlast(guard& lock, deadline until, Ready&& ready) noexcept {
         for (;;) {
             try {
                 return wait_regardless(lock, until, ready);
-            } catch (const library_error&) {
+            } catch (const typename Port::library_error&) {
                 return true;
             } catch (...) {
             }
@@ -111,10 +117,10 @@ class waiting {
 
     void require_alive() const {
         if (!alive_) [[unlikely]]
-            throw library_error(rank(), "the endpoint has outlived MPI, which has been finalised, or its communicator");
+            throw typename Port::library_error(rank(), Port::outlived);
     }
 
-    post_office office_;
+    post_office<Port> office_;
     optional_mutex mutex_;
     fiber_team fibers_;
     turns turns_;
@@ -134,10 +140,10 @@ class waiting {
     /// Whether `until` has passed. An immediate wait still gives the fibers one turn.
     bool has_passed(deadline until, std::int64_t looks) const {
         if (until.is_immediate()) return looks > 0 || !fibers_.any();
-        return !until.is_never() && looks % 8 == 0 && wall_clock() >= until.at;
+        return !until.is_never() && looks % 8 == 0 && Port::now() >= until.at;
     }
 
-    /// Passes the time until the next poll. `blocks`: the wait may block in MPI, since nothing has arrived since
+    /// Passes the time until the next poll. `blocks`: the wait may block in the port, since nothing has arrived since
     /// `ready()` was last false.
     void idle(guard& lock, deadline until, std::int64_t looks, bool sleeps, bool blocks) {
         if (fibers_.is_inside()) return fibers_.pass();
@@ -152,11 +158,11 @@ class waiting {
     }
     bool may_block(deadline until) const {
         const duration beyond = office_.chosen().blocks_beyond;
-        return beyond.ns != forever_ns && !is_concurrent() && office_.only_waits_for_notes() &&
-               until.at - wall_clock() > beyond;
+        return beyond.ns != deadline::never.at.ns && !is_concurrent() && office_.only_waits_for_notes() &&
+               until.at - Port::now() > beyond;
     }
 
     unsigned waits_begun_ = 0;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

@@ -3,25 +3,26 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/mpi_engine.hpp>
+#include <rill/transport/detail/mail_engine.hpp>
 
 #include <exception>
 #include <string>
 #include <utility>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// One rank's part of a run: calls the body and tells all ranks how it ended.
+template <class Port>
 class rank_run {
   public:
-    explicit rank_run(engine& of) : engine_(of) {}
+    explicit rank_run(engine<Port>& of) : engine_(of) {}
 
     /// Returns when all ranks have ended; rethrows the exception of this rank's body, or else throws what ended the
     /// run.
     void run(void (*body)(void*), void* argument) {
         try {
             body(argument);
-        } catch (const library_error& caught) {
+        } catch (const typename Port::library_error& caught) {
             tell_if_possible(caught.notice());
             throw;
         } catch (const error& caught) {
@@ -40,7 +41,7 @@ class rank_run {
     }
 
   private:
-    /// Used when MPI itself has failed: tries to tell the other ranks, and waits for nothing.
+    /// Used when the port itself has failed: tries to tell the other ranks, and waits for nothing.
     void tell_if_possible(abort_notice notice) noexcept {
         notice.culprit = engine_.rank();
         try {
@@ -59,8 +60,8 @@ class rank_run {
         engine_.abort(notice);
     }
 
-    engine& engine_;
+    engine<Port>& engine_;
     std::exception_ptr thrown_;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

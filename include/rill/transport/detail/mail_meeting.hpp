@@ -3,23 +3,22 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/time.hpp>
+#include <rill/transport/detail/mail_engine.hpp>
+#include <rill/transport/detail/mail_fiber_team.hpp>
 #include <rill/transport/detail/meeting.hpp>
-#include <rill/transport/detail/mpi_engine.hpp>
-#include <rill/transport/detail/mpi_fiber_team.hpp>
 
 #include <memory>
 #include <utility>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi {
-
-class endpoint;
-
-namespace detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// Lets activities of one rank wait for each other. Waits poll their condition and make progress meanwhile.
+template <class Port>
 class meeting_place {
   public:
-    meeting_place(endpoint& net);  // NOLINT(google-explicit-constructor): an endpoint says where
+    template <class Endpoint>
+    meeting_place(Endpoint& net)
+        : engine_(net.engine_) {}  // NOLINT(google-explicit-constructor): an endpoint says where
 
     template <class Ready>
     bool wait(deadline until, Ready&& ready) {
@@ -32,15 +31,14 @@ class meeting_place {
     }
 
   private:
-    std::shared_ptr<engine> engine_;
+    std::shared_ptr<engine<Port>> engine_;
 };
 
-}  // namespace detail
-
 /// A flag that activities of one rank wait for.
-using event = rill::detail::meeting_flag<detail::meeting_place>;
+template <class Port>
+using event = rill::detail::meeting_flag<meeting_place<Port>>;
 /// Passes values between activities of one rank, first in, first out.
-template <class T>
-using queue = rill::detail::meeting_queue<T, detail::meeting_place>;
+template <class T, class Port>
+using queue = rill::detail::meeting_queue<T, meeting_place<Port>>;
 
-}}}  // namespace rill::RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mail

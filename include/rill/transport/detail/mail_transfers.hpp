@@ -3,12 +3,10 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
-#include <rill/transport/detail/mpi_envelope.hpp>
-#include <rill/transport/detail/mpi_inbox.hpp>
-#include <rill/transport/detail/mpi_library.hpp>
-#include <rill/transport/detail/mpi_outbox.hpp>
-#include <rill/transport/detail/mpi_port.hpp>
-#include <rill/transport/detail/mpi_storage.hpp>
+#include <rill/transport/detail/mail_envelope.hpp>
+#include <rill/transport/detail/mail_inbox.hpp>
+#include <rill/transport/detail/mail_outbox.hpp>
+#include <rill/transport/detail/mail_storage.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,14 +16,20 @@
 #include <span>
 #include <vector>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// The large messages that are being sent or received. A message is sent only after its receiver has posted the
 /// receives and asked for it. Every request is answered by as many parts as it asks for; if the message has been
 /// withdrawn, the parts are empty.
+template <class Port>
 class transfers {
   public:
-    transfers(const port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
+    using request = typename Port::request;
+    using node = mail::node<request>;
+    using outgoing = mail::outgoing<request>;
+    using outbox = mail::outbox<request>;
+
+    transfers(const Port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
 
     void set_small(std::size_t piece) { small_ = piece; }
     bool is_small(std::size_t piece) const { return piece <= small_; }
@@ -33,7 +37,11 @@ class transfers {
     bool any() const { return !arriving_.empty() || !leaving_.empty(); }
 
     /// Decides where the parts of the large pieces arrive: straight in `targets` where no piece straddles two of them
-    /// (true), else in memory of the pool (false).
+    /// (true), else in memory of the pool (false). The targets, if any, have exactly the message's size.
+    ///
+    /// The order of the calls for an announced message: `place`, which says where its parts go; `expect`, which posts
+    /// their receives; then the note that asks for them, because a part must find its receive. Only then may the pieces
+    /// be read from `node::parts`. A message from this rank itself is `copy`-ed after `place` instead.
     bool place(node& n, std::span<const byte_span> targets) {
         n.parts.clear();
         const bool straight = !targets.empty() && place_straight(n, targets);
@@ -41,10 +49,10 @@ class transfers {
         return straight;
     }
 
-    /// Posts the receives for the parts; returns the MPI tag for the request.
+    /// Posts the receives for the parts; returns the tag for the request.
     std::uint32_t expect(node& n) {
         n.data_tag = unused_tag(n.source);
-        n.is = node::state::asked;
+        n.is = node_state::asked;
         n.requests.clear();
         for (const byte_span part : n.parts)
             n.requests.push_back(through_.receive_part(part.data(), part.size(), n.source, n.data_tag));
@@ -59,7 +67,7 @@ class transfers {
         std::size_t i = 0;
         for_each_part(from->pieces,
                       [&](byte_view part) { std::memcpy(n.parts[i++].data(), part.data(), part.size()); });
-        n.is = node::state::complete;
+        n.is = node_state::complete;
         sent_.close(*from);
         return true;
     }
@@ -84,7 +92,7 @@ class transfers {
     bool progress(Arrived&& arrived) {
         bool any_ended = false;
         for (std::size_t i = 0; i < leaving_.size();) {
-            if (!through_.are_complete(leaving_[i]->requests)) {
+            if (!are_complete(leaving_[i]->requests)) {
                 ++i;
                 continue;
             }
@@ -99,7 +107,7 @@ class transfers {
                 continue;
             }
             arriving_.erase(arriving_.begin() + static_cast<std::ptrdiff_t>(i));
-            n.is = node::state::complete;
+            n.is = node_state::complete;
             arrived(n, n.withdrawn);
             any_ended = true;
         }
@@ -108,30 +116,30 @@ class transfers {
 
     storage_pool& pool() { return pool_; }
 
-    /// Called when MPI ends: leaks the memory that MPI may still use.
+    /// Called when the port ends: leaks the memory that it may still use.
     void abandon() noexcept {
         for (node* n : arriving_) {
-            for (MPI_Request& each : n->requests)
-                if (each != MPI_REQUEST_NULL) {
-                    MPI_Cancel(&each);
-                    MPI_Request_free(&each);
-                }
+            for (request& each : n->requests) {
+                if (each) through_.cancel(each);
+                through_.abandon(each);
+            }
             n->body.leak();
         }
         arriving_.clear();
         for (outgoing* sent : leaving_) {
-            free(sent->requests);
+            abandon_all(sent->requests);
             if (!sent->owned.empty())
-                new (std::nothrow) buffer(std::move(sent->owned));  // leaked: MPI may still read it
+                new (std::nothrow) buffer(std::move(sent->owned));  // leaked: the port may still read it
         }
         leaving_.clear();
-        free(empties_);
+        abandon_all(empties_);
     }
 
   private:
+    template <class>
     friend class redirection;
 
-    static std::size_t ranks(const port& through) { return static_cast<std::size_t>(through.size()); }
+    static std::size_t ranks(const Port& through) { return static_cast<std::size_t>(through.size()); }
     static std::size_t rounded(std::size_t size) {
         return (size + storage::alignment - 1) / storage::alignment * storage::alignment;
     }
@@ -184,41 +192,43 @@ class transfers {
 
     void answer_empty(rank_t peer, std::uint32_t tag, std::uint64_t parts) {
         for (std::uint64_t i = 0; i < parts; ++i) empties_.push_back(through_.send_part(nullptr, 0, peer, tag));
-        if (through_.are_complete(empties_)) empties_.clear();
+        if (are_complete(empties_)) empties_.clear();
     }
 
-    static void free(std::vector<MPI_Request>& requests) noexcept {
-        for (MPI_Request& each : requests)
-            if (each != MPI_REQUEST_NULL) MPI_Request_free(&each);
+    void abandon_all(std::vector<request>& requests) const noexcept {
+        for (request& each : requests) through_.abandon(each);
         requests.clear();
+    }
+    bool are_complete(std::vector<request>& requests) const {
+        for (request& each : requests)
+            if (!through_.is_complete(each)) return false;
+        return true;
     }
 
     /// Notes from the first part whether the message was withdrawn: then the part is empty.
-    void note_first(node& n, std::size_t part, const MPI_Status& status) const {
-        if (part == 0) n.withdrawn = through_.bytes_of(status) == 0;
+    static void note_first(node& n, std::size_t part, std::size_t size) {
+        if (part == 0) n.withdrawn = size == 0;
     }
 
     bool has_arrived(node& n) const {
         if (n.leaves) return false;
         for (std::size_t i = 0; i < n.requests.size(); ++i) {
-            if (n.requests[i] == MPI_REQUEST_NULL) continue;
-            int flag = 0;
-            MPI_Status status;
-            through_.require(MPI_Test(&n.requests[i], &flag, &status), "MPI_Test");
-            if (flag == 0) return false;
-            note_first(n, i, status);
+            if (!n.requests[i]) continue;
+            const auto end = through_.look(n.requests[i]);
+            if (!end) return false;
+            note_first(n, i, end->size);
         }
         return true;
     }
 
-    const port& through_;
+    const Port& through_;
     outbox& sent_;
     std::size_t small_ = 0;
     storage_pool pool_;
     std::vector<std::uint32_t> tags_;
     std::vector<node*> arriving_;
     std::vector<outgoing*> leaving_;
-    std::vector<MPI_Request> empties_;
+    std::vector<request> empties_;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

@@ -2,24 +2,27 @@
 
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
-#include <rill/transport/detail/mpi_inbox.hpp>
-#include <rill/transport/detail/mpi_library.hpp>
-#include <rill/transport/detail/mpi_transfers.hpp>
+#include <rill/transport/detail/mail_inbox.hpp>
+#include <rill/transport/detail/mail_transfers.hpp>
 
 #include <cstddef>
 #include <cstring>
 #include <vector>
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// Moves a message that arrives straight in the user's memory into memory of the pool. It never waits; a part that is
 /// already being written can be moved only when its sender has sent it.
+template <class Port>
 class redirection {
   public:
+    using transfers = mail::transfers<Port>;
+    using node = typename transfers::node;
+
     redirection(transfers& of, node& n) : of_(of), node_(n), before_(n.parts) {
         node_.leaves = true;
         for (std::size_t i = before_.size(); i-- > 0;)  // last first: a part that arrives now matches an earlier one
-            if (node_.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&node_.requests[i]);
+            if (node_.requests[i]) of_.through_.cancel(node_.requests[i]);
         node_.parts.clear();
         of_.place_in_pool(node_);
     }
@@ -35,19 +38,16 @@ class redirection {
 
   private:
     bool is_out(std::size_t i) {
-        MPI_Request& request = node_.requests[i];
+        auto& request = node_.requests[i];
         const byte_span part = node_.parts[i];
-        if (request != MPI_REQUEST_NULL) {
-            MPI_Status status;
-            int flag = 0, cancelled = 0;
-            of_.through_.require(MPI_Test(&request, &flag, &status), "MPI_Test");
-            if (flag == 0) return false;
-            of_.through_.require(MPI_Test_cancelled(&status, &cancelled), "MPI_Test_cancelled");
-            if (cancelled != 0) {
+        if (request) {
+            const auto end = of_.through_.look(request);
+            if (!end) return false;
+            if (end->cancelled) {
                 request = of_.through_.receive_part(part.data(), part.size(), node_.source, node_.data_tag);
                 return true;
             }
-            of_.note_first(node_, i, status);
+            of_.note_first(node_, i, end->size);
         }
         std::memcpy(part.data(), before_[i].data(), part.size());
         return true;
@@ -59,4 +59,4 @@ class redirection {
     std::size_t next_ = 0;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+/// A note that has been received; `source` is `no_rank` where there was none.
+struct received_note {
+    rank_t source = no_rank;
+    std::size_t size = 0;
+};
+
+/// How the receive of a part has ended.
+struct part_end {
+    std::size_t size = 0;
+    bool cancelled = false;
+};
+
+/// What the mail engine needs of a network. A port carries *notes*, short messages that arrive unasked, in order from
+/// each peer; and *parts*, long messages, each to a receive that is already posted when its sender begins. Parts of
+/// one peer and tag match receives in the order in which both were begun; a part may be shorter than its receive.
+///
+/// A `request` is true while what it stands for has not ended; the bytes must stay until then. `is_complete` and `look`
+/// test it, and empty it when it has ended. `cancel` asks that a receive ends without a part; `look` says whether it
+/// did: a part that is already arriving is received all the same. `abandon` gives a request up when the port ends:
+/// false where the port may still use the bytes. No call waits, except `await_note`, which waits until there is a note.
+///
+/// An error of the network is thrown as `library_error`. The engine calls a port that is not concurrent from one
+/// thread; any other under a mutex, except `rank`, `size`, `neighbours` and `now`.
+template <class P>
+concept MailPort = std::constructible_from<typename P::library_error, rank_t, const char*> &&
+                   std::constructible_from<P, const typename P::place&> &&
+                   std::default_initializable<typename P::request> && std::movable<typename P::request> &&
+                   requires(P& own, const P& port, typename P::request& begun, const typename P::options& chosen,
+                            const std::byte* from, std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag) {
+                       { port.rank() } -> std::same_as<rank_t>;
+                       { port.size() } -> std::same_as<int>;
+                       { port.neighbours() } -> std::same_as<int>;  // ranks that share its cores, this one included
+                       { port.is_concurrent() } -> std::same_as<bool>;
+                       { P::now() } -> std::same_as<time_point>;
+                       { P::name } -> std::convertible_to<const char*>;
+                       { P::outlived } -> std::convertible_to<const char*>;  // the text of the error after its end
+                       { P::is_simulation } -> std::convertible_to<bool>;    // then naps are pointless
+                       own.configure(chosen);
+                       own.free();
+                       { port.send_note(from, size, peer) } -> std::same_as<typename P::request>;
+                       { port.receive_note(into, size) } -> std::same_as<received_note>;
+                       port.await_note();
+                       { port.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
+                       { port.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;
+                       { static_cast<bool>(begun) };
+                       { port.is_complete(begun) } -> std::same_as<bool>;
+                       { port.look(begun) } -> std::same_as<std::optional<part_end>>;
+                       { port.cancel(begun) } noexcept;
+                       { port.abandon(begun) } noexcept -> std::same_as<bool>;
+                       { port.end_job() } noexcept;
+                   };
+
+}}}  // namespace rill::RILL_ABI::mail
