@@ -106,7 +106,7 @@ class survivors {
 
     /// Tells the others that this rank leaves, and rethrows what has ended the body.
     [[noreturn]] void leave(detail::agreement<Net>& end) const {
-        end.leave(members_, timeout_ * 2);
+        end.leave(view().members, timeout_ * 2);
         throw;
     }
 

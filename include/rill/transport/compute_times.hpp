@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/concept/transport.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/random.hpp>

@@ -26,9 +26,9 @@
 
 namespace rill { inline namespace RILL_ABI {
 
-/// The transport of a view: rank i is `members[i]` of the parent. Models `ConcurrentTransport`, `ExpectingTransport` and
-/// `MonitoredTransport` where the parent does, and never `SharedMemoryTransport`: what ranks share in a context, all
-/// ranks of the parent share.
+/// The transport of a view: rank i is `members[i]` of the parent. Models `ConcurrentTransport`, `ExpectingTransport`
+/// and `MonitoredTransport` where the parent does, and never `SharedMemoryTransport`: what ranks share in a context,
+/// all ranks of the parent share.
 ///
 /// Every member makes it of the same view. Subgroups of different views, or of different names, never meet; those of
 /// one view and one name are one transport. After a failure its members may be at different steps: they go on in a new
