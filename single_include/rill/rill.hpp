@@ -8980,7 +8980,8 @@ consteval bool require_activities() {
     static_assert(
         ConcurrentTransport<Net>,
         "rill::start: the transport does not model ConcurrentTransport, so no operation can go on without its "
-        "caller; give the transport spawn, event and queue, or call the blocking form");
+        "caller; give the transport spawn, event, queue, this_activity and activities_run_alone, or call the blocking "
+        "form");
     return ConcurrentTransport<Net>;
 }
 }  // namespace detail
@@ -20216,9 +20217,9 @@ class traffic_counter {
 
 namespace rill { inline namespace RILL_ABI {
 
-/// The transport of a view: rank i is `members[i]` of the parent. Models `ConcurrentTransport` and
-/// `ExpectingTransport` where the parent does, and never `SharedMemoryTransport`: what ranks share in a context, all
-/// ranks of the parent share.
+/// The transport of a view: rank i is `members[i]` of the parent. Models `ConcurrentTransport`, `ExpectingTransport`
+/// and `MonitoredTransport` where the parent does, and never `SharedMemoryTransport`: what ranks share in a context,
+/// all ranks of the parent share.
 ///
 /// Every member makes it of the same view. Subgroups of different views, or of different names, never meet; those of
 /// one view and one name are one transport. After a failure its members may be at different steps: they go on in a new
@@ -20308,6 +20309,24 @@ class subgroup : public detail::decorator<subgroup<Net>, Net> {
         requires ExpectingTransport<Net>
     {
         inner_->forget(inside(on));
+    }
+
+    std::uint64_t incarnation(rank_t peer) const
+        requires MonitoredTransport<Net>
+    {
+        check(peer);
+        return std::as_const(*inner_).incarnation(members_.outer(peer));
+    }
+    void monitor(channel on)
+        requires MonitoredTransport<Net>
+    {
+        guarded(on.context, [&] { inner_->monitor(inside(on)); });
+    }
+    void fence(rank_t peer, std::uint64_t incarnation)
+        requires MonitoredTransport<Net>
+    {
+        check(peer);
+        inner_->fence(members_.outer(peer), incarnation);
     }
 
     void announce(std::uint64_t context, const call_signature& call) { inner_->announce(inside(context), call); }
@@ -20505,7 +20524,7 @@ class survivors {
 
     /// Tells the others that this rank leaves, and rethrows what has ended the body.
     [[noreturn]] void leave(detail::agreement<Net>& end) const {
-        end.leave(members_, timeout_ * 2);
+        end.leave(view().members, timeout_ * 2);
         throw;
     }
 
@@ -27494,8 +27513,8 @@ inline void write_trace(std::FILE* file, std::span<const trace_log> logs) {
 namespace rill { inline namespace RILL_ABI {
 
 /// A transport that records what it does, and what its user names, into a log. Models `ConcurrentTransport`,
-/// `ExpectingTransport` and `SharedMemoryTransport` where the inner one does, so that collectives go the way that they
-/// go without it.
+/// `MonitoredTransport`, `ExpectingTransport` and `SharedMemoryTransport` where the inner one does, so that collectives
+/// go the way that they go without it.
 ///
 /// Recorded are posts, receives that got a message or waited, waits for a send, an event or a queue, waits for what a
 /// peer exposes, for room or for its leaving where memory is shared, and spans; times
@@ -27544,6 +27563,22 @@ class traced : public detail::decorator<traced<Net>, Net>, public detail::traced
         const bool taken = inner_->post(peer, on, std::move(bytes), until);
         taken ? finish(entry) : finish_in_vain(entry, "post refused", until);
         return taken;
+    }
+
+    std::uint64_t incarnation(rank_t peer) const
+        requires MonitoredTransport<Net>
+    {
+        return std::as_const(*inner_).incarnation(peer);
+    }
+    void monitor(channel on)
+        requires MonitoredTransport<Net>
+    {
+        inner_->monitor(on);
+    }
+    void fence(rank_t peer, std::uint64_t incarnation)
+        requires MonitoredTransport<Net>
+    {
+        inner_->fence(peer, incarnation);
     }
 
     std::optional<message> receive(rank_t peer, channel on, deadline until) {

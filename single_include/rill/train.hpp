@@ -2310,7 +2310,7 @@ class bound_overlapped_bsp : public lockstep<Net, decltype(Policy::topology)> {
           plan_(policy.buckets.bind(layer_sizes(layers), sizeof(T))),
           optimizer_(policy.optimizer.template bind<T>(plan_.dimension())),
           invalid_(plan_.buckets().size()) {
-        agree(this->workers(), {options_of::buckets, {option_hash(plan_.fingerprint())}});
+        agree(this->workers(), {{"division into buckets"}}, {option_hash(plan_.fingerprint())});
     }
 
     const bucket_plan& plan() const { return plan_; }

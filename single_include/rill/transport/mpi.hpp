@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -36,9 +37,9 @@
 #include <utility>
 #include <vector>
 
-// ===== rill/transport/detail/mpi_control.hpp
+// ===== rill/transport/detail/mail_control.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// One rank's knowledge from the control channel: notices, calls, and open questions.
 struct control {
@@ -133,21 +134,21 @@ struct control {
     }
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_envelope.hpp
+// ===== rill/transport/detail/mail_envelope.hpp
 
 // The notes that travel on the communicator of notes: a fixed head, then up to `eager_bytes`. Nothing is converted,
 // since all ranks run the same build on machines of one kind, which group creation checks.
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 enum class note : std::uint8_t {
     lent,             ///< a borrowed message, all of it
     handed,           ///< a handed-over message, all of it
     announce_lent,    ///< a borrowed message that waits at its sender: sizes of its pieces, content of the small ones
     announce_handed,  ///< a handed-over message that waits at its sender: sizes, content of the small pieces
-    ask,              ///< asks for message `id`, to be sent with MPI tag `tag` in `context` parts
+    ask,              ///< asks for message `id`, to be sent with tag `tag` in `context` parts
     withdraw,         ///< message `id` will not be sent
     drop,             ///< message `id` will not be asked for
     credit,           ///< `id` handed-over bytes have been taken
@@ -174,7 +175,7 @@ static_assert(sizeof(envelope) == 32);
 
 /// The smallest `eager_bytes`: notices and calls must fit.
 inline constexpr std::size_t least_eager_bytes = 1024;
-/// Large pieces are cut into parts of at most this size, because MPI counts in int.
+/// Large pieces are cut into parts of at most this size, because MPI, a port, counts in int.
 inline constexpr std::size_t most_part_bytes = std::size_t{1} << 30;
 /// More than any address space has, and small enough that sums do not overflow.
 inline constexpr std::uint64_t most_piece_bytes = std::uint64_t{1} << 48;
@@ -302,11 +303,11 @@ inline abort_notice travelling(abort_notice notice) {
     return notice;
 }
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_expectations.hpp
+// ===== rill/transport/detail/mail_expectations.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// A message that this rank will receive, and the memory where it may be put.
 struct expectation {
@@ -351,84 +352,11 @@ class expectations {
     std::vector<expectation> waiting_;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_library.hpp
+// ===== rill/transport/detail/mail_storage.hpp
 
-// The MPI library: its header without the C++ bindings, its errors as exceptions, and the features that it lacks.
-
-#ifndef OMPI_SKIP_MPICXX
-#define OMPI_SKIP_MPICXX 1  // the C++ bindings cost a second of compile time, and nothing here uses them
-#endif
-#ifndef MPICH_SKIP_MPICXX
-#define MPICH_SKIP_MPICXX 1
-#endif
-
-#include <mpi.h>
-
-/// SimGrid's SMPI declares matched probes and does not define them.
-#if MPI_VERSION < 3 || defined(SMPI_H)
-#define RILL_DETAIL_MPI_MATCHED_PROBES 0
-#else
-#define RILL_DETAIL_MPI_MATCHED_PROBES 1
-#endif
-
-namespace rill { inline namespace RILL_ABI { namespace mpi {
-
-/// Thrown when an MPI call has failed (`what()` has MPI's text), or when MPI was finalised before an endpoint ended.
-/// The culprit is the rank that reports it, in ranks of its endpoint; `no_rank` before there is an endpoint.
-class library_error : public error {
-  public:
-    library_error(rank_t rank, std::string reason)
-        : error(abort_notice{.culprit = rank,
-                             .reason = rank == no_rank ? std::move(reason)
-                                                       : "rank " + std::to_string(rank) + ": " + std::move(reason)}) {}
-};
-
-namespace detail {
-
-#if defined(SMPI_H)
-/// True under SimGrid's SMPI: every poll is an event of the simulation, and all processes are simulated in turn.
-inline constexpr bool is_simulation = true;
-#else
-inline constexpr bool is_simulation = false;
-#endif
-inline constexpr std::int64_t forever_ns = deadline::never.at.ns;
-inline constexpr bool has_matched_probes = RILL_DETAIL_MPI_MATCHED_PROBES != 0;
-
-inline bool is_initialised() {
-    int flag = 0;
-    MPI_Initialized(&flag);
-    return flag != 0;
-}
-inline bool is_finalised() {
-    int flag = 0;
-    MPI_Finalized(&flag);
-    return flag != 0;
-}
-inline bool is_running() { return is_initialised() && !is_finalised(); }
-
-[[noreturn]] inline void fail(int code, const char* call, rank_t rank) {
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    MPI_Error_string(code, text, &length);
-    throw library_error(rank, std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
-}
-
-/// Throws when an MPI call has failed on `rank`.
-inline void check(int code, const char* call, rank_t rank = no_rank) {
-    if (code != MPI_SUCCESS) [[unlikely]]
-        fail(code, call, rank);
-}
-
-inline time_point wall_clock() { return {static_cast<std::int64_t>(MPI_Wtime() * 1e9)}; }
-
-}  // namespace detail
-}}}  // namespace rill::RILL_ABI::mpi
-
-// ===== rill/transport/detail/mpi_storage.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// Uninitialised bytes, aligned to cache lines.
 class storage {
@@ -454,7 +382,7 @@ class storage {
     std::size_t size() const { return size_; }
     explicit operator bool() const { return data_ != nullptr; }
 
-    /// Gives the memory up without freeing it, because MPI may still write to it.
+    /// Gives the memory up without freeing it, because the port may still write to it.
     void leak() noexcept { data_ = nullptr; }
 
   private:
@@ -507,15 +435,17 @@ class storage_pool {
     std::size_t bytes_ = 0;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_inbox.hpp
+// ===== rill/transport/detail/mail_inbox.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+enum class node_state : std::uint8_t { complete, announced, asked };
 
 /// A message from its arrival, or the arrival of its announcement, until its release by the receiver.
+template <class Request>
 struct node {
-    enum class state : std::uint8_t { complete, announced, asked };
     static constexpr std::size_t inside = 448;
 
     alignas(storage::alignment) std::byte small[inside];  ///< the payload of the note, where it fits
@@ -525,7 +455,7 @@ struct node {
     channel on{};
     std::uint64_t arrival = 0;
     std::uint64_t id = 0;
-    state is = state::complete;
+    node_state is = node_state::complete;
     bool handed = false;
     bool withdrawn = false;
     bool claimed = false;   ///< it is in no list, because one receiver waits for it
@@ -540,19 +470,22 @@ struct node {
     std::size_t sizes[byte_pieces::most]{};
     std::size_t size = 0;
     std::vector<byte_span> parts{};  ///< where each part of the large pieces goes
-    std::vector<MPI_Request> requests{};
+    std::vector<Request> requests{};
     std::uint32_t data_tag = 0;
     node* next = nullptr;
     node* previous = nullptr;
 
     /// Whether its sender had withdrawn it before it was asked for.
-    bool is_gone() const { return withdrawn && is == state::complete; }
+    bool is_gone() const { return withdrawn && is == node_state::complete; }
     const std::byte* payload() const { return note ? note.data() + storage::alignment : small; }
 };
 
 /// Messages that have arrived or been announced, in order, one list per sender.
+template <class Request>
 class inbox {
   public:
+    using node = mail::node<Request>;
+
     explicit inbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
 
     /// Appends a message. Allocates only while more nodes are in use than ever before.
@@ -640,7 +573,7 @@ class inbox {
         node& taken = *std::exchange(free_, free_->next);
         taken.handed = taken.withdrawn = taken.claimed = taken.straight = false;
         taken.expected = taken.placed = taken.doomed = taken.leaves = taken.latest = false;
-        taken.is = node::state::complete;
+        taken.is = node_state::complete;
         return taken;
     }
 
@@ -650,199 +583,14 @@ class inbox {
     std::uint64_t arrivals_ = 0;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_options.hpp
+// ===== rill/transport/detail/mail_outbox.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// How an endpoint uses the MPI library. `eager_bytes` and `chunk_bytes` must be equal on all ranks; otherwise the
-/// constructors of the endpoints throw `mismatch`.
-struct options {
-    /// Bound of the bytes that one rank has handed over to another and the other has not taken.
-    std::size_t mailbox_bytes = std::size_t{64} << 20;
-    /// A message of up to this size is copied at its post and sent at once; a larger one waits at its sender until
-    /// somebody receives it. At least 1024. (Over TCP, Open MPI sends at once up to 64 KiB including its own head.)
-    std::size_t eager_bytes = (std::size_t{64} << 10) - 512;
-    /// all_reduce of a dense vector cuts each part of it into chunks of this many bytes, rounded up to elements, so
-    /// that one chunk travels while another is folded. A part is cut into at most 1024 chunks, and not at all where the
-    /// topology sends several parts in one message (halving_doubling). No other collective is cut. 0: not cut where all
-    /// ranks share memory; otherwise a chunk and its head are about as large as `eager_bytes`.
-    std::size_t chunk_bytes = 0;
-    /// True: receives by MPI_Improbe and MPI_Mrecv. False, or where the library lacks them: by MPI_Iprobe and MPI_Recv.
-    bool matched_probes = detail::has_matched_probes;
-    /// A wait polls this often if there are at least as many cores as ranks, and then gives its core away every few
-    /// polls. In activities that are threads, a wait sleeps for `nap` per poll instead after `spins` more polls.
-    int spins = 2000;
-    duration nap = microseconds(20);
-    /// A wait whose deadline is farther away than this may block in the MPI library, and then notices the deadline only
-    /// when a message arrives. It blocks only where no activity and no transfer is in progress.
-    duration blocks_beyond = detail::is_simulation ? seconds(1) : duration(detail::forever_ns);
-    /// How long `abort` waits for rank 0 to say which notice was the first, before this rank decides and tells all.
-    duration abort_timeout = seconds(2);
-    /// How long this rank waits after a failure for ranks that have not noticed it. `run` then throws without them. If
-    /// such a rank holds up a message that MPI has begun to send from, or receive into, the user's memory, the memory
-    /// cannot be given back: the job ends with a line on stderr that names the rank.
-    duration failure_timeout = seconds(30);
-    /// The stack size of an activity that is a fiber.
-    std::size_t stack_bytes = std::size_t{256} << 10;
-
-    friend bool operator==(const options&, const options&) = default;
-};
-
-}}}  // namespace rill::RILL_ABI::mpi
-
-// ===== rill/transport/detail/mpi_port.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
-
-/// Two duplicates of a communicator. Notes travel on the first one. Parts of large messages travel on the second one,
-/// each to a receive that is already posted. Construction is collective.
-class port {
-  public:
-    explicit port(MPI_Comm of) {
-        require(MPI_Comm_rank(of, &rank_), "MPI_Comm_rank");
-        require(MPI_Comm_size(of, &size_), "MPI_Comm_size");
-        require(MPI_Comm_dup(of, &notes_), "MPI_Comm_dup");
-        require(MPI_Comm_dup(of, &data_), "MPI_Comm_dup");
-        require(MPI_Comm_set_errhandler(notes_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-        require(MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-        // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): asks on the communicator made above
-        neighbours_ = count_neighbours();
-    }
-    port(const port&) = delete;
-    port& operator=(const port&) = delete;
-
-    rank_t rank() const { return rank_; }
-    int size() const { return size_; }
-    /// The number of ranks that share memory with this one, including itself.
-    int neighbours() const { return neighbours_; }
-    /// Whether all ranks share memory.
-    bool shares_memory() const { return neighbours_ == size_; }
-
-    /// Throws when an MPI call has failed.
-    void require(int code, const char* call) const { check(code, call, rank_); }
-
-    /// Collective; replaces `bits` by the bitwise and over all ranks.
-    void agree(std::vector<std::uint64_t>& bits) const {
-        require(MPI_Allreduce(MPI_IN_PLACE, bits.data(), static_cast<int>(bits.size()), MPI_UINT64_T, MPI_BAND, notes_),
-                "MPI_Allreduce");
-    }
-
-    bool is_complete(MPI_Request& request) const {
-        int flag = 0;
-        require(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
-        return flag != 0;
-    }
-    bool are_complete(std::vector<MPI_Request>& requests) const {
-        int flag = 0;
-        require(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE),
-                "MPI_Testall");
-        return flag != 0;
-    }
-    std::size_t bytes_of(const MPI_Status& status) const {
-        int size = 0;
-        require(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
-        return static_cast<std::size_t>(size);
-    }
-
-    /// Ends all processes.
-    [[noreturn]] void end_job() const noexcept {
-        MPI_Abort(notes_, 1);
-        std::abort();
-    }
-
-    /// Collective.
-    void free() {
-        MPI_Comm_free(&notes_);
-        MPI_Comm_free(&data_);
-    }
-
-    MPI_Request send_note(const std::byte* bytes, std::size_t size, rank_t peer) const {
-        MPI_Request request = MPI_REQUEST_NULL;
-        require(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, note_tag, notes_, &request), "MPI_Isend");
-        return request;
-    }
-
-    struct received_note {
-        rank_t source = no_rank;
-        std::size_t size = 0;
-    };
-
-    /// Receives a note; its source is `no_rank` if there is none. The caller must hold off all other threads.
-    received_note receive_note(std::byte* into, std::size_t capacity, bool matched) const {
-        int found = 0;
-        MPI_Status status;
-        const int count = static_cast<int>(capacity);
-#if RILL_DETAIL_MPI_MATCHED_PROBES
-        if (matched) {
-            MPI_Message message = MPI_MESSAGE_NULL;
-            require(MPI_Improbe(MPI_ANY_SOURCE, note_tag, notes_, &found, &message, &status), "MPI_Improbe");
-            if (found == 0) return {};
-            require(MPI_Mrecv(into, count, MPI_BYTE, &message, &status), "MPI_Mrecv");
-            return received(status);
-        }
-#else
-        static_cast<void>(matched);
-#endif
-        require(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, notes_, &found, &status), "MPI_Iprobe");
-        if (found == 0) return {};
-        require(MPI_Recv(into, count, MPI_BYTE, status.MPI_SOURCE, note_tag, notes_, &status), "MPI_Recv");
-        return received(status);
-    }
-
-    /// Blocks until there is a note.
-    void await_note() const {
-        MPI_Status status;
-        require(MPI_Probe(MPI_ANY_SOURCE, note_tag, notes_, &status), "MPI_Probe");
-    }
-
-    MPI_Request send_part(const std::byte* bytes, std::size_t size, rank_t peer, std::uint32_t tag) const {
-        MPI_Request request = MPI_REQUEST_NULL;
-        require(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &request),
-                "MPI_Isend");
-        return request;
-    }
-    MPI_Request receive_part(std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag) const {
-        MPI_Request request = MPI_REQUEST_NULL;
-        require(MPI_Irecv(into, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &request),
-                "MPI_Irecv");
-        return request;
-    }
-
-  private:
-    static constexpr int note_tag = 1;
-
-    received_note received(const MPI_Status& status) const {
-        return {.source = status.MPI_SOURCE, .size = bytes_of(status)};
-    }
-
-    /// Collective.
-    int count_neighbours() const {
-        if (is_simulation) return 1;
-        MPI_Comm neighbours = MPI_COMM_NULL;
-        int count = 0;
-        require(MPI_Comm_split_type(notes_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours),
-                "MPI_Comm_split_type");
-        require(MPI_Comm_size(neighbours, &count), "MPI_Comm_size");
-        require(MPI_Comm_free(&neighbours), "MPI_Comm_free");
-        return count;
-    }
-
-    MPI_Comm notes_ = MPI_COMM_NULL;
-    MPI_Comm data_ = MPI_COMM_NULL;
-    rank_t rank_ = no_rank;
-    int size_ = 0;
-    int neighbours_ = 1;
-};
-
-}}}  // namespace rill::RILL_ABI::mpi::detail
-
-// ===== rill/transport/detail/mpi_outbox.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
-
-/// The memory where a note is composed, and stays until MPI has sent it.
+/// The memory where a note is composed, and stays until the port has sent it.
+template <class Request>
 struct parcel {
     explicit parcel(std::size_t payload) : bytes(lead + sizeof(envelope) + payload) {}
 
@@ -852,13 +600,17 @@ struct parcel {
 
     static constexpr std::size_t lead = storage::alignment - sizeof(envelope);  ///< so that payloads are aligned
     storage bytes;
-    MPI_Request request = MPI_REQUEST_NULL;
+    Request request{};
 };
 
-/// The notes that MPI is sending. No endpoint owns them, because MPI may need them longer than the endpoint lives.
+/// The notes that the port is sending. No endpoint owns them, because the port may need them longer than the endpoint
+/// lives.
+template <class Port>
 class parcels {
   public:
-    explicit parcels(const port& through) : through_(through) {}
+    using parcel = mail::parcel<typename Port::request>;
+
+    explicit parcels(const Port& through) : through_(through) {}
 
     /// Sets the largest payload from now on. Notes of an earlier endpoint may still be on their way.
     void set_capacity(std::size_t payload) {
@@ -886,7 +638,7 @@ class parcels {
 
     bool any_flying() const { return !flying_.empty(); }
 
-    /// Tests all notes; true when MPI has finished sending one.
+    /// Tests all notes; true when the port has finished sending one.
     bool progress() {
         const std::size_t before = flying_.size();
         for (std::size_t i = 0; i < flying_.size();) {
@@ -901,14 +653,10 @@ class parcels {
         return flying_.size() != before;
     }
 
-    /// Called when MPI ends: leaks the memory that MPI may still use.
+    /// Called when the port ends: leaks the memory that it may still use.
     void abandon() noexcept {
         for (auto& each : flying_) {
-            int flag = 0;
-            MPI_Test(&each->request, &flag, MPI_STATUS_IGNORE);
-            if (flag != 0) continue;
-            MPI_Request_free(&each->request);
-            each->bytes.leak();
+            if (!through_.abandon(each->request)) each->bytes.leak();
         }
         flying_.clear();
     }
@@ -924,12 +672,13 @@ class parcels {
             large_.push_back(std::move(landed));
     }
 
-    const port& through_;
+    const Port& through_;
     std::size_t capacity_ = 0;
     std::vector<std::unique_ptr<parcel>> small_, large_, flying_;
 };
 
 /// A large message that waits at its sender, or is being sent. No later message has its id.
+template <class Request>
 struct outgoing {
     std::uint64_t id = 0;
     rank_t peer = no_rank;
@@ -937,11 +686,14 @@ struct outgoing {
     buffer owned{};
     bool is_open = false;
     bool is_moving = false;
-    std::vector<MPI_Request> requests{};
+    std::vector<Request> requests{};
 };
 
+template <class Request>
 class outbox {
   public:
+    using outgoing = mail::outgoing<Request>;
+
     outgoing& open(rank_t peer) {
         if (free_.empty()) {
             free_.push_back(records_.size());
@@ -983,18 +735,82 @@ class outbox {
     std::vector<std::size_t> free_;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_transfers.hpp
+// ===== rill/transport/detail/mail_port.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+/// A note that has been received; `source` is `no_rank` where there was none.
+struct received_note {
+    rank_t source = no_rank;
+    std::size_t size = 0;
+};
+
+/// How the receive of a part has ended.
+struct part_end {
+    std::size_t size = 0;
+    bool cancelled = false;
+};
+
+/// What the mail engine needs of a network. A port carries *notes*, short messages that arrive unasked, in order from
+/// each peer; and *parts*, long messages, each to a receive that is already posted when its sender begins. Parts of
+/// one peer and tag match receives in the order in which both were begun; a part may be shorter than its receive.
+///
+/// A `request` is true while what it stands for has not ended; the bytes must stay until then. `is_complete` and `look`
+/// test it, and empty it when it has ended. `cancel` asks that a receive ends without a part; `look` says whether it
+/// did: a part that is already arriving is received all the same. `abandon` gives a request up when the port ends:
+/// false where the port may still use the bytes. No call waits, except `await_note`, which waits until there is a note.
+///
+/// An error of the network is thrown as `library_error`. The engine calls a port that is not concurrent from one
+/// thread; any other under a mutex, except `rank`, `size`, `neighbours` and `now`.
+template <class P>
+concept MailPort = std::constructible_from<typename P::library_error, rank_t, const char*> &&
+                   std::constructible_from<P, const typename P::place&> &&
+                   std::default_initializable<typename P::request> && std::movable<typename P::request> &&
+                   requires(P& own, const P& port, typename P::request& begun, const typename P::options& chosen,
+                            const std::byte* from, std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag) {
+                       { port.rank() } -> std::same_as<rank_t>;
+                       { port.size() } -> std::same_as<int>;
+                       { port.neighbours() } -> std::same_as<int>;  // ranks that share its cores, this one included
+                       { port.is_concurrent() } -> std::same_as<bool>;
+                       { P::now() } -> std::same_as<time_point>;
+                       { P::name } -> std::convertible_to<const char*>;
+                       { P::outlived } -> std::convertible_to<const char*>;  // the text of the error after its end
+                       { P::is_simulation } -> std::convertible_to<bool>;    // then naps are pointless
+                       own.configure(chosen);
+                       own.free();
+                       { port.send_note(from, size, peer) } -> std::same_as<typename P::request>;
+                       { port.receive_note(into, size) } -> std::same_as<received_note>;
+                       port.await_note();
+                       { port.send_part(from, size, peer, tag) } -> std::same_as<typename P::request>;
+                       { port.receive_part(into, size, peer, tag) } -> std::same_as<typename P::request>;
+                       { static_cast<bool>(begun) };
+                       { port.is_complete(begun) } -> std::same_as<bool>;
+                       { port.look(begun) } -> std::same_as<std::optional<part_end>>;
+                       { port.cancel(begun) } noexcept;
+                       { port.abandon(begun) } noexcept -> std::same_as<bool>;
+                       { port.end_job() } noexcept;
+                   };
+
+}}}  // namespace rill::RILL_ABI::mail
+
+// ===== rill/transport/detail/mail_transfers.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// The large messages that are being sent or received. A message is sent only after its receiver has posted the
 /// receives and asked for it. Every request is answered by as many parts as it asks for; if the message has been
 /// withdrawn, the parts are empty.
+template <class Port>
 class transfers {
   public:
-    transfers(const port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
+    using request = typename Port::request;
+    using node = mail::node<request>;
+    using outgoing = mail::outgoing<request>;
+    using outbox = mail::outbox<request>;
+
+    transfers(const Port& through, outbox& sent) : through_(through), sent_(sent), tags_(ranks(through)) {}
 
     void set_small(std::size_t piece) { small_ = piece; }
     bool is_small(std::size_t piece) const { return piece <= small_; }
@@ -1002,7 +818,11 @@ class transfers {
     bool any() const { return !arriving_.empty() || !leaving_.empty(); }
 
     /// Decides where the parts of the large pieces arrive: straight in `targets` where no piece straddles two of them
-    /// (true), else in memory of the pool (false).
+    /// (true), else in memory of the pool (false). The targets, if any, have exactly the message's size.
+    ///
+    /// The order of the calls for an announced message: `place`, which says where its parts go; `expect`, which posts
+    /// their receives; then the note that asks for them, because a part must find its receive. Only then may the pieces
+    /// be read from `node::parts`. A message from this rank itself is `copy`-ed after `place` instead.
     bool place(node& n, std::span<const byte_span> targets) {
         n.parts.clear();
         const bool straight = !targets.empty() && place_straight(n, targets);
@@ -1010,10 +830,10 @@ class transfers {
         return straight;
     }
 
-    /// Posts the receives for the parts; returns the MPI tag for the request.
+    /// Posts the receives for the parts; returns the tag for the request.
     std::uint32_t expect(node& n) {
         n.data_tag = unused_tag(n.source);
-        n.is = node::state::asked;
+        n.is = node_state::asked;
         n.requests.clear();
         for (const byte_span part : n.parts)
             n.requests.push_back(through_.receive_part(part.data(), part.size(), n.source, n.data_tag));
@@ -1028,7 +848,7 @@ class transfers {
         std::size_t i = 0;
         for_each_part(from->pieces,
                       [&](byte_view part) { std::memcpy(n.parts[i++].data(), part.data(), part.size()); });
-        n.is = node::state::complete;
+        n.is = node_state::complete;
         sent_.close(*from);
         return true;
     }
@@ -1053,7 +873,7 @@ class transfers {
     bool progress(Arrived&& arrived) {
         bool any_ended = false;
         for (std::size_t i = 0; i < leaving_.size();) {
-            if (!through_.are_complete(leaving_[i]->requests)) {
+            if (!are_complete(leaving_[i]->requests)) {
                 ++i;
                 continue;
             }
@@ -1068,7 +888,7 @@ class transfers {
                 continue;
             }
             arriving_.erase(arriving_.begin() + static_cast<std::ptrdiff_t>(i));
-            n.is = node::state::complete;
+            n.is = node_state::complete;
             arrived(n, n.withdrawn);
             any_ended = true;
         }
@@ -1077,30 +897,30 @@ class transfers {
 
     storage_pool& pool() { return pool_; }
 
-    /// Called when MPI ends: leaks the memory that MPI may still use.
+    /// Called when the port ends: leaks the memory that it may still use.
     void abandon() noexcept {
         for (node* n : arriving_) {
-            for (MPI_Request& each : n->requests)
-                if (each != MPI_REQUEST_NULL) {
-                    MPI_Cancel(&each);
-                    MPI_Request_free(&each);
-                }
+            for (request& each : n->requests) {
+                if (each) through_.cancel(each);
+                through_.abandon(each);
+            }
             n->body.leak();
         }
         arriving_.clear();
         for (outgoing* sent : leaving_) {
-            free(sent->requests);
+            abandon_all(sent->requests);
             if (!sent->owned.empty())
-                new (std::nothrow) buffer(std::move(sent->owned));  // leaked: MPI may still read it
+                new (std::nothrow) buffer(std::move(sent->owned));  // leaked: the port may still read it
         }
         leaving_.clear();
-        free(empties_);
+        abandon_all(empties_);
     }
 
   private:
+    template <class>
     friend class redirection;
 
-    static std::size_t ranks(const port& through) { return static_cast<std::size_t>(through.size()); }
+    static std::size_t ranks(const Port& through) { return static_cast<std::size_t>(through.size()); }
     static std::size_t rounded(std::size_t size) {
         return (size + storage::alignment - 1) / storage::alignment * storage::alignment;
     }
@@ -1153,57 +973,63 @@ class transfers {
 
     void answer_empty(rank_t peer, std::uint32_t tag, std::uint64_t parts) {
         for (std::uint64_t i = 0; i < parts; ++i) empties_.push_back(through_.send_part(nullptr, 0, peer, tag));
-        if (through_.are_complete(empties_)) empties_.clear();
+        if (are_complete(empties_)) empties_.clear();
     }
 
-    static void free(std::vector<MPI_Request>& requests) noexcept {
-        for (MPI_Request& each : requests)
-            if (each != MPI_REQUEST_NULL) MPI_Request_free(&each);
+    void abandon_all(std::vector<request>& requests) const noexcept {
+        for (request& each : requests) through_.abandon(each);
         requests.clear();
+    }
+    bool are_complete(std::vector<request>& requests) const {
+        for (request& each : requests)
+            if (!through_.is_complete(each)) return false;
+        return true;
     }
 
     /// Notes from the first part whether the message was withdrawn: then the part is empty.
-    void note_first(node& n, std::size_t part, const MPI_Status& status) const {
-        if (part == 0) n.withdrawn = through_.bytes_of(status) == 0;
+    static void note_first(node& n, std::size_t part, std::size_t size) {
+        if (part == 0) n.withdrawn = size == 0;
     }
 
     bool has_arrived(node& n) const {
         if (n.leaves) return false;
         for (std::size_t i = 0; i < n.requests.size(); ++i) {
-            if (n.requests[i] == MPI_REQUEST_NULL) continue;
-            int flag = 0;
-            MPI_Status status;
-            through_.require(MPI_Test(&n.requests[i], &flag, &status), "MPI_Test");
-            if (flag == 0) return false;
-            note_first(n, i, status);
+            if (!n.requests[i]) continue;
+            const auto end = through_.look(n.requests[i]);
+            if (!end) return false;
+            note_first(n, i, end->size);
         }
         return true;
     }
 
-    const port& through_;
+    const Port& through_;
     outbox& sent_;
     std::size_t small_ = 0;
     storage_pool pool_;
     std::vector<std::uint32_t> tags_;
     std::vector<node*> arriving_;
     std::vector<outgoing*> leaving_;
-    std::vector<MPI_Request> empties_;
+    std::vector<request> empties_;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_redirection.hpp
+// ===== rill/transport/detail/mail_redirection.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// Moves a message that arrives straight in the user's memory into memory of the pool. It never waits; a part that is
 /// already being written can be moved only when its sender has sent it.
+template <class Port>
 class redirection {
   public:
+    using transfers = mail::transfers<Port>;
+    using node = typename transfers::node;
+
     redirection(transfers& of, node& n) : of_(of), node_(n), before_(n.parts) {
         node_.leaves = true;
         for (std::size_t i = before_.size(); i-- > 0;)  // last first: a part that arrives now matches an earlier one
-            if (node_.requests[i] != MPI_REQUEST_NULL) MPI_Cancel(&node_.requests[i]);
+            if (node_.requests[i]) of_.through_.cancel(node_.requests[i]);
         node_.parts.clear();
         of_.place_in_pool(node_);
     }
@@ -1219,19 +1045,16 @@ class redirection {
 
   private:
     bool is_out(std::size_t i) {
-        MPI_Request& request = node_.requests[i];
+        auto& request = node_.requests[i];
         const byte_span part = node_.parts[i];
-        if (request != MPI_REQUEST_NULL) {
-            MPI_Status status;
-            int flag = 0, cancelled = 0;
-            of_.through_.require(MPI_Test(&request, &flag, &status), "MPI_Test");
-            if (flag == 0) return false;
-            of_.through_.require(MPI_Test_cancelled(&status, &cancelled), "MPI_Test_cancelled");
-            if (cancelled != 0) {
+        if (request) {
+            const auto end = of_.through_.look(request);
+            if (!end) return false;
+            if (end->cancelled) {
                 request = of_.through_.receive_part(part.data(), part.size(), node_.source, node_.data_tag);
                 return true;
             }
-            of_.note_first(node_, i, status);
+            of_.note_first(node_, i, end->size);
         }
         std::memcpy(part.data(), before_[i].data(), part.size());
         return true;
@@ -1243,19 +1066,26 @@ class redirection {
     std::size_t next_ = 0;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_post_office.hpp
+// ===== rill/transport/detail/mail_post_office.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// Handles one rank's messages and notes, sent and received. It never waits. It lives as long as its communicators, so
+/// Handles one rank's messages and notes, sent and received. It never waits. It lives as long as its port, so
 /// that the next endpoint on the same processes finishes the transfers that an endpoint leaves behind.
+template <class Port>
 class post_office {
   public:
-    explicit post_office(MPI_Comm of) : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()) {}
+    using options = typename Port::options;
+    using node = mail::node<typename Port::request>;
+    using outgoing = mail::outgoing<typename Port::request>;
+    using parcel = mail::parcel<typename Port::request>;
 
-    const port& through() const { return port_; }
+    explicit post_office(const typename Port::place& of)
+        : port_(of), parcels_(port_), transfers_(port_, outbox_), inbox_(port_.size()) {}
+
+    const Port& through() const { return port_; }
     void free() { port_.free(); }
     const options& chosen() const { return chosen_; }
     rank_t rank() const { return port_.rank(); }
@@ -1267,6 +1097,7 @@ class post_office {
     /// ignored.
     void open(const options& chosen, std::uint32_t incarnation) {
         chosen_ = chosen;
+        port_.configure(chosen);
         incarnation_ = incarnation;
         parcels_.set_capacity(chosen.eager_bytes);
         transfers_.set_small(chosen.eager_bytes / 8);
@@ -1289,7 +1120,7 @@ class post_office {
         transfers_.pool().clear();
     }
 
-    /// Called when MPI ends.
+    /// Called when the port ends.
     void abandon() noexcept {
         parcels_.abandon();
         transfers_.abandon();
@@ -1322,7 +1153,7 @@ class post_office {
         repay(n);
         count_received(n);
     }
-    redirection redirect(node& n) { return {transfers_, n}; }
+    redirection<Port> redirect(node& n) { return {transfers_, n}; }
 
     /// Asks for the next message of the channel that is not yet expected, as soon as it is announced.
     void expect(const expectation& next);
@@ -1369,7 +1200,7 @@ class post_office {
         bool moved = parcels_.any_flying() && parcels_.progress();
         if (transfers_.any()) moved |= transfers_.progress([this](node& n, bool withdrawn) { ended(n, withdrawn); });
         std::byte* const at = landing_.data() + parcel::lead;
-        const port::received_note note = port_.receive_note(at, landing_.size() - parcel::lead, chosen_.matched_probes);
+        const received_note note = port_.receive_note(at, landing_.size() - parcel::lead);
         if (note.source == no_rank) return judge() || moved;
         envelope head;
         if (note.size >= sizeof head) std::memcpy(&head, at, sizeof head);
@@ -1432,11 +1263,11 @@ class post_office {
     std::uint32_t incarnation_ = 0;
     std::size_t most_eager_bytes_ = 0;  ///< the largest value that any endpoint has chosen
     std::uint64_t known_open_ = every_context;
-    port port_;
-    parcels parcels_;
-    outbox outbox_;
-    transfers transfers_;
-    inbox inbox_;
+    Port port_;
+    parcels<Port> parcels_;
+    outbox<typename Port::request> outbox_;
+    transfers<Port> transfers_;
+    inbox<typename Port::request> inbox_;
     expectations expectations_;
     storage landing_;
     storage_pool landings_;
@@ -1445,15 +1276,16 @@ class post_office {
     traffic counted_;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_control_rules.hpp
+// ===== rill/transport/detail/mail_control_rules.hpp
 
 // How a post office handles the notes of the control channel.
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-inline void post_office::handle_control(rank_t source, const envelope& head, const std::byte* payload) {
+template <class Port>
+void post_office<Port>::handle_control(rank_t source, const envelope& head, const std::byte* payload) {
     switch (head.kind) {
         case note::report: return hear(source, packed_notice::unpack({payload, head.size}));
         case note::verdict: return control_.learn(packed_notice::unpack({payload, head.size}));
@@ -1476,12 +1308,14 @@ inline void post_office::handle_control(rank_t source, const envelope& head, con
 }
 
 /// Whether `source` may send this rank a note of this kind: only rank 0 receives `leave`, and only it sends `all_left`.
-inline bool post_office::may_say(rank_t source, note kind) const {
+template <class Port>
+bool post_office<Port>::may_say(rank_t source, note kind) const {
     return kind == note::leave ? rank() == 0 : kind != note::all_left || source == 0;
 }
 
 /// Stores a report of an abort. If the context has already ended, rank 0 answers with the notice that ended it.
-inline void post_office::hear(rank_t source, const abort_notice& report) {
+template <class Port>
+void post_office<Port>::hear(rank_t source, const abort_notice& report) {
     const abort_notice* const first = control_.first_before(report);
     if (first == nullptr)
         control_.reports.push_back({source, report});
@@ -1491,13 +1325,15 @@ inline void post_office::hear(rank_t source, const abort_notice& report) {
 
 /// Decides on rank 0 which reports were the first; true when there were any. Called only when no note is left to read:
 /// if rank 0 has not read notes for long, another rank may have decided, and its verdict must be read first.
-inline bool post_office::judge() {
+template <class Port>
+bool post_office<Port>::judge() {
     if (rank() != 0 || control_.reports.empty()) return false;
     while (!control_.reports.empty()) decide(control_.reports.front().notice.context);
     return true;
 }
 
-inline void post_office::decide(std::uint64_t context) {
+template <class Port>
+void post_office<Port>::decide(std::uint64_t context) {
     const abort_notice first = control_.foremost_report(context);
     control_.learn(first);
     tell_others({.kind = note::verdict}, packed_notice(first).view());
@@ -1505,7 +1341,8 @@ inline void post_office::decide(std::uint64_t context) {
 
 /// Tells those who have asked what has been entered by now: the call in question, or a later one meanwhile, or that
 /// neither will ever be.
-inline void post_office::answer_questions(std::uint64_t context) {
+template <class Port>
+void post_office<Port>::answer_questions(std::uint64_t context) {
     const auto answered = [&](const control::question& asked) {
         if (asked.context != context) return false;
         auto entered = control_.calls.entered_or_later(context, asked.number);
@@ -1519,90 +1356,14 @@ inline void post_office::answer_questions(std::uint64_t context) {
 }
 
 /// The body of this rank has returned: it enters nothing more.
-inline void post_office::depart() {
+template <class Port>
+void post_office<Port>::depart() {
     control_.has_departed = true;
     const std::vector<control::question> asked = control_.questions;
     for (const control::question& each : asked) answer_questions(each.context);
 }
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
-
-// ===== rill/transport/detail/mpi_environment.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mpi {
-
-/// How many threads may call the MPI library: MPI's four levels.
-enum class thread_level : std::uint8_t { single, funneled, serialized, multiple };
-
-/// For messages: "funneled".
-constexpr const char* name(thread_level level) {
-    switch (level) {
-        case thread_level::single: return "single";
-        case thread_level::funneled: return "funneled";
-        case thread_level::serialized: return "serialized";
-        case thread_level::multiple: break;
-    }
-    return "multiple";
-}
-
-namespace detail {
-
-/// Compares, because the MPI standard orders the constants but does not fix their values.
-inline thread_level level_of(int provided) {
-    if (provided >= MPI_THREAD_MULTIPLE) return thread_level::multiple;
-    if (provided >= MPI_THREAD_SERIALIZED) return thread_level::serialized;
-    return provided >= MPI_THREAD_FUNNELED ? thread_level::funneled : thread_level::single;
-}
-inline int constant_of(thread_level level) {
-    switch (level) {
-        case thread_level::single: return MPI_THREAD_SINGLE;
-        case thread_level::funneled: return MPI_THREAD_FUNNELED;
-        case thread_level::serialized: return MPI_THREAD_SERIALIZED;
-        case thread_level::multiple: break;
-    }
-    return MPI_THREAD_MULTIPLE;
-}
-inline thread_level granted_level() {
-    int provided = MPI_THREAD_SINGLE;
-    check(MPI_Query_thread(&provided), "MPI_Query_thread");
-    return level_of(provided);
-}
-
-}  // namespace detail
-
-/// Initialises MPI unless it is initialised, and in that case finalises it on destruction unless it has been finalised.
-/// Collective over all processes, as MPI_Init is.
-///
-/// It accepts a thread level other than the wanted one; `provided()` says which. With `multiple`, activities are
-/// threads and run while the rank computes, but every small message costs more. Throws `library_error` when MPI has
-/// been finalised: it cannot start again.
-class environment {
-  public:
-    explicit environment(thread_level wanted = thread_level::funneled) {
-        if (detail::is_finalised()) throw library_error(no_rank, "MPI has been finalised and cannot start again");
-        if (!detail::is_initialised()) {
-            int provided = 0;
-            detail::check(MPI_Init_thread(nullptr, nullptr, detail::constant_of(wanted), &provided), "MPI_Init_thread");
-            owns_ = true;
-        }
-        provided_ = detail::granted_level();
-    }
-    environment(const environment&) = delete;
-    environment& operator=(const environment&) = delete;
-    ~environment() {
-        if (owns_ && !detail::is_finalised()) MPI_Finalize();
-    }
-
-    thread_level provided() const { return provided_; }
-    /// Whether this object has initialised MPI, so that its destructor finalises it.
-    bool owns() const { return owns_; }
-
-  private:
-    thread_level provided_ = thread_level::single;
-    bool owns_ = false;
-};
-
-}}}  // namespace rill::RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mail
 
 #ifndef RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
 #define RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
@@ -1705,23 +1466,23 @@ class race_annotation {
 
 #endif  // RILL_SINGLE_TRANSPORT_DETAIL_STACK_SWITCH_HPP
 
-// ===== rill/transport/detail/mpi_fiber.hpp
+// ===== rill/transport/detail/mail_fiber.hpp
 
 // Fibers on POSIX contexts: a switch costs two system calls, and no further library is needed.
 
 #if __has_include(<ucontext.h>) && __has_include(<sys/mman.h>)
-#define RILL_DETAIL_MPI_FIBERS 1
+#define RILL_DETAIL_MAIL_FIBERS 1
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 #else
-#define RILL_DETAIL_MPI_FIBERS 0
+#define RILL_DETAIL_MAIL_FIBERS 0
 #include <stdexcept>
 #endif
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-#if RILL_DETAIL_MPI_FIBERS
+#if RILL_DETAIL_MAIL_FIBERS
 
 /// A stack of whole pages, the lowest of which is a guard page.
 class fiber_stack {
@@ -1814,7 +1575,8 @@ class fiber {
   public:
     fiber(std::size_t, void (*)(void*), void*) {
         throw std::logic_error(
-            "rill::mpi: no activities here: MPI has not granted MPI_THREAD_MULTIPLE, and the system lacks the "
+            "rill: no activities here: the transport allows one thread (over MPI: less than MPI_THREAD_MULTIPLE), and "
+            "the system lacks the "
             "contexts (ucontext.h) by which they could share the rank's thread");
     }
     void resume() {}
@@ -1823,13 +1585,13 @@ class fiber {
 
 #endif
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_fiber_team.hpp
+// ===== rill/transport/detail/mail_fiber_team.hpp
 
-// Activities where MPI grants less than MPI_THREAD_MULTIPLE: fibers of the rank's one thread.
+// Activities where the port allows one thread: fibers of the rank's one thread.
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// The state of an activity, which is a thread or a fiber.
 struct activity_state {
@@ -1923,108 +1685,28 @@ class fiber_team {
     std::vector<std::unique_ptr<member>> busy_, idle_;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_mail_rules.hpp
-
-// How a post office handles the notes about messages.
-
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
-
-inline void post_office::handle(rank_t source, const envelope& head, const std::byte* payload) {
-    if (head.incarnation != incarnation_ && head.kind != note::ask) return;
-    if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head.kind)) refuse(source, head);
-    peer_state& peer = peers_[static_cast<std::size_t>(source)];
-    switch (head.kind) {
-        case note::lent:
-        case note::handed:
-        case note::announce_lent:
-        case note::announce_handed: return deliver(source, head, payload);
-        case note::ask:
-            if (!transfers_.answer(source, head.id, head.tag, head.context)) refuse(source, head);
-            return;
-        case note::withdraw:
-            return inbox_.for_each_of(
-                source, [&](const node& n) { return n.id == head.id && n.is == node::state::announced; },
-                [&](node& n) { discard(n); });
-        case note::drop:
-            if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving) outbox_.close(*sent);
-            return;
-        case note::credit:
-            if (head.id > peer.outstanding) refuse(source, head);
-            peer.outstanding -= head.id;
-            peer.want_sent = false;
-            return;
-        case note::want: peer.wanted = true; return pay(source);
-        default: return handle_control(source, head, payload);
-    }
-}
-
-inline void post_office::refuse(rank_t source, const envelope& head) const {
-    throw protocol_error(abort_notice{
-        .context = every_context,
-        .kind = failure::protocol,
-        .culprit = source,
-        .reason = "rank " + std::to_string(source) + " sent rank " + std::to_string(rank()) + " a note of kind " +
-                  std::to_string(static_cast<int>(head.kind)) + ", with " + std::to_string(head.size) +
-                  " bytes, which this build does not know: all ranks must run the same program"});
-}
-
-inline void post_office::deliver(rank_t source, const envelope& head, const std::byte* payload) {
-    const channel on{.context = head.context, .tag = head.tag};
-    node& n = inbox_.append(source, on);
-    keep_payload(n, payload, head.size);
-    n.handed = head.kind == note::handed || head.kind == note::announce_handed;
-    n.id = head.id;
-    n.count = head.pieces;
-    if (head.kind == note::lent || head.kind == note::handed) {
-        n.size = head.size;
-        n.pieces = byte_view(n.payload(), n.size);
-    } else {
-        n.is = node::state::announced;
-        n.size = 0;
-        for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(n.payload(), i);
-    }
-    if (head.context != known_open_) {
-        if (control_.calls.is_closed(head.context)) return drop(n);
-        known_open_ = head.context;
-    }
-    if (const auto expected = expectations_.take(source, on)) fulfil(n, *expected);
-}
-
-inline void post_office::keep_payload(node& n, const std::byte* payload, std::size_t size) {
-    if (size <= node::inside) {
-        if (size != 0) std::memcpy(n.small, payload, size);
-        return;
-    }
-    if (payload == landing_.data() + storage::alignment) {
-        n.note = std::exchange(landing_, landings_.take(landing_size()));
-        return;
-    }
-    n.note = landings_.take(landing_size());
-    std::memcpy(n.note.data() + storage::alignment, payload, size);
-}
-
-}}}  // namespace rill::RILL_ABI::mpi::detail
-
-// ===== rill/transport/detail/mpi_receiving.hpp
+// ===== rill/transport/detail/mail_receiving.hpp
 
 // The receiver's part of a post office.
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-inline node* post_office::take(std::span<const rank_t> peers, channel on) {
+template <class Port>
+typename post_office<Port>::node* post_office<Port>::take(std::span<const rank_t> peers, channel on) {
     node* best = nullptr;
     for (const rank_t peer : peers)
         if (node* n = inbox_.first(peer, on);
-            n != nullptr && n->is == node::state::complete && (best == nullptr || n->arrival < best->arrival))
+            n != nullptr && n->is == node_state::complete && (best == nullptr || best->arrival > n->arrival))
             best = n;
     if (best == nullptr) best = ask_first(peers, on);
     if (best != nullptr) taken(*best);
     return best;
 }
 
-inline node* post_office::take_latest(std::span<const rank_t> peers, channel on) {
+template <class Port>
+typename post_office<Port>::node* post_office<Port>::take_latest(std::span<const rank_t> peers, channel on) {
     node *newest = nullptr, *chosen = nullptr;
     const auto is_later = [](const node& n, const node* than) { return than == nullptr || n.arrival > than->arrival; };
     for (const rank_t peer : peers)
@@ -2033,47 +1715,52 @@ inline node* post_office::take_latest(std::span<const rank_t> peers, channel on)
             if (n->latest && is_later(*n, chosen)) chosen = n;
         }
     if (newest == nullptr) return nullptr;
-    if (chosen == nullptr || newest->is == node::state::complete) chosen = newest;
+    if (chosen == nullptr || newest->is == node_state::complete) chosen = newest;
     for (const rank_t peer : peers)
         for (node* n = inbox_.first(peer, on); n != nullptr;)
             if (node* const seen = std::exchange(n, inbox_.next(*n)); seen != newest && seen != chosen) drop(*seen);
     chosen->latest = true;
-    if (chosen->is == node::state::announced && !ask(*chosen)) return nullptr;
-    if (chosen->is != node::state::complete) return nullptr;
+    if (chosen->is == node_state::announced && !ask(*chosen)) return nullptr;
+    if (chosen->is != node_state::complete) return nullptr;
     taken(*chosen);
     return chosen;
 }
 
-inline node* post_office::claim(rank_t peer, channel on, std::span<const byte_span> targets, std::size_t room) {
+template <class Port>
+typename post_office<Port>::node* post_office<Port>::claim(rank_t peer, channel on, std::span<const byte_span> targets,
+                                                           std::size_t room) {
     node* const n = inbox_.first(peer, on);
     if (n == nullptr) return nullptr;
-    if (n->is == node::state::announced && n->size == room && n->source != rank()) {
+    if (n->is == node_state::announced && n->size == room && n->source != rank()) {
         inbox_.unlink(*n);
         n->claimed = true;
         ask(*n, targets);
         return n;
     }
-    if (n->is == node::state::announced && !ask(*n)) return nullptr;
-    if (n->is != node::state::complete) return nullptr;
+    if (n->is == node_state::announced && !ask(*n)) return nullptr;
+    if (n->is != node_state::complete) return nullptr;
     inbox_.unlink(*n);
     return n;
 }
 
-inline void post_office::unclaim(node& n) {
+template <class Port>
+void post_office<Port>::unclaim(node& n) {
     if (n.is_gone()) return release(n);
-    if (n.straight && n.is == node::state::complete) assemble(n);
+    if (n.straight && n.is == node_state::complete) assemble(n);
     n.straight = n.claimed = false;
     inbox_.put_back(n);
 }
 
-inline void post_office::expect(const expectation& next) {
+template <class Port>
+void post_office<Port>::expect(const expectation& next) {
     if (node* const n = inbox_.first_unexpected(next.peer, next.on))
         fulfil(*n, next);
     else
         expectations_.add(next);
 }
 
-inline node* post_office::take_placed(channel on) {
+template <class Port>
+typename post_office<Port>::node* post_office<Port>::take_placed(channel on) {
     node* const found = inbox_.find([=](const node& n) { return n.placed && n.on == on; });
     if (found != nullptr) {
         inbox_.unlink(*found);
@@ -2083,7 +1770,8 @@ inline node* post_office::take_placed(channel on) {
 }
 
 /// Asks the sender for an announced message; false when it had been withdrawn, and is gone.
-inline bool post_office::ask(node& n, std::span<const byte_span> targets) {
+template <class Port>
+bool post_office<Port>::ask(node& n, std::span<const byte_span> targets) {
     n.straight = transfers_.place(n, targets);
     if (n.source == rank()) {
         n.withdrawn = !transfers_.copy(n);
@@ -2099,26 +1787,29 @@ inline bool post_office::ask(node& n, std::span<const byte_span> targets) {
 }
 
 /// Asks for an expected message before anybody waits for it.
-inline void post_office::fulfil(node& n, const expectation& by) {
+template <class Port>
+void post_office<Port>::fulfil(node& n, const expectation& by) {
     n.expected = true;
-    if (n.is != node::state::announced) return;
+    if (n.is != node_state::announced) return;
     const bool fits = by.has_room_for(n.size) && n.source != rank();
     if (ask(n, fits ? by.places() : std::span<const byte_span>{})) n.placed = std::exchange(n.straight, false);
 }
 
 /// Asks for the first message of each peer that is only announced. Returns one that is here at once, which only a
 /// message from this rank itself can be; else null.
-inline node* post_office::ask_first(std::span<const rank_t> peers, channel on) {
+template <class Port>
+typename post_office<Port>::node* post_office<Port>::ask_first(std::span<const rank_t> peers, channel on) {
     node* here = nullptr;
     for (const rank_t peer : peers) {
         node* const n = inbox_.first(peer, on);
-        if (n == nullptr || n->is != node::state::announced) continue;
-        if (ask(*n) && n->is == node::state::complete) here = n;
+        if (n == nullptr || n->is != node_state::announced) continue;
+        if (ask(*n) && n->is == node_state::complete) here = n;
     }
     return here;
 }
 
-inline void post_office::ended(node& n, bool withdrawn) {
+template <class Port>
+void post_office<Port>::ended(node& n, bool withdrawn) {
     if (n.doomed) return release(n);
     if (!withdrawn) return assemble(n);
     if (n.claimed) return;
@@ -2127,7 +1818,8 @@ inline void post_office::ended(node& n, bool withdrawn) {
 }
 
 /// Sets `pieces` of an announced message to where they lie.
-inline void post_office::assemble(node& n) {
+template <class Port>
+void post_office<Port>::assemble(node& n) {
     const std::byte* content = n.payload() + announcement::table;
     n.pieces = {};
     std::size_t part = 0;
@@ -2143,31 +1835,36 @@ inline void post_office::assemble(node& n) {
     }
 }
 
-inline void post_office::taken(node& n) {
+template <class Port>
+void post_office<Port>::taken(node& n) {
     inbox_.unlink(n);
     accept(n);
 }
 
-inline void post_office::drop(node& n) {
+template <class Port>
+void post_office<Port>::drop(node& n) {
     repay(n);
-    if (n.is == node::state::announced) tell(n.source, {.id = n.id, .kind = note::drop});
+    if (n.is == node_state::announced) tell(n.source, {.id = n.id, .kind = note::drop});
     discard(n);
 }
 
-inline void post_office::discard(node& n) noexcept {
+template <class Port>
+void post_office<Port>::discard(node& n) noexcept {
     inbox_.unlink(n);
     dispose(n);
 }
 
-inline void post_office::dispose(node& n) noexcept {
-    if (n.is == node::state::asked)
+template <class Port>
+void post_office<Port>::dispose(node& n) noexcept {
+    if (n.is == node_state::asked)
         n.doomed = true;
     else
         release(n);
 }
 
 /// Returns credit for a message to its sender, in lumps, or at once where the sender waits for it.
-inline void post_office::repay(const node& n) {
+template <class Port>
+void post_office<Port>::repay(const node& n) {
     if (!n.handed) return;
     peer_state& from = peers_[static_cast<std::size_t>(n.source)];
     if (n.source == rank()) {
@@ -2178,22 +1875,110 @@ inline void post_office::repay(const node& n) {
     if (from.wanted || from.owed >= chosen_.mailbox_bytes / 4) pay(n.source);
 }
 
-inline void post_office::pay(rank_t peer) {
+template <class Port>
+void post_office<Port>::pay(rank_t peer) {
     peer_state& to = peers_[static_cast<std::size_t>(peer)];
     if (to.owed == 0) return;
     to.wanted = false;
     tell(peer, {.id = std::exchange(to.owed, 0), .kind = note::credit});
 }
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_sending.hpp
+// ===== rill/transport/detail/mail_rules.hpp
+
+// How a post office handles the notes about messages.
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+template <class Port>
+void post_office<Port>::handle(rank_t source, const envelope& head, const std::byte* payload) {
+    if (head.incarnation != incarnation_ && head.kind != note::ask) return;
+    if (!is_whole(head, payload, transfers_.small()) || !may_say(source, head.kind)) refuse(source, head);
+    peer_state& peer = peers_[static_cast<std::size_t>(source)];
+    switch (head.kind) {
+        case note::lent:
+        case note::handed:
+        case note::announce_lent:
+        case note::announce_handed: return deliver(source, head, payload);
+        case note::ask:
+            if (!transfers_.answer(source, head.id, head.tag, head.context)) refuse(source, head);
+            return;
+        case note::withdraw:
+            return inbox_.for_each_of(
+                source, [&](const node& n) { return n.id == head.id && n.is == node_state::announced; },
+                [&](node& n) { discard(n); });
+        case note::drop:
+            if (outgoing* const sent = outbox_.find(head.id); sent != nullptr && !sent->is_moving) outbox_.close(*sent);
+            return;
+        case note::credit:
+            if (head.id > peer.outstanding) refuse(source, head);
+            peer.outstanding -= head.id;
+            peer.want_sent = false;
+            return;
+        case note::want: peer.wanted = true; return pay(source);
+        default: return handle_control(source, head, payload);
+    }
+}
+
+template <class Port>
+void post_office<Port>::refuse(rank_t source, const envelope& head) const {
+    throw protocol_error(abort_notice{
+        .context = every_context,
+        .kind = failure::protocol,
+        .culprit = source,
+        .reason = "rank " + std::to_string(source) + " sent rank " + std::to_string(rank()) + " a note of kind " +
+                  std::to_string(static_cast<int>(head.kind)) + ", with " + std::to_string(head.size) +
+                  " bytes, which this build does not know: all ranks must run the same program"});
+}
+
+template <class Port>
+void post_office<Port>::deliver(rank_t source, const envelope& head, const std::byte* payload) {
+    const channel on{.context = head.context, .tag = head.tag};
+    node& n = inbox_.append(source, on);
+    keep_payload(n, payload, head.size);
+    n.handed = head.kind == note::handed || head.kind == note::announce_handed;
+    n.id = head.id;
+    n.count = head.pieces;
+    if (head.kind == note::lent || head.kind == note::handed) {
+        n.size = head.size;
+        n.pieces = byte_view(n.payload(), n.size);
+    } else {
+        n.is = node_state::announced;
+        n.size = 0;
+        for (std::size_t i = 0; i < n.count; ++i) n.size += n.sizes[i] = announcement::size_of_piece(n.payload(), i);
+    }
+    if (head.context != known_open_) {
+        if (control_.calls.is_closed(head.context)) return drop(n);
+        known_open_ = head.context;
+    }
+    if (const auto expected = expectations_.take(source, on)) fulfil(n, *expected);
+}
+
+template <class Port>
+void post_office<Port>::keep_payload(node& n, const std::byte* payload, std::size_t size) {
+    if (size <= node::inside) {
+        if (size != 0) std::memcpy(n.small, payload, size);
+        return;
+    }
+    if (payload == landing_.data() + storage::alignment) {
+        n.note = std::exchange(landing_, landings_.take(landing_size()));
+        return;
+    }
+    n.note = landings_.take(landing_size());
+    std::memcpy(n.note.data() + storage::alignment, payload, size);
+}
+
+}}}  // namespace rill::RILL_ABI::mail
+
+// ===== rill/transport/detail/mail_sending.hpp
 
 // The sender's part of a post office.
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-inline std::uint64_t post_office::post(rank_t peer, channel on, const byte_pieces& pieces) {
+template <class Port>
+std::uint64_t post_office<Port>::post(rank_t peer, channel on, const byte_pieces& pieces) {
     const std::size_t size = pieces.size_bytes();
     count_sent(size);
     if (size <= chosen_.eager_bytes) return send_whole(note::lent, peer, on, pieces, size), 0;
@@ -2202,7 +1987,8 @@ inline std::uint64_t post_office::post(rank_t peer, channel on, const byte_piece
     return announce(note::announce_lent, sent, on);
 }
 
-inline bool post_office::post(rank_t peer, channel on, buffer& bytes) {
+template <class Port>
+bool post_office<Port>::post(rank_t peer, channel on, buffer& bytes) {
     peer_state& to = peers_[static_cast<std::size_t>(peer)];
     const std::size_t size = bytes.size();
     if (to.outstanding != 0 &&
@@ -2224,7 +2010,8 @@ inline bool post_office::post(rank_t peer, channel on, buffer& bytes) {
     return true;
 }
 
-inline bool post_office::withdraw(std::uint64_t id) {
+template <class Port>
+bool post_office<Port>::withdraw(std::uint64_t id) {
     outgoing* const sent = outbox_.find(id);
     if (sent == nullptr) return true;
     if (sent->is_moving) return false;
@@ -2234,7 +2021,8 @@ inline bool post_office::withdraw(std::uint64_t id) {
     return true;
 }
 
-inline void post_office::send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size) {
+template <class Port>
+void post_office<Port>::send_whole(note kind, rank_t peer, channel on, const byte_pieces& pieces, std::size_t size) {
     const envelope head{.context = on.context,
                         .incarnation = incarnation_,
                         .tag = on.tag,
@@ -2252,7 +2040,8 @@ inline void post_office::send_whole(note kind, rank_t peer, channel on, const by
         parcels_.send(head, peer);
 }
 
-inline std::uint64_t post_office::announce(note kind, outgoing& sent, channel on) {
+template <class Port>
+std::uint64_t post_office<Port>::announce(note kind, outgoing& sent, channel on) {
     const std::size_t size = announcement::size_bytes(sent.pieces, transfers_.small());
     const envelope head{.context = on.context,
                         .id = sent.id,
@@ -2270,11 +2059,11 @@ inline std::uint64_t post_office::announce(note kind, outgoing& sent, channel on
     return head.id;
 }
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_turns.hpp
+// ===== rill/transport/detail/mail_turns.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// Set while this thread runs an activity.
 inline thread_local const activity_state* own_activity = nullptr;
@@ -2298,14 +2087,14 @@ class optional_mutex {
 
 /// What a wait does between two polls: nothing at first, later it gives its core away or sleeps.
 ///
-/// It does not give the core away after each poll. An MPI library looks first and makes progress then, so that a
+/// It does not give the core away after each poll. A port looks first and makes progress then, so that a
 /// message is found one poll after its arrival, and Open MPI may itself give the core away at the end of a poll.
 class turns {
   public:
-    /// `neighbours`: the number of ranks that share the cores, including this one.
-    void configure(const options& chosen, int neighbours) {
-        spins_ = chosen.spins;
-        nap_ = chosen.nap;
+    /// `neighbours`: the number of ranks that share the cores, including this one. A `nap` of 0: it never sleeps.
+    void configure(int spins, duration nap, int neighbours) {
+        spins_ = spins;
+        nap_ = nap;
         neighbours_ = neighbours;
     }
     /// Counts activities that are threads. Every neighbour is assumed to run as many as this rank.
@@ -2315,7 +2104,7 @@ class turns {
         const std::int64_t spins = is_crowded() ? 0 : spins_;
         if (looks < spins) return;
         const bool naps = sleeps || (own_activity != nullptr && looks > spins + spins_);
-        if (naps && nap_.ns > 0 && !is_simulation)
+        if (naps && nap_.ns > 0)
             std::this_thread::sleep_for(std::chrono::nanoseconds(nap_.ns));
         else if (looks % looks_per_yield == looks_per_yield - 1)
             std::this_thread::yield();
@@ -2333,18 +2122,22 @@ class turns {
     int cores_ = static_cast<int>(std::thread::hardware_concurrency());
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_waiting.hpp
+// ===== rill/transport/detail/mail_waiting.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// One rank's post office and the waits at it. Every wait makes progress for all activities.
+template <class Port>
 class waiting {
   public:
+    using options = typename Port::options;
+    using node = typename post_office<Port>::node;
+
     rank_t rank() const { return office_.rank(); }
     int size() const { return office_.size(); }
-    const port& through() const { return office_.through(); }
+    const Port& through() const { return office_.through(); }
     const options& chosen() const { return office_.chosen(); }
     bool is_concurrent() const { return mutex_.is_enabled(); }
     fiber_team& fibers() { return fibers_; }
@@ -2355,11 +2148,16 @@ class waiting {
 
     time_point now() const {
         require_alive();
-        return wall_clock();
+        return Port::now();
     }
 
     /// Calls `ready()`, which may take what it waits for, until it is true; false when `until` has passed. Throws when
     /// the context has ended.
+    ///
+    /// The order of the calls matters. An ended context is looked for first: its waits throw even where what they wait
+    /// for has come. `ready` is asked before the deadline is looked at, so that an immediate wait finds what is here. A
+    /// step handles at most one note, and after one that moved anything `ready` is asked again: the wait may block in
+    /// the port only when the last step, after the last `ready`, has moved nothing.
     template <class Ready>
     bool wait(channel on, deadline until, Ready&& ready, bool sleeps = false) {
         guard lock(mutex_);
@@ -2394,11 +2192,11 @@ class waiting {
   protected:
     using guard = std::unique_lock<optional_mutex>;
 
-    explicit waiting(MPI_Comm of) : office_(of) {}
+    explicit waiting(const typename Port::place& of) : office_(of) {}
     ~waiting() = default;
 
-    /// Waits until `ready()`, even when contexts have ended; false when `until` has passed. True also when MPI has
-    /// ended.
+    /// Waits until `ready()`, even when contexts have ended; false when `until` has passed. True also when the port
+    /// has ended.
     template <class Ready>
     bool wait_regardless(guard& lock, deadline until, Ready&& ready) {
         for (std::int64_t looks = 0; alive_ && !ready();) {
@@ -2410,13 +2208,13 @@ class waiting {
         return true;
     }
     /// Waits until `ready()` and ignores errors that other notes cause; false when `until` has passed. True also when
-    /// MPI has ended or failed, since waiting is then pointless.
+    /// the port has ended or failed, since waiting is then pointless.
     template <class Ready>
     bool outlast(guard& lock, deadline until, Ready&& ready) noexcept {
         for (;;) {
             try {
                 return wait_regardless(lock, until, ready);
-            } catch (const library_error&) {
+            } catch (const typename Port::library_error&) {
                 return true;
             } catch (...) {
             }
@@ -2427,10 +2225,10 @@ class waiting {
 
     void require_alive() const {
         if (!alive_) [[unlikely]]
-            throw library_error(rank(), "the endpoint has outlived MPI, which has been finalised, or its communicator");
+            throw typename Port::library_error(rank(), Port::outlived);
     }
 
-    post_office office_;
+    post_office<Port> office_;
     optional_mutex mutex_;
     fiber_team fibers_;
     turns turns_;
@@ -2450,10 +2248,10 @@ class waiting {
     /// Whether `until` has passed. An immediate wait still gives the fibers one turn.
     bool has_passed(deadline until, std::int64_t looks) const {
         if (until.is_immediate()) return looks > 0 || !fibers_.any();
-        return !until.is_never() && looks % 8 == 0 && wall_clock() >= until.at;
+        return !until.is_never() && looks % 8 == 0 && Port::now() >= until.at;
     }
 
-    /// Passes the time until the next poll. `blocks`: the wait may block in MPI, since nothing has arrived since
+    /// Passes the time until the next poll. `blocks`: the wait may block in the port, since nothing has arrived since
     /// `ready()` was last false.
     void idle(guard& lock, deadline until, std::int64_t looks, bool sleeps, bool blocks) {
         if (fibers_.is_inside()) return fibers_.pass();
@@ -2468,22 +2266,27 @@ class waiting {
     }
     bool may_block(deadline until) const {
         const duration beyond = office_.chosen().blocks_beyond;
-        return beyond.ns != forever_ns && !is_concurrent() && office_.only_waits_for_notes() &&
-               until.at - wall_clock() > beyond;
+        return beyond.ns != deadline::never.at.ns && !is_concurrent() && office_.only_waits_for_notes() &&
+               until.at - Port::now() > beyond;
     }
 
     unsigned waits_begun_ = 0;
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_endings.hpp
+// ===== rill/transport/detail/mail_endings.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// Ends operations and runs, after success or failure, with the same outcome on all ranks.
-class endings : public waiting {
+template <class Port>
+class endings : public waiting<Port> {
+    using base = waiting<Port>;
+
   public:
+    using base::chosen, base::rank, base::size, base::through;
+
     /// Aborts a context. Rank 0 says which notice was the first. If it does not answer, this rank reports to all others
     /// after half of the timeout, and at its end decides itself, for the lowest culprit that it knows. No two ranks
     /// that read their notes decide differently: a rank that failed later learns of the decision before its own timeout
@@ -2493,7 +2296,7 @@ class endings : public waiting {
         guard lock(mutex_);
         try {
             if (alive_) agree_on(lock, notice);
-        } catch (const error&) {  // MPI has failed: the other ranks may not learn why
+        } catch (const error&) {  // the port has failed: the other ranks may not learn why
         }
         const abort_notice* const first = office_.knowledge().first_before(notice);
         return first != nullptr ? *first : notice;
@@ -2527,25 +2330,29 @@ class endings : public waiting {
         const auto failed = [&] { return find_notice(every_context) != nullptr; };
         const auto all_left = [&] { return known.all_left && (!known.any_failed || failed()); };
         wait_regardless(lock, deadline::never, [&] { return failed() || all_left(); });
-        wait_regardless(lock, wall_clock() + chosen().failure_timeout, all_left);
+        wait_regardless(lock, Port::now() + chosen().failure_timeout, all_left);
         if (!failed() || (known.all_left && !known.any_failed)) return std::nullopt;
         return *find_notice(every_context);
     }
 
   protected:
-    using waiting::waiting;
+    using base::alive_, base::mutex_, base::office_, base::turns_;
+    using base::outlast, base::require_alive, base::step, base::wait_regardless;
+    using typename base::guard;
+
+    using waiting<Port>::waiting;
     ~endings() = default;
 
-    /// Waits until `done()`: MPI no longer uses the user's memory for a message to or from `peer`. If that takes too
-    /// long, ends the job: the memory can be neither given back nor kept.
+    /// Waits until `done()`: the port no longer uses the user's memory for a message to or from `peer`. If that takes
+    /// too long, ends the job: the memory can be neither given back nor kept.
     template <class Done>
     void settle(guard& lock, rank_t peer, std::uint64_t context, Done&& done) noexcept {
-        if (outlast(lock, wall_clock() + chosen().failure_timeout, done)) return;
+        if (outlast(lock, Port::now() + chosen().failure_timeout, done)) return;
         const abort_notice* const failed = find_notice(context);
         std::fprintf(stderr,
-                     "rill: rank %d ends the job: MPI moves a message between its memory and rank %d, which does not "
+                     "rill: rank %d ends the job: %s moves a message between its memory and rank %d, which does not "
                      "go on with it for %g s%s%s\n",
-                     rank(), peer, chosen().failure_timeout.seconds(), failed == nullptr ? "" : " after ",
+                     rank(), Port::name, peer, chosen().failure_timeout.seconds(), failed == nullptr ? "" : " after ",
                      failed == nullptr ? "" : failed->reason.c_str());
         through().end_job();
     }
@@ -2561,41 +2368,48 @@ class endings : public waiting {
         const duration half{chosen().abort_timeout.ns / 2};
         if (is_known()) return;
         office_.tell(0, {.kind = note::report}, report.view());
-        if (outlast(lock, wall_clock() + half, is_known)) return;
+        if (outlast(lock, Port::now() + half, is_known)) return;
         for (rank_t peer = 1; peer < size(); ++peer) office_.tell(peer, {.kind = note::report}, report.view());
-        if (outlast(lock, wall_clock() + half, is_known)) return;
+        if (outlast(lock, Port::now() + half, is_known)) return;
         office_.decide(notice.context);
     }
 };
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_engine.hpp
+// ===== rill/transport/detail/mail_engine.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// Does the work of the endpoints of one rank on one pair of communicators, one endpoint after the other. It lives as
-/// long as the communicators, and as the messages, sendings and activities of its endpoints.
-class engine : public endings, public std::enable_shared_from_this<engine> {
+/// Does the work of the endpoints of one rank at one port, one endpoint after the other. It lives as
+/// long as the port, and as the messages, sendings and activities of its endpoints.
+template <class Port>
+class engine : public endings<Port>, public std::enable_shared_from_this<engine<Port>> {
+    using base = endings<Port>;
+    using base::alive_, base::mutex_, base::office_, base::turns_;
+    using base::outlast, base::require_alive, base::settle, base::step;
+    using typename base::guard;
+
   public:
-    explicit engine(MPI_Comm of) : endings(of) {}
+    using base::chosen, base::rank, base::size, base::through, base::wait;
+    using typename base::node, typename base::options;
 
-    thread_level level() const { return level_; }
+    explicit engine(const typename Port::place& of) : base(of) {}
+
     bool is_in_use() const { return in_use_; }
     /// The chunk size of a dense collective; the same on all ranks.
     std::size_t chunk_bytes() const {
         constexpr std::size_t frame_head = 512;  // more than a head takes
         if (chosen().chunk_bytes != 0) return chosen().chunk_bytes;
-        if (through().shares_memory()) return static_cast<std::size_t>(-1);
+        if (through().neighbours() == size()) return static_cast<std::size_t>(-1);
         return chosen().eager_bytes - frame_head;
     }
 
     /// Collective: all ranks call it equally often.
-    void open(const options& chosen) {
-        level_ = granted_level();
-        mutex_.enable(level_ == thread_level::multiple);
-        turns_.configure(chosen, through().neighbours());
-        office_.open(chosen, ++incarnation_);
+    void open(const options& given) {
+        office_.open(given, ++incarnation_);
+        mutex_.enable(through().is_concurrent());
+        turns_.configure(given.spins, Port::is_simulation ? duration{} : given.nap, through().neighbours());
         in_use_ = true;
     }
     void close() noexcept {
@@ -2603,7 +2417,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
         if (alive_) office_.close();
         in_use_ = false;
     }
-    /// Called when MPI or the communicator ends: present waits and later calls throw. True the first time.
+    /// Called when the port ends: present waits and later calls throw. True the first time.
     bool end() noexcept {
         const guard lock(mutex_);
         if (alive_) office_.abandon();
@@ -2678,7 +2492,7 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
                 redirect(lock, *placed);
                 office_.dispose(*placed);
             }
-        } catch (...) {  // MPI has failed: nothing arrives any more
+        } catch (...) {  // the port has failed: nothing arrives any more
         }
     }
 
@@ -2709,24 +2523,25 @@ class engine : public endings, public std::enable_shared_from_this<engine> {
 
   private:
     void redirect(guard& lock, node& n) {
-        redirection under_way = office_.redirect(n);
+        redirection<Port> under_way = office_.redirect(n);
         settle(lock, n.source, n.on.context, [&] { return under_way.look(); });
     }
 
-    thread_level level_ = thread_level::single;
     std::uint32_t incarnation_ = 0;
     bool in_use_ = false;
 };
 
 /// After a deadline or an abort, returns at once unless the message is being written to the targets.
-inline node* engine::receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
+template <class Port>
+typename engine<Port>::node* engine<Port>::receive_into(rank_t peer, channel on, std::span<const byte_span> targets,
+                                                        deadline until) {
     std::size_t room = 0;
     for (const byte_span target : targets) room += target.size();
     node* claimed = nullptr;
     const auto arrives = [&] {
         if (claimed != nullptr && claimed->is_gone()) office_.release(*std::exchange(claimed, nullptr));
         if (claimed == nullptr) claimed = office_.claim(peer, on, targets, room);
-        return claimed != nullptr && claimed->is == node::state::complete;
+        return claimed != nullptr && claimed->is == node_state::complete;
     };
     const auto give_back = [&] {
         guard lock(mutex_);
@@ -2745,8 +2560,9 @@ inline node* engine::receive_into(rank_t peer, channel on, std::span<const byte_
     return claimed;
 }
 
-inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t context, std::uint64_t number,
-                                                     deadline until) {
+template <class Port>
+std::optional<call_signature> engine<Port>::inquire(rank_t peer, std::uint64_t context, std::uint64_t number,
+                                                    deadline until) {
     const control& known = office_.knowledge();
     bool asked = peer == rank();
     std::optional<call_signature> answer;
@@ -2766,17 +2582,26 @@ inline std::optional<call_signature> engine::inquire(rank_t peer, std::uint64_t 
     return told != nullptr ? told->entered_or_later(number) : std::nullopt;
 }
 
-}}}  // namespace rill::RILL_ABI::mpi::detail
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_activity.hpp
+// ===== rill/transport/detail/mail_activity.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
-/// A thread of one rank where MPI allows several, else a fiber, which runs whenever the rank waits or polls. `join()`
-/// waits for its end and rethrows its exception. The destructor joins and discards the exception; if it runs during
-/// unwinding, the activity's waits throw `peer_failure`, so that it ends.
+/// A thread of one rank where the port allows several, else a fiber, which runs whenever the rank waits or polls.
+/// `join()` waits for its end and rethrows its exception. The destructor joins and discards the exception; if it runs
+/// during unwinding, the activity's waits throw `peer_failure`, so that it ends.
+template <class Port>
 class activity {
   public:
+    template <class Body>
+    activity(engine<Port>& of, Body& body) {
+        if (of.is_concurrent())
+            start_thread(of, body);
+        else
+            start_fiber(of, body);
+        engine_ = of.shared_from_this();
+    }
     activity(activity&& other) noexcept { swap(other); }
     activity& operator=(activity&& other) noexcept {
         activity moved(std::move(other));
@@ -2795,50 +2620,40 @@ class activity {
     }
 
   private:
-    friend class endpoint;
     struct thread_state {
-        detail::activity_state state{};
+        activity_state state{};
         std::thread thread{};
     };
 
     template <class Body>
-    activity(detail::engine& engine, Body& body) {
-        if (engine.is_concurrent())
-            start_thread(engine, body);
-        else
-            start_fiber(engine, body);
-        engine_ = engine.shared_from_this();
-    }
-
-    template <class Body>
-    void start_thread(detail::engine& engine, Body& body) {
+    void start_thread(engine<Port>& of, Body& body) {
         own_ = std::make_unique<thread_state>();
-        own_->thread = std::thread([&engine, state = &own_->state, body = std::move(body)]() mutable {
-            engine.taking_turns().threads_changed(1);
-            detail::own_activity = state;
+        own_->thread = std::thread([&of, state = &own_->state, body = std::move(body)]() mutable {
+            of.taking_turns().threads_changed(1);
+            own_activity = state;
             try {
                 body();
             } catch (...) {
                 state->thrown = std::current_exception();
             }
-            engine.taking_turns().threads_changed(-1);
+            of.taking_turns().threads_changed(-1);
         });
     }
 
     /// Moves the body to the fiber's own stack before it returns.
     template <class Body>
-    void start_fiber(detail::engine& engine, Body& body) {
+    void start_fiber(engine<Port>& of, Body& body) {
         const auto run = [](void* given) {
             Body moved(std::move(*static_cast<Body*>(given)));
             moved();
         };
-        member_ = &engine.fibers().start(run, &body, engine.chosen().stack_bytes);
+        member_ = &of.fibers().start(run, &body, of.chosen().stack_bytes);
     }
 
-    detail::activity_state& state() { return own_ ? own_->state : member_->state; }
+    activity_state& state() { return own_ ? own_->state : member_->state; }
 
     std::exception_ptr finish() noexcept {
-        const std::shared_ptr<detail::engine> engine = std::exchange(engine_, nullptr);
+        const std::shared_ptr<mail::engine<Port>> engine = std::exchange(engine_, nullptr);
         if (own_) {
             own_->thread.join();
             return std::exchange(own_->state.thrown, nullptr);
@@ -2856,26 +2671,25 @@ class activity {
         std::swap(unwinding_, other.unwinding_);
     }
 
-    std::shared_ptr<detail::engine> engine_;  // null: joined
+    std::shared_ptr<mail::engine<Port>> engine_;  // null: joined
     std::unique_ptr<thread_state> own_;
-    detail::fiber_team::member* member_ = nullptr;
+    fiber_team::member* member_ = nullptr;
     int unwinding_ = std::uncaught_exceptions();
 };
 
-}}}  // namespace rill::RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_meeting.hpp
+// ===== rill/transport/detail/mail_meeting.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi {
-
-class endpoint;
-
-namespace detail {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// Lets activities of one rank wait for each other. Waits poll their condition and make progress meanwhile.
+template <class Port>
 class meeting_place {
   public:
-    meeting_place(endpoint& net);  // NOLINT(google-explicit-constructor): an endpoint says where
+    template <class Endpoint>
+    meeting_place(Endpoint& net)
+        : engine_(net.engine_) {}  // NOLINT(google-explicit-constructor): an endpoint says where
 
     template <class Ready>
     bool wait(deadline until, Ready&& ready) {
@@ -2888,25 +2702,25 @@ class meeting_place {
     }
 
   private:
-    std::shared_ptr<engine> engine_;
+    std::shared_ptr<engine<Port>> engine_;
 };
 
-}  // namespace detail
-
 /// A flag that activities of one rank wait for.
-using event = rill::detail::meeting_flag<detail::meeting_place>;
+template <class Port>
+using event = rill::detail::meeting_flag<meeting_place<Port>>;
 /// Passes values between activities of one rank, first in, first out.
-template <class T>
-using queue = rill::detail::meeting_queue<T, detail::meeting_place>;
+template <class T, class Port>
+using queue = rill::detail::meeting_queue<T, meeting_place<Port>>;
 
-}}}  // namespace rill::RILL_ABI::mpi
+}}}  // namespace rill::RILL_ABI::mail
 
-// ===== rill/transport/detail/mpi_message.hpp
+// ===== rill/transport/detail/mail_message.hpp
 
-namespace rill { inline namespace RILL_ABI { namespace mpi {
+namespace rill { inline namespace RILL_ABI { namespace mail {
 
 /// A received message, in memory that the endpoint reuses after its release. A small message is one piece; a large one
 /// has the pieces that were sent.
+template <class Port>
 class message {
   public:
     message(message&& other) noexcept = default;
@@ -2923,16 +2737,17 @@ class message {
     rank_t source() const { return node_->source; }
     byte_pieces pieces() const { return node_->pieces; }
 
-  private:
-    friend class endpoint;
-    message(std::shared_ptr<detail::engine> engine, detail::node& taken) : engine_(std::move(engine)), node_(&taken) {}
+    message(std::shared_ptr<engine<Port>> by, typename engine<Port>::node& taken)
+        : engine_(std::move(by)), node_(&taken) {}
 
-    std::shared_ptr<detail::engine> engine_;  // none: moved from
-    detail::node* node_;
+  private:
+    std::shared_ptr<engine<Port>> engine_;  // none: moved from
+    typename engine<Port>::node* node_;
 };
 
 /// A borrowed send in progress. A message of up to `eager_bytes` is done when it is posted; a larger one when the
-/// receiver has asked for it and MPI has sent it, or when the receiver has dropped it.
+/// receiver has asked for it and the port has sent it, or when the receiver has dropped it.
+template <class Port>
 class sending {
   public:
     sending() = default;
@@ -2949,7 +2764,7 @@ class sending {
         if (id_ != 0) engine_->withdraw(id_);
     }
 
-    /// Throws `library_error` when MPI or the endpoint's communicator has ended.
+    /// Throws the port's `library_error` when the port has ended.
     bool done() {
         if (id_ != 0 && engine_->is_done(id_)) id_ = 0;
         return id_ == 0;
@@ -2961,23 +2776,444 @@ class sending {
         return id_ == 0;
     }
 
-    /// Withdraws the message if nobody has asked for it, otherwise waits until MPI has sent it, at most for
+    /// Withdraws the message if nobody has asked for it, otherwise waits until the port has sent it, at most for
     /// `options::failure_timeout`; then it ends the job.
     void settle() noexcept {
         if (id_ != 0) engine_->settle_sent(std::exchange(id_, 0), on_.context);
     }
 
-  private:
-    friend class endpoint;
-    sending(std::shared_ptr<detail::engine> engine, std::uint64_t id, channel on)
-        : engine_(std::move(engine)), id_(id), on_(on) {}
+    sending(std::shared_ptr<engine<Port>> by, std::uint64_t id, channel on)
+        : engine_(std::move(by)), id_(id), on_(on) {}
 
-    std::shared_ptr<detail::engine> engine_;
+  private:
+    std::shared_ptr<engine<Port>> engine_;
     std::uint64_t id_ = 0;  // 0: done
     channel on_{};
 };
 
+}}}  // namespace rill::RILL_ABI::mail
+
+// ===== rill/transport/detail/mail_run.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mail {
+
+/// One rank's part of a run: calls the body and tells all ranks how it ended.
+template <class Port>
+class rank_run {
+  public:
+    explicit rank_run(engine<Port>& of) : engine_(of) {}
+
+    /// Returns when all ranks have ended; rethrows the exception of this rank's body, or else throws what ended the
+    /// run.
+    void run(void (*body)(void*), void* argument) {
+        try {
+            body(argument);
+        } catch (const typename Port::library_error& caught) {
+            tell_if_possible(caught.notice());
+            throw;
+        } catch (const error& caught) {
+            abort_notice notice = engine_.origin_of(caught.notice()).value_or(caught.notice());
+            if (notice.culprit == no_rank) notice.culprit = engine_.rank();
+            fail(std::move(notice));
+        } catch (const std::exception& caught) {
+            fail(caught.what());
+        } catch (...) {
+            fail("an exception that is no std::exception");
+        }
+        engine_.leave(thrown_ != nullptr);
+        const auto failed = engine_.await_all_left();
+        if (thrown_) std::rethrow_exception(thrown_);
+        if (failed) throw_error(*failed);
+    }
+
+  private:
+    /// Used when the port itself has failed: tries to tell the other ranks, and waits for nothing.
+    void tell_if_possible(abort_notice notice) noexcept {
+        notice.culprit = engine_.rank();
+        try {
+            fail(std::move(notice));
+            engine_.leave(true);
+        } catch (...) {
+        }
+    }
+    void fail(const std::string& what) {
+        const rank_t rank = engine_.rank();
+        fail(abort_notice{.culprit = rank, .reason = "rank " + std::to_string(rank) + " failed: " + what});
+    }
+    void fail(abort_notice notice) {
+        thrown_ = std::current_exception();
+        notice.context = every_context;
+        engine_.abort(notice);
+    }
+
+    engine<Port>& engine_;
+    std::exception_ptr thrown_;
+};
+
+}}}  // namespace rill::RILL_ABI::mail
+
+// ===== rill/transport/detail/mpi_library.hpp
+
+// The MPI library: its header without the C++ bindings, its errors as exceptions, and the features that it lacks.
+
+#ifndef OMPI_SKIP_MPICXX
+#define OMPI_SKIP_MPICXX 1  // the C++ bindings cost a second of compile time, and nothing here uses them
+#endif
+#ifndef MPICH_SKIP_MPICXX
+#define MPICH_SKIP_MPICXX 1
+#endif
+
+#include <mpi.h>
+
+/// SimGrid's SMPI declares matched probes and does not define them.
+#if MPI_VERSION < 3 || defined(SMPI_H)
+#define RILL_DETAIL_MPI_MATCHED_PROBES 0
+#else
+#define RILL_DETAIL_MPI_MATCHED_PROBES 1
+#endif
+
+namespace rill { inline namespace RILL_ABI { namespace mpi {
+
+/// Thrown when an MPI call has failed (`what()` has MPI's text), or when MPI was finalised before an endpoint ended.
+/// The culprit is the rank that reports it, in ranks of its endpoint; `no_rank` before there is an endpoint.
+class library_error : public error {
+  public:
+    library_error(rank_t rank, std::string reason)
+        : error(abort_notice{.culprit = rank,
+                             .reason = rank == no_rank ? std::move(reason)
+                                                       : "rank " + std::to_string(rank) + ": " + std::move(reason)}) {}
+};
+
+namespace detail {
+
+#if defined(SMPI_H)
+/// True under SimGrid's SMPI: every poll is an event of the simulation, and all processes are simulated in turn.
+inline constexpr bool is_simulation = true;
+#else
+inline constexpr bool is_simulation = false;
+#endif
+inline constexpr std::int64_t forever_ns = deadline::never.at.ns;
+inline constexpr bool has_matched_probes = RILL_DETAIL_MPI_MATCHED_PROBES != 0;
+
+inline bool is_initialised() {
+    int flag = 0;
+    MPI_Initialized(&flag);
+    return flag != 0;
+}
+inline bool is_finalised() {
+    int flag = 0;
+    MPI_Finalized(&flag);
+    return flag != 0;
+}
+inline bool is_running() { return is_initialised() && !is_finalised(); }
+
+[[noreturn]] inline void fail(int code, const char* call, rank_t rank) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    throw library_error(rank, std::string(call) + ": " + std::string(text, static_cast<std::size_t>(length)));
+}
+
+/// Throws when an MPI call has failed on `rank`.
+inline void check(int code, const char* call, rank_t rank = no_rank) {
+    if (code != MPI_SUCCESS) [[unlikely]]
+        fail(code, call, rank);
+}
+
+inline time_point wall_clock() { return {static_cast<std::int64_t>(MPI_Wtime() * 1e9)}; }
+
+}  // namespace detail
 }}}  // namespace rill::RILL_ABI::mpi
+
+// ===== rill/transport/detail/mpi_environment.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mpi {
+
+/// How many threads may call the MPI library: MPI's four levels.
+enum class thread_level : std::uint8_t { single, funneled, serialized, multiple };
+
+/// For messages: "funneled".
+constexpr const char* name(thread_level level) {
+    switch (level) {
+        case thread_level::single: return "single";
+        case thread_level::funneled: return "funneled";
+        case thread_level::serialized: return "serialized";
+        case thread_level::multiple: break;
+    }
+    return "multiple";
+}
+
+namespace detail {
+
+/// Compares, because the MPI standard orders the constants but does not fix their values.
+inline thread_level level_of(int provided) {
+    if (provided >= MPI_THREAD_MULTIPLE) return thread_level::multiple;
+    if (provided >= MPI_THREAD_SERIALIZED) return thread_level::serialized;
+    return provided >= MPI_THREAD_FUNNELED ? thread_level::funneled : thread_level::single;
+}
+inline int constant_of(thread_level level) {
+    switch (level) {
+        case thread_level::single: return MPI_THREAD_SINGLE;
+        case thread_level::funneled: return MPI_THREAD_FUNNELED;
+        case thread_level::serialized: return MPI_THREAD_SERIALIZED;
+        case thread_level::multiple: break;
+    }
+    return MPI_THREAD_MULTIPLE;
+}
+inline thread_level granted_level() {
+    int provided = MPI_THREAD_SINGLE;
+    check(MPI_Query_thread(&provided), "MPI_Query_thread");
+    return level_of(provided);
+}
+
+}  // namespace detail
+
+/// Initialises MPI unless it is initialised, and in that case finalises it on destruction unless it has been finalised.
+/// Collective over all processes, as MPI_Init is.
+///
+/// It accepts a thread level other than the wanted one; `provided()` says which. With `multiple`, activities are
+/// threads and run while the rank computes, but every small message costs more. Throws `library_error` when MPI has
+/// been finalised: it cannot start again.
+class environment {
+  public:
+    explicit environment(thread_level wanted = thread_level::funneled) {
+        if (detail::is_finalised()) throw library_error(no_rank, "MPI has been finalised and cannot start again");
+        if (!detail::is_initialised()) {
+            int provided = 0;
+            detail::check(MPI_Init_thread(nullptr, nullptr, detail::constant_of(wanted), &provided), "MPI_Init_thread");
+            owns_ = true;
+        }
+        provided_ = detail::granted_level();
+    }
+    environment(const environment&) = delete;
+    environment& operator=(const environment&) = delete;
+    ~environment() {
+        if (owns_ && !detail::is_finalised()) MPI_Finalize();
+    }
+
+    thread_level provided() const { return provided_; }
+    /// Whether this object has initialised MPI, so that its destructor finalises it.
+    bool owns() const { return owns_; }
+
+  private:
+    thread_level provided_ = thread_level::single;
+    bool owns_ = false;
+};
+
+}}}  // namespace rill::RILL_ABI::mpi
+
+// ===== rill/transport/detail/mpi_options.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mpi {
+
+/// How an endpoint uses the MPI library. `eager_bytes` and `chunk_bytes` must be equal on all ranks; otherwise the
+/// constructors of the endpoints throw `mismatch`.
+struct options {
+    /// Bound of the bytes that one rank has handed over to another and the other has not taken.
+    std::size_t mailbox_bytes = std::size_t{64} << 20;
+    /// A message of up to this size is copied at its post and sent at once; a larger one waits at its sender until
+    /// somebody receives it. At least 1024. (Over TCP, Open MPI sends at once up to 64 KiB including its own head.)
+    std::size_t eager_bytes = (std::size_t{64} << 10) - 512;
+    /// all_reduce of a dense vector cuts each part of it into chunks of this many bytes, rounded up to elements, so
+    /// that one chunk travels while another is folded. A part is cut into at most 1024 chunks, and not at all where the
+    /// topology sends several parts in one message (halving_doubling). No other collective is cut. 0: not cut where all
+    /// ranks share memory; otherwise a chunk and its head are about as large as `eager_bytes`.
+    std::size_t chunk_bytes = 0;
+    /// True: receives by MPI_Improbe and MPI_Mrecv. False, or where the library lacks them: by MPI_Iprobe and MPI_Recv.
+    bool matched_probes = detail::has_matched_probes;
+    /// A wait polls this often if there are at least as many cores as ranks, and then gives its core away every few
+    /// polls. In activities that are threads, a wait sleeps for `nap` per poll instead after `spins` more polls.
+    int spins = 2000;
+    duration nap = microseconds(20);
+    /// A wait whose deadline is farther away than this may block in the MPI library, and then notices the deadline only
+    /// when a message arrives. It blocks only where no activity and no transfer is in progress.
+    duration blocks_beyond = detail::is_simulation ? seconds(1) : duration(detail::forever_ns);
+    /// How long `abort` waits for rank 0 to say which notice was the first, before this rank decides and tells all.
+    duration abort_timeout = seconds(2);
+    /// How long this rank waits after a failure for ranks that have not noticed it. `run` then throws without them. If
+    /// such a rank holds up a message that MPI has begun to send from, or receive into, the user's memory, the memory
+    /// cannot be given back: the job ends with a line on stderr that names the rank.
+    duration failure_timeout = seconds(30);
+    /// The stack size of an activity that is a fiber.
+    std::size_t stack_bytes = std::size_t{256} << 10;
+
+    friend bool operator==(const options&, const options&) = default;
+};
+
+}}}  // namespace rill::RILL_ABI::mpi
+
+// ===== rill/transport/detail/mpi_port.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
+
+/// Two duplicates of a communicator. Notes travel on the first one. Parts of large messages travel on the second one,
+/// each to a receive that is already posted. Construction is collective.
+class port {
+  public:
+    struct request {
+        MPI_Request handle = MPI_REQUEST_NULL;
+        explicit operator bool() const { return handle != MPI_REQUEST_NULL; }
+    };
+    using place = MPI_Comm;
+    using options = mpi::options;
+    using library_error = mpi::library_error;
+    static constexpr const char* name = "MPI";
+    static constexpr const char* outlived =
+        "the endpoint has outlived MPI, which has been finalised, or its communicator";
+    static constexpr bool is_simulation = detail::is_simulation;
+
+    explicit port(MPI_Comm of) {
+        require(MPI_Comm_rank(of, &rank_), "MPI_Comm_rank");
+        require(MPI_Comm_size(of, &size_), "MPI_Comm_size");
+        require(MPI_Comm_dup(of, &notes_), "MPI_Comm_dup");
+        require(MPI_Comm_dup(of, &data_), "MPI_Comm_dup");
+        require(MPI_Comm_set_errhandler(notes_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+        require(MPI_Comm_set_errhandler(data_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+        // NOLINTNEXTLINE(cppcoreguidelines-prefer-member-initializer): asks on the communicator made above
+        neighbours_ = count_neighbours();
+    }
+    port(const port&) = delete;
+    port& operator=(const port&) = delete;
+
+    rank_t rank() const { return rank_; }
+    int size() const { return size_; }
+    /// The number of ranks that share memory with this one, including itself.
+    int neighbours() const { return neighbours_; }
+    static time_point now() { return wall_clock(); }
+
+    void configure(const options& chosen) {
+        level_ = granted_level();
+        matched_probes_ = chosen.matched_probes;
+    }
+    thread_level level() const { return level_; }
+    bool is_concurrent() const { return level_ == thread_level::multiple; }
+
+    /// Throws when an MPI call has failed.
+    void require(int code, const char* call) const { check(code, call, rank_); }
+
+    /// Collective; replaces `bits` by the bitwise and over all ranks.
+    void agree(std::vector<std::uint64_t>& bits) const {
+        require(MPI_Allreduce(MPI_IN_PLACE, bits.data(), static_cast<int>(bits.size()), MPI_UINT64_T, MPI_BAND, notes_),
+                "MPI_Allreduce");
+    }
+
+    bool is_complete(request& of) const {
+        int flag = 0;
+        require(MPI_Test(&of.handle, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+        return flag != 0;
+    }
+    std::optional<mail::part_end> look(request& of) const {
+        int flag = 0, cancelled = 0;
+        MPI_Status status;
+        require(MPI_Test(&of.handle, &flag, &status), "MPI_Test");
+        if (flag == 0) return std::nullopt;
+        require(MPI_Test_cancelled(&status, &cancelled), "MPI_Test_cancelled");
+        return mail::part_end{.size = cancelled != 0 ? 0 : bytes_of(status), .cancelled = cancelled != 0};
+    }
+    void cancel(request& of) const noexcept { MPI_Cancel(&of.handle); }
+    bool abandon(request& of) const noexcept {
+        if (!of) return true;
+        int flag = 0;
+        MPI_Test(&of.handle, &flag, MPI_STATUS_IGNORE);
+        if (flag == 0) MPI_Request_free(&of.handle);
+        return flag != 0;
+    }
+
+    /// Ends all processes.
+    [[noreturn]] void end_job() const noexcept {
+        MPI_Abort(notes_, 1);
+        std::abort();
+    }
+
+    /// Collective.
+    void free() {
+        MPI_Comm_free(&notes_);
+        MPI_Comm_free(&data_);
+    }
+
+    request send_note(const std::byte* bytes, std::size_t size, rank_t peer) const {
+        request begun;
+        require(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, note_tag, notes_, &begun.handle), "MPI_Isend");
+        return begun;
+    }
+
+    /// The caller must hold off all other threads.
+    mail::received_note receive_note(std::byte* into, std::size_t capacity) const {
+        int found = 0;
+        MPI_Status status;
+        const int count = static_cast<int>(capacity);
+#if RILL_DETAIL_MPI_MATCHED_PROBES
+        if (matched_probes_) {
+            MPI_Message message = MPI_MESSAGE_NULL;
+            require(MPI_Improbe(MPI_ANY_SOURCE, note_tag, notes_, &found, &message, &status), "MPI_Improbe");
+            if (found == 0) return {};
+            require(MPI_Mrecv(into, count, MPI_BYTE, &message, &status), "MPI_Mrecv");
+            return received(status);
+        }
+#endif
+        require(MPI_Iprobe(MPI_ANY_SOURCE, note_tag, notes_, &found, &status), "MPI_Iprobe");
+        if (found == 0) return {};
+        require(MPI_Recv(into, count, MPI_BYTE, status.MPI_SOURCE, note_tag, notes_, &status), "MPI_Recv");
+        return received(status);
+    }
+
+    /// Blocks until there is a note.
+    void await_note() const {
+        MPI_Status status;
+        require(MPI_Probe(MPI_ANY_SOURCE, note_tag, notes_, &status), "MPI_Probe");
+    }
+
+    request send_part(const std::byte* bytes, std::size_t size, rank_t peer, std::uint32_t tag) const {
+        request begun;
+        require(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &begun.handle),
+                "MPI_Isend");
+        return begun;
+    }
+    request receive_part(std::byte* into, std::size_t size, rank_t peer, std::uint32_t tag) const {
+        request begun;
+        require(MPI_Irecv(into, static_cast<int>(size), MPI_BYTE, peer, static_cast<int>(tag), data_, &begun.handle),
+                "MPI_Irecv");
+        return begun;
+    }
+
+  private:
+    static constexpr int note_tag = 1;
+
+    std::size_t bytes_of(const MPI_Status& status) const {
+        int size = 0;
+        require(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
+        return static_cast<std::size_t>(size);
+    }
+    mail::received_note received(const MPI_Status& status) const {
+        return {.source = status.MPI_SOURCE, .size = bytes_of(status)};
+    }
+
+    /// Collective.
+    int count_neighbours() const {
+        if (is_simulation) return 1;
+        MPI_Comm neighbours = MPI_COMM_NULL;
+        int count = 0;
+        require(MPI_Comm_split_type(notes_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours),
+                "MPI_Comm_split_type");
+        require(MPI_Comm_size(neighbours, &count), "MPI_Comm_size");
+        require(MPI_Comm_free(&neighbours), "MPI_Comm_free");
+        return count;
+    }
+
+    MPI_Comm notes_ = MPI_COMM_NULL;
+    MPI_Comm data_ = MPI_COMM_NULL;
+    rank_t rank_ = no_rank;
+    int size_ = 0;
+    int neighbours_ = 1;
+    thread_level level_ = thread_level::single;
+    bool matched_probes_ = has_matched_probes;
+};
+
+static_assert(mail::MailPort<port>);
+
+using engine = mail::engine<port>;
+
+}}}  // namespace rill::RILL_ABI::mpi::detail
 
 // ===== rill/transport/detail/mpi_registry.hpp
 
@@ -3088,67 +3324,21 @@ class registry {
 
 }}}  // namespace rill::RILL_ABI::mpi::detail
 
-// ===== rill/transport/detail/mpi_run.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace mpi::detail {
-
-/// One rank's part of a run: calls the body and tells all ranks how it ended.
-class rank_run {
-  public:
-    explicit rank_run(engine& of) : engine_(of) {}
-
-    /// Returns when all ranks have ended; rethrows the exception of this rank's body, or else throws what ended the
-    /// run.
-    void run(void (*body)(void*), void* argument) {
-        try {
-            body(argument);
-        } catch (const library_error& caught) {
-            tell_if_possible(caught.notice());
-            throw;
-        } catch (const error& caught) {
-            abort_notice notice = engine_.origin_of(caught.notice()).value_or(caught.notice());
-            if (notice.culprit == no_rank) notice.culprit = engine_.rank();
-            fail(std::move(notice));
-        } catch (const std::exception& caught) {
-            fail(caught.what());
-        } catch (...) {
-            fail("an exception that is no std::exception");
-        }
-        engine_.leave(thrown_ != nullptr);
-        const auto failed = engine_.await_all_left();
-        if (thrown_) std::rethrow_exception(thrown_);
-        if (failed) throw_error(*failed);
-    }
-
-  private:
-    /// Used when MPI itself has failed: tries to tell the other ranks, and waits for nothing.
-    void tell_if_possible(abort_notice notice) noexcept {
-        notice.culprit = engine_.rank();
-        try {
-            fail(std::move(notice));
-            engine_.leave(true);
-        } catch (...) {
-        }
-    }
-    void fail(const std::string& what) {
-        const rank_t rank = engine_.rank();
-        fail(abort_notice{.culprit = rank, .reason = "rank " + std::to_string(rank) + " failed: " + what});
-    }
-    void fail(abort_notice notice) {
-        thrown_ = std::current_exception();
-        notice.context = every_context;
-        engine_.abort(notice);
-    }
-
-    engine& engine_;
-    std::exception_ptr thrown_;
-};
-
-}}}  // namespace rill::RILL_ABI::mpi::detail
-
 // ===== rill/transport/mpi.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace mpi {
+
+/// A received message: see `mail::message`.
+using message = mail::message<detail::port>;
+/// A borrowed send in progress: see `mail::sending`.
+using sending = mail::sending<detail::port>;
+/// A thread or a fiber of one rank: see `mail::activity`.
+using activity = mail::activity<detail::port>;
+/// A flag that activities of one rank wait for.
+using event = mail::event<detail::port>;
+/// Passes values between activities of one rank, first in, first out.
+template <class T>
+using queue = mail::queue<T, detail::port>;
 
 /// Calls `body(endpoint&)` as this process's rank of the communicator and returns when the bodies of all ranks have
 /// ended. Collective; MPI must be running.
@@ -3190,7 +3380,7 @@ class endpoint {
 
     /// MPI must be running: see `environment`.
     explicit endpoint(MPI_Comm processes, const options& chosen = {}) {
-        RILL_EXPECTS(chosen.eager_bytes >= detail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
+        RILL_EXPECTS(chosen.eager_bytes >= mail::least_eager_bytes && chosen.eager_bytes <= std::size_t{1} << 30,
                      "mpi: eager_bytes must be between 1024 and 2^30");
         RILL_EXPECTS(chosen.abort_timeout.ns >= 0 && chosen.failure_timeout.ns >= 0,
                      "mpi: abort_timeout and failure_timeout must not be negative");
@@ -3206,9 +3396,10 @@ class endpoint {
     int size() const { return engine_->size(); }
     time_point now() const { return engine_->now(); }
     traffic counted() const { return engine_->counted(); }
-    mpi::thread_level thread_level() const { return engine_->level(); }
-    /// Whether activities run while this rank computes (they are threads) or only while it waits (they are fibers).
+    mpi::thread_level thread_level() const { return engine_->through().level(); }
+    /// Identifies the calling activity among those of its rank.
     const void* this_activity() const { return engine_->this_activity(); }
+    /// Whether activities run while this rank computes (they are threads) or only while it waits (they are fibers).
     bool activities_run_alone() const { return engine_->is_concurrent(); }
 
     void sleep_until(time_point instant) {
@@ -3241,7 +3432,7 @@ class endpoint {
     /// targets.
     bool receive_into(rank_t peer, channel on, std::span<const byte_span> targets, deadline until) {
         check(peer);
-        detail::node* const found = engine_->receive_into(peer, on, targets, until);
+        detail::engine::node* const found = engine_->receive_into(peer, on, targets, until);
         if (found == nullptr) return false;
         const bool arrived_there = found->straight;
         const message received(engine_, *found);
@@ -3275,7 +3466,7 @@ class endpoint {
     }
 
   private:
-    friend class detail::meeting_place;
+    friend class mail::meeting_place<detail::port>;
     template <class Body>
     friend void mpi::run(MPI_Comm processes, Body&& body, const options& chosen);
 
@@ -3286,15 +3477,13 @@ class endpoint {
         for (const rank_t peer : peers) check(peer);
     }
 
-    std::optional<message> wrap(detail::node* taken) {
+    std::optional<message> wrap(detail::engine::node* taken) {
         if (taken == nullptr) return std::nullopt;
         return message(engine_, *taken);
     }
 
     std::shared_ptr<detail::engine> engine_;
 };
-
-inline detail::meeting_place::meeting_place(endpoint& net) : engine_(net.engine_) {}
 
 static_assert(ConcurrentTransport<endpoint> && ExpectingTransport<endpoint> && ChunkingTransport<endpoint>);
 
@@ -3305,7 +3494,7 @@ void run(MPI_Comm processes, Body&& body, const options& chosen) {
         endpoint& net;
         std::remove_reference_t<Body>& body;
     } own{net, body};
-    detail::rank_run(*net.engine_)
+    mail::rank_run(*net.engine_)
         .run(
             [](void* given) {
                 start& of = *static_cast<start*>(given);
