@@ -43,7 +43,7 @@ constexpr topology topologies[] = {{"ring", &recovery::play<rill::topology::ring
                                    {"halving_doubling", &recovery::play<rill::topology::halving_doubling>},
                                    {"tree", &recovery::play<rill::topology::tree>}};
 
-struct contribution_sum {
+struct tally {
     int runs = 0;
     int wrong = 0;
     std::string reports{};
@@ -90,7 +90,7 @@ TEST_CASE(
     "one rank dies after any number of messages: its survivors have the same steps, each the mean of its members") {
     for (const topology& on : topologies)
         for (const int steps : {1, 3}) {
-            contribution_sum all;
+            tally all;
             for (int ranks = 2; ranks <= 8; ++ranks)
                 for (int victim = 0; victim < ranks; ++victim)
                     for (int after = 1; after <= 20 * steps; after += message_step)
@@ -104,7 +104,7 @@ TEST_CASE(
 
 TEST_CASE("two ranks die after any number of messages, and control travels") {
     for (const topology& on : topologies) {
-        contribution_sum all;
+        tally all;
         for (const int ranks : {3, 4, 5})
             for (int victim = 0; victim < ranks; ++victim)
                 for (int after = 1; after <= 20; after += 2 * message_step)
@@ -121,7 +121,7 @@ TEST_CASE("two ranks die after any number of messages, and control travels") {
 
 TEST_CASE("up to three ranks die at any time, also during an agreement, in random networks") {
     for (const topology& on : topologies) {
-        contribution_sum all;
+        tally all;
         for (std::uint64_t i = 0; i < random_runs; ++i) {
             rill::random_sequence draw(rill::random_key{i});
             const int ranks = 2 + static_cast<int>(draw.below(7));
