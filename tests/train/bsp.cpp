@@ -9,10 +9,6 @@
 using namespace rill;
 using namespace jobs;
 
-namespace {
-const std::vector<layer> three{{"w", {0, 3}}};
-}  // namespace
-
 TEST_CASE("bsp: one rank does what its optimizer does, bit for bit") {
     std::vector<float> trained;
     in_process::run(1, [&](auto& net) {

@@ -19,7 +19,6 @@ namespace {
 const train::compressed_bsp one_of_three{topology::split_allgather{},
                                          compress::error_feedback{compress::top_k{.count = 1}}, train::sgd{},
                                          train::step_decay{.initial = 1, .factor = 0.5}};
-const std::vector<layer> three{{"w", {0, 3}}};
 using vectors = std::vector<std::vector<float>>;
 
 /// A step along a gradient that is given.

@@ -29,6 +29,9 @@
 
 namespace jobs {
 
+/// A model of three weights.
+inline const std::vector<rill::layer> three{{"w", {0, 3}}};
+
 inline constexpr rill::train::sgd descent{.momentum = 0.9};
 inline constexpr rill::train::warmup_cosine rate{.peak = 0.2, .warmup = 3, .total = 40};
 inline constexpr rill::train::bsp dense_plan{rill::topology::ring{}, descent, rate};
