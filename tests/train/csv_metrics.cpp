@@ -16,7 +16,7 @@ namespace {
 const std::string names =
     "step,loss,seconds,compute_seconds,exchange_seconds,update_seconds,contributors,weight,age,rounds,messages_sent,"
     "bytes_sent,messages_received,bytes_received,skipped\n";
-const std::string row = "3,0.5,0.01,0.005,0.004,1e-06,4,3.5,2,6,7,800,9,1000,\n";
+const std::string written = "3,0.5,0.01,0.005,0.004,1e-06,4,3.5,2,6,7,800,9,1000,\n";
 }  // namespace
 
 TEST_CASE("csv_metrics: a line of names, then one for each step, there as soon as it is written") {
@@ -24,10 +24,10 @@ TEST_CASE("csv_metrics: a line of names, then one for each step, there as soon a
     csv_metrics write(here / "steps.csv");
     CHECK(text_of(here / "steps.csv") == names);
     write(full_record());
-    CHECK(text_of(here / "steps.csv") == names + row);
+    CHECK(text_of(here / "steps.csv") == names + written);
     csv_metrics moved = std::move(write);
     moved(full_record());
-    CHECK(text_of(here / "steps.csv") == names + row + row);
+    CHECK(text_of(here / "steps.csv") == names + written + written);
     const csv_metrics again(here / "steps.csv");
     CHECK(text_of(here / "steps.csv") == names);
 }
@@ -48,7 +48,7 @@ TEST_CASE("csv_metrics: appends without names to what is there") {
     const scratch_directory here;
     csv_metrics(here / "steps.csv", {.append = true})(full_record());
     csv_metrics(here / "steps.csv", {.append = true})(full_record());
-    CHECK(text_of(here / "steps.csv") == names + row + row);
+    CHECK(text_of(here / "steps.csv") == names + written + written);
 }
 
 TEST_CASE("csv_metrics: a file that cannot be opened or written is named") {
