@@ -18225,32 +18225,6 @@ class round_loop {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/protocol/detail/round_requirements.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The first base of `rounds`, so that its messages come before all others.
-template <class Tree, class Enough, class Age, class Start>
-struct round_requirements {
-    static_assert(TreeTopology<Tree>,
-                  "rill::rounds: the tree does not model TreeTopology; use topology::star, topology::tree or "
-                  "topology::regular_tree (see rill/concept/tree_topology.hpp)");
-    static_assert(
-        Completion<Enough>,
-        "rill::rounds: the policy after the tree does not model Completion, which says when a gather has enough; use "
-        "straggler::wait_all, fastest, tolerate or until (see rill/concept/completion.hpp)");
-    static_assert(Staleness<Age>,
-                  "rill::rounds: the policy after the completion does not model Staleness, which says how old a "
-                  "contribution may be; "
-                  "use straggler::fresh, bounded or unbounded (see rill/concept/staleness.hpp)");
-    static_assert(
-        Trigger<Start>,
-        "rill::rounds: the policy after the staleness does not model Trigger, which says who starts a round; use "
-        "straggler::solo or all_ready (see rill/concept/trigger.hpp)");
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
 // ===== rill/straggler/fresh.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
@@ -18302,6 +18276,42 @@ static_assert(Completion<wait_all>);
 
 }}}  // namespace rill::RILL_ABI::straggler
 
+// ===== rill/protocol/detail/round_requirements.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The first base of `rounds`, so that its messages come before all others.
+template <class Tree, class Enough, class Age, class Start>
+struct round_requirements {
+    static_assert(TreeTopology<Tree>,
+                  "rill::rounds: the tree does not model TreeTopology; use topology::star, topology::tree or "
+                  "topology::regular_tree (see rill/concept/tree_topology.hpp)");
+    static_assert(
+        Completion<Enough>,
+        "rill::rounds: the policy after the tree does not model Completion, which says when a gather has enough; use "
+        "straggler::wait_all, fastest, tolerate or until (see rill/concept/completion.hpp)");
+    static_assert(Staleness<Age>,
+                  "rill::rounds: the policy after the completion does not model Staleness, which says how old a "
+                  "contribution may be; "
+                  "use straggler::fresh, bounded or unbounded (see rill/concept/staleness.hpp)");
+    static_assert(
+        Trigger<Start>,
+        "rill::rounds: the policy after the staleness does not model Trigger, which says who starts a round; use "
+        "straggler::solo or all_ready (see rill/concept/trigger.hpp)");
+};
+
+/// Takes the place of policies that are none, so that no more errors follow the message about them.
+struct no_round_policies : round_policies<straggler::wait_all, straggler::fresh, straggler::solo> {
+    template <class... Policies>
+    no_round_policies(const Policies&...) {}  // NOLINT(google-explicit-constructor): made of what was passed
+};
+
+template <class Enough, class Age, class Start>
+using checked_round_policies = std::conditional_t<Completion<Enough> && Staleness<Age> && Trigger<Start>,
+                                                  round_policies<Enough, Age, Start>, no_round_policies>;
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/protocol/rounds.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -18350,8 +18360,8 @@ namespace rill { inline namespace RILL_ABI {
 template <class Group, class Tree, class Enough = straggler::wait_all, class Age = straggler::fresh,
           class Start = straggler::solo>
 class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
-               public detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>> {
-    using loop = detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>>;
+               public detail::round_loop<Group, Tree, detail::checked_round_policies<Enough, Age, Start>> {
+    using loop = detail::round_loop<Group, Tree, detail::checked_round_policies<Enough, Age, Start>>;
 
   public:
     explicit rounds(Group& workers, const Tree& tree, const Enough& enough = {}, const Age& age = {},

@@ -71,8 +71,8 @@ namespace rill { inline namespace RILL_ABI {
 template <class Group, class Tree, class Enough = straggler::wait_all, class Age = straggler::fresh,
           class Start = straggler::solo>
 class rounds : detail::round_requirements<Tree, Enough, Age, Start>,
-               public detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>> {
-    using loop = detail::round_loop<Group, Tree, detail::round_policies<Enough, Age, Start>>;
+               public detail::round_loop<Group, Tree, detail::checked_round_policies<Enough, Age, Start>> {
+    using loop = detail::round_loop<Group, Tree, detail::checked_round_policies<Enough, Age, Start>>;
 
   public:
     explicit rounds(Group& workers, const Tree& tree, const Enough& enough = {}, const Age& age = {},

@@ -143,6 +143,7 @@ struct control {
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
+/// What an envelope announces or asks.
 enum class note : std::uint8_t {
     lent,             ///< a borrowed message, all of it
     handed,           ///< a handed-over message, all of it
@@ -161,6 +162,7 @@ enum class note : std::uint8_t {
     all_left          ///< from rank 0: all ranks have ended; one has failed if `id` is not 0
 };
 
+/// What precedes the bytes of every message between ranks.
 struct envelope {
     std::uint64_t context = 0;
     std::uint64_t id = 0;
@@ -179,6 +181,7 @@ inline constexpr std::size_t least_eager_bytes = 1024;
 inline constexpr std::size_t most_part_bytes = std::size_t{1} << 30;
 /// More than any address space has, and small enough that sums do not overflow.
 inline constexpr std::uint64_t most_piece_bytes = std::uint64_t{1} << 48;
+/// The most parts that a message is cut into.
 inline constexpr std::uint64_t most_parts = byte_pieces::most * (most_piece_bytes / most_part_bytes);
 /// Below 32767, up to which every MPI has tags.
 inline constexpr std::uint32_t most_data_tag = 32'000;
@@ -441,6 +444,7 @@ class storage_pool {
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
+/// How much of a message has arrived: all of it, or its announcement, which has been answered or not.
 enum class node_state : std::uint8_t { complete, announced, asked };
 
 /// A message from its arrival, or the arrival of its announcement, until its release by the receiver.
@@ -689,6 +693,7 @@ struct outgoing {
     std::vector<Request> requests{};
 };
 
+/// What this rank sends and the library below still needs, with the messages that wait to be asked for.
 template <class Request>
 class outbox {
   public:
@@ -1571,6 +1576,7 @@ class fiber {
 
 #else
 
+/// Without Boost.Context there are no fibers.
 class fiber {
   public:
     fiber(std::size_t, void (*)(void*), void*) {

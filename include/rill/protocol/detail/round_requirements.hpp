@@ -5,6 +5,12 @@
 #include <rill/concept/tree_topology.hpp>
 #include <rill/concept/trigger.hpp>
 #include <rill/core/config.hpp>
+#include <rill/protocol/detail/round_machine.hpp>
+#include <rill/straggler/fresh.hpp>
+#include <rill/straggler/solo.hpp>
+#include <rill/straggler/wait_all.hpp>
+
+#include <type_traits>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -27,5 +33,15 @@ struct round_requirements {
         "rill::rounds: the policy after the staleness does not model Trigger, which says who starts a round; use "
         "straggler::solo or all_ready (see rill/concept/trigger.hpp)");
 };
+
+/// Takes the place of policies that are none, so that no more errors follow the message about them.
+struct no_round_policies : round_policies<straggler::wait_all, straggler::fresh, straggler::solo> {
+    template <class... Policies>
+    no_round_policies(const Policies&...) {}  // NOLINT(google-explicit-constructor): made of what was passed
+};
+
+template <class Enough, class Age, class Start>
+using checked_round_policies = std::conditional_t<Completion<Enough> && Staleness<Age> && Trigger<Start>,
+                                                  round_policies<Enough, Age, Start>, no_round_policies>;
 
 }}}  // namespace rill::RILL_ABI::detail

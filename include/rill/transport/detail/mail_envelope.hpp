@@ -16,6 +16,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
+/// What an envelope announces or asks.
 enum class note : std::uint8_t {
     lent,             ///< a borrowed message, all of it
     handed,           ///< a handed-over message, all of it
@@ -34,6 +35,7 @@ enum class note : std::uint8_t {
     all_left          ///< from rank 0: all ranks have ended; one has failed if `id` is not 0
 };
 
+/// What precedes the bytes of every message between ranks.
 struct envelope {
     std::uint64_t context = 0;
     std::uint64_t id = 0;
@@ -52,6 +54,7 @@ inline constexpr std::size_t least_eager_bytes = 1024;
 inline constexpr std::size_t most_part_bytes = std::size_t{1} << 30;
 /// More than any address space has, and small enough that sums do not overflow.
 inline constexpr std::uint64_t most_piece_bytes = std::uint64_t{1} << 48;
+/// The most parts that a message is cut into.
 inline constexpr std::uint64_t most_parts = byte_pieces::most * (most_piece_bytes / most_part_bytes);
 /// Below 32767, up to which every MPI has tags.
 inline constexpr std::uint32_t most_data_tag = 32'000;

@@ -109,6 +109,7 @@ class fiber {
 
 #else
 
+/// Without Boost.Context there are no fibers.
 class fiber {
   public:
     fiber(std::size_t, void (*)(void*), void*) {

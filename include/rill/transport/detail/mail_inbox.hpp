@@ -14,6 +14,7 @@
 
 namespace rill { inline namespace RILL_ABI { namespace mail {
 
+/// How much of a message has arrived: all of it, or its announcement, which has been answered or not.
 enum class node_state : std::uint8_t { complete, announced, asked };
 
 /// A message from its arrival, or the arrival of its announcement, until its release by the receiver.

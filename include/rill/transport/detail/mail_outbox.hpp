@@ -115,6 +115,7 @@ struct outgoing {
     std::vector<Request> requests{};
 };
 
+/// What this rank sends and the library below still needs, with the messages that wait to be asked for.
 template <class Request>
 class outbox {
   public:
