@@ -134,8 +134,8 @@ TEST_CASE("a rank that is later than two timeouts is excluded and learns it") {
         };
         if (net.rank() == 0) {
             CHECK_THROWS_WITH_AS(alive.run(step),
-                                 "rill: survivors: the others have gone on without rank 0, which did not come to "
-                                 "agreement 1 within 10.000000 s",
+                                 "rill: survivors: the others have gone on without rank 0, which did not take "
+                                 "part in agreement 1 within 10.000000 s",
                                  rill::timeout);
             return;
         }
