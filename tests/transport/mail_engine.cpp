@@ -207,3 +207,15 @@ TEST_CASE("mail: all leave together; a port that has ended throws") {
     CHECK_FALSE(of[1].end());
     CHECK_THROWS_AS(of.takes(1, 0, {}), memory::port::library_error);
 }
+
+TEST_CASE(
+    "mail: an immediate receive finds a message behind others, also where the last look before its deadline finds it") {
+    for (int before = 0; before < 64; ++before) {
+        CAPTURE(before);
+        ranks of(2);
+        const bytes wanted = filled(10, 3), other = filled(20, 4);
+        for (int i = 0; i < before; ++i) of[0].post(1, {.context = 7, .tag = 2}, byte_view(other));
+        of[0].post(1, on, byte_view(wanted));
+        CHECK(of.takes(1, 0, wanted));
+    }
+}
