@@ -1259,7 +1259,7 @@ class rooted {
         }
         record.phases.compute = clock.lap();
         latest_ = reduce(bad.has_value());
-        record.exchange = latest_;
+        record.exchange = static_cast<const receipt&>(latest_);
         record.phases.exchange = waited + clock.lap();
         if (is_root() && latest_.contributors > 0) {
             [[maybe_unused]] const auto updating = named_span(workers_.net(), "update");

@@ -2173,7 +2173,11 @@ class waiting {
             if (ready()) return true;
             const bool moved = step();
             if (moved && looks++ % 64 != 63) continue;
-            if (has_passed(until, looks)) return false;
+            if (has_passed(until, looks)) {
+                if (!moved) return false;
+                throw_if_ended(on);
+                return ready();
+            }
             idle(lock, until, looks++, sleeps, !moved);
         }
     }
@@ -2208,7 +2212,7 @@ class waiting {
         for (std::int64_t looks = 0; alive_ && !ready();) {
             const bool moved = step();
             if (moved && looks++ % 64 != 63) continue;
-            if (has_passed(until, looks)) return false;
+            if (has_passed(until, looks)) return moved && ready();
             idle(lock, until, looks++, false, !moved);
         }
         return true;

@@ -218,7 +218,7 @@ class world : public waits {
         void* context = nullptr;
     };
     void set_starter(starter chosen) { starter_ = chosen; }
-    bool start(rank_t rank) { return starter_.start(starter_.context, rank); }
+    bool start(rank_t rank) const { return starter_.start(starter_.context, rank); }
 
     /// The body of this rank has returned or thrown, after all that it sent.
     void end(rank_t rank) {

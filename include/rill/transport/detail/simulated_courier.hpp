@@ -301,8 +301,8 @@ class courier : public mail {
         return l;
     }
 
-    void write_of_life(letter::about change, rank_t rank, rank_t peer) {
-        letter& l = write(change, rank, peer);
+    void write_of_life(letter::about change, rank_t of, rank_t reader) {
+        letter& l = write(change, of, reader);
         l.followed = 0;
         dispatch(l);
     }
