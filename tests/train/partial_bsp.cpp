@@ -23,7 +23,7 @@ using namespace jobs;
 namespace {
 
 constexpr int ranks = 4;
-const std::vector<layer> one{{"w", {0, 1}}};
+const std::vector<layer> one_layer{{"w", {0, 1}}};
 
 /// Rank r computes for r · 10 ms, and its gradient is 2^r; all follow it at rate 1. The parameter at the root after
 /// each step, and how many were in.
@@ -38,7 +38,7 @@ template <class Plan>
 followed follow(const Plan& plan, std::size_t steps) {
     followed result;
     simulated::run(ranks, {}, [&](auto& net) {
-        auto bound = plan.bind(net, one);
+        auto bound = plan.bind(net, one_layer);
         CHECK(bound.contributes() == (net.rank() != 0 || plan.root_contributes));
         std::vector<float> parameters(1), gradient(1);
         const auto compute = [&] {
