@@ -99,6 +99,8 @@ struct beginning_of {
 
 /// Counts what arrives, and sends a kibibyte in each message.
 struct counting_state {
+    static constexpr bool overwrites_nothing = true;
+
     std::vector<std::byte> part = std::vector<std::byte>(1024);
     std::size_t arrived = 0;
 
