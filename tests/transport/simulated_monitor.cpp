@@ -141,6 +141,7 @@ TEST_CASE("seats are free until the plan lets a rank take them") {
     CHECK(after != 0);
     CHECK(all.ranks[1].lives == 1);
     CHECK(all.ranks[2].lives == 0);
+    CHECK(all.ranks[3].waiting == rill::duration{});
     CHECK(all.links[0].lost == 1);
     CHECK(rill::parse_fault_plan("start rank 1 at 70us").faults == net.faults.faults);
     CHECK(to_string(net.faults).find("start rank 1 at 70us") != std::string::npos);

@@ -400,8 +400,11 @@ class scheduler {
     bool ready() const { return !ready_.empty(); }
     agenda& future() { return future_; }
     std::uint64_t events() const { return events_; }
-    /// How long the activities of a rank have waited for others, summed up.
-    duration waited(rank_t rank) const { return waited_[static_cast<std::size_t>(rank)]; }
+    /// How long the activities of a rank have waited for others, summed up; 0 if it has never run.
+    duration waited(rank_t rank) const {
+        const auto at = static_cast<std::size_t>(rank);
+        return at < waited_.size() ? waited_[at] : duration{};
+    }
     bool is_killed() const { return current_ != nullptr && current_->killed; }
     std::uint64_t trace() const { return trace_; }
 
