@@ -6,6 +6,7 @@
 #include <rill/collective/detail/loans.hpp>
 #include <rill/collective/detail/transaction.hpp>
 #include <rill/concept/named_span.hpp>
+#include <rill/core/coding.hpp>
 
 #include <cstdint>
 #include <span>
@@ -69,7 +70,7 @@ receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& f
 /// `offer.give()` returns the input as a view; it is called inside the operation, so that its failure is every rank's.
 /// If the coding of contributions is lossy, `offer.take_received(piece)` is called for each piece of the input as the
 /// receivers decode it. `take(state, parts)` takes the result.
-template <IndexType Index, class T, class Lane, class Offer, class Take, class Fold>
+template <IndexType Index, class T, coding_set Among, class Lane, class Offer, class Take, class Fold>
 receipt all_reduce_stream(Lane& lane, std::size_t dimension, Offer& offer, Take&& take, const Fold& fold,
                           const stream_codings& codings, std::uint64_t compressor, const contribution& own) {
     auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
@@ -82,7 +83,7 @@ receipt all_reduce_stream(Lane& lane, std::size_t dimension, Offer& offer, Take&
         [&](const wire::header& head) {
             const stream_view<T, Index> nothing({0, dimension}, sparse_view<T, Index>{});
             state.begin(head, plan.parts(), own.weight == 0 ? nothing : offer.give(), contribution_sum::of(own), fold,
-                        codings, lane.key());
+                        codings, lane.key(), coder_of<Among, T, Index, typename Lane::executor_type>);
             if (own.weight != 0 && !codings.contribution.is_lossless())
                 state.for_each_piece({0, plan.parts()}, [&](const auto& piece) { offer.take_received(piece); });
         },
@@ -111,7 +112,7 @@ receipt all_reduce_taken(Lane& lane, const In& input, Take&& take, Codec& codec,
     };
     codec.begin(lane.next_number());
     transaction attempt(codec, encode, own.weight != 0);
-    const receipt done = all_reduce_stream<typename Codec::index_type, T>(
+    const receipt done = all_reduce_stream<typename Codec::index_type, T, codings_of<Codec>>(
         lane, codec.coded_dimension(), attempt, take, fold, codec.codings(), fingerprint_of(codec), own);
     if (accept(done)) attempt.commit();
     return done;
@@ -166,7 +167,7 @@ auto all_reduce_call(Group&, const stream<T, Index>& input, stream<T, Index>& ou
                      "all_reduce: this topology has no copy phase, so nothing can be coded there");
         return [=, &input, &output](typename Group::lane_type& lane) {
             stream_offer<T, Index> offer{input};
-            return all_reduce_stream<Index, T>(
+            return all_reduce_stream<Index, T, coding_set{}>(
                 lane, input.dimension(), offer, [&](auto& state, part_range parts) { state.finish(parts, output); },
                 fold, codings, 0, own);
         };
