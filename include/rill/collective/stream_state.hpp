@@ -9,6 +9,7 @@
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
+#include <rill/core/function_ref.hpp>
 #include <rill/core/pool.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
@@ -71,8 +72,7 @@ class stream_state {
 
     /// Calls `visit(view)` for the content of `parts`, in ascending order. Right after `begin`, that is the input as
     /// the receivers decode it.
-    template <class Visit>
-    void for_each_piece(part_range parts, Visit&& visit) const {
+    void for_each_piece(part_range parts, function_ref<void(const view&)> visit) const {
         for (int p = parts.first; p < parts.last;) {
             const block piece = clipped(block_at(p), {p, parts.last});
             visit(piece.content);
@@ -227,8 +227,7 @@ class stream_state {
     }
 
     /// Calls `take(block)` for each frame of a message.
-    template <class Take>
-    void read_frames(const arrival<message>& a, Take&& take) {
+    [[gnu::noinline]] void read_frames(const arrival<message>& a, function_ref<void(const block&)> take) {
         frame_reader reader(a.message.pieces());
         int p = a.from.parts.first;
         const int end = a.from.parts.last;
