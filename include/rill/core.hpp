@@ -12,6 +12,7 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/fingerprint.hpp>
+#include <rill/core/function_ref.hpp>
 #include <rill/core/message_kind.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/pool.hpp>
@@ -20,7 +21,9 @@
 #include <rill/core/round_receipt.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/core/span_of.hpp>
 #include <rill/core/sparse_view.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/core/view.hpp>

@@ -55,6 +55,25 @@ TEST_CASE("a dense fold takes raw frames, and refuses coded ones") {
               "rill: all_reduce (operation 1): rank 1 sent rounded values where exact ones were due");
 }
 
+TEST_CASE("a dense fold refuses a sparse frame") {
+    stream<float> sparse;
+    sparse.clear(split(dimension, 3, 0));
+    sparse.push_back(0, 5);
+    const wire::header head{.kind = operation::all_reduce, .dimension = dimension, .weight = 1, .contributors = 1};
+    for (const index_coding indices : {index_coding::raw, index_coding::huffman}) {
+        arena memory;
+        const byte_view bytes = coded_frame(head, sparse.view(), {.indices = indices}, random_key{1}, memory);
+        scripted net(0, 3);
+        net.expect({bytes.begin(), bytes.end()}, {}, true);
+        net.expect(frame_of(0, 4, {}, 1), {}, true);
+        std::vector<float> values(dimension, 1);
+        group workers{net, topology::split_allgather{}};
+        CHECK_THROWS_WITH_AS(all_reduce(workers, values, values),
+                             "rill: all_reduce (operation 1): rank 1 sent a sparse stream where a dense one was due",
+                             protocol_error);
+    }
+}
+
 TEST_CASE("a frame cannot stand for more contributions than there are ranks") {
     CHECK(outcome({}, 3) == "7 everywhere");
     CHECK(outcome({}, 4) == "rill: all_reduce (operation 1): rank 1 claims 4 contributors among 3 ranks");

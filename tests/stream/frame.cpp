@@ -217,3 +217,32 @@ TEST_CASE_TEMPLATE("a finite value that bfloat16 would round to infinity is refu
                              "rill: coordinate 40 is too large for bfloat16", invalid_value);
     }
 }
+
+TEST_CASE("a set of codings is what is compiled: other frames are refused") {
+    constexpr coding_set exact{.rounds = false, .indices = index_coding::raw};
+    constexpr coding_set rounded{.rounds = true, .indices = index_coding::elias_fano};
+    stream<float> s(64);
+    s.push_back(3, 1.5F);
+    s.push_back(40, -2.0F);
+    const auto read = [&]<coding_set Among>(const coding& codes) {
+        arena memory;
+        frame_scratch<float, std::uint32_t> room;
+        const byte_view bytes = coded_frame(frame_header_of(64), s.view(), codes, random_key{1}, memory);
+        const frame f = frame_reader{byte_pieces(bytes)}.next<float, std::uint32_t>();
+        return content_of<Among>(f, room).count();
+    };
+    const coding gaps{.indices = index_coding::packed_gaps}, elias_fano{.indices = index_coding::elias_fano};
+    const coding bf16{.values = value_coding::bf16};
+    CHECK(read.operator()<exact>({}) == 2);
+    CHECK(read.operator()<rounded>({}) == 2);
+    CHECK(read.operator()<rounded>(elias_fano) == 2);
+    CHECK(read.operator()<rounded>(bf16) == 2);
+    CHECK_THROWS_WITH_AS(read.operator()<exact>(bf16), "rill: invalid frame: rounded values where exact ones were due",
+                         protocol_error);
+    for (const coding& codes : {gaps, elias_fano})
+        CHECK_THROWS_WITH_AS(read.operator()<exact>(codes),
+                             (codes == gaps ? "rill: number 2 is a coding of indices that was not due"
+                                            : "rill: number 4 is a coding of indices that was not due"),
+                             protocol_error);
+    CHECK_THROWS_AS(read.operator()<rounded>(gaps), protocol_error);
+}

@@ -11,6 +11,7 @@ namespace rill { inline namespace RILL_ABI { namespace aggregate {
 /// The sum of the contributions divided by the sum of their weights; zero if no rank contributed. Floating-point
 /// elements only: an integer mean would lose its remainder silently. Models `Aggregator`.
 struct mean {
+    using folds_as = sum;
     static constexpr const char* name = "mean";
     static constexpr bool is_commutative = true;
     static constexpr bool is_addition = true;

@@ -6,6 +6,10 @@
 #include <rill/collective/detail/loans.hpp>
 #include <rill/collective/detail/transaction.hpp>
 #include <rill/concept/named_span.hpp>
+#include <rill/core/coding.hpp>
+#include <rill/core/function_ref.hpp>
+#include <rill/core/span_of.hpp>
+#include <rill/stream/frame.hpp>
 
 #include <cstdint>
 #include <span>
@@ -66,53 +70,67 @@ receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& f
         });
 }
 
-/// `offer.give()` returns the input as a view; it is called inside the operation, so that its failure is every rank's.
-/// If the coding of contributions is lossy, `offer.take_received(piece)` is called for each piece of the input as the
-/// receivers decode it. `take(state, parts)` takes the result.
-template <IndexType Index, class T, class Lane, class Offer, class Take, class Fold>
-receipt all_reduce_stream(Lane& lane, std::size_t dimension, Offer& offer, Take&& take, const Fold& fold,
-                          const stream_codings& codings, std::uint64_t compressor, const contribution& own) {
-    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
+/// What `all_reduce_streams` needs of a contribution, and what becomes of the result; none of it depends on the codec.
+template <class T, class Index, class State, class Exec>
+struct stream_call {
+    std::size_t dimension;
+    /// Returns the input as a view. Called inside the operation, so that its failure is every rank's.
+    function_ref<stream_view<T, Index>()> give;
+    /// If the coding of contributions is lossy, called for each piece of the input as the receivers decode it.
+    function_ref<void(const stream_view<T, Index>&)> take_received;
+    function_ref<void(State&, part_range)> take;
+    const stream_codings& codings;
+    const frame_coder<T, Index, Exec>& coder;
+};
+
+/// `fold`: without what the aggregator finishes.
+template <class Lane, class T, class Index, class State, class Fold>
+[[gnu::noinline]] receipt all_reduce_streams(Lane& lane, const call_signature& signature, const Fold& fold,
+                                             const contribution& own,
+                                             const stream_call<T, Index, State, typename Lane::executor_type>& of) {
+    auto& state = lane.template workspace<State>();
     const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
-    const auto signature =
-        signature_of<T>(operation::all_reduce, dimension, fold,
-                        {.coding = codings.fingerprint(), .compressor = compressor}, std::uint8_t{sizeof(Index)});
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
-            const stream_view<T, Index> nothing({0, dimension}, sparse_view<T, Index>{});
-            state.begin(head, plan.parts(), own.weight == 0 ? nothing : offer.give(), contribution_sum::of(own), fold,
-                        codings, lane.key());
-            if (own.weight != 0 && !codings.contribution.is_lossless())
-                state.for_each_piece({0, plan.parts()}, [&](const auto& piece) { offer.take_received(piece); });
+            const stream_view<T, Index> nothing({0, of.dimension}, sparse_view<T, Index>{});
+            state.begin(head, plan.parts(), own.weight == 0 ? nothing : of.give(), contribution_sum::of(own), fold,
+                        of.codings, lane.key(), of.coder);
+            if (own.weight != 0 && !of.codings.contribution.is_lossless())
+                state.for_each_piece({0, plan.parts()}, of.take_received);
         },
         [&](receipt& result) {
             state.total(0).describe(result);
-            take(state, part_range{0, plan.parts()});
+            of.take(state, part_range{0, plan.parts()});
         });
 }
 
-/// A stream that is contributed as it is.
-template <class T, class Index>
-struct stream_offer {
-    const stream<T, Index>& input;
-
-    stream_view<T, Index> give() const { return input.view(); }
-    static void take_received(const stream_view<T, Index>&) {}
-};
+template <class T, class Index, class Fold>
+call_signature stream_signature(std::size_t dimension, const Fold& fold, const stream_codings& codings,
+                                std::uint64_t compressor) {
+    return signature_of<T>(operation::all_reduce, dimension, fold,
+                           {.coding = codings.fingerprint(), .compressor = compressor}, std::uint8_t{sizeof(Index)});
+}
 
 /// `take(state, parts)` takes the fold of what the codecs sent.
 template <class T, class Lane, class In, class Take, class Codec, class Fold, class Accept>
 receipt all_reduce_taken(Lane& lane, const In& input, Take&& take, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept) {
+    using Index = typename Codec::index_type;
     const auto encode = [&] {
         [[maybe_unused]] const auto selecting = named_span(lane.net(), "select");
         return encode_with(codec, elements_of_input(input, stage_of<T>(lane)), lane.executor());
     };
     codec.begin(lane.next_number());
     transaction attempt(codec, encode, own.weight != 0);
-    const receipt done = all_reduce_stream<typename Codec::index_type, T>(
-        lane, codec.coded_dimension(), attempt, take, fold, codec.codings(), fingerprint_of(codec), own);
+    const stream_codings& codings = codec.codings();
+    const std::size_t dimension = codec.coded_dimension();
+    const auto give = [&]() -> stream_view<T, Index> { return attempt.give(); };
+    const auto take_received = [&](const stream_view<T, Index>& piece) { attempt.take_received(piece); };
+    using exec = typename Lane::executor_type;
+    const receipt done = all_reduce_streams<Lane, T, Index, stream_state_of<Lane, T, Index, Fold>>(
+        lane, stream_signature<T, Index>(dimension, fold, codings, fingerprint_of(codec)), folding_for(fold), own,
+        {dimension, give, take_received, take, codings, coder_of<codings_of<Codec>, T, Index, exec>});
     if (accept(done)) attempt.commit();
     return done;
 }
@@ -125,11 +143,11 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
     const auto take = [&](auto& state, part_range parts) {
         const std::span<T> result = elements_of_output(output, stage);
         if constexpr (Codec::is_coordinatewise) {
-            state.finish(parts, result);
+            take_finished(state, parts, result, fold);
         } else {
             auto& folded = lane.template workspace<aligned_vector<T>>();
             folded.resize(codec.coded_dimension());
-            state.finish(parts, std::span<T>(folded));
+            take_finished(state, parts, std::span<T>(span_of(folded)), fold);
             codec.decode(std::span<const T>(folded), result);
         }
         deliver(result, output);
@@ -165,10 +183,14 @@ auto all_reduce_call(Group&, const stream<T, Index>& input, stream<T, Index>& ou
         RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
                      "all_reduce: this topology has no copy phase, so nothing can be coded there");
         return [=, &input, &output](typename Group::lane_type& lane) {
-            stream_offer<T, Index> offer{input};
-            return all_reduce_stream<Index, T>(
-                lane, input.dimension(), offer, [&](auto& state, part_range parts) { state.finish(parts, output); },
-                fold, codings, 0, own);
+            using exec = typename Group::executor_type;
+            const auto give = [&] { return input.view(); };
+            const auto take_received = [](const stream_view<T, Index>&) {};
+            const auto take = [&](auto& state, part_range parts) { take_finished(state, parts, output, fold); };
+            return all_reduce_streams<typename Group::lane_type, T, Index,
+                                      stream_state_of<typename Group::lane_type, T, Index, Fold>>(
+                lane, stream_signature<T, Index>(input.dimension(), fold, codings, 0), folding_for(fold), own,
+                {input.dimension(), give, take_received, take, codings, coder_of<coding_set{}, T, Index, exec>});
         };
     } else {
         return no_call{};
@@ -208,8 +230,8 @@ auto all_reduce_call(Group&, In&& in, stream<T, Index>& output, Codec&& codec, c
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
             return all_reduce_taken<T>(
-                lane, input.get(), [&](auto& state, part_range parts) { state.finish(parts, output); }, codec, fold,
-                own, accept);
+                lane, input.get(), [&](auto& state, part_range parts) { take_finished(state, parts, output, fold); },
+                codec, fold, own, accept);
         };
     } else {
         return no_call{};

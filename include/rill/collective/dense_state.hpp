@@ -9,6 +9,7 @@
 #include <rill/core/arena.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/core/span_of.hpp>
 #include <rill/kernel/copy.hpp>
 #include <rill/kernel/fold.hpp>
 #include <rill/session/contribution_sum.hpp>
@@ -92,8 +93,8 @@ class dense_state {
         call_->await_readers(std::as_bytes(target));
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
         kernel::fold_dense_k(
-            std::span<const std::span<const T>>(operands_), target, [this](T a, T b) { return fold_.fold(a, b); },
-            executor_);
+            std::span<const std::span<const T>>(span_of(operands_)), target,
+            [this](T a, T b) { return fold_.fold(a, b); }, executor_);
         set(parts, to, total);
     }
 
@@ -170,14 +171,14 @@ class dense_state {
         const segment s = range(parts);
         if (where == place::input) return input_.subspan(s.begin, s.size());
         if (where == place::output) return output_.subspan(s.begin, s.size());
-        return std::span<const T>(scratch_).subspan(s.begin, s.size());
+        return span_of(scratch_).subspan(s.begin, s.size());
     }
 
     std::span<T> writable(place where, part_range parts) {
         const segment s = range(parts);
         if (where == place::output) return output_.subspan(s.begin, s.size());
         if (scratch_.size() != output_.size()) scratch_.resize(output_.size());
-        return std::span<T>(scratch_).subspan(s.begin, s.size());
+        return span_of(scratch_).subspan(s.begin, s.size());
     }
 
     byte_span bytes_of_place(part_range parts) { return std::as_writable_bytes(writable(place::output, parts)); }
@@ -221,10 +222,10 @@ class dense_state {
                                                      detail::frame_place::of_part(a.from.parts.first));
         if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
             call_->scene().refuse(source, "sent rounded values where exact ones were due");
-        const auto content = read_from(*call_, source, [&] { return content_of(f, unused_); });
-        if (!content.is_dense() && !due.empty())
+        if (f.head.codes.indices != index_coding::dense)
             call_->scene().refuse(source, "sent a sparse stream where a dense one was due");
-        return {content.values(), contribution_sum::of(f.head)};
+        const auto values = read_from(*call_, source, [&] { return detail::elements_of<T>(f.values); });
+        return {values, contribution_sum::of(f.head)};
     }
 
     exchange<Net>* call_ = nullptr;
@@ -240,7 +241,6 @@ class dense_state {
     std::array<byte_span, 2> places_for_one_{};
     std::vector<std::span<const T>> operands_;
     arena headers_;
-    frame_scratch<T, std::uint32_t> unused_;
 };
 
 }}  // namespace rill::RILL_ABI

@@ -4,6 +4,8 @@
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/call.hpp>
+#include <rill/core/function_ref.hpp>
+#include <rill/core/text.hpp>
 #include <rill/session/detail/inquest.hpp>
 #include <rill/session/detail/long_wait.hpp>
 #include <rill/session/detail/scene.hpp>
@@ -13,7 +15,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -46,7 +47,8 @@ class exchange {
 
     /// `names`: of the call's options, until it has ended. `is_exposed`: the call is announced together with the memory
     /// that the rank exposes, not here.
-    void begin(const call_signature& signature, const option_names& names = no_options, bool is_exposed = false) {
+    [[gnu::noinline]] void begin(const call_signature& signature, const option_names& names = no_options,
+                                 bool is_exposed = false) {
         signature_ = signature;
         names_ = &names;
         on_.tag = tag_of(signature.number);
@@ -60,7 +62,7 @@ class exchange {
     void send(rank_t peer, const byte_pieces& pieces) { send(round_, peer, pieces); }
 
     /// Sends a message of the given round, the present one or a later one.
-    void send(int round, rank_t peer, const byte_pieces& pieces) {
+    [[gnu::noinline]] void send(int round, rank_t peer, const byte_pieces& pieces) {
         counted_.sent(pieces.size_bytes());
         sent_.push_back({{}, peer, pieces, round});  // before the post: `settle` must know what a peer may read
         sent_.back().handle = net_->post(peer, on_, pieces);
@@ -75,7 +77,7 @@ class exchange {
         }
     }
 
-    message receive(rank_t peer) {
+    [[gnu::noinline]] message receive(rank_t peer) {
         std::optional<message> received;
         wait_for(peer, round_, [&](deadline until) {
             received = net_->receive(peer, on_, until);
@@ -117,14 +119,14 @@ class exchange {
     }
 
     /// Whether a receiver may still read from `memory`.
-    bool is_read(byte_view memory) {
+    [[gnu::noinline]] bool is_read(byte_view memory) {
         for (std::size_t i = oldest_; i < sent_.size(); ++i)
             if (sent_[i].reads(memory) && !sent_[i].handle.done()) return true;
         return false;
     }
 
     /// Waits until no receiver reads from `memory` any more, so that it may be overwritten.
-    void await_readers(byte_view memory) {
+    [[gnu::noinline]] void await_readers(byte_view memory) {
         for (std::size_t i = oldest_; i < sent_.size(); ++i)
             if (sent_[i].reads(memory)) await(sent_[i]);
     }
@@ -139,7 +141,7 @@ class exchange {
     ///
     /// A kept message can be released only when what this rank forwards of it has been read, and others wait for that
     /// release. Releasing the latest first cannot deadlock, because what came in one round is forwarded in later ones.
-    void finish() {
+    [[gnu::noinline]] void finish() {
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces()) await_readers(piece);
         for (std::size_t i = oldest_; i < sent_.size(); ++i) await(sent_[i]);
@@ -147,7 +149,7 @@ class exchange {
     }
 
     /// Ends the operation when unwinding, after all ranks have been told: withdraws what nobody has begun to read.
-    void settle() noexcept {
+    [[gnu::noinline]] void settle() noexcept {
         arrivals_.clear();
         if constexpr (ExpectingTransport<Net>)
             if (std::exchange(expected_, 0) != 0) net_->forget(on_);
@@ -169,9 +171,8 @@ class exchange {
 
     /// This rank's place in the operation, for messages: "all_reduce (operation 7)".
     [[gnu::cold]] detail::scene scene() const {
-        return of_->scene(
-            signature_.number, on_.tag,
-            std::string(name(signature_.kind)) + " (operation " + std::to_string(signature_.number) + ")");
+        return of_->scene(signature_.number, on_.tag,
+                          text_of({name(signature_.kind), " (operation ", signature_.number, ")"}));
     }
 
   private:
@@ -191,7 +192,7 @@ class exchange {
         }
     };
 
-    void await(sent& s) {
+    [[gnu::noinline]] void await(sent& s) {
         if (s.handle.wait(half_time())) return;
         wait_for_long({.peer = s.peer, .reading = true, .of_round = s.round, .in_round = round_},
                       [&](deadline until) { return s.handle.wait(until); });
@@ -200,8 +201,8 @@ class exchange {
     time_point half_time() const { return start_ + of_->timeout() / 2; }
 
     /// The rest of a wait, which is announced to the others. Between its parts it asks whether the peer has left.
-    template <class Attempt>
-    [[gnu::cold, gnu::noinline]] void wait_for_long(const detail::long_wait& what, Attempt&& attempt) {
+    [[gnu::cold, gnu::noinline]] void wait_for_long(const detail::long_wait& what,
+                                                    function_ref<bool(deadline)> attempt) {
         of_->announce(what, signature_.number);
         bool is_over = false;
         for (int eighths_left = 3; !is_over && eighths_left >= 0; --eighths_left) {

@@ -4,28 +4,29 @@
 #include <rill/collective/exchange.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 #include <rill/session/detail/scene.hpp>
 #include <rill/stream/frame.hpp>
 
 #include <cstdint>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 
-[[noreturn, gnu::cold]] inline void refuse_part(const scene& at, rank_t source, std::uint32_t given,
-                                                std::uint32_t due) {
-    at.refuse(source, "sent part " + std::to_string(given) + " where part " + std::to_string(due) + " was due");
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_part(const scene& at, rank_t source, std::uint32_t given,
+                                                               std::uint32_t due) {
+    at.refuse(source, text_of({"sent part ", given, " where part ", due, " was due"}));
 }
-[[noreturn, gnu::cold]] inline void refuse_contributors(const scene& at, rank_t source, std::uint32_t given,
-                                                        std::uint32_t ranks) {
-    at.refuse(source, "claims " + std::to_string(given) + " contributors among " + std::to_string(ranks) + " ranks");
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_contributors(const scene& at, rank_t source,
+                                                                       std::uint32_t given, std::uint32_t ranks) {
+    at.refuse(source, text_of({"claims ", given, " contributors among ", ranks, " ranks"}));
 }
-[[noreturn, gnu::cold]] inline void refuse_range(const scene& at, rank_t source, segment given, segment due) {
-    const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
-    at.refuse(source, "sent " + text(given) + " where " + text(due) + " was due");
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_range(const scene& at, rank_t source, segment given,
+                                                                segment due) {
+    at.refuse(source,
+              text_of({"sent [", given.begin, ", ", given.end, ") where [", due.begin, ", ", due.end, ") was due"}));
 }
 
 }  // namespace detail
@@ -33,8 +34,8 @@ namespace detail {
 /// The header of the next frame of a message from `source`. If it belongs to another call, every rank learns which rank
 /// made the odd call. `place`: the part or the rank that the frame must be of.
 template <class Net>
-wire::header next_header(const exchange<Net>& call, rank_t source, const frame_reader& reader,
-                         detail::frame_place place) {
+[[gnu::noinline]] wire::header next_header(const exchange<Net>& call, rank_t source, const frame_reader& reader,
+                                           detail::frame_place place) {
     const wire::header head = read_from(call, source, [&] {
         const wire::header next = reader.peek();
         call.of().require_epoch(next);

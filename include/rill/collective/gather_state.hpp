@@ -8,6 +8,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/text.hpp>
 #include <rill/kernel/merge_k.hpp>
 #include <rill/session/contribution_sum.hpp>
 #include <rill/stream/frame.hpp>
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -98,9 +98,9 @@ class gather_state {
             for (std::size_t b = a + 1; b < contents_.size(); ++b)
                 for (Index i : contents_[a].indices)
                     if (std::binary_search(contents_[b].indices.begin(), contents_[b].indices.end(), i))
-                        call_->scene().fail(failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
-                                            "coordinate " + std::to_string(i) + " is contributed by rank " +
-                                                std::to_string(a) + " and by rank " + std::to_string(b));
+                        call_->scene().fail(
+                            failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
+                            text_of({"coordinate ", i, " is contributed by rank ", a, " and by rank ", b}));
         throw protocol_error("all_gather: inconsistent union");
     }
 

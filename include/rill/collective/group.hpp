@@ -2,6 +2,7 @@
 
 #include <rill/collective/detail/crew.hpp>
 #include <rill/collective/detail/membership.hpp>
+#include <rill/collective/detail/owned.hpp>
 #include <rill/collective/detail/require_group.hpp>
 #include <rill/collective/detail/synchronise.hpp>
 #include <rill/collective/exchange.hpp>
@@ -59,13 +60,13 @@ class group {
 template <Transport Net, Topology Shape, Executor Exec>
 class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
-    explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
+    [[gnu::cold, gnu::noinline]] explicit group(Net& net, Shape shape = {}, group_options options = {},
+                                                Exec executor = {})
         : detail::group_base<Net, Shape, Exec>{{.session = session_of(net, shape, options),
                                                 .shape = shape,
                                                 .options = options,
                                                 .executor = std::move(executor)}},
-          lane<Net, Shape, Exec>(this->members),
-          crew_(this->members) {
+          lane<Net, Shape, Exec>(this->members) {
         shake_hands();
     }
 
@@ -81,7 +82,9 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
     request start(Body&& body)
         requires ConcurrentTransport<Net>
     {
-        return crew_.start(std::forward<Body>(body));
+        using workers = detail::crew<Net, Shape, Exec>;
+        if (crew_.get() == nullptr) crew_ = detail::owned(new workers(this->members));
+        return static_cast<workers*>(crew_.get())->start(std::forward<Body>(body));
     }
 
   private:
@@ -92,7 +95,7 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
         return {net, options.name, options.timeout};
     }
 
-    void shake_hands() {
+    [[gnu::cold, gnu::noinline]] void shake_hands() {
         constexpr option_names names{{"version", "topology", "seed", "timeout"}};
         this->guarded(
             {.kind = operation::handshake,
@@ -107,7 +110,7 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
             names);
     }
 
-    detail::crew<Net, Shape, Exec> crew_;
+    detail::owned crew_;  ///< made by the first `start`: other groups need not compile it
 };
 
 template <class Net>

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <rill/collective/detail/membership.hpp>
+#include <rill/collective/detail/owned.hpp>
+#include <rill/collective/detail/task.hpp>
 #include <rill/collective/exchange.hpp>
 #include <rill/concept/executor.hpp>
 #include <rill/concept/named_span.hpp>
@@ -9,8 +11,10 @@
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/function_ref.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/core/text.hpp>
 
 #include <cstdint>
 #include <exception>
@@ -39,7 +43,8 @@ class lane {
     using executor_type = Exec;
     using lane_type = lane;
 
-    explicit lane(detail::membership<Net, Shape, Exec>& of) : of_(&of), window_(of.window), exchange_(of.session) {}
+    [[gnu::cold, gnu::noinline]] explicit lane(detail::membership<Net, Shape, Exec>& of)
+        : of_(&of), window_(of.window), exchange_(of.session) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;
 
@@ -62,9 +67,8 @@ class lane {
     /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
     /// culprit (or with the one whose failure came first), and this and every later call throws. `names`: of the
     /// call's options. `is_exposed`: `body` exposes memory, and so announces the call.
-    template <class Body>
-    receipt run(call_signature signature, Body&& body, const option_names& names = detail::collective_options,
-                bool is_exposed = false) {
+    [[gnu::noinline]] receipt run(call_signature signature, function_ref<receipt(exchange<Net>&)> body,
+                                  const option_names& names = detail::collective_options, bool is_exposed = false) {
         RILL_EXPECTS(!started_ || waits_to_run_, "start: its body runs one operation; start another for the next");
         if (const auto notice = net().aborted(context()); notice && !precedes(*notice)) throw_error(*notice);
         if (!started_) {
@@ -75,24 +79,19 @@ class lane {
         waits_to_run_ = false;
         signature.number = numbers_.in_context;
         [[maybe_unused]] const auto recorded = named_span(net(), name(signature.kind));
-        return guarded(signature, std::forward<Body>(body), names, is_exposed);
+        return guarded(signature, body, names, is_exposed);
     }
 
     /// Scratch of one type, made on first use and kept: a steady-state operation allocates nothing.
     template <class State>
     State& workspace() {
-        const void* const type = &type_tag<State>;
-        for (auto& made : workspaces_)
-            if (made.type == type) return *static_cast<State*>(made.object);
-        workspaces_.reserve(workspaces_.size() + 1);
-        workspaces_.emplace_back(type, new State(), [](void* object) { delete static_cast<State*>(object); });
-        return *static_cast<State*>(workspaces_.back().object);
+        return workspaces_.get<State>();
     }
 
   protected:
     /// Runs `body(exchange)` as the call `signature`, and tells all ranks when it fails.
-    template <class Body>
-    receipt guarded(const call_signature& signature, Body&& body, const option_names& names, bool is_exposed = false) {
+    [[gnu::noinline]] receipt guarded(const call_signature& signature, function_ref<receipt(exchange<Net>&)> body,
+                                      const option_names& names, bool is_exposed = false) {
         const settlement last{exchange_};
         return of_->session.guarded(exchange_, [&] {
             exchange_.begin(signature, names, is_exposed);
@@ -109,26 +108,9 @@ class lane {
     template <ConcurrentTransport, Topology, Executor>
     friend class detail::worker;
 
-    /// An owned object of any type.
-    struct slot {
-        slot(const void* of_type, void* made, void (*end)(void*)) : type(of_type), object(made), destroy(end) {}
-        slot(slot&& other) noexcept
-            : type(other.type), object(std::exchange(other.object, nullptr)), destroy(other.destroy) {}
-        slot& operator=(slot&&) = delete;
-        ~slot() {
-            if (object != nullptr) destroy(object);
-        }
-        const void* type;
-        void* object;
-        void (*destroy)(void*);
-    };
-    template <class State>
-    static constexpr char type_tag = 0;
-
     /// Runs `body(*this)`, which calls `run` once, as the operation with these numbers. If `body` ends before it calls
     /// `run`, this rank has failed in the operation that the others wait for.
-    template <class Body>
-    receipt run_started(const detail::operation_numbers& numbers, Body&& body) {
+    receipt run_started(const detail::operation_numbers& numbers, detail::task<lane>& body) {
         numbers_ = numbers;
         started_ = waits_to_run_ = true;
         try {
@@ -136,7 +118,7 @@ class lane {
             RILL_EXPECTS(!waits_to_run_, "start: its body runs no operation");
             return result;
         } catch (const std::exception& e) {
-            if (waits_to_run_) abandon(numbers, std::string("did not enter it: ") + e.what());
+            if (waits_to_run_) abandon(numbers, text_of({"did not enter it: ", e.what()}));
             throw;
         } catch (...) {
             if (waits_to_run_) abandon(numbers, "did not enter it: an exception of unknown type");
@@ -158,14 +140,14 @@ class lane {
     /// Tells all ranks that this one `does` not complete the operation with these numbers.
     [[gnu::cold]] void abandon(const detail::operation_numbers& numbers, const std::string& does) {
         const std::uint64_t number = numbers.in_context;
-        const auto where = of_->session.scene(number, tag_of(number), "operation " + std::to_string(number));
-        net().abort(where.of_self(' ' + does));
+        const auto where = of_->session.scene(number, tag_of(number), text_of({"operation ", number}));
+        net().abort(where.of_self(text_of({" ", does})));
     }
 
     detail::membership<Net, Shape, Exec>* of_;
     [[no_unique_address]] detail::fused_window<Net, Shape> window_;
     exchange<Net> exchange_;
-    std::vector<slot> workspaces_;
+    detail::workshop workspaces_;
     detail::operation_numbers numbers_{};
     bool started_ = false;       ///< this lane runs started operations, whose numbers are given
     bool waits_to_run_ = false;  ///< a started operation has not been run yet

@@ -47,12 +47,12 @@ receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input.view(), contribution_sum{}, fold, codings, lane.key());
+            state.begin(head, plan.parts(), input.view(), contribution_sum{}, folding_for(fold), codings, lane.key());
         },
         [&](receipt& result) {
             all_of(lane).describe(result);
             if (lane.rank() == root)
-                state.finish({0, plan.parts()}, output);
+                take_finished(state, {0, plan.parts()}, output, fold);
             else
                 output.clear(input.range());
         });

@@ -43,11 +43,11 @@ receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input.view(), contribution_sum{}, fold, codings, lane.key());
+            state.begin(head, plan.parts(), input.view(), contribution_sum{}, folding_for(fold), codings, lane.key());
         },
         [&](receipt& result) {
             state.total(lane.rank()).describe(result);
-            state.finish({lane.rank(), lane.rank() + 1}, output);
+            take_finished(state, {lane.rank(), lane.rank() + 1}, output, fold);
         });
 }
 

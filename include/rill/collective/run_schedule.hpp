@@ -5,6 +5,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/span_of.hpp>
 #include <rill/core/types.hpp>
 
 #include <cstddef>
@@ -32,8 +33,103 @@ int lookahead(const Plan& plan) {
     return 1;
 }
 
-template <class Net, Schedule Plan, ScheduleState<Net> State>
-void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
+/// Refers to a schedule of any type: one type for all, so that running them is compiled once for each transport.
+class schedule_view {
+  public:
+    template <Schedule Plan>
+    explicit schedule_view(const Plan& plan)
+        : plan_(&plan), calls_(&calls_of<Plan>), rounds_(plan.rounds()), ahead_(detail::lookahead(plan)) {}
+
+    int rounds() const { return rounds_; }
+    int lookahead() const { return ahead_; }
+    action kind(int round) const { return calls_->kind(plan_, round); }
+    int sends(int round) const { return calls_->sends(plan_, round); }
+    transfer send(int round, int i) const { return calls_->send(plan_, round, i); }
+    int receives(int round) const { return calls_->receives(plan_, round); }
+    transfer receive(int round, int i) const { return calls_->receive(plan_, round, i); }
+
+  private:
+    struct calls {
+        action (*kind)(const void*, int);
+        int (*sends)(const void*, int);
+        transfer (*send)(const void*, int, int);
+        int (*receives)(const void*, int);
+        transfer (*receive)(const void*, int, int);
+    };
+    template <class Plan>
+    static const Plan& as(const void* plan) {
+        return *static_cast<const Plan*>(plan);
+    }
+    template <class Plan>
+    static constexpr calls calls_of{
+        [](const void* plan, int round) -> action { return as<Plan>(plan).kind(round); },
+        [](const void* plan, int round) -> int { return as<Plan>(plan).sends(round); },
+        [](const void* plan, int round, int i) -> transfer { return as<Plan>(plan).send(round, i); },
+        [](const void* plan, int round) -> int { return as<Plan>(plan).receives(round); },
+        [](const void* plan, int round, int i) -> transfer { return as<Plan>(plan).receive(round, i); }};
+
+    const void* plan_;
+    const calls* calls_;
+    int rounds_;
+    int ahead_;
+};
+
+/// Refers to a `ScheduleState` of any type, in the same way.
+template <Transport Net>
+class state_view {
+  public:
+    using arrivals = std::span<arrival<typename Net::message>>;
+
+    template <ScheduleState<Net> State>
+    explicit state_view(State& state)
+        : state_(&state), calls_(&calls_of<State>), overwrites_nothing_(State::overwrites_nothing) {}
+
+    bool overwrites_nothing() const { return overwrites_nothing_; }
+    byte_pieces outgoing(part_range parts, action kind) const { return calls_->outgoing(state_, parts, kind); }
+    void fold(arrivals given) const { calls_->fold(state_, given); }
+    void copy(arrivals given) const { calls_->copy(state_, given); }
+
+    /// Whether it is a `PlacingState`, which has the following members too. Asked only if the transport expects.
+    bool places() const { return calls_->place_for != nullptr; }
+    std::span<const byte_span> place_for(part_range parts) const { return calls_->place_for(state_, parts); }
+    bool has_free_place(part_range parts) const { return calls_->has_free_place(state_, parts); }
+    void await_place(part_range parts) const { calls_->await_place(state_, parts); }
+
+  private:
+    struct calls {
+        byte_pieces (*outgoing)(void*, part_range, action);
+        void (*fold)(void*, arrivals);
+        void (*copy)(void*, arrivals);
+        std::span<const byte_span> (*place_for)(void*, part_range) = nullptr;
+        bool (*has_free_place)(void*, part_range) = nullptr;
+        void (*await_place)(void*, part_range) = nullptr;
+    };
+    template <class State>
+    static State& as(void* state) {
+        return *static_cast<State*>(state);
+    }
+    template <class State>
+    static constexpr calls made_for() {
+        calls made{[](void* state, part_range parts, action kind) { return as<State>(state).outgoing(parts, kind); },
+                   [](void* state, arrivals given) { as<State>(state).fold(given); },
+                   [](void* state, arrivals given) { as<State>(state).copy(given); }};
+        if constexpr (ExpectingTransport<Net> && PlacingState<State, Net>) {
+            made.place_for = [](void* state, part_range parts) { return as<State>(state).place_for(parts); };
+            made.has_free_place = [](void* state, part_range parts) { return as<State>(state).has_free_place(parts); };
+            made.await_place = [](void* state, part_range parts) { as<State>(state).await_place(parts); };
+        }
+        return made;
+    }
+    template <class State>
+    static constexpr calls calls_of = made_for<State>();
+
+    void* state_;
+    const calls* calls_;
+    bool overwrites_nothing_;
+};
+
+template <class Net>
+void send_round(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state, int round) {
     for (int i = 0; i < plan.sends(round); ++i) {
         const transfer to = plan.send(round, i);
         call.send(round, to.peer, state.outgoing(to.parts, plan.kind(round)));
@@ -43,18 +139,18 @@ void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) 
 /// Expects the messages of a round, from message `first` on. Returns the first one that is not expected: with
 /// `may_stop`, one whose destination others still read. If it were expected now, it would come to other memory and be
 /// copied.
-template <class Net, Schedule Plan, ScheduleState<Net> State>
-int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round, int first, bool may_stop) {
+template <class Net>
+int expect_round(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state, int round, int first,
+                 bool may_stop) {
     for (int i = first; i < plan.receives(round); ++i) {
         const transfer from = plan.receive(round, i);
         std::span<const byte_span> targets;
-        if constexpr (PlacingState<State, Net>)
-            if (plan.kind(round) == action::copy) {
-                if (state.has_free_place(from.parts))
-                    targets = state.place_for(from.parts);
-                else if (may_stop)
-                    return i;
-            }
+        if (state.places() && plan.kind(round) == action::copy) {
+            if (state.has_free_place(from.parts))
+                targets = state.place_for(from.parts);
+            else if (may_stop)
+                return i;
+        }
         call.expect(from.peer, targets);
     }
     return plan.receives(round);
@@ -62,10 +158,36 @@ int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round,
 
 /// Goes on where `expect_round` has stopped, once the destination is free. Its readers receive messages of earlier
 /// rounds, and none of them waits for the present round.
-template <class Net, Schedule Plan, ScheduleState<Net> State>
-int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, int first) {
-    if constexpr (PlacingState<State, Net>) state.await_place(plan.receive(round, first).parts);
+template <class Net>
+int expect_rest(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state, int round, int first) {
+    if (state.places()) state.await_place(plan.receive(round, first).parts);
     return expect_round(call, plan, state, round, first, true);
+}
+
+template <class Net>
+[[gnu::noinline]] void run_rounds(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state) {
+    auto& arrivals = call.arrivals();
+    const int ahead = plan.lookahead();
+    for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
+        call.enter(round, !state.overwrites_nothing());
+        int let_in = 0;
+        for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
+            send_round(call, plan, state, begun);
+            if constexpr (ExpectingTransport<Net>) let_in = expect_round(call, plan, state, begun, 0, ahead == 1);
+        }
+        for (int i = 0; i < plan.receives(round); ++i) {
+            const transfer from = plan.receive(round, i);
+            if constexpr (ExpectingTransport<Net>)
+                if (ahead == 1 && i == let_in) let_in = expect_rest(call, plan, state, round, i);
+            arrivals.push_back({from, call.receive(from.peer)});
+        }
+        if (arrivals.empty()) continue;
+        if (plan.kind(round) == action::fold)
+            fold_by_parts(span_of(arrivals), [&](auto same_parts) { state.fold(same_parts); });
+        else
+            state.copy(span_of(arrivals));
+        arrivals.clear();
+    }
 }
 
 }  // namespace detail
@@ -74,29 +196,7 @@ int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, 
 /// `lookahead()`, sends are posted and messages expected that many rounds ahead.
 template <class Net, Schedule Plan, ScheduleState<Net> State>
 void execute(exchange<Net>& call, const Plan& plan, State& state) {
-    auto& arrivals = call.arrivals();
-    const int ahead = detail::lookahead(plan);
-    for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
-        call.enter(round, !State::overwrites_nothing);
-        int let_in = 0;
-        for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
-            detail::send_round(call, plan, state, begun);
-            if constexpr (ExpectingTransport<Net>)
-                let_in = detail::expect_round(call, plan, state, begun, 0, ahead == 1);
-        }
-        for (int i = 0; i < plan.receives(round); ++i) {
-            const transfer from = plan.receive(round, i);
-            if constexpr (ExpectingTransport<Net>)
-                if (ahead == 1 && i == let_in) let_in = detail::expect_rest(call, plan, state, round, i);
-            arrivals.push_back({from, call.receive(from.peer)});
-        }
-        if (arrivals.empty()) continue;
-        if (plan.kind(round) == action::fold)
-            detail::fold_by_parts(std::span(arrivals), [&](auto same_parts) { state.fold(same_parts); });
-        else
-            state.copy(arrivals);
-        arrivals.clear();
-    }
+    detail::run_rounds(call, detail::schedule_view(plan), detail::state_view<Net>(state));
 }
 
 }}  // namespace rill::RILL_ABI

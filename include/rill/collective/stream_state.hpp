@@ -9,10 +9,12 @@
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/topology.hpp>
 #include <rill/core/arena.hpp>
+#include <rill/core/function_ref.hpp>
 #include <rill/core/pool.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/core/span_of.hpp>
 #include <rill/kernel/copy.hpp>
 #include <rill/session/contribution_sum.hpp>
 #include <rill/stream/fold.hpp>
@@ -49,8 +51,10 @@ class stream_state {
     }
 
     void begin(const wire::header& head, int parts, const view& input, contribution_sum own, const Fold& fold,
-               const stream_codings& codings, random_key key) {
+               const stream_codings& codings, random_key key,
+               const frame_coder<T, Index, Exec>& coder = coder_of<coding_set{}, T, Index, Exec>) {
         head_ = head;
+        coder_ = &coder;
         fold_ = fold;
         codings_ = codings;
         key_ = key;
@@ -68,8 +72,7 @@ class stream_state {
 
     /// Calls `visit(view)` for the content of `parts`, in ascending order. Right after `begin`, that is the input as
     /// the receivers decode it.
-    template <class Visit>
-    void for_each_piece(part_range parts, Visit&& visit) const {
+    void for_each_piece(part_range parts, function_ref<void(const view&)> visit) const {
         for (int p = parts.first; p < parts.last;) {
             const block piece = clipped(block_at(p), {p, parts.last});
             visit(piece.content);
@@ -174,7 +177,7 @@ class stream_state {
 
     view decode(const frame& f) {
         [[maybe_unused]] const auto decoding = named_span(call_->net(), "decode");
-        return content_of(f, rooms_.take(), executor_);
+        return coder_->decode(f, rooms_.take(), executor_);
     }
 
     byte_pieces empty_frame() {
@@ -189,7 +192,7 @@ class stream_state {
         if (codes.is_view()) return view_frame(head_, b.content, memory_.take(wire::header_bytes).data());
         [[maybe_unused]] const auto encoding = named_span(call_->net(), "encode");
         const random_key key = key_.derive(static_cast<std::uint64_t>(b.from), b.parts.first);
-        return coded_frame(head_, b.content, codes, key, memory_, executor_);
+        return coder_->encode(head_, b.content, codes, key, memory_, executor_);
     }
 
     /// The frame of the block at `parts.first`, clipped to `parts`. In copy rounds the frame of the whole block is made
@@ -224,8 +227,7 @@ class stream_state {
     }
 
     /// Calls `take(block)` for each frame of a message.
-    template <class Take>
-    void read_frames(const arrival<message>& a, Take&& take) {
+    [[gnu::noinline]] void read_frames(const arrival<message>& a, function_ref<void(const block&)> take) {
         frame_reader reader(a.message.pieces());
         int p = a.from.parts.first;
         const int end = a.from.parts.last;
@@ -279,8 +281,8 @@ class stream_state {
         }
         stream<T, Index>& result = streams_.take();
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
-        fold_streams(std::span<const view>(views_), result, fold_of(fold_), fold_.template identity<T>(), codings_.when,
-                     scratch_, executor_);
+        fold_streams(std::span<const view>(span_of(views_)), result, fold_of(fold_), fold_.template identity<T>(),
+                     codings_.when, scratch_, executor_);
         add({.parts = parts, .content = result.view(), .what = total});
     }
 
@@ -290,6 +292,7 @@ class stream_state {
     Fold fold_{};
     stream_codings codings_{};
     random_key key_{};
+    const frame_coder<T, Index, Exec>* coder_ = nullptr;
     std::size_t dimension_ = 0;
     std::vector<block> blocks_;
     std::vector<std::size_t> block_of_;

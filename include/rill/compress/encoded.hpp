@@ -4,6 +4,7 @@
 #include <rill/compress/values.hpp>
 #include <rill/concept/compressor.hpp>
 #include <rill/concept/executor.hpp>
+#include <rill/core/coding.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/stream/stream_codings.hpp>
@@ -28,6 +29,8 @@ class codec {
     static constexpr bool is_contractive = Sparsifier::is_contractive;
     static constexpr bool has_lossless_copy = CopyValues::is_lossless;
     static constexpr bool is_coordinatewise = selector::is_coordinatewise;
+    static constexpr coding_set possible_codings{.rounds = !(Values::is_lossless && CopyValues::is_lossless),
+                                                 .indices = Indices::coding};
 
     codec(const Sparsifier& sparsifier, std::size_t dimension, const stream_codings& codings)
         : selector_(sparsifier, dimension), codings_(codings) {}

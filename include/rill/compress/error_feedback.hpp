@@ -7,6 +7,8 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/core/span_of.hpp>
+#include <rill/core/text.hpp>
 #include <rill/kernel/add_scaled.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -50,6 +52,7 @@ class error_feedback_codec {
     static constexpr bool is_contractive = Codec::is_contractive;
     static constexpr bool has_lossless_copy = Codec::has_lossless_copy;
     static constexpr bool is_coordinatewise = Codec::is_coordinatewise;
+    static constexpr coding_set possible_codings = codings_of<Codec>;
 
     explicit error_feedback_codec(Codec inner, bool unbiased_rounding = false)
         : inner_(std::move(inner)), residual_(inner_.dimension(), T{}), unbiased_rounding_(unbiased_rounding) {}
@@ -64,7 +67,7 @@ class error_feedback_codec {
     std::uint64_t fingerprint() const { return fingerprint_of(inner_); }
 
     /// What has been left out so far, N elements. Between `encode` and `commit` it includes what is being sent.
-    std::span<const T> residual() const { return residual_; }
+    std::span<const T> residual() const { return span_of(residual_); }
 
     /// Multiplies all inputs from now on by `factor`, a finite number. A loop that scales its steps thus saves a pass.
     void scale_inputs(T factor) {
@@ -77,10 +80,10 @@ class error_feedback_codec {
         RILL_EXPECTS(input.size() == dimension(),
                      "encode: the input must have the dimension that the codec is bound to");
         require_finite_sums(input, executor);
-        most_ = kernel::add_scaled<T>(residual_, input, scale_, residual_, executor);
+        most_ = kernel::add_scaled<T>(residual(), input, scale_, span_of(residual_), executor);
         sent_.is_pending = false;  // where the inner codec throws, nothing is on its way
         received_.clear();
-        sent_.view = encode_with(inner_, std::span<const T>(residual_), executor);
+        sent_.view = encode_with(inner_, residual(), executor);
         sent_.is_pending = true;
         return sent_.view;
     }
@@ -114,12 +117,12 @@ class error_feedback_codec {
     /// Stores `residual()` as a section of `to`, a `train::checkpoint_writer` or a type like it.
     template <class Writer>
     void save(Writer& to, const std::string& name) const {
-        to.add(name + ".residual", std::span<const T>(residual_));
+        to.add(name + ".residual", residual());
     }
     template <class Reader>
     void restore(const Reader& from, const std::string& name) {
-        from.read(name + ".residual", std::span<T>(residual_));
-        most_ = kernel::largest<T>(residual_);
+        from.read(name + ".residual", span_of(residual_));
+        most_ = kernel::largest<T>(residual());
         sent_.is_pending = false;
     }
 
@@ -127,15 +130,15 @@ class error_feedback_codec {
     void take_out() {
         const auto& sent = sent_.view;
         const bool is_rounded = !received_.empty();
-        const std::span<const T> received = is_rounded ? std::span<const T>(received_) : sent.values();
+        const std::span<const T> received = is_rounded ? std::span<const T>(span_of(received_)) : sent.values();
         if constexpr (!is_coordinatewise)
-            inner_.erase_sent(received, std::span<T>(residual_));
+            inner_.erase_sent(received, span_of(residual_));
         else if (!is_rounded && sent.is_dense())
             std::fill(residual_.begin(), residual_.end(), T{});
         else if (!is_rounded)
             for (const index_type i : sent.indices()) residual_[i] = T{};
         else if (sent.is_dense())
-            most_ = kernel::add_scaled<T>(residual_, received, T{-1}, residual_);
+            most_ = kernel::add_scaled<T>(residual(), received, T{-1}, span_of(residual_));
         else
             for (std::size_t j = 0; j < received.size(); ++j) residual_[sent.indices()[j]] -= received[j];
     }
@@ -152,8 +155,8 @@ class error_feedback_codec {
             const T most_of_input = std::bit_cast<T>(kernel::largest(input, executor));
             const T product = scale_ * most_of_input;
             if (is_finite(std::bit_cast<T>(kernel::magnitude(product)) + std::bit_cast<T>(most_))) return;
-            if (const auto bad = kernel::find_non_finite_sum<T>(residual_, input, scale_))
-                throw invalid_value("the gradient is not finite at coordinate " + std::to_string(*bad));
+            if (const auto bad = kernel::find_non_finite_sum<T>(residual(), input, scale_))
+                throw invalid_value(text_of({"the gradient is not finite at coordinate ", *bad}));
         }
     }
 

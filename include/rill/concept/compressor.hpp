@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/concept/executor.hpp>
+#include <rill/core/coding.hpp>
 #include <rill/core/types.hpp>
 
 #include <concepts>
@@ -28,6 +29,8 @@ namespace rill { inline namespace RILL_ABI {
 /// - Optional: `fingerprint()`, a hash of what ranks must have alike besides codings (the seed of a mask), compared in
 ///   each operation. How many entries a rank chooses need not be alike.
 /// - Optional: `take_received(view)` (`LearnsReceived`).
+/// - Optional: `possible_codings`, a `coding_set` that holds all that `codings()` can return. Others are then neither
+///   compiled nor accepted.
 /// - Flags: `is_lossless`: nothing is left out or rounded; `is_unbiased`: the expectation of what is sent is the input;
 ///   `is_contractive`: what is left out is smaller than the input by a constant factor, as error feedback needs;
 ///   `has_lossless_copy`: the copy phase (the rounds in which finished parts are sent on unchanged) sends the fold
@@ -74,6 +77,15 @@ std::uint64_t fingerprint_of(const Codec& codec) {
     else
         return 0;
 }
+
+/// The codings that the frames of a codec may have; all of them where it does not say.
+template <class Codec>
+inline constexpr coding_set codings_of{};
+template <class Codec>
+    requires requires {
+        { Codec::possible_codings } -> std::convertible_to<coding_set>;
+    }
+inline constexpr coding_set codings_of<Codec> = Codec::possible_codings;
 
 /// Calls `codec.encode(input, executor)` if the codec has it, so that the codec may divide its work; otherwise
 /// `codec.encode(input)`.

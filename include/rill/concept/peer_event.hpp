@@ -3,11 +3,11 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/text.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -57,8 +57,8 @@ peer_event read_peer_event(const M& message) {
     };
     const std::uint64_t kind = number(4, 4);
     if (count != size || number(0, 4) != 0x76657072 || kind < 1 || kind > 4)
-        throw protocol_error("rank " + std::to_string(message.source()) +
-                             " is said to have changed by a message that is no peer_event");
+        throw protocol_error(
+            text_of({"rank ", message.source(), " is said to have changed by a message that is no peer_event"}));
     return {.kind = static_cast<peer_change>(kind), .incarnation = number(8, 8)};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/core/span_of.hpp>
 #include <rill/core/types.hpp>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -72,6 +74,16 @@ struct contiguous_range {
 /// `x` is passed as `X&` or `const X&`, as the caller has it.
 template <class X>
 struct tensor_traits : std::conditional_t<detail::ContiguousRange<X>, detail::contiguous_range<X>, detail::no_tensor> {
+};
+
+/// A vector of elements is a contiguous range as well. This costs the compiler less than to find that out.
+template <Element T, class Allocator>
+struct tensor_traits<std::vector<T, Allocator>> {
+    using element_type = T;
+    static std::size_t size(const std::vector<T, Allocator>& x) { return x.size(); }
+    static std::span<T> view(std::vector<T, Allocator>& x) { return span_of(x); }
+    static std::span<const T> view(const std::vector<T, Allocator>& x) { return span_of(x); }
+    static constexpr bool is_view = false;
 };
 
 namespace detail {

@@ -51,7 +51,7 @@ class arena {
 
     /// Each block is at least twice as long as the one before, so that uses of slightly different sizes soon allocate
     /// nothing.
-    void add_block(std::size_t size) {
+    [[gnu::cold, gnu::noinline]] void add_block(std::size_t size) {
         const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size;
         blocks_.emplace_back(size > usual ? size : usual);
     }

@@ -42,14 +42,15 @@ class buffer_shelf {
         return (size + step - 1) / step * step;
     }
 
-    static void* take(std::size_t size) {
+    // Not inlined: every array of the library is allocated and freed here.
+    [[gnu::noinline]] static void* take(std::size_t size) {
         const std::size_t room = room_for(size);
         if (buffer_shelf* const own = of_this_thread(room))
             if (void* const kept = own->find(room)) return kept;
         return ::operator new(room, alignment);
     }
     /// `size` must be the size with which `memory` was taken.
-    static void give_back(void* memory, std::size_t size) noexcept {
+    [[gnu::noinline]] static void give_back(void* memory, std::size_t size) noexcept {
         const std::size_t room = room_for(size);
         buffer_shelf* const own = of_this_thread(room);
         if (own == nullptr || !own->keep(memory, room)) ::operator delete(memory, alignment);

@@ -52,4 +52,14 @@ struct coding {
     friend constexpr bool operator==(const coding&, const coding&) = default;
 };
 
+/// Which codings the frames of a call may have, as far as types tell. What cannot come is not compiled, and refused.
+struct coding_set {
+    bool rounds = true;                             ///< value codings other than raw
+    index_coding indices = index_coding::smallest;  ///< this one besides raw and dense; `smallest`: every one
+
+    constexpr bool has(index_coding coding) const {
+        return coding == index_coding::raw || indices == index_coding::smallest || coding == indices;
+    }
+};
+
 }}  // namespace rill::RILL_ABI

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <rill/core/config.hpp>
+#include <rill/core/text.hpp>
 
 #include <stdexcept>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -14,9 +14,9 @@ class contract_violation : public std::logic_error {
 };
 
 namespace detail {
-[[noreturn]] inline void contract_failed(const char* condition, const char* message, const char* file, int line) {
-    throw contract_violation(std::string("rill: ") + message + " (expected: " + condition + ") at " + file + ":" +
-                             std::to_string(line));
+[[noreturn, gnu::cold, gnu::noinline]] inline void contract_failed(const char* condition, const char* message,
+                                                                   const char* file, int line) {
+    throw contract_violation(text_of({"rill: ", message, " (expected: ", condition, ") at ", file, ":", line}));
 }
 }  // namespace detail
 }}  // namespace rill::RILL_ABI

@@ -37,7 +37,8 @@ inline constexpr std::uint64_t every_context = ~std::uint64_t{0};
 /// Base of all errors of the environment.
 class error : public std::runtime_error {
   public:
-    explicit error(abort_notice notice) : std::runtime_error("rill: " + notice.reason), notice_(std::move(notice)) {}
+    [[gnu::cold, gnu::noinline]] explicit error(abort_notice notice)
+        : std::runtime_error("rill: " + notice.reason), notice_(std::move(notice)) {}
 
     const abort_notice& notice() const noexcept { return notice_; }
     rank_t culprit() const noexcept { return notice_.culprit; }
@@ -68,7 +69,7 @@ class timeout : public error {
 class protocol_error : public error {
   public:
     using error::error;
-    explicit protocol_error(std::string reason)
+    [[gnu::cold, gnu::noinline]] explicit protocol_error(std::string reason)
         : error(abort_notice{.kind = failure::protocol, .reason = std::move(reason)}) {}
 };
 
@@ -76,7 +77,7 @@ class protocol_error : public error {
 class invalid_value : public error {
   public:
     using error::error;
-    explicit invalid_value(std::string reason)
+    [[gnu::cold, gnu::noinline]] explicit invalid_value(std::string reason)
         : error(abort_notice{.kind = failure::invalid_value, .reason = std::move(reason)}) {}
 };
 
@@ -88,7 +89,7 @@ class deadlock : public error {
 };
 
 /// Throws the exception that matches `notice.kind`.
-[[noreturn]] inline void throw_error(const abort_notice& notice) {
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_error(const abort_notice& notice) {
     switch (notice.kind) {
         case failure::mismatch: throw mismatch(notice);
         case failure::timeout: throw timeout(notice);

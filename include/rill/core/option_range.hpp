@@ -3,6 +3,7 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
 #include <concepts>
@@ -19,7 +20,13 @@ inline std::string spelled_value(double value) {
 }
 template <std::integral Number>
 std::string spelled_value(Number value) {
-    return std::to_string(value);
+    return text_of({value});
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_option(std::string_view option, const std::string& value,
+                                                                 std::string_view allowed, rank_t rank) {
+    const std::string told = text_of({"rill: ", option, " is ", value, "; it must be ", allowed});
+    throw contract_violation(rank == no_rank ? told : text_of({told, ", on rank ", rank}));
 }
 
 /// Returns `value` if `holds`; otherwise throws `contract_violation` naming the option, its value and the allowed
@@ -29,10 +36,7 @@ template <class Number>
 constexpr Number require_option(bool holds, std::string_view option, Number value, std::string_view allowed,
                                 rank_t rank = no_rank) {
     if (holds) return value;
-    std::string told("rill: ");
-    told.append(option).append(" is ").append(spelled_value(value)).append("; it must be ").append(allowed);
-    if (rank != no_rank) told.append(", on rank ").append(std::to_string(rank));
-    throw contract_violation(told);
+    refuse_option(option, spelled_value(value), allowed, rank);
 }
 
 }}}  // namespace rill::RILL_ABI::detail

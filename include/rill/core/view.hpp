@@ -3,6 +3,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
 #include <algorithm>
@@ -54,13 +55,13 @@ struct view {
 
     /// For messages: "epoch 3 of ranks 0-4, 6 (start 2)".
     std::string text() const {
-        std::string all = "epoch " + std::to_string(epoch) + " of ranks ";
+        std::string all = text_of({"epoch ", epoch, " of ranks "});
         for (std::size_t i = 0, last = 0; i < members.size(); i = last + 1) {
             last = last_in_row(i);
             if (i != 0) all += ", ";
-            all += std::to_string(members[i]);
-            if (last != i) all += '-' + std::to_string(members[last]);
-            if (start_of(i) != 0) all += " (start " + std::to_string(start_of(i)) + ')';
+            all += text_of({members[i]});
+            if (last != i) all += text_of({"-", members[last]});
+            if (start_of(i) != 0) all += text_of({" (start ", start_of(i), ")"});
         }
         return all;
     }

@@ -115,7 +115,8 @@ std::size_t fold_whole_lines(std::span<const T* const> inputs, std::span<T* cons
         alignas(64) T acc[line<T>];
         T* const made = is_single ? outputs[0] + i : acc;
         fold_lines<true>(first, i, made, fold, indices);
-        if (inputs.size() > inputs_at_once) fold_further_lines(inputs, i, acc, fold);
+        if constexpr (sizeof...(K) == inputs_at_once)
+            if (inputs.size() > inputs_at_once) fold_further_lines(inputs, i, acc, fold);
         finish(std::span<T>(made, line<T>));
         if (is_single) continue;
         const auto* const bytes = reinterpret_cast<const unsigned char*>(acc);

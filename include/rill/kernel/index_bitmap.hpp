@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -41,12 +40,11 @@ struct index_bitmap {
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
         if (bytes.size() != bytes_of(universe))
-            detail::bad_indices(
-                "bitmap", std::to_string(bytes.size()) + " bytes, expected " + std::to_string(bytes_of(universe)));
+            detail::bad_indices("bitmap", {bytes.size(), " bytes, expected ", bytes_of(universe)});
         if (detail::has_bits_behind(bytes, universe.size()))
-            detail::bad_indices("bitmap", "a bit after the last coordinate is set");
+            detail::bad_indices("bitmap", {"a bit after the last coordinate is set"});
         if (const std::size_t ones = detail::count_ones(bytes); ones != count)
-            detail::bad_indices("bitmap", std::to_string(ones) + " bits are set, expected " + std::to_string(count));
+            detail::bad_indices("bitmap", {ones, " bits are set, expected ", count});
     }
 
     /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.

@@ -5,6 +5,7 @@
 #include <rill/core/coding.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/index_bitmap.hpp>
 #include <rill/kernel/index_elias_fano.hpp>
@@ -15,55 +16,68 @@
 #include <cstddef>
 #include <initializer_list>
 #include <span>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_coding(index_coding coding) {
+    const bool is_known = coding <= index_coding::huffman && coding != index_coding::dense;
+    throw protocol_error(text_of({"number ", static_cast<unsigned>(coding),
+                                  is_known ? " is a coding of indices that was not due" : " is no coding of indices"}));
+}
+
 /// Calls `visit` with an object of the coding's type; throws `protocol_error` for a number that is no coding of
-/// indices.
-template <class Visit>
+/// indices, or none of the set.
+template <coding_set Among, class Visit>
 auto with_coding(index_coding coding, Visit visit) {
     switch (coding) {
         case index_coding::raw: return visit(raw_indices{});
-        case index_coding::packed_gaps: return visit(kernel::packed_gaps{});
-        case index_coding::bitmap: return visit(index_bitmap{});
-        case index_coding::elias_fano: return visit(kernel::elias_fano{});
-        case index_coding::huffman: return visit(huffman_bitmap{});
+        case index_coding::packed_gaps:
+            if constexpr (Among.has(index_coding::packed_gaps)) return visit(kernel::packed_gaps{});
+            break;
+        case index_coding::bitmap:
+            if constexpr (Among.has(index_coding::bitmap)) return visit(index_bitmap{});
+            break;
+        case index_coding::elias_fano:
+            if constexpr (Among.has(index_coding::elias_fano)) return visit(kernel::elias_fano{});
+            break;
+        case index_coding::huffman:
+            if constexpr (Among.has(index_coding::huffman)) return visit(huffman_bitmap{});
+            break;
         case index_coding::dense:
         case index_coding::smallest: break;
     }
-    throw protocol_error("number " + std::to_string(static_cast<unsigned>(coding)) + " is no coding of indices");
+    refuse_coding(coding);
 }
 
 }  // namespace detail
 
 /// Returns how many bytes `encode_indices` writes. Cost: constant, except for packed gaps (a pass over the indices) and
 /// the Huffman coding (a pass over the parts of the bitmap in which a bit is set).
-template <IndexType Index>
+template <IndexType Index, coding_set Among = coding_set{}>
 std::size_t encoded_index_bytes(index_coding coding, std::span<const Index> indices, segment universe) {
-    return detail::with_coding(coding, [&](auto c) { return c.encoded_size(indices, universe); });
+    return detail::with_coding<Among>(coding, [&](auto c) { return c.encoded_size(indices, universe); });
 }
 
 /// Writes strictly ascending indices inside `universe`; returns the bytes written.
-template <IndexType Index>
+template <IndexType Index, coding_set Among = coding_set{}>
 std::size_t encode_indices(index_coding coding, std::span<const Index> indices, segment universe, byte_span out) {
-    return detail::with_coding(coding, [&](auto c) { return c.encode(indices, universe, out); });
+    return detail::with_coding<Among>(coding, [&](auto c) { return c.encode(indices, universe, out); });
 }
 
 /// Throws `protocol_error` when `bytes` cannot hold `count` indices. A receiver calls it before it allocates room for
 /// them: after the check, `count` is at most 128 for each byte received.
-template <IndexType Index>
+template <IndexType Index, coding_set Among = coding_set{}>
 void check_index_count(index_coding coding, byte_view bytes, std::size_t count, segment universe) {
-    detail::with_coding(coding, [&](auto c) { c.template check_count<Index>(bytes, count, universe); });
+    detail::with_coding<Among>(coding, [&](auto c) { c.template check_count<Index>(bytes, count, universe); });
 }
 
 /// Reads `count` indices into the front of `out`. Validates all of `bytes`: the indices ascend strictly and lie inside
 /// `universe`. Otherwise throws a `protocol_error` that names the defect, and `out` is unspecified. Allocates nothing.
-template <IndexType Index>
+template <IndexType Index, coding_set Among = coding_set{}>
 void decode_indices(index_coding coding, byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
-    detail::with_coding(coding, [&](auto c) { c.decode(bytes, count, universe, out); });
+    detail::with_coding<Among>(coding, [&](auto c) { c.decode(bytes, count, universe, out); });
 }
 
 /// Returns the coding that needs the fewest bytes; of equal ones, the one that decodes fastest. Cost: a pass over the

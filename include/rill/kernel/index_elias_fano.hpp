@@ -23,7 +23,6 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -98,7 +97,7 @@ struct elias_fano {
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
         if (const std::size_t due = size_of(count, universe); bytes.size() != due)
-            detail::bad_indices("Elias-Fano", std::to_string(bytes.size()) + " bytes, expected " + std::to_string(due));
+            detail::bad_indices("Elias-Fano", {bytes.size(), " bytes, expected ", due});
     }
 
     /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.
@@ -115,9 +114,9 @@ struct elias_fano {
         if (count == 0) return;
         const detail::elias_fano_layout layout(count, universe.size());
         if (detail::has_bits_behind(bytes.first(layout.low_bytes), count * layout.width))
-            detail::bad_indices("Elias-Fano", "a bit after the low bits is set");
+            detail::bad_indices("Elias-Fano", {"a bit after the low bits is set"});
         if (detail::has_bits_behind(bytes, layout.upper_bits))
-            detail::bad_indices("Elias-Fano", "a bit after the last is set");
+            detail::bad_indices("Elias-Fano", {"a bit after the last is set"});
         if (!detail::decode_elias_fano<Loops>(layout, bytes, universe.begin, out.data()))
             refuse(bytes, layout, universe);
     }
@@ -147,8 +146,7 @@ struct elias_fano {
     [[noreturn]] static void refuse(byte_view bytes, const detail::elias_fano_layout& layout, segment universe) {
         const byte_view upper = bytes.subspan(layout.low_bytes);
         if (const std::size_t ones = detail::count_ones(upper); ones != layout.count)
-            detail::bad_indices("Elias-Fano", std::to_string(ones) + " bits are set in the upper part, expected " +
-                                                  std::to_string(layout.count));
+            detail::bad_indices("Elias-Fano", {ones, " bits are set in the upper part, expected ", layout.count});
         std::size_t lowest = universe.begin, i = 0, place = 0;
         for (;; ++i, ++place) {  // until the first index that is out of order; there is one
             while ((std::to_integer<unsigned>(upper[place / 8]) >> (place % 8) & 1U) == 0) ++place;
@@ -158,8 +156,7 @@ struct elias_fano {
                 low = 2 * low + (std::to_integer<unsigned>(bytes[bit / 8]) >> (bit % 8) & 1U);
             }
             const std::size_t v = ((place - i) << layout.width) + static_cast<std::size_t>(low);
-            if (v > layout.greatest)
-                detail::bad_indices("Elias-Fano", "number " + std::to_string(i) + " lies outside of the universe");
+            if (v > layout.greatest) detail::bad_indices("Elias-Fano", {"number ", i, " lies outside of the universe"});
             const std::size_t index = universe.begin + v + i;
             if (index < lowest) detail::bad_index("Elias-Fano", i, index, lowest, universe.end);
             lowest = index + 1;

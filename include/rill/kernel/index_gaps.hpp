@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -109,9 +108,7 @@ struct packed_gaps {
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
         const std::size_t blocks = count / detail::gap_block + (count % detail::gap_block != 0 ? 1U : 0U);
-        if (bytes.size() < blocks)
-            detail::bad_indices("packed-gap",
-                                std::to_string(bytes.size()) + " bytes cannot hold " + std::to_string(count));
+        if (bytes.size() < blocks) detail::bad_indices("packed-gap", {bytes.size(), " bytes cannot hold ", count});
     }
 
     /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.
@@ -124,7 +121,7 @@ struct packed_gaps {
             const std::size_t part = std::min(detail::gap_block, count - first);
             bytes = decode_block(bytes, first, out.subspan(first, part), lowest, universe.end);
         }
-        if (!bytes.empty()) detail::bad_indices("packed-gap", std::to_string(bytes.size()) + " bytes too many");
+        if (!bytes.empty()) detail::bad_indices("packed-gap", {bytes.size(), " bytes too many"});
     }
 
   private:
@@ -143,27 +140,24 @@ struct packed_gaps {
     template <IndexType Index>
     static byte_view decode_block(byte_view bytes, std::size_t first, std::span<Index> out, std::size_t& lowest,
                                   std::size_t end) {
-        if (bytes.empty()) detail::bad_indices("packed-gap", "no bytes left for number " + std::to_string(first));
+        if (bytes.empty()) detail::bad_indices("packed-gap", {"no bytes left for number ", first});
         const unsigned width = std::to_integer<unsigned>(bytes[0]);
         if (width > sizeof(Index) * 8)
-            detail::bad_indices("packed-gap",
-                                "a width of " + std::to_string(width) + " bits at number " + std::to_string(first));
+            detail::bad_indices("packed-gap", {"a width of ", width, " bits at number ", first});
         const std::size_t size = detail::gap_bytes(out.size(), width);
-        if (bytes.size() - 1 < size)
-            detail::bad_indices("packed-gap", "the block at number " + std::to_string(first) + " is cut off");
+        if (bytes.size() - 1 < size) detail::bad_indices("packed-gap", {"the block at number ", first, " is cut off"});
 
         std::byte packed[detail::gap_block * 8 + detail::gap_padding];
         std::memcpy(packed, bytes.data() + 1, size);
         std::memset(packed + size, 0, detail::gap_padding);
         const std::size_t used = out.size() * width % 8;
         if (used != 0 && (std::to_integer<unsigned>(packed[size - 1]) >> used) != 0)
-            detail::bad_indices("packed-gap", "a bit after the block at number " + std::to_string(first) + " is set");
+            detail::bad_indices("packed-gap", {"a bit after the block at number ", first, " is set"});
         std::size_t next = lowest;
         for (std::size_t i = 0; i < out.size(); ++i) {
             const std::uint64_t gap = detail::unpack(packed, i, width);
             if (gap >= end - next)
-                detail::bad_indices("packed-gap",
-                                    "number " + std::to_string(first + i) + " lies outside of the universe");
+                detail::bad_indices("packed-gap", {"number ", first + i, " lies outside of the universe"});
             out[i] = static_cast<Index>(next + gap);
             next += static_cast<std::size_t>(gap) + 1;
         }

@@ -22,7 +22,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -86,16 +85,15 @@ struct huffman_bitmap {
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
         if (bytes.size() < least_size(count, universe) || (count == 0 && !bytes.empty()))
-            detail::bad_indices("Huffman-coded", std::to_string(bytes.size()) + " bytes cannot hold " +
-                                                     std::to_string(count) + " of " + std::to_string(universe.size()) +
-                                                     " coordinates");
+            detail::bad_indices("Huffman-coded",
+                                {bytes.size(), " bytes cannot hold ", count, " of ", universe.size(), " coordinates"});
         if (count == 0) return;
         std::size_t left = bytes.size() - header_bytes;
         for (std::size_t s = 0; s + 1 < streams; ++s) {
             const auto length = detail::load_little<std::uint64_t>(bytes.data() + 8 * s);
             if (length > left)
-                detail::bad_indices("Huffman-coded", "stream " + std::to_string(s) + " of " + std::to_string(length) +
-                                                         " bytes, of which " + std::to_string(left) + " are left");
+                detail::bad_indices("Huffman-coded",
+                                    {"stream ", s, " of ", length, " bytes, of which ", left, " are left"});
             left -= static_cast<std::size_t>(length);
         }
     }
@@ -114,10 +112,8 @@ struct huffman_bitmap {
         }
         const bitmap_end end = place_all(table, from, count, universe, out.data());
         check_ends(bytes, from);
-        if (end.is_beyond) detail::bad_indices("Huffman-coded", "a bit after the last coordinate is set");
-        if (end.ones != count)
-            detail::bad_indices("Huffman-coded",
-                                std::to_string(end.ones) + " bits are set, expected " + std::to_string(count));
+        if (end.is_beyond) detail::bad_indices("Huffman-coded", {"a bit after the last coordinate is set"});
+        if (end.ones != count) detail::bad_indices("Huffman-coded", {end.ones, " bits are set, expected ", count});
     }
 
   private:
@@ -243,10 +239,10 @@ struct huffman_bitmap {
             const std::size_t length = length_of(bytes, s), used = from[s].used();
             end += length;
             if (detail::bytes_for_bits(used) != length)
-                detail::bad_indices("Huffman-coded", "stream " + std::to_string(s) + " has " + std::to_string(length) +
-                                                         " bytes, and " + std::to_string(used) + " bits are read");
+                detail::bad_indices("Huffman-coded",
+                                    {"stream ", s, " has ", length, " bytes, and ", used, " bits are read"});
             if (detail::has_bits_behind(bytes.first(end), used))
-                detail::bad_indices("Huffman-coded", "a bit after stream " + std::to_string(s) + " is set");
+                detail::bad_indices("Huffman-coded", {"a bit after stream ", s, " is set"});
         }
     }
 };

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <span>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
 
@@ -35,7 +34,7 @@ struct raw_indices {
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
         if (bytes.size() % sizeof(Index) != 0 || bytes.size() / sizeof(Index) != count)
-            detail::bad_indices("raw", std::to_string(bytes.size()) + " bytes cannot hold " + std::to_string(count));
+            detail::bad_indices("raw", {bytes.size(), " bytes cannot hold ", count});
     }
 
     /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.

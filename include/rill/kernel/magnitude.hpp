@@ -5,6 +5,7 @@
 #include <rill/core/error.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/tasks.hpp>
@@ -18,7 +19,6 @@
 #include <limits>
 #include <optional>
 #include <span>
-#include <string>
 #include <type_traits>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
@@ -126,7 +126,7 @@ std::optional<std::size_t> find_nan(std::span<const T> x) {
 /// Throws `invalid_value` naming the lowest NaN, if there is one. `first` is the coordinate of `x[0]`.
 template <Element T>
 void refuse_nan(std::span<const T> x, std::size_t first = 0) {
-    if (const auto i = find_nan(x)) throw invalid_value("coordinate " + std::to_string(first + *i) + " is NaN");
+    if (const auto i = find_nan(x)) throw invalid_value(text_of({"coordinate ", first + *i, " is NaN"}));
 }
 
 }}}  // namespace rill::RILL_ABI::kernel

@@ -12,6 +12,7 @@
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/detail/loop.hpp>
 #include <rill/kernel/magnitude.hpp>
@@ -24,7 +25,6 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel {
@@ -78,8 +78,8 @@ template <std::floating_point T>
 T max_norm(std::span<const T> x, std::size_t first) {
     const magnitude_key<T> largest = largest_of(x);
     if (largest >= largest_magnitude<T>)
-        throw invalid_value("coordinate " + std::to_string(first + *find_non_finite(x)) +
-                            " is not finite and cannot be quantised");
+        throw invalid_value(
+            text_of({"coordinate ", first + *find_non_finite(x), " is not finite and cannot be quantised"}));
     return std::bit_cast<T>(largest);
 }
 
@@ -271,7 +271,7 @@ template <std::floating_point T>
 void check_scales(std::span<const T> scales) {
     for (std::size_t b = 0; b < scales.size(); ++b)
         if (!(scales[b] >= T{0}) || magnitude(scales[b]) >= largest_magnitude<T>)
-            throw protocol_error("the scale of bucket " + std::to_string(b) + " is negative or not finite");
+            throw protocol_error(text_of({"the scale of bucket ", b, " is negative or not finite"}));
 }
 
 }}}  // namespace rill::RILL_ABI::kernel

@@ -7,6 +7,7 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/message_kind.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/core/view.hpp>
@@ -26,9 +27,9 @@
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
-[[noreturn, gnu::cold]] inline void throw_other_epoch(std::uint32_t given, rank_t self, std::uint32_t own) {
-    throw protocol_error("it is of epoch " + std::to_string(given) + ", rank " + std::to_string(self) +
-                         " is in epoch " + std::to_string(own));
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_other_epoch(std::uint32_t given, rank_t self,
+                                                                     std::uint32_t own) {
+    throw protocol_error(text_of({"it is of epoch ", given, ", rank ", self, " is in epoch ", own}));
 }
 }  // namespace detail
 
@@ -126,7 +127,7 @@ class session {
         const auto last = detail::long_wait::of_any_order(peer);
         const detail::standstill origin = detail::origin_of(witnesses(), waits_, 1, last, timeout_ / 8);
         return where.notice(failure::timeout, origin.peer, origin.waiter,
-                            origin.text(timeout_) + (origin.waiter == where.self ? of_peer : "") + of_all);
+                            text_of({origin.text(timeout_), origin.waiter == where.self ? of_peer : "", of_all}));
     }
 
   private:

@@ -7,6 +7,7 @@
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/core/view.hpp>
@@ -127,7 +128,7 @@ class survivors {
 
     /// Earlier transports are kept, because what was made on them may still be in use.
     void begin(rill::view next) {
-        const std::string name = "survivors " + std::to_string(session_);
+        const std::string name = text_of({"survivors ", session_});
         made_.push_back(std::make_unique<subgroup<Net>>(*net_, std::move(next), name));
     }
 

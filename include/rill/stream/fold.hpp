@@ -5,6 +5,7 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/core/span_of.hpp>
 #include <rill/kernel/fold.hpp>
 #include <rill/kernel/merge_k.hpp>
 #include <rill/kernel/scatter.hpp>
@@ -42,7 +43,7 @@ bool fold_all_dense(std::span<const stream_view<T, Index>> operands, std::span<T
         if (!operand.is_dense()) return false;
         scratch.dense.push_back(operand.values());
     }
-    kernel::fold_dense_k(std::span<const std::span<const T>>(scratch.dense), target, fold, executor);
+    kernel::fold_dense_k(std::span<const std::span<const T>>(span_of(scratch.dense)), target, fold, executor);
     return true;
 }
 }  // namespace detail
@@ -92,8 +93,8 @@ void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Ind
         return;
     }
     const auto room = result.make_sparse(range, total);
-    result.shrink(kernel::merge_k(std::span<const sparse_view<T, Index>>(scratch.sparse), room.indices, room.values,
-                                  fold, scratch.merge, executor));
+    result.shrink(kernel::merge_k(std::span<const sparse_view<T, Index>>(span_of(scratch.sparse)), room.indices,
+                                  room.values, fold, scratch.merge, executor));
 }
 
 }}  // namespace rill::RILL_ABI

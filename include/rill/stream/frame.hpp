@@ -3,7 +3,9 @@
 #include <rill/concept/executor.hpp>
 #include <rill/core/arena.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/coding.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
 #include <rill/stream/detail/payload.hpp>
 #include <rill/stream/stream_view.hpp>
@@ -18,43 +20,51 @@ namespace rill { inline namespace RILL_ABI {
 /// The alignment, in bytes, of each frame in a message of several frames.
 inline constexpr std::size_t frame_alignment = 8;
 
+namespace detail {
+/// Writes the header of a frame, and puts its pieces in order.
+[[gnu::noinline]] inline byte_pieces framed(wire::header& head, stream_types types, byte_view indices, byte_view values,
+                                            std::byte* block) {
+    head.index_length = indices.size();
+    wire::encode(head, block);
+    byte_pieces pieces{byte_view(block, wire::header_bytes)};
+    const bool values_first = types.values_first(head.codes);
+    if (const byte_view first = values_first ? values : indices; !first.empty()) pieces.push(first);
+    if (const byte_view second = values_first ? indices : values; !second.empty()) pieces.push(second);
+    return pieces;
+}
+}  // namespace detail
+
 /// Makes a frame of `view` without copying it. The header is written to `block` (`wire::header_bytes`); the other
 /// pieces are the stream's own arrays. `head` supplies what the stream does not know (context, operation, weight, …).
 template <Element T, IndexType Index>
 byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std::byte* block) {
     detail::describe(head, view);
     head.codes = {.indices = view.is_dense() ? index_coding::dense : index_coding::raw};
-    const byte_view indices = std::as_bytes(view.indices());
-    const byte_view values = std::as_bytes(view.values());
-    head.index_length = indices.size();
-    wire::encode(head, block);
-    byte_pieces pieces{byte_view(block, wire::header_bytes)};
-    const bool values_first = detail::values_first<T, Index>(head.codes);
-    if (const byte_view first = values_first ? values : indices; !first.empty()) pieces.push(first);
-    if (const byte_view second = values_first ? indices : values; !second.empty()) pieces.push(second);
-    return pieces;
+    return detail::framed(head, detail::stream_types::of<T, Index>(), std::as_bytes(view.indices()),
+                          std::as_bytes(view.values()), block);
 }
 
 /// Makes a frame of `view` in the given coding, in bytes taken from `memory`. Random rounding draws from `key`. Lossy
 /// codings throw `invalid_value`, which names the coordinate, if an entry is not finite, or too large for bfloat16.
-template <Element T, IndexType Index, Executor Exec = serial>
+template <coding_set Among = coding_set{}, Element T, IndexType Index, Executor Exec = serial>
 byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, const coding& codes, random_key key,
                       arena& memory, const Exec& executor = {}) {
     detail::describe(head, view);
-    head.codes = detail::resolve(codes, view);
-    if (!head.codes.is_lossless()) detail::require_roundable(view, head.codes, executor);
-    const std::size_t index_length = detail::index_length(head.codes.indices, view.indices(), view.range());
+    head.codes = detail::resolve<Among>(codes, view);
+    if constexpr (Among.rounds)
+        if (!head.codes.is_lossless()) detail::require_roundable(view, head.codes, executor);
+    const std::size_t index_length = detail::index_length<Among>(head.codes.indices, view.indices(), view.range());
     const std::size_t value_length = detail::value_length<T>(head.codes, view.count());
     head.index_length = index_length;
     const byte_span out = memory.take(wire::header_bytes + index_length + value_length);
     wire::encode(head, out.data());
     const byte_span payload = out.subspan(wire::header_bytes);
-    const bool values_first = detail::values_first<T, Index>(head.codes);
-    detail::encode_values(view.values(), head.codes, key, head.range.begin,
-                          payload.subspan(values_first ? 0 : index_length, value_length), executor);
+    const bool values_first = detail::stream_types::of<T, Index>().values_first(head.codes);
+    detail::encode_values<Among>(view.values(), head.codes, key, head.range.begin,
+                                 payload.subspan(values_first ? 0 : index_length, value_length), executor);
     if (!view.is_dense())
-        kernel::encode_indices(head.codes.indices, view.indices(), view.range(),
-                               payload.subspan(values_first ? value_length : 0, index_length));
+        kernel::encode_indices<Index, Among>(head.codes.indices, view.indices(), view.range(),
+                                             payload.subspan(values_first ? value_length : 0, index_length));
     return out;
 }
 
@@ -74,16 +84,24 @@ class frame_reader {
     bool done() const { return piece_ == pieces_.count(); }
 
     /// The header of the next frame, without reading past it.
-    wire::header peek() const { return wire::decode(frame_reader(*this).take(wire::header_bytes).data()); }
+    [[gnu::noinline]] wire::header peek() const {
+        return wire::decode(frame_reader(*this).take(wire::header_bytes).data());
+    }
 
     template <Element T, IndexType Index>
     frame next() {
+        return next(detail::stream_types::of<T, Index>());
+    }
+
+  private:
+    [[gnu::noinline]] frame next(detail::stream_types types) {
         const byte_view block = take(wire::header_bytes);
         frame f{wire::decode(block.data()), {}, {}, block};
-        detail::require_types<T, Index>(f.head);
+        types.require(f.head);
         wire::detail::require(f.head.count <= 4 * remaining(), "truncated");  // a value takes at least two bits
-        const std::size_t value_length = detail::value_length<T>(f.head.codes, static_cast<std::size_t>(f.head.count));
-        const bool values_first = detail::values_first<T, Index>(f.head.codes);
+        const std::size_t value_length =
+            detail::value_length(f.head.codes, types.element_bytes(), static_cast<std::size_t>(f.head.count));
+        const bool values_first = types.values_first(f.head.codes);
         if (values_first) f.bytes.push(f.values = take(value_length));
         f.bytes.push(f.indices = take(f.head.index_length));
         if (!values_first) f.bytes.push(f.values = take(value_length));
@@ -91,14 +109,13 @@ class frame_reader {
         return f;
     }
 
-  private:
     std::size_t remaining() const {
         std::size_t sum = 0;
         for (std::size_t i = piece_; i < pieces_.count(); ++i) sum += pieces_[i].size();
         return sum - used_;
     }
 
-    byte_view take(std::uint64_t size) {
+    [[gnu::noinline]] byte_view take(std::uint64_t size) {
         if (size == 0) return {};
         wire::detail::require(!done() && size <= pieces_[piece_].size() - used_, "truncated");
         const byte_view taken = pieces_[piece_].subspan(used_, static_cast<std::size_t>(size));
@@ -136,11 +153,28 @@ struct frame_scratch {
 /// The content of a frame: a view of the frame's own bytes where they are raw (they must outlive it), otherwise decoded
 /// into `room`. It is validated completely: indices are strictly ascending and in range, scales are finite. Throws
 /// `protocol_error`.
-template <Element T, IndexType Index, Executor Exec = serial>
+template <coding_set Among = coding_set{}, Element T, IndexType Index, Executor Exec = serial>
 stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room, const Exec& executor = {}) {
-    const std::span<const T> values = detail::decode_values(f.head, f.values, room.values, executor);
+    const std::span<const T> values = detail::decode_values<Among>(f.head, f.values, room.values, executor);
     if (f.head.codes.indices == index_coding::dense) return {f.head.range, values};
-    return {f.head.range, sparse_view<T, Index>{detail::decode_indices(f.head, f.indices, room.indices), values}};
+    return {f.head.range,
+            sparse_view<T, Index>{detail::decode_indices<Among>(f.head, f.indices, room.indices), values}};
 }
+
+/// How a state writes and reads frames whose codings are known only when it runs. The caller chooses the functions, so
+/// that it compiles only those of its codings.
+template <Element T, IndexType Index, Executor Exec>
+struct frame_coder {
+    byte_view (*encode)(const wire::header& head, const stream_view<T, Index>& view, const coding& codes,
+                        random_key key, arena& memory, const Exec& executor);
+    stream_view<T, Index> (*decode)(const frame& f, frame_scratch<T, Index>& room, const Exec& executor);
+};
+template <coding_set Among, Element T, IndexType Index, Executor Exec>
+inline constexpr frame_coder<T, Index, Exec> coder_of{
+    [](const wire::header& head, const stream_view<T, Index>& view, const coding& codes, random_key key, arena& memory,
+       const Exec& executor) { return coded_frame<Among>(head, view, codes, key, memory, executor); },
+    [](const frame& f, frame_scratch<T, Index>& room, const Exec& executor) {
+        return content_of<Among>(f, room, executor);
+    }};
 
 }}  // namespace rill::RILL_ABI

@@ -5,6 +5,7 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/serial.hpp>
+#include <rill/core/span_of.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/copy.hpp>
 #include <rill/kernel/scatter.hpp>
@@ -36,13 +37,13 @@ class stream {
     segment range() const { return range_; }
     std::size_t dimension() const { return range_.size(); }
     std::size_t count() const { return values_.size(); }
-    std::span<const T> values() const { return values_; }
-    std::span<T> values() { return values_; }
-    std::span<const Index> indices() const { return indices_; }
+    std::span<const T> values() const { return span_of(values_); }
+    std::span<T> values() { return span_of(values_); }
+    std::span<const Index> indices() const { return span_of(indices_); }
 
     stream_view<T, Index> view() const {
-        if (dense_) return {range_, std::span<const T>(values_)};
-        return {range_, sparse_view<T, Index>{indices_, values_}};
+        if (dense_) return {range_, values()};
+        return {range_, sparse_view<T, Index>{indices(), values()}};
     }
     stream_view<T, Index> view(segment part) const { return view().slice(part); }
 
@@ -83,7 +84,7 @@ class stream {
         clear(range);
         indices_.resize(count);
         values_.resize(count);
-        return {indices_, values_};
+        return {span_of(indices_), span_of(values_)};
     }
     void shrink(std::size_t count) {
         RILL_EXPECTS(!dense_ && count <= values_.size(), "shrink keeps the first entries of sparse content");
@@ -96,7 +97,7 @@ class stream {
         clear(range);
         dense_ = true;
         values_.resize(range.size());
-        return values_;
+        return span_of(values_);
     }
 
     friend bool operator==(const stream& a, const stream& b) {

@@ -6,6 +6,7 @@
 #include <rill/core/error.hpp>
 #include <rill/core/message_kind.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
 #include <array>
@@ -13,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI { namespace wire {
 
@@ -66,7 +66,7 @@ N get(const std::byte* block, std::size_t at) {
 }  // namespace detail
 
 /// Writes `header_bytes` bytes to `block`. Validates nothing.
-inline void encode(const header& h, std::byte* block) {
+[[gnu::noinline]] inline void encode(const header& h, std::byte* block) {
     using detail::put;
     put(block, 0, magic);
     put(block, 4, version);
@@ -92,8 +92,11 @@ inline void encode(const header& h, std::byte* block) {
 }
 
 namespace detail {
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse(const char* what) {
+    throw protocol_error(text_of({"invalid frame: ", what}));
+}
 inline void require(bool holds, const char* what) {
-    if (!holds) throw protocol_error(std::string("invalid frame: ") + what);
+    if (!holds) refuse(what);
 }
 
 constexpr bool is_known(value_coding coding) { return coding <= value_coding::bf16 || is_qsgd(coding); }
@@ -103,7 +106,7 @@ inline std::size_t element_bytes(element_type type) {
     return type == element_type::float32 || type == element_type::int32 ? 4 : 8;
 }
 
-inline void validate(const header& h) {
+[[gnu::noinline]] inline void validate(const header& h) {
     const bool is_operation = h.kind.number < static_cast<std::uint8_t>(operation::departure);
     require(h.kind.number != 0 && (h.kind.protocol != 0 || is_operation), "unknown operation");
     require(h.element > element_type::none && h.element <= element_type::int64, "unknown element type");
@@ -124,7 +127,7 @@ inline void validate(const header& h) {
 }  // namespace detail
 
 /// Reads and validates a header of `header_bytes` bytes. Throws `protocol_error`.
-inline header decode(const std::byte* block) {
+[[gnu::noinline]] inline header decode(const std::byte* block) {
     using detail::get;
     detail::require(get<std::uint32_t>(block, 0) == magic, "wrong magic number");
     detail::require(get<std::uint8_t>(block, 4) == version, "unknown version");

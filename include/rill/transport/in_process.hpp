@@ -152,7 +152,7 @@ static_assert(MonitoredTransport<endpoint>);
 /// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
 /// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception.
 template <class Body>
-void run(int ranks, Body&& body, const options& chosen = {}) {
+[[gnu::cold]] void run(int ranks, Body&& body, const options& chosen = {}) {
     RILL_EXPECTS(ranks >= 1, "in_process::run: needs at least one rank");
     detail::world shared(ranks, chosen);
     detail::rank_threads threads(

@@ -15,6 +15,7 @@
 #include <rill/collective/start.hpp>
 #include <rill/collective/stream_state.hpp>
 #include <rill/collective/tensors.hpp>
+#include <rill/concept/aggregator.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/detail/real.hpp>
 #include <rill/core/fingerprint.hpp>
@@ -37,7 +38,8 @@ contribution_sum all_of(const Group& group) {
 template <class Lane, class T, class Fold>
 using dense_state_of = dense_state<typename Lane::transport_type, T, Fold, typename Lane::executor_type>;
 template <class Lane, class T, class Index, class Fold>
-using stream_state_of = stream_state<typename Lane::transport_type, T, Index, Fold, typename Lane::executor_type>;
+using stream_state_of =
+    stream_state<typename Lane::transport_type, T, Index, folding<Fold>, typename Lane::executor_type>;
 
 /// The lane's memory for tensors whose elements are not contiguous.
 template <class T, class Lane>
@@ -98,6 +100,16 @@ receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& pl
         end(result);
         return result;
     });
+}
+
+/// Takes the result of a `stream_state_of` into `output`.
+template <class State, class Out, class Fold>
+void take_finished(State& state, part_range parts, Out&& output, const Fold& fold) {
+    state.finish(parts, output);
+    if constexpr (requires { output.values(); })
+        finish_folded(fold, output.values(), state.total(parts.first).weight);
+    else
+        finish_folded(fold, output, state.total(parts.first).weight);
 }
 
 }}}  // namespace rill::RILL_ABI::detail

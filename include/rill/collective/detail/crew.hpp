@@ -16,16 +16,9 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The workers of a group: as many as operations have ever been in flight at once. Empty if the transport has no
-/// activities.
-template <class Net, class Shape, class Exec>
-class crew {
-  public:
-    explicit crew(membership<Net, Shape, Exec>&) {}
-};
-
+/// The workers of a group: as many as operations have ever been in flight at once.
 template <ConcurrentTransport Net, Topology Shape, Executor Exec>
-class crew<Net, Shape, Exec> {
+class crew {
   public:
     explicit crew(membership<Net, Shape, Exec>& of) : of_(&of) {
         of.crew = this;

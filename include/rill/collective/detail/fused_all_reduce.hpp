@@ -8,6 +8,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/span_of.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/kernel/fold_tiles.hpp>
@@ -179,12 +180,13 @@ class fused_state {
     void fold_tile(rank_t owner, std::size_t i, const contribution_sum& total) {
         const segment part = part_of(owner);
         const std::size_t begin = part.begin + i * tile;
-        fold_range({std::min(begin, part.end), std::min(begin + tile, part.end)}, outputs_, total);
+        fold_range({std::min(begin, part.end), std::min(begin + tile, part.end)}, span_of(outputs_), total);
     }
 
     void fold_range(segment range, std::span<T* const> outputs, const contribution_sum& total) {
         kernel::fold_tiles(
-            std::span<const T* const>(inputs_), outputs, range, [fold = fold_](T a, T b) { return fold.fold(a, b); },
+            std::span<const T* const>(span_of(inputs_)), outputs, range,
+            [fold = fold_](T a, T b) { return fold.fold(a, b); },
             [&](std::span<T> values) {
                 if constexpr (!Fold::finish_is_trivial) fold_.finish(values, total.weight);
             },

@@ -3,6 +3,7 @@
 
 #include <rill/concept/tensor.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/span_of.hpp>
 
 #include <cstddef>
 #include <span>
@@ -36,7 +37,7 @@ template <Tensor X>
 class evaluated {
   public:
     explicit evaluated(const X& of) : elements_(size_of(of)) { read_tensor(of, std::span(elements_)); }
-    std::span<const tensor_element<X>> elements() const { return elements_; }
+    std::span<const tensor_element<X>> elements() const { return span_of(elements_); }
 
   private:
     aligned_vector<tensor_element<X>> elements_;
@@ -67,7 +68,7 @@ struct staging {
 
     std::span<T> room(std::size_t size) {
         elements.resize(size);
-        return elements;
+        return span_of(elements);
     }
 };
 

@@ -4,29 +4,29 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <span>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-[[noreturn]] inline void bad_indices(const char* coding, const std::string& what) {
-    throw protocol_error(std::string(coding) + " indices: " + what);
+[[noreturn, gnu::cold, gnu::noinline]] inline void bad_indices(const char* coding,
+                                                               std::initializer_list<text_piece> what) {
+    throw protocol_error(text_of({coding, " indices: ", text_of(what)}));
 }
 
-[[noreturn]] inline void bad_index(const char* coding, std::size_t position, std::size_t index, std::size_t lowest,
-                                   std::size_t end) {
-    bad_indices(coding, "number " + std::to_string(position) + " is " + std::to_string(index) + ", expected one of [" +
-                            std::to_string(lowest) + ", " + std::to_string(end) + ")");
+[[noreturn, gnu::cold, gnu::noinline]] inline void bad_index(const char* coding, std::size_t position,
+                                                             std::size_t index, std::size_t lowest, std::size_t end) {
+    bad_indices(coding, {"number ", position, " is ", index, ", expected one of [", lowest, ", ", end, ")"});
 }
 
 inline void check_count_in_universe(std::size_t count, segment universe) {
     if (count > universe.size())
-        throw protocol_error(std::to_string(count) + " indices are announced for " + std::to_string(universe.size()) +
-                             " coordinates");
+        throw protocol_error(text_of({count, " indices are announced for ", universe.size(), " coordinates"}));
 }
 
 template <IndexType Index>
@@ -45,8 +45,7 @@ template <IndexType Index>
 void expect_decodable(std::size_t count, [[maybe_unused]] segment universe, std::size_t room) {
     RILL_EXPECTS(universe.empty() || universe.end - 1 <= static_cast<Index>(-1),
                  "index coding: the index type cannot number the universe");
-    if (count > room)
-        throw protocol_error(std::to_string(count) + " indices are announced, with room for " + std::to_string(room));
+    if (count > room) throw protocol_error(text_of({count, " indices are announced, with room for ", room}));
 }
 
 }}}  // namespace rill::RILL_ABI::kernel::detail

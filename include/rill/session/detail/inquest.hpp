@@ -3,6 +3,7 @@
 #include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/session/detail/long_wait.hpp>
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,9 +26,8 @@ struct standstill {
     rank_t waiter;
     rank_t peer;
 
-    std::string text(duration timeout) const {
-        return "rank " + std::to_string(waiter) + " waited " + std::to_string(timeout.seconds()) + " s for rank " +
-               std::to_string(peer);
+    [[gnu::cold, gnu::noinline]] std::string text(duration timeout) const {
+        return text_of({"rank ", waiter, " waited ", timeout.seconds(), " s for rank ", peer});
     }
 };
 
@@ -37,8 +38,8 @@ inline bool has_departed(const std::optional<call_signature>& said) {
 
 /// Follows the long waits that ranks have announced: the rank that is waited for may itself wait, for something that
 /// was due earlier. `waits`, `number`: where they are announced; `last`: this rank's own wait.
-[[gnu::cold]] inline standstill origin_of(const witnesses& all, std::uint64_t waits, std::uint64_t number,
-                                          long_wait last, duration patience) {
+[[gnu::cold, gnu::noinline]] inline standstill origin_of(const witnesses& all, std::uint64_t waits,
+                                                         std::uint64_t number, long_wait last, duration patience) {
     const time_point until = all.now() + patience;
     rank_t waiter = all.self();
     for (int passed = 0; passed < all.size(); ++passed) {
@@ -66,31 +67,31 @@ class inquest {
           timeout_(timeout) {}
 
     /// `source` sent a frame of another call: blames the rank whose call differs from the others'.
-    [[noreturn, gnu::cold]] void disagree(rank_t source) const {
+    [[noreturn, gnu::cold, gnu::noinline]] void disagree(rank_t source) const {
         blame_odd_one(entrants(false));
-        where_.fail(failure::mismatch, source, no_rank,
-                    "rank " + std::to_string(source) + " sent a frame of another call");
+        where_.fail(failure::mismatch, source, no_rank, text_of({"rank ", source, " sent a frame of another call"}));
     }
 
     /// The timeout has passed and this rank still waits. Blames a rank that made another call or has not come; else the
     /// rank where the standstill begins.
-    [[noreturn, gnu::cold]] void nothing_came(const long_wait& own) const {
+    [[noreturn, gnu::cold, gnu::noinline]] void nothing_came(const long_wait& own) const {
         blame_odd_one(entrants(true));
         const standstill origin = origin_of(all_, waits_, signature_->number, own, timeout_ / 8);
         where_.fail(failure::timeout, origin.peer, origin.waiter,
-                    origin.text(timeout_) + ", which has entered the operation: slow, or the link between them is cut");
+                    text_of({origin.text(timeout_),
+                             ", which has entered the operation: slow, or the link between them is cut"}));
     }
 
     /// Throws `peer_failure` if the body of `peer` is known to have returned without entering the operation. Does not
     /// wait for the peer's answer.
-    [[gnu::cold]] void require_presence(rank_t peer) const {
+    [[gnu::cold, gnu::noinline]] void require_presence(rank_t peer) const {
         if (has_departed(all_.ask(peer, where_.context, signature_->number, deadline::immediate))) departed(peer);
     }
 
   private:
-    [[noreturn]] void departed(rank_t peer) const {
+    [[noreturn, gnu::cold, gnu::noinline]] void departed(rank_t peer) const {
         where_.fail(failure::exception, peer, no_rank,
-                    "rank " + std::to_string(peer) + " has returned from its body without entering the operation");
+                    text_of({"rank ", peer, " has returned from its body without entering the operation"}));
     }
 
     struct entrant {
@@ -100,7 +101,7 @@ class inquest {
 
     /// What each rank has entered: this call as that rank made it, or a later one if it left this one out. With
     /// `all_must_have_come`, a rank that has not come is an error.
-    std::vector<entrant> entrants(bool all_must_have_come) const {
+    [[gnu::cold, gnu::noinline]] std::vector<entrant> entrants(bool all_must_have_come) const {
         const time_point until = all_.now() + timeout_ / 8;
         std::vector<entrant> come;
         for (rank_t r = 0; r < all_.size(); ++r) {
@@ -113,15 +114,14 @@ class inquest {
                 come.push_back({r, *entered});
             else if (all_must_have_come)
                 where_.fail(failure::timeout, r, no_rank,
-                            "rank " + std::to_string(r) + " has not entered the operation within " +
-                                std::to_string(timeout_.seconds()) + " s");
+                            text_of({"rank ", r, " has not entered the operation within ", timeout_.seconds(), " s"}));
         }
         return come;
     }
 
     /// Throws `mismatch` unless all calls are equal. The culprit is the lowest rank outside the largest set of equal
     /// calls (of equally large sets: the one with the lowest rank).
-    void blame_odd_one(const std::vector<entrant>& come) const {
+    [[gnu::cold, gnu::noinline]] void blame_odd_one(const std::vector<entrant>& come) const {
         std::ptrdiff_t most = 0;
         call_signature usual{};
         for (const entrant& each : come) {
@@ -134,43 +134,40 @@ class inquest {
         for (const entrant& each : come)
             if (each.call != usual)
                 where_.fail(failure::mismatch, each.rank, no_rank,
-                            "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
+                            text_of({"rank ", each.rank, " ", difference(each.call, usual)}));
     }
 
     static std::string index_width(const call_signature& call) {
-        return call.index_bytes == 0 ? "0 (dense)" : std::to_string(call.index_bytes) + " (sparse)";
+        return text_of({call.index_bytes, call.index_bytes == 0 ? " (dense)" : " (sparse)"});
     }
-    std::string difference(const call_signature& odd, const call_signature& usual) const {
-        const auto differs = [](const char* what, const std::string& a, const std::string& b) {
-            return std::string("calls with ") + what + " " + a + " where others have " + b;
+    [[gnu::cold, gnu::noinline]] std::string difference(const call_signature& odd, const call_signature& usual) const {
+        const auto differs = [](const char* what, text_piece a, text_piece b) {
+            return text_of({"calls with ", what, " ", a, " where others have ", b});
         };
-        if (odd.number != usual.number)
-            return differs("operation number", std::to_string(odd.number), std::to_string(usual.number));
-        if (odd.kind != usual.kind)
-            return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
+        if (odd.number != usual.number) return differs("operation number", odd.number, usual.number);
+        if (odd.kind != usual.kind) return text_of({"calls ", name(odd.kind), " where others call ", name(usual.kind)});
         if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
         if (const std::size_t i = names_->decides_shape;
             i >= odd.options.hashes.size() || odd.options.hashes[i] == usual.options.hashes[i]) {
             if (odd.index_bytes != usual.index_bytes)
                 return differs("index width", index_width(odd), index_width(usual));
-            if (odd.dimension != usual.dimension)
-                return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
+            if (odd.dimension != usual.dimension) return differs("dimension", odd.dimension, usual.dimension);
         }
-        return "calls with " + difference(odd.options, usual.options) + " than the others";
+        return text_of({"calls with ", difference(odd.options, usual.options), " than the others"});
     }
 
-    std::string difference(const call_options& odd, const call_options& usual) const {
+    [[gnu::cold, gnu::noinline]] std::string difference(const call_options& odd, const call_options& usual) const {
         if (odd.set != usual.set) return "options of another kind";
         std::string names;
         for (std::size_t i = 0; i < odd.hashes.size(); ++i)
             if (odd.hashes[i] != usual.hashes[i])
-                names += (names.empty() ? "another " : " and another ") + name_of(odd.set, i);
+                names += text_of({names.empty() ? "another " : " and another ", name_of(odd.set, i)});
         return names;
     }
 
-    std::string name_of(std::uint32_t set, std::size_t i) const {
+    std::string_view name_of(std::uint32_t set, std::size_t i) const {
         const bool is_known = set == names_->id && !names_->names[i].empty();
-        return is_known ? std::string(names_->names[i]) : "option";
+        return is_known ? names_->names[i] : "option";
     }
 
     witnesses all_;

@@ -2,6 +2,7 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
 #include <cstdint>
@@ -20,34 +21,37 @@ struct scene {
     rank_t self = no_rank;
     std::string what;  ///< "all_reduce (operation 7)"
 
-    abort_notice notice(failure kind, rank_t culprit, rank_t other, const std::string& why) const {
+    [[gnu::cold, gnu::noinline]] abort_notice notice(failure kind, rank_t culprit, rank_t other,
+                                                     const std::string& why) const {
         return {.context = context,
                 .operation = operation,
                 .kind = kind,
                 .culprit = culprit,
                 .other = other,
-                .reason = what + ": " + why,
+                .reason = text_of({what, ": ", why}),
                 .first_tag = first_tag};
     }
 
     /// This rank is to blame: it `does` (", which …", ": a NaN").
-    abort_notice of_self(const std::string& does, failure kind = failure::exception) const {
-        return notice(kind, self, no_rank, "rank " + std::to_string(self) + does);
+    [[gnu::cold, gnu::noinline]] abort_notice of_self(const std::string& does,
+                                                      failure kind = failure::exception) const {
+        return notice(kind, self, no_rank, text_of({"rank ", self, does}));
     }
 
-    [[noreturn, gnu::cold]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& why) const {
+    [[noreturn, gnu::cold, gnu::noinline]] void fail(failure kind, rank_t culprit, rank_t other,
+                                                     const std::string& why) const {
         throw_error(notice(kind, culprit, other, why));
     }
 
     /// Ends the operation with `source` as the culprit, which sent what was not due. The error names both ends of the
     /// link, which may have lost or repeated a message.
-    [[noreturn, gnu::cold]] void refuse(rank_t source, const std::string& sent) const {
-        fail(failure::protocol, source, self, "rank " + std::to_string(source) + ' ' + sent);
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, const std::string& sent) const {
+        fail(failure::protocol, source, self, text_of({"rank ", source, " ", sent}));
     }
     /// What `source` sent could not be read.
-    [[noreturn, gnu::cold]] void refuse(rank_t source, const protocol_error& wrong) const {
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, const protocol_error& wrong) const {
         if (wrong.culprit() != no_rank) throw_error(wrong.notice());
-        refuse(source, "sent bytes that are no valid frame: " + wrong.notice().reason);
+        refuse(source, text_of({"sent bytes that are no valid frame: ", wrong.notice().reason}));
     }
 
     /// Whether an error is of this very context.
@@ -56,15 +60,15 @@ struct scene {
     /// What the others are told of an exception that passes here; null stands for one that is no `std::exception`.
     /// Whatever names no culprit is this rank's own failure, and so is the failure of another group, whose ranks have
     /// other numbers.
-    [[gnu::cold]] abort_notice notice_of(const std::exception* thrown) const {
+    [[gnu::cold, gnu::noinline]] abort_notice notice_of(const std::exception* thrown) const {
         if (thrown == nullptr) return of_self(": an exception of unknown type");
         const auto* const failed = dynamic_cast<const error*>(thrown);
-        if (failed == nullptr) return of_self(std::string(": ") + thrown->what());
+        if (failed == nullptr) return of_self(text_of({": ", thrown->what()}));
         abort_notice known = failed->notice();
         if (known.culprit == no_rank && known.kind != failure::deadlock)
-            return of_self(": " + known.reason, known.kind);
+            return of_self(text_of({": ", known.reason}), known.kind);
         if (known.culprit != no_rank && !is_own(known) && known.context != every_context)
-            return of_self(std::string(": ") + thrown->what());
+            return of_self(text_of({": ", thrown->what()}));
         known.context = context;
         known.operation = operation;
         known.first_tag = first_tag;

@@ -8,6 +8,8 @@
 #include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/segment.hpp>
+#include <rill/core/span_of.hpp>
+#include <rill/core/text.hpp>
 #include <rill/kernel/bf16.hpp>
 #include <rill/kernel/index_coding.hpp>
 #include <rill/kernel/magnitude.hpp>
@@ -21,9 +23,28 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The types of a stream, as headers tell them.
+struct stream_types {
+    element_type element;
+    std::uint8_t index_bytes;
+
+    template <Element T, IndexType Index>
+    static constexpr stream_types of() {
+        return {element_type_of<T>, sizeof(Index)};
+    }
+
+    std::size_t element_bytes() const { return wire::detail::element_bytes(element); }
+    void require(const wire::header& head) const {
+        wire::detail::require(head.element == element, "another element type than was due");
+        wire::detail::require(head.index_bytes == index_bytes, "another index width than was due");
+    }
+    /// Whether the values precede the indices. They do unless both are raw and the indices are wider, so that arrays
+    /// that are read in place are aligned.
+    bool values_first(const coding& codes) const { return !(codes.is_view() && index_bytes > element_bytes()); }
+};
 
 /// Sets the fields of a header that describe a stream.
 template <Element T, IndexType Index>
@@ -34,73 +55,64 @@ void describe(wire::header& head, const stream_view<T, Index>& view) {
     head.count = view.count();
 }
 
-/// Whether the values precede the indices. They do unless both are raw and the indices are wider, so that arrays that
-/// are read in place are aligned.
-template <Element T, IndexType Index>
-constexpr bool values_first(const coding& codes) {
-    return !(codes.values == value_coding::raw && codes.indices == index_coding::raw && sizeof(Index) > sizeof(T));
-}
-
-template <Element T, IndexType Index>
-void require_types(const wire::header& head) {
-    wire::detail::require(head.element == element_type_of<T>, "another element type than was due");
-    wire::detail::require(head.index_bytes == sizeof(Index), "another index width than was due");
-}
-
 /// The coding as it appears in the header of a frame of `view`.
-template <Element T, IndexType Index>
+template <coding_set Among = coding_set{}, Element T, IndexType Index>
 coding resolve(coding codes, const stream_view<T, Index>& view) {
     RILL_EXPECTS(std::floating_point<T> || codes.is_lossless(), "lossy codings need floating-point values");
-    if (view.is_dense())
-        codes.indices = index_coding::dense;
-    else if (codes.indices == index_coding::smallest)
-        codes.indices = kernel::smallest_index_coding(view.indices(), view.range());
+    if (view.is_dense()) codes.indices = index_coding::dense;
+    if constexpr (Among.indices == index_coding::smallest)
+        if (codes.indices == index_coding::smallest)
+            codes.indices = kernel::smallest_index_coding(view.indices(), view.range());
     return codes;
 }
 
-template <IndexType Index>
+template <coding_set Among = coding_set{}, IndexType Index>
 std::size_t index_length(index_coding codes, std::span<const Index> indices, segment range) {
     if (codes == index_coding::dense) return 0;
-    return kernel::encoded_index_bytes(codes, indices, range);
+    return kernel::encoded_index_bytes<Index, Among>(codes, indices, range);
 }
 
 /// The size of `count` coded values, in bytes.
+inline std::size_t value_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
+    if (codes.values == value_coding::raw) return count * element_bytes;
+    if (codes.values == value_coding::bf16) return count * 2;
+    return kernel::quantize_buckets(count, codes.bucket) * element_bytes +
+           kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
+}
 template <Element T>
 std::size_t value_length(const coding& codes, std::size_t count) {
-    if (codes.values == value_coding::raw) return count * sizeof(T);
-    if (codes.values == value_coding::bf16) return count * 2;
-    return kernel::quantize_buckets(count, codes.bucket) * sizeof(T) +
-           kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
+    return value_length(codes, sizeof(T), count);
 }
 
 template <Element T, IndexType Index>
-std::string coordinate_of(const stream_view<T, Index>& view, std::size_t entry) {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_entry(const stream_view<T, Index>& view, std::size_t entry,
+                                                         const char* why) {
     const std::size_t coordinate =
         view.is_dense() ? view.range().begin + entry : static_cast<std::size_t>(view.indices()[entry]);
-    return "coordinate " + std::to_string(coordinate);
+    throw invalid_value(text_of({"coordinate ", coordinate, why}));
 }
 
 /// Throws `invalid_value` naming the coordinate of the first entry that a lossy coding cannot hold.
 template <Element T, IndexType Index, Executor Exec>
 void require_roundable(const stream_view<T, Index>& view, const coding& codes, const Exec& executor) {
     if (const auto bad = kernel::find_non_finite(view.values(), executor))
-        throw invalid_value(coordinate_of(view, *bad) + " is not finite and cannot be rounded");
+        refuse_entry(view, *bad, " is not finite and cannot be rounded");
     if constexpr (std::floating_point<T>)
         if (codes.values == value_coding::bf16)
             if (const auto bad = kernel::find_beyond_bf16(view.values(), executor))
-                throw invalid_value(coordinate_of(view, *bad) + " is too large for bfloat16");
+                refuse_entry(view, *bad, " is too large for bfloat16");
 }
 
 /// Writes values, raw or rounded. `out` is aligned and has their coded size. Random rounding of value i uses random
 /// number `first` + i of `key`.
-template <Element T, Executor Exec>
+template <coding_set Among = coding_set{}, Element T, Executor Exec>
 void encode_values(std::span<const T> values, const coding& codes, random_key key, std::uint64_t first, byte_span out,
                    const Exec& executor) {
     if (codes.values == value_coding::raw) {
         if (!values.empty()) std::memcpy(out.data(), values.data(), out.size());
         return;
     }
-    if constexpr (std::floating_point<T>) {
+    if constexpr (Among.rounds && std::floating_point<T>) {
         if (codes.values == value_coding::bf16) return kernel::encode_bf16(values, out, executor);
         const std::size_t buckets = kernel::quantize_buckets(values.size(), codes.bucket);
         const std::span<T> scales(reinterpret_cast<T*>(out.data()), buckets);
@@ -127,7 +139,7 @@ void require_ascending(std::span<const Index> indices, segment range) {
 
 /// The validated indices of a frame: a view of its bytes if indices and values are raw, otherwise decoded into `room`.
 /// (Raw indices behind coded values may be misaligned.)
-template <IndexType Index>
+template <coding_set Among = coding_set{}, IndexType Index>
 std::span<const Index> decode_indices(const wire::header& head, byte_view bytes, aligned_vector<Index>& room) {
     const auto count = static_cast<std::size_t>(head.count);
     if (head.codes.is_view()) {
@@ -137,32 +149,33 @@ std::span<const Index> decode_indices(const wire::header& head, byte_view bytes,
         require_ascending(indices, head.range);
         return indices;
     }
-    kernel::check_index_count<Index>(head.codes.indices, bytes, count, head.range);
+    kernel::check_index_count<Index, Among>(head.codes.indices, bytes, count, head.range);
     room.resize(count);
-    kernel::decode_indices(head.codes.indices, bytes, count, head.range, std::span<Index>(room));
-    return room;
+    kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, span_of(room));
+    return span_of(room);
 }
 
 /// The values of a frame: a view of its bytes if they are raw, otherwise decoded into `room`.
-template <Element T, Executor Exec>
+template <coding_set Among = coding_set{}, Element T, Executor Exec>
 std::span<const T> decode_values(const wire::header& head, byte_view bytes, aligned_vector<T>& room,
                                  const Exec& executor) {
     if (head.codes.values == value_coding::raw) return elements_of<T>(bytes);
-    if constexpr (std::floating_point<T>) {
+    wire::detail::require(Among.rounds, "rounded values where exact ones were due");
+    if constexpr (Among.rounds && std::floating_point<T>) {
         const auto count = static_cast<std::size_t>(head.count);
         const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
         room.resize(count);
         if (head.codes.values == value_coding::bf16) {
-            kernel::decode_bf16(bytes, std::span<T>(room), executor);
+            kernel::decode_bf16(bytes, span_of(room), executor);
         } else {
             const std::span<const T> scales = elements_of<T>(bytes.first(buckets * sizeof(T)));
             kernel::check_scales(scales);
             kernel::dequantize(bytes.subspan(scales.size_bytes()), scales,
-                               static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket,
-                               std::span<T>(room), executor);
+                               static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket, span_of(room),
+                               executor);
         }
     }
-    return room;
+    return span_of(room);
 }
 
 }}}  // namespace rill::RILL_ABI::detail

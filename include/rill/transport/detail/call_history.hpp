@@ -15,7 +15,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// Memory: grows with the numbers of the calls, up to `calls_remembered` entries.
 class call_history {
   public:
-    void announce(const call_signature& call) {
+    [[gnu::noinline]] void announce(const call_signature& call) {
         const auto place = static_cast<std::size_t>(call.number % calls_remembered);
         if (place >= calls_.size()) calls_.resize(place + 1);
         calls_[place] = call;

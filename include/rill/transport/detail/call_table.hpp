@@ -5,11 +5,13 @@
 #include <rill/core/random.hpp>
 #include <rill/transport/detail/call_history.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -32,7 +34,7 @@ class call_table {
         return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
     }
 
-    void close(std::uint64_t context) {
+    [[gnu::cold, gnu::noinline]] void close(std::uint64_t context) {
         state& closing = contexts_[context];
         if (closing.closed) return;
         closing.closed = true;
@@ -48,9 +50,11 @@ class call_table {
         return found != contexts_.end() && found->second.closed;
     }
 
-    std::uint64_t next_context(std::uint64_t key) {
+    [[gnu::cold, gnu::noinline]] std::uint64_t next_context(std::uint64_t key) {
         constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
-        return mix64(family, key, ++made_[key]);
+        auto made = std::find_if(made_.begin(), made_.end(), [&](const counter& each) { return each.key == key; });
+        if (made == made_.end()) made = made_.insert(made, {key, 0});
+        return mix64(family, key, ++made->count);
     }
 
   private:
@@ -58,9 +62,13 @@ class call_table {
         rill::detail::call_history calls{};
         bool closed = false;
     };
+    struct counter {
+        std::uint64_t key;
+        std::uint64_t count;
+    };
 
     std::unordered_map<std::uint64_t, state> contexts_;
-    std::unordered_map<std::uint64_t, std::uint64_t> made_;
+    std::vector<counter> made_;
     std::deque<std::uint64_t> closed_;
 };
 

@@ -4,13 +4,13 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <span>
-#include <string>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -40,9 +40,9 @@ void copy_message(rank_t self, const Message& from, channel on, std::span<const 
     for (const byte_span target : targets) room += target.size();
     const byte_pieces pieces = from.pieces();
     if (room != pieces.size_bytes())
-        throw protocol_error("rank " + std::to_string(self) + " expects " + std::to_string(room) + " bytes from rank " +
-                             std::to_string(from.source()) + " (context " + std::to_string(on.context) + ", tag " +
-                             std::to_string(on.tag) + "), which sent " + std::to_string(pieces.size_bytes()));
+        throw protocol_error(
+            text_of({"rank ", self, " expects ", room, " bytes from rank ", from.source(), " (context ", on.context,
+                     ", tag ", on.tag, "), which sent ", pieces.size_bytes()}));
     copy_across(pieces, targets);
 }
 

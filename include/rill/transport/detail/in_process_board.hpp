@@ -13,7 +13,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
@@ -95,23 +94,34 @@ class board {
 /// The boards of all contexts; a board lives as long as some rank has a handle to it.
 class boards {
   public:
-    std::shared_ptr<board> of(std::uint64_t context, int ranks) {
+    [[gnu::cold, gnu::noinline]] std::shared_ptr<board> of(std::uint64_t context, int ranks) {
         const std::lock_guard lock(mutex_);
-        std::erase_if(all_, [](const auto& each) { return each.second.expired(); });
-        std::shared_ptr<board> found = all_[context].lock();
-        if (found == nullptr) all_[context] = found = std::make_shared<board>(ranks);
+        std::erase_if(all_, [](const entry& each) { return each.made.expired(); });
+        std::shared_ptr<board> found = made_for(context);
+        if (found == nullptr) all_.push_back({context, found = std::make_shared<board>(ranks)});
         return found;
     }
     /// The board of a context, or null.
-    std::shared_ptr<board> find(std::uint64_t context) {
+    [[gnu::noinline]] std::shared_ptr<board> find(std::uint64_t context) {
         const std::lock_guard lock(mutex_);
-        const auto found = all_.find(context);
-        return found == all_.end() ? nullptr : found->second.lock();
+        return made_for(context);
     }
 
   private:
+    struct entry {
+        std::uint64_t context;
+        std::weak_ptr<board> made;
+    };
+
+    std::shared_ptr<board> made_for(std::uint64_t context) const {
+        for (const entry& each : all_)
+            if (each.context == context)
+                if (auto found = each.made.lock()) return found;
+        return nullptr;
+    }
+
     std::mutex mutex_;
-    std::unordered_map<std::uint64_t, std::weak_ptr<board>> all_;
+    std::vector<entry> all_;
 };
 
 }}}  // namespace rill::RILL_ABI::in_process::detail

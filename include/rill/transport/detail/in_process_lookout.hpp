@@ -16,7 +16,8 @@ namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 /// What one rank watches and has been told of the others. Its rank's mutex guards it.
 class lookout {
   public:
-    explicit lookout(int ranks) : ended_(static_cast<std::size_t>(ranks)), fenced_(static_cast<std::size_t>(ranks)) {}
+    [[gnu::cold, gnu::noinline]] explicit lookout(int ranks)
+        : ended_(static_cast<std::size_t>(ranks)), fenced_(static_cast<std::size_t>(ranks)) {}
 
     const std::vector<channel>& channels() const { return channels_; }
     void watch(channel on) { channels_.push_back(on); }

@@ -3,6 +3,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/span_of.hpp>
 #include <rill/core/types.hpp>
 
 #include <atomic>
@@ -41,7 +42,7 @@ struct node {
 /// guards everything except `retire`.
 class mailbox {
   public:
-    explicit mailbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+    [[gnu::cold, gnu::noinline]] explicit mailbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
 
     /// Bytes handed over and not yet taken.
     std::size_t held_bytes() const { return held_bytes_; }
@@ -56,7 +57,7 @@ class mailbox {
     node& hand_over(rank_t source, rank_t receiver, channel on, buffer&& bytes) {
         node& added = append(source, receiver, on);
         added.owned = std::move(bytes);
-        added.pieces = byte_view(added.owned);
+        added.pieces = byte_view(span_of(added.owned));
         added.borrowed = false;
         held_bytes_ += added.owned.size();
         return added;
@@ -131,7 +132,7 @@ class mailbox {
 
     list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
 
-    node& append(rank_t source, rank_t receiver, channel on) {
+    [[gnu::noinline]] node& append(rank_t source, rank_t receiver, channel on) {
         node& added = unused();
         added.source = source;
         added.receiver = receiver;

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -19,44 +18,44 @@ namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 /// none.
 class notice_board {
   public:
+    bool is_empty() const { return count_.load(std::memory_order_acquire) == 0; }
+
     /// Adds a notice unless its context has one; a notice of all contexts counts for each context. Returns the notice
     /// that holds, and whether it is this one.
     std::pair<abort_notice, bool> add(const abort_notice& notice) {
         const std::lock_guard lock(mutex_);
         if (const abort_notice* first = find({notice.context, notice.first_tag})) return {*first, false};
-        notices_[notice.context].push_back(notice);
+        notices_.push_back(notice);
         count_.fetch_add(1, std::memory_order_release);
         return {notice, true};
     }
 
-    std::optional<abort_notice> of(channel on) {
-        if (count_.load(std::memory_order_acquire) == 0) return std::nullopt;
-        const std::lock_guard lock(mutex_);
-        const abort_notice* first = find(on);
-        return first == nullptr ? std::nullopt : std::optional(*first);
-    }
+    std::optional<abort_notice> of(channel on) { return is_empty() ? std::nullopt : found(on); }
 
     /// Finds the notice of the failure that `told` reports in ranks of a subgroup, so that ranks of this world are
     /// known.
     std::optional<abort_notice> origin_of(const abort_notice& told) {
         const std::lock_guard lock(mutex_);
-        for (const auto& [context, all] : notices_)
-            for (const abort_notice& notice : all)
-                if (rill::detail::same_failure(notice, told)) return notice;
+        for (const abort_notice& notice : notices_)
+            if (rill::detail::same_failure(notice, told)) return notice;
         return std::nullopt;
     }
 
   private:
+    [[gnu::cold, gnu::noinline]] std::optional<abort_notice> found(channel on) {
+        const std::lock_guard lock(mutex_);
+        const abort_notice* first = find(on);
+        return first == nullptr ? std::nullopt : std::optional(*first);
+    }
     const abort_notice* find(channel on) const {
         for (const std::uint64_t context : {on.context, every_context})
-            if (const auto found = notices_.find(context); found != notices_.end())
-                for (const abort_notice& notice : found->second)
-                    if (notice.ends(on.tag)) return &notice;
+            for (const abort_notice& notice : notices_)
+                if (notice.context == context && notice.ends(on.tag)) return &notice;
         return nullptr;
     }
 
     std::mutex mutex_;
-    std::unordered_map<std::uint64_t, std::vector<abort_notice>> notices_;  ///< of each context, in order
+    std::vector<abort_notice> notices_;  ///< in order
     std::atomic<int> count_{0};
 };
 

@@ -19,7 +19,7 @@ using rill::detail::call_table;
 
 /// The state of one rank that other ranks access.
 struct alignas(64) rank_state {
-    explicit rank_state(int ranks) : box(ranks), watch(ranks) {}
+    [[gnu::cold, gnu::noinline]] explicit rank_state(int ranks) : box(ranks), watch(ranks) {}
 
     std::mutex mutex;  ///< guards box, calls, watch and awaiting_room; bells may be rung while it is held
     mailbox box;
@@ -37,13 +37,13 @@ struct alignas(64) rank_state {
 /// Keeps a sender on the list of those to wake when the mailbox has room.
 class room_request {
   public:
-    room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
+    [[gnu::cold, gnu::noinline]] room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
         const std::lock_guard lock(target_.mutex);
         target_.awaiting_room.push_back(sender_);
     }
     room_request(const room_request&) = delete;
     room_request& operator=(const room_request&) = delete;
-    ~room_request() {
+    [[gnu::cold, gnu::noinline]] ~room_request() {
         const std::lock_guard lock(target_.mutex);
         auto& all = target_.awaiting_room;
         all.erase(std::find(all.begin(), all.end(), sender_));

@@ -2,13 +2,13 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/in_process_world.hpp>
 
 #include <cstddef>
 #include <exception>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,7 +20,7 @@ class rank_threads {
   public:
     using rank_body = void (*)(void* context, world& shared, rank_t rank);
 
-    rank_threads(world& shared, rank_body body, void* context)
+    [[gnu::cold, gnu::noinline]] rank_threads(world& shared, rank_body body, void* context)
         : world_(shared), body_(body), context_(context), thrown_(static_cast<std::size_t>(shared.size())) {
         world_.set_starter(
             {[](void* self, rank_t rank) { return static_cast<rank_threads*>(self)->start(rank); }, this});
@@ -28,7 +28,7 @@ class rank_threads {
 
     /// Runs the ranks below `ranks`, and those that they start, until they have ended; rethrows the exception of the
     /// culprit, or else of the first rank that threw.
-    void run(int ranks) {
+    [[gnu::cold, gnu::noinline]] void run(int ranks) {
         std::exception_ptr not_started;
         for (rank_t rank = 0; rank < ranks; ++rank) world_.take_seat(rank);
         rank_t rank = 0;
@@ -38,7 +38,7 @@ class rank_threads {
             not_started = std::current_exception();
             world_.abort({.context = every_context,
                           .culprit = rank,
-                          .reason = "no thread for rank " + std::to_string(rank) + ": " + reason.what()});
+                          .reason = text_of({"no thread for rank ", rank, ": ", reason.what()})});
         }
         for (std::thread next = unjoined(); next.joinable(); next = unjoined()) next.join();
         if (not_started) std::rethrow_exception(not_started);
@@ -47,23 +47,23 @@ class rank_threads {
 
   private:
     /// Starts a rank on a free seat; false where it is not free.
-    bool start(rank_t rank) {
+    [[gnu::cold, gnu::noinline]] bool start(rank_t rank) {
         if (!world_.take_seat(rank)) return false;
         world_.threads_changed(1);
         begin(rank);
         return true;
     }
-    void begin(rank_t rank) {
+    [[gnu::cold, gnu::noinline]] void begin(rank_t rank) {
         const std::lock_guard lock(mutex_);
         threads_.emplace_back([this, rank] { run_one(rank); });
     }
     /// A thread that runs, or has run; none when all are joined. A running rank may start others until it is joined.
-    std::thread unjoined() {
+    [[gnu::cold, gnu::noinline]] std::thread unjoined() {
         const std::lock_guard lock(mutex_);
         return joined_ == threads_.size() ? std::thread() : std::move(threads_[joined_++]);
     }
 
-    void run_one(rank_t rank) noexcept {
+    [[gnu::cold, gnu::noinline]] void run_one(rank_t rank) noexcept {
         try {
             body_(context_, world_, rank);
             world_.end(rank);
@@ -73,14 +73,14 @@ class rank_threads {
             if (notice.culprit == no_rank) notice.culprit = rank;
             fail(rank, std::move(notice));
         } catch (const std::exception& caught) {
-            fail(rank, {.culprit = rank, .reason = "rank " + std::to_string(rank) + " failed: " + caught.what()});
+            fail(rank, {.culprit = rank, .reason = text_of({"rank ", rank, " failed: ", caught.what()})});
         } catch (...) {
             fail(rank, {.culprit = rank,
-                        .reason = "rank " + std::to_string(rank) + " failed: an exception that is no std::exception"});
+                        .reason = text_of({"rank ", rank, " failed: an exception that is no std::exception"})});
         }
     }
 
-    void fail(rank_t rank, abort_notice notice) {
+    [[gnu::cold, gnu::noinline]] void fail(rank_t rank, abort_notice notice) {
         thrown_[static_cast<std::size_t>(rank)] = std::current_exception();
         notice.context = every_context;
         {
@@ -91,7 +91,7 @@ class rank_threads {
         world_.end(rank);
     }
 
-    void rethrow() {
+    [[gnu::cold, gnu::noinline]] void rethrow() {
         if (first_ == no_rank) return;
         const rank_t culprit = world_.aborted(every_context)->culprit;
         if (0 <= culprit && culprit < world_.size())

@@ -3,6 +3,8 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/function_ref.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/in_process_bell.hpp>
@@ -14,7 +16,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -26,7 +27,9 @@ inline thread_local const std::atomic<bool>* stop_requested = nullptr;
 /// How ranks wait for each other, and the notices that end their waits.
 class waits {
   public:
-    waits(int ranks, polling most)
+    using condition = function_ref<bool()>;
+
+    [[gnu::cold]] waits(int ranks, polling most)
         : most_(most), threads_(ranks), cores_(static_cast<int>(std::thread::hardware_concurrency())) {
         for (int i = 0; i < ranks; ++i) ranks_.push_back(std::make_unique<rank_state>(ranks));
     }
@@ -37,14 +40,12 @@ class waits {
 
     /// Waits at the bell of a channel until `ready()`; false when `until` has passed. Throws when the context has
     /// ended.
-    template <class Ready>
-    bool wait(rank_t rank, channel on, deadline until, Ready&& ready) {
+    bool wait(rank_t rank, channel on, deadline until, condition ready) {
         return wait_at(at(rank).bells.of(on), rank, on, until, ready);
     }
 
     /// Waits at the bell of a channel until `ready()`, even when the context has ended.
-    template <class Ready>
-    void wait_regardless(rank_t rank, channel on, Ready&& ready) {
+    [[gnu::cold, gnu::noinline]] void wait_regardless(rank_t rank, channel on, condition ready) {
         for (bell& own = at(rank).bells.of(on);;) {
             const std::uint32_t seen = own.strokes();
             if (ready()) return;
@@ -54,15 +55,13 @@ class waits {
 
     /// Waits at the rank's common bell until `ready()`; false when `until` has passed. Throws when the context has
     /// ended.
-    template <class Ready>
-    bool wait_commonly(rank_t rank, channel on, deadline until, Ready&& ready) {
+    bool wait_commonly(rank_t rank, channel on, deadline until, condition ready) {
         return wait_at(at(rank).bells.common(), rank, on, until, ready);
     }
 
     /// Waits at `where` for another activity of the same rank. Meanwhile this thread does not count as one that needs a
     /// core.
-    template <class Ready>
-    bool meet(bell& where, rank_t rank, deadline until, Ready&& ready) {
+    bool meet(bell& where, rank_t rank, deadline until, condition ready) {
         struct away {
             waits& of;
             ~away() { of.threads_changed(1); }
@@ -74,8 +73,7 @@ class waits {
 
     /// Waits for a condition that others make true before they call `tell_all`: polls `ready()` first, and sleeps only
     /// in the end. Once it sleeps, `rarely()` ends it too. False when `until` has passed.
-    template <class Ready, class Rarely>
-    bool watch(rank_t rank, channel on, deadline until, Ready&& ready, Rarely&& rarely) {
+    [[gnu::noinline]] bool watch(rank_t rank, channel on, deadline until, condition ready, condition rarely) {
         throw_if_ended(rank, on);
         const polling most = tries();
         for (int i = 0; i < most.spins * looks_per_spin; ++i) {
@@ -90,15 +88,13 @@ class waits {
     }
 
     /// Polls until `ready()` and never sleeps; for conditions that become true without a ring of a bell.
-    template <class Ready>
-    bool watch_awake(rank_t rank, channel on, deadline until, Ready&& ready) {
+    [[gnu::noinline]] bool watch_awake(rank_t rank, channel on, deadline until, condition ready) {
         for (;;)
             if (const auto seen = look_once(rank, on, until, ready)) return *seen;
     }
 
     /// Waits for a condition that others make true before they call `tell_all`, even when the context has ended.
-    template <class Ready>
-    void watch_regardless(rank_t rank, Ready&& ready) {
+    [[gnu::cold, gnu::noinline]] void watch_regardless(rank_t rank, condition ready) {
         const inquirer counted(*this);
         for (bell& own = at(rank).bells.common();;) {
             const std::uint32_t seen = own.strokes();
@@ -124,7 +120,7 @@ class waits {
         std::atomic<int>& count;
     };
 
-    abort_notice abort(const abort_notice& notice) {
+    [[gnu::cold, gnu::noinline]] abort_notice abort(const abort_notice& notice) {
         const auto [first, is_new] = notices_.add(notice);
         if (is_new) ring_all();
         return first;
@@ -136,8 +132,7 @@ class waits {
     static constexpr int looks_per_spin = 100;  ///< `watch` looks this often per spin of a wait at a bell
 
     /// Tests `ready()` once, and else gives the core away. True when ready, false when `until` has passed, else empty.
-    template <class Ready>
-    std::optional<bool> look_once(rank_t rank, channel on, deadline until, Ready&& ready) {
+    [[gnu::noinline]] std::optional<bool> look_once(rank_t rank, channel on, deadline until, condition ready) {
         throw_if_ended(rank, on);
         if (ready()) return true;
         if (!until.is_never() && steady_now() >= until.at) return false;
@@ -145,12 +140,10 @@ class waits {
         return std::nullopt;
     }
 
-    template <class Ready>
-    bool wait_at(bell& own, rank_t rank, channel on, deadline until, Ready&& ready) {
+    bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready) {
         return wait_at(own, rank, on, until, ready, tries());
     }
-    template <class Ready>
-    bool wait_at(bell& own, rank_t rank, channel on, deadline until, Ready&& ready, polling most) {
+    [[gnu::noinline]] bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready, polling most) {
         for (;;) {
             const std::uint32_t seen = own.strokes();
             throw_if_ended(rank, on);
@@ -164,12 +157,16 @@ class waits {
     }
 
     void throw_if_ended(rank_t rank, channel on) {
+        if (!notices_.is_empty() || stop_requested != nullptr) throw_what_ended(rank, on);
+    }
+    /// Throws if there is a notice for `on`, or if this activity has to end.
+    [[gnu::cold, gnu::noinline]] void throw_what_ended(rank_t rank, channel on) {
         if (const auto notice = notices_.of(on)) throw_error(*notice);
         if (stop_requested != nullptr && stop_requested->load(std::memory_order_acquire))
             throw_error({.context = on.context,
                          .culprit = rank,
-                         .reason = "rank " + std::to_string(rank) +
-                                   " did not wait for one of its activities because of an exception"});
+                         .reason = text_of(
+                             {"rank ", rank, " did not wait for one of its activities because of an exception"})});
     }
 
     void ring_all() {

@@ -6,7 +6,9 @@
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/function_ref.hpp>
 #include <rill/core/receipt.hpp>
+#include <rill/core/text.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/transport/detail/in_process_board.hpp>
@@ -45,7 +47,7 @@ namespace detail {
 /// What the ranks share: their messages, the calls that they announce, and how they wait.
 class world : public waits {
   public:
-    world(int ranks, const options& chosen)
+    [[gnu::cold, gnu::noinline]] world(int ranks, const options& chosen)
         : waits(std::max(ranks, chosen.seats), {.spins = chosen.spins, .yields = chosen.yields}),
           mailbox_bytes_(chosen.mailbox_bytes) {
         threads_changed(ranks - size());
@@ -54,7 +56,7 @@ class world : public waits {
     detail::boards& boards() { return boards_; }
 
     /// Posts a borrowed message; null when the receiver has closed the context.
-    node* post(rank_t from, rank_t to, channel on, const byte_pieces& pieces) {
+    [[gnu::noinline]] node* post(rank_t from, rank_t to, channel on, const byte_pieces& pieces) {
         rank_state& target = at(to);
         node* posted = nullptr;
         {
@@ -66,7 +68,7 @@ class world : public waits {
         return posted;
     }
 
-    bool post(rank_t from, rank_t to, channel on, buffer&& bytes, deadline until) {
+    [[gnu::noinline]] bool post(rank_t from, rank_t to, channel on, buffer&& bytes, deadline until) {
         const std::size_t size = bytes.size();
         const auto attempt = [&] { return try_hand_over(from, to, on, std::move(bytes)); };
         if (!attempt()) {
@@ -90,7 +92,7 @@ class world : public waits {
     }
 
     /// Called by the receiver when it will not read the message again.
-    void release(node& read) noexcept {
+    [[gnu::noinline]] void release(node& read) noexcept {
         if (!read.borrowed) {
             buffer().swap(read.owned);
             at(read.receiver).box.retire(read);
@@ -106,13 +108,13 @@ class world : public waits {
     }
 
     /// Called by the sender to withdraw a message; true when nobody will read it any more.
-    bool withdraw(node& posted) noexcept {
+    [[gnu::noinline]] bool withdraw(node& posted) noexcept {
         rank_state& target = at(posted.receiver);
         const std::lock_guard lock(target.mutex);
         return target.box.withdraw(posted);
     }
 
-    void announce(rank_t self, std::uint64_t context, const call_signature& call) {
+    [[gnu::noinline]] void announce(rank_t self, std::uint64_t context, const call_signature& call) {
         {
             const std::lock_guard lock(at(self).mutex);
             at(self).calls.announce(context, call);
@@ -122,7 +124,8 @@ class world : public waits {
     }
 
     /// The call that a rank has announced or exposed under `number`.
-    std::optional<call_signature> announced(rank_t rank, std::uint64_t context, std::uint64_t number) {
+    [[gnu::noinline]] std::optional<call_signature> announced(rank_t rank, std::uint64_t context,
+                                                              std::uint64_t number) {
         {
             const std::lock_guard lock(at(rank).mutex);
             if (const auto call = at(rank).calls.entered(context, number)) return call;
@@ -131,8 +134,8 @@ class world : public waits {
         return shared == nullptr ? std::nullopt : shared->entered(rank, number);
     }
 
-    std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context, std::uint64_t number,
-                                          deadline until) {
+    [[gnu::noinline]] std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context,
+                                                            std::uint64_t number, deadline until) {
         const inquirer waiting(*this);
         std::optional<call_signature> answer;
         const auto look = [&] {
@@ -147,12 +150,12 @@ class world : public waits {
     }
 
     /// The body of this rank has returned.
-    void depart(rank_t self) noexcept {
+    [[gnu::cold, gnu::noinline]] void depart(rank_t self) noexcept {
         at(self).has_departed.store(true, std::memory_order_seq_cst);
         tell_all();
     }
 
-    void close(rank_t self, std::uint64_t context) {
+    [[gnu::cold, gnu::noinline]] void close(rank_t self, std::uint64_t context) {
         rank_state& own = at(self);
         const std::lock_guard lock(own.mutex);
         own.calls.close(context);
@@ -161,7 +164,7 @@ class world : public waits {
         offer_room(own);
     }
 
-    std::uint64_t next_context(rank_t self, std::uint64_t key) {
+    [[gnu::cold, gnu::noinline]] std::uint64_t next_context(rank_t self, std::uint64_t key) {
         const std::lock_guard lock(at(self).mutex);
         return at(self).calls.next_context(key);
     }
@@ -170,7 +173,7 @@ class world : public waits {
 
     std::uint64_t incarnation(rank_t rank) { return at(rank).incarnation.load(std::memory_order_acquire); }
 
-    void monitor(rank_t self, channel on) {
+    [[gnu::cold, gnu::noinline]] void monitor(rank_t self, channel on) {
         rank_state& own = at(self);
         {
             const std::lock_guard lock(own.mutex);
@@ -186,7 +189,7 @@ class world : public waits {
         own.bells.ring_all();
     }
 
-    void fence(rank_t self, rank_t peer, std::uint64_t life) {
+    [[gnu::cold, gnu::noinline]] void fence(rank_t self, rank_t peer, std::uint64_t life) {
         if (life == 0 || life != incarnation(peer)) return;
         rank_state& own = at(self);
         {
@@ -199,7 +202,7 @@ class world : public waits {
     }
 
     /// A rank takes its seat; false where it is not free.
-    bool take_seat(rank_t rank) {
+    [[gnu::cold, gnu::noinline]] bool take_seat(rank_t rank) {
         static std::atomic<std::uint64_t> lives{0};
         std::uint64_t none = 0;
         const std::uint64_t life = ++lives << 16U | static_cast<std::uint16_t>(rank + 1);
@@ -218,10 +221,10 @@ class world : public waits {
         void* context = nullptr;
     };
     void set_starter(starter chosen) { starter_ = chosen; }
-    bool start(rank_t rank) const { return starter_.start(starter_.context, rank); }
+    [[gnu::cold, gnu::noinline]] bool start(rank_t rank) const { return starter_.start(starter_.context, rank); }
 
     /// The body of this rank has returned or thrown, after all that it sent.
-    void end(rank_t rank) {
+    [[gnu::cold, gnu::noinline]] void end(rank_t rank) {
         at(rank).has_ended.store(true, std::memory_order_seq_cst);
         tell_others(rank, peer_change::ended);
     }
@@ -231,7 +234,7 @@ class world : public waits {
         at(rank).accesses.fetch_add(messages, std::memory_order_relaxed);
         at(rank).bytes_accessed.fetch_add(bytes, std::memory_order_relaxed);
     }
-    traffic counted(rank_t rank) {
+    [[gnu::noinline]] traffic counted(rank_t rank) {
         const rank_state& own = at(rank);
         constexpr auto relaxed = std::memory_order_relaxed;
         const std::uint64_t accesses = own.accesses.load(relaxed), bytes = own.bytes_accessed.load(relaxed);
@@ -245,7 +248,7 @@ class world : public waits {
         return !target.calls.is_closed(on.context) && !target.watch.is_fenced(from) && !target.watch.is_free();
     }
 
-    void tell_others(rank_t rank, peer_change change) {
+    [[gnu::cold, gnu::noinline]] void tell_others(rank_t rank, peer_change change) {
         for (rank_t peer = 0; peer < size(); ++peer) {
             rank_state& other = at(peer);
             {
@@ -257,32 +260,35 @@ class world : public waits {
             other.bells.ring_all();
         }
     }
-    void tell(rank_state& other, rank_t peer, rank_t of, peer_change change) {
+    [[gnu::cold, gnu::noinline]] void tell(rank_state& other, rank_t peer, rank_t of, peer_change change) {
         if (other.watch.is_fenced(of)) return;
         for (const channel on : other.watch.channels()) say(other, peer, of, on, change);
     }
-    void say(rank_state& other, rank_t peer, rank_t of, channel on, peer_change change) {
+    [[gnu::cold, gnu::noinline]] void say(rank_state& other, rank_t peer, rank_t of, channel on, peer_change change) {
         other.box.hand_over(of, peer, on, to_message({.kind = change, .incarnation = incarnation(of)}));
     }
 
-    static abort_notice have_ended(rank_t self, std::span<const rank_t> peers, channel on) {
+    [[gnu::cold, gnu::noinline]] static abort_notice have_ended(rank_t self, std::span<const rank_t> peers,
+                                                                channel on) {
         std::string names;
-        for (const rank_t peer : peers) names += (names.empty() ? "" : ", ") + std::to_string(peer);
+        for (const rank_t peer : peers) names += text_of({names.empty() ? "" : ", ", peer});
         return {.context = on.context,
                 .culprit = peers[0],
-                .reason = "rank " + std::to_string(self) + " waits for a message from ranks " + names +
-                          ", which will not come: they have ended"};
+                .reason = text_of({"rank ", self, " waits for a message from ranks ", names,
+                                   ", which will not come: they have ended"})};
     }
 
     /// The latest call that a rank has announced or exposed, from `number` on.
-    std::optional<call_signature> announced_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
+    [[gnu::cold, gnu::noinline]] std::optional<call_signature> announced_later(rank_t rank, std::uint64_t context,
+                                                                               std::uint64_t number) {
         const auto exposed = exposed_later(rank, context, number);
         const std::lock_guard lock(at(rank).mutex);
         const auto announced = at(rank).calls.entered_or_later(context, number);
         if (!exposed || !announced) return exposed ? exposed : announced;
         return exposed->number < announced->number ? announced : exposed;
     }
-    std::optional<call_signature> exposed_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
+    [[gnu::cold, gnu::noinline]] std::optional<call_signature> exposed_later(rank_t rank, std::uint64_t context,
+                                                                             std::uint64_t number) {
         const auto shared = boards_.find(context);
         return shared == nullptr ? std::nullopt : shared->entered_later(rank, number);
     }
@@ -300,8 +306,8 @@ class world : public waits {
         return true;
     }
 
-    template <class Take>
-    node* receive_by(rank_t self, std::span<const rank_t> peers, channel on, deadline until, Take&& take) {
+    [[gnu::noinline]] node* receive_by(rank_t self, std::span<const rank_t> peers, channel on, deadline until,
+                                       function_ref<node*(mailbox&)> take) {
         rank_state& own = at(self);
         node* found = nullptr;
         bool in_vain = false;
