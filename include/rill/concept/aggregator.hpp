@@ -15,8 +15,7 @@ namespace rill { inline namespace RILL_ABI {
 /// `finish(values, weight)` is applied once, on every rank alike, to the complete fold; `weight` is the sum of the
 /// weights of the contributions. It works coordinate by coordinate and may be called on pieces. If `finish_is_trivial`,
 /// it does nothing and is not called. Both functions may throw; if both are `noexcept`, small operations among threads
-/// have one wait less. If an optional `is_addition` is true, `fold(x, y)` is `x + y`, for which kernels have a fast
-/// path.
+/// have one wait less.
 template <class A, class T>
 concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregator, T x, T y, std::span<T> values) {
     { aggregator.template identity<T>() } -> std::same_as<T>;
@@ -27,10 +26,15 @@ concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregat
     { A::name } -> std::convertible_to<const char*>;
 };
 
+/// An aggregator whose `fold(x, y)` is `x + y`: `static constexpr bool is_addition = true`. Kernels have a fast path
+/// for it.
+template <class A>
+concept AddingAggregator = requires { requires A::is_addition; };
+
 /// The fold of an aggregator in the form that kernels take. The aggregator must outlive it.
 template <class A>
 constexpr auto fold_of(const A& aggregator) {
-    if constexpr (requires { requires A::is_addition; })
+    if constexpr (AddingAggregator<A>)
         return addition{};
     else
         return [&aggregator](auto x, auto y) { return aggregator.fold(x, y); };
