@@ -18,6 +18,7 @@ struct with_options {
         visit("factor", factor);
     }
 };
+static_assert(HasOptions<with_options> && !HasOptions<plain>);
 }  // namespace
 
 TEST_CASE("golden fingerprints of names, which are FNV-1a") {

@@ -16,6 +16,8 @@ struct three_ranks_later : three_ranks {
     std::uint32_t epoch() const { return 5; }
 };
 
+static_assert(rill::EpochTransport<three_ranks_later> && !rill::EpochTransport<three_ranks>);
+
 }  // namespace
 
 TEST_CASE("a view of all ranks is of the transport's epoch") {

@@ -99,13 +99,55 @@ struct faulty {
     }
 };
 
-template <fault what>
-bool finds(const std::string& expected) {
-    const auto names = broken<float>(faulty<what>{}, 8);
+/// A right codec; each of the following types breaks the law of one refinement.
+using right_codec = decltype(compress::keep_all{}.bind<float>(1));
+
+struct moody : right_codec {
+    static inline std::uint64_t made = 0;
+    std::uint64_t own = ++made;
+    explicit moody(right_codec bound) : right_codec(std::move(bound)) {}
+    std::uint64_t fingerprint() const { return own; }
+};
+struct drops_tasks : right_codec {
+    explicit drops_tasks(right_codec bound) : right_codec(std::move(bound)) {}
+    auto encode(std::span<const float> input) { return right_codec::encode(input); }
+    template <Executor Exec>
+    auto encode(std::span<const float> input, const Exec&) {
+        half.assign(input.begin(), input.end());
+        half.back() = 0;
+        return right_codec::encode(std::span<const float>(half));
+    }
+    std::vector<float> half;
+};
+struct does_not_scale : right_codec {
+    explicit does_not_scale(right_codec bound) : right_codec(std::move(bound)) {}
+    void scale_inputs(float) {}
+};
+
+template <class Codec>
+struct policy_of {
+    template <class>
+    Codec bind(std::size_t dimension) const {
+        return Codec(compress::keep_all{}.bind<float>(dimension));
+    }
+};
+
+template <class Policy>
+bool finds(const Policy& policy, const std::string& expected) {
+    const auto names = broken<float>(policy, 8);
     return std::any_of(names.begin(), names.end(), [&](const auto& name) { return name.find(expected) != name.npos; });
 }
 
 }  // namespace
+
+TEST_CASE("the laws of refinements are checked") {
+    using feedback = decltype(compress::error_feedback{compress::top_k{.density = 0.1}}.bind<float>(10));
+    static_assert(ScalingCompressor<feedback, float> && ResidualCompressor<feedback>);
+    static_assert(FingerprintedCompressor<feedback> && ParallelCompressor<feedback, float, serial>);
+    CHECK(finds(policy_of<moody>{}, "the fingerprint of a codec that was bound alike"));
+    CHECK(finds(policy_of<drops_tasks>{}, "with an executor, something else is encoded"));
+    CHECK(finds(policy_of<does_not_scale>{}, "the inputs are not multiplied by the factor"));
+}
 
 TEST_CASE("the shipped compressors keep the laws") {
     check_laws(compress::top_k{.density = 0.1});
@@ -121,12 +163,12 @@ TEST_CASE("the shipped compressors keep the laws") {
 TEST_CASE("a correct codec breaks no law") { CHECK(broken<float>(faulty<fault::none>{}, 8).empty()); }
 
 TEST_CASE("each fault breaks its law") {
-    CHECK(finds<fault::unsorted>("indices are not strictly ascending"));
-    CHECK(finds<fault::out_of_range>("an index lies outside the coded dimension"));
-    CHECK(finds<fault::lossy>("the result is not the input"));
-    CHECK(finds<fault::swollen>("what is left out is larger than the input"));
-    CHECK(finds<fault::lossy>("sent and residual do not add up"));
-    CHECK(finds<fault::rounds_off>("sent and residual do not add up"));
-    CHECK(finds<fault::forgets>("the residual is not the input"));
-    CHECK(finds<fault::biased>("the mean of many results is not the input"));
+    CHECK(finds(faulty<fault::unsorted>{}, "indices are not strictly ascending"));
+    CHECK(finds(faulty<fault::out_of_range>{}, "an index lies outside the coded dimension"));
+    CHECK(finds(faulty<fault::lossy>{}, "the result is not the input"));
+    CHECK(finds(faulty<fault::swollen>{}, "what is left out is larger than the input"));
+    CHECK(finds(faulty<fault::lossy>{}, "sent and residual do not add up"));
+    CHECK(finds(faulty<fault::rounds_off>{}, "sent and residual do not add up"));
+    CHECK(finds(faulty<fault::forgets>{}, "the residual is not the input"));
+    CHECK(finds(faulty<fault::biased>{}, "the mean of many results is not the input"));
 }

@@ -86,6 +86,10 @@ struct never_asks : six_workers {
     }
 };
 
+struct asks_for_too_many : rill::gradient_code::group_code {
+    int least_survivors() const { return rill::gradient_code::group_code::least_survivors() + 1; }
+};
+
 using names = std::vector<std::string>;
 
 }  // namespace
@@ -102,6 +106,9 @@ TEST_CASE("gradient_code_laws: each broken promise is reported") {
     CHECK(broken_laws(decodes_badly{}) == names{"any n-s survivors reach 1", "more survivors reach 1 as well"});
     CHECK(broken_laws(follows_the_order{}) == names{"neither order nor history changes a row"});
     CHECK(broken_laws(approximates_anything{}) == names{"an approximate row is the closest"});
+    const asks_for_too_many some{rill::gradient_code::fractional_repetition{}.bind(6, 2)};
+    static_assert(rill::SmallSetCode<asks_for_too_many> && !rill::SmallSetCode<six_workers>);
+    CHECK(broken_laws(some) == names{"fewer than least_survivors() are not decodable"});
     CHECK(broken_laws(never_asks{}) == names{"an approximate row is the closest",
                                              "an empty set of survivors is not decodable", "a worker survives once",
                                              "only workers survive"});

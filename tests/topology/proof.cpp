@@ -118,6 +118,12 @@ TEST_CASE("a false promise is refused") {
     CHECK(defect(shipped(recursive_doubling{}, 4), operation::all_reduce, {.copy_phase = true}) ==
           "two ranks finish a part: there is no copy phase");
 
+    CHECK(defect(shipped(split_allgather{}, 3), operation::all_reduce, {.owners = true}) == "ok");
+    CHECK(defect(shipped(ring{}, 3), operation::all_reduce, {.owners = true}) ==
+          "a part is not folded by its owner, from all ranks at once");
+    CHECK(defect(shipped(star{}, 3), operation::all_reduce, {.owners = true}) ==
+          "not all ranks own equally many parts");
+
     table early = silent(3, 1, 3, action::copy);
     for (int rank : {0, 1, 2}) early.at(rank, 0).kind = action::fold;
     add(early, 0, 1, 0, {0, 1});

@@ -90,6 +90,8 @@ constexpr bool over = (decorators_model_what_they_say<Nets>() && ...);
 }  // namespace
 
 static_assert(of<archetype::transport> == powers{});
+static_assert(of<archetype::epoch_transport> == powers{});
+static_assert(rill::EpochTransport<archetype::epoch_transport> && !rill::EpochTransport<archetype::transport>);
 static_assert(of<archetype::concurrent_transport> == powers{.concurrent = true});
 static_assert(of<archetype::expecting_transport> == powers{.expects = true});
 static_assert(of<archetype::chunking_transport> == powers{.chunks = true});
@@ -97,9 +99,9 @@ static_assert(of<archetype::computing_transport> == powers{.computes = true});
 static_assert(of<archetype::traced_transport> == powers{.traces = true});
 static_assert(of<archetype::shared_memory_transport> == powers{.shares = true});
 static_assert(of<archetype::monitored_transport> == powers{.monitors = true});
-static_assert(over<archetype::transport, archetype::concurrent_transport, archetype::expecting_transport,
-                   archetype::chunking_transport, archetype::computing_transport, archetype::traced_transport,
-                   archetype::shared_memory_transport, archetype::monitored_transport>);
+static_assert(over<archetype::transport, archetype::epoch_transport, archetype::concurrent_transport,
+                   archetype::expecting_transport, archetype::chunking_transport, archetype::computing_transport,
+                   archetype::traced_transport, archetype::shared_memory_transport, archetype::monitored_transport>);
 // A transport without activities is traced all the same.
 static_assert(!Identifying<traced<archetype::transport>> && Identifying<traced<archetype::concurrent_transport>>);
 static_assert(over<threads, simulated>);

@@ -208,9 +208,8 @@ TEST_CASE("mail: all leave together; a port that has ended throws") {
     CHECK_THROWS_AS(of.takes(1, 0, {}), memory::port::library_error);
 }
 
-TEST_CASE(
-    "mail: an immediate receive finds a message behind others, also where the last look before its deadline finds it") {
-    for (int before = 0; before < 64; ++before) {
+TEST_CASE("mail: an immediate receive finds a message behind any number of others") {
+    for (int before = 0; before < 300; ++before) {
         CAPTURE(before);
         ranks of(2);
         const bytes wanted = filled(10, 3), other = filled(20, 4);

@@ -29,7 +29,7 @@ void fold_by_parts(std::span<arrival<Message>> arrivals, Fold&& fold) {
 /// How many rounds ahead of its receives a rank may send.
 template <Schedule Plan>
 int lookahead(const Plan& plan) {
-    if constexpr (requires { plan.lookahead(); }) return plan.lookahead();
+    if constexpr (LookaheadSchedule<Plan>) return plan.lookahead();
     return 1;
 }
 

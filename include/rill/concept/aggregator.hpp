@@ -15,9 +15,7 @@ namespace rill { inline namespace RILL_ABI {
 /// `finish(values, weight)` is applied once, on every rank alike, to the complete fold; `weight` is the sum of the
 /// weights of the contributions. It works coordinate by coordinate and may be called on pieces. If `finish_is_trivial`,
 /// it does nothing and is not called. Both functions may throw; if both are `noexcept`, small operations among threads
-/// have one wait less. If an optional `is_addition` is true, `fold(x, y)` is `x + y`, for which kernels have a fast
-/// path. An optional type `folds_as` names an aggregator without options that differs in `finish` alone, which is
-/// trivial: what it folds is compiled once for both.
+/// have one wait less.
 template <class A, class T>
 concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregator, T x, T y, std::span<T> values) {
     { aggregator.template identity<T>() } -> std::same_as<T>;
@@ -28,14 +26,24 @@ concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregat
     { A::name } -> std::convertible_to<const char*>;
 };
 
+/// An aggregator whose `fold(x, y)` is `x + y`: `static constexpr bool is_addition = true`. Kernels have a fast path
+/// for it.
+template <class A>
+concept AddingAggregator = requires { requires A::is_addition; };
+
 /// The fold of an aggregator in the form that kernels take. The aggregator must outlive it.
 template <class A>
 constexpr auto fold_of(const A& aggregator) {
-    if constexpr (requires { requires A::is_addition; })
+    if constexpr (AddingAggregator<A>)
         return addition{};
     else
         return [&aggregator](auto x, auto y) { return aggregator.fold(x, y); };
 }
+
+/// An aggregator that differs from another one, its `folds_as`, in `finish` alone. That one has no options and a
+/// trivial `finish`. What folds is compiled once for both.
+template <class A>
+concept FinishingAggregator = requires { typename A::folds_as; };
 
 namespace detail {
 
@@ -43,8 +51,7 @@ template <class A>
 struct folding_of {
     using type = A;
 };
-template <class A>
-    requires requires { typename A::folds_as; }
+template <FinishingAggregator A>
 struct folding_of<A> {
     using type = typename A::folds_as;
 };
@@ -55,7 +62,7 @@ using folding = typename folding_of<A>::type;
 
 template <class A>
 constexpr folding<A> folding_for(const A& aggregator) {
-    if constexpr (requires { typename A::folds_as; })
+    if constexpr (FinishingAggregator<A>)
         return {};
     else
         return aggregator;
@@ -64,7 +71,7 @@ constexpr folding<A> folding_for(const A& aggregator) {
 /// Finishes what `folding<A>` has folded and finished.
 template <class A, class T>
 void finish_folded(const A& aggregator, std::span<T> values, double weight) {
-    if constexpr (requires { typename A::folds_as; }) aggregator.finish(values, weight);
+    if constexpr (FinishingAggregator<A>) aggregator.finish(values, weight);
 }
 
 }  // namespace detail

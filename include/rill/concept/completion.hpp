@@ -25,14 +25,19 @@ struct gathering {
 /// `is_complete(g)` depends on `g` alone, is true when nothing is missing, and stays true when more contributions come.
 /// `patience(height)` is how long a rank that stands `height` edges above its deepest leaf waits before `time_is_up`;
 /// `endless_patience` means for ever.
-///
-/// An optional `require_options(most_children, rank)` throws `contract_violation` if an option makes no sense in a tree
-/// whose ranks have at most `most_children` children; it is called when rounds are constructed.
 template <class C>
 concept Completion = std::regular<C> && requires(const C& completion, const gathering& g, int height) {
     { completion.is_complete(g) } -> std::same_as<bool>;
     { completion.patience(height) } -> std::same_as<duration>;
     { C::name } -> std::convertible_to<const char*>;
+};
+
+/// A completion whose options do not fit every tree: `require_options(most_children, rank)` throws
+/// `contract_violation`, of `rank`, if an option makes no sense in a tree whose ranks have at most `most_children`
+/// children. It is called when rounds are constructed.
+template <class C>
+concept CheckedCompletion = Completion<C> && requires(const C& completion, int most_children, rank_t rank) {
+    completion.require_options(most_children, rank);
 };
 
 /// The patience of a completion that does not look at the clock.

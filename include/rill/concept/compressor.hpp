@@ -26,11 +26,8 @@ namespace rill { inline namespace RILL_ABI {
 ///   after a `rollback` nothing may be lost. Both may also come without an `encode`, on a rank that contributes
 ///   nothing.
 /// - `codings()` returns the codings of the frames (`stream_codings`).
-/// - Optional: `fingerprint()`, a hash of what ranks must have alike besides codings (the seed of a mask), compared in
-///   each operation. How many entries a rank chooses need not be alike.
-/// - Optional: `take_received(view)` (`LearnsReceived`).
-/// - Optional: `possible_codings`, a `coding_set` that holds all that `codings()` can return. Others are then neither
-///   compiled nor accepted.
+/// - Refinements: `FingerprintedCompressor`, `KnownCodingsCompressor`, `ParallelCompressor`, `ScalingCompressor`,
+///   `LearnsReceived`, `ResidualCompressor`.
 /// - Flags: `is_lossless`: nothing is left out or rounded; `is_unbiased`: the expectation of what is sent is the input;
 ///   `is_contractive`: what is left out is smaller than the input by a constant factor, as error feedback needs;
 ///   `has_lossless_copy`: the copy phase (the rounds in which finished parts are sent on unchanged) sends the fold
@@ -69,10 +66,41 @@ concept FeedbackCompressor =
         constant.erase_sent(received, values);
     });
 
+/// A compressor with options that ranks must have alike besides codings (the seed of a mask): `fingerprint()` is their
+/// hash, compared in each operation. Codecs that are bound alike have the same. How many entries a rank chooses need
+/// not be alike.
+template <class C>
+concept FingerprintedCompressor = requires(const C& codec) {
+    { codec.fingerprint() } -> std::convertible_to<std::uint64_t>;
+};
+
+/// A compressor whose type says which codings `codings()` can return: `possible_codings`, a `coding_set`. Others are
+/// then neither compiled nor accepted.
+template <class C>
+concept KnownCodingsCompressor = requires {
+    { C::possible_codings } -> std::convertible_to<coding_set>;
+};
+
+/// A compressor that can divide its work: `encode(input, executor)` returns what `encode(input)` does, bit for bit.
+template <class C, class T, class Exec>
+concept ParallelCompressor = Executor<Exec> && requires(C& codec, std::span<const T> input, const Exec& executor) {
+    codec.encode(input, executor).range();
+};
+
+/// A compressor that multiplies each input from now on by a finite factor, in the pass that it makes anyway. A loop
+/// that scales its steps thus saves a pass.
+template <class C, class T>
+concept ScalingCompressor = requires(C& codec, T factor) { codec.scale_inputs(factor); };
+
+/// A compressor that keeps what it does not send, as error feedback does: `residual()` has `dimension()` entries. What
+/// is sent and the residual add up to what was given.
+template <class C>
+concept ResidualCompressor = requires(const C& codec) { codec.residual()[0]; };
+
 /// The hash of what all ranks must have alike in a codec; 0 where it does not say.
 template <class Codec>
 std::uint64_t fingerprint_of(const Codec& codec) {
-    if constexpr (requires { codec.fingerprint(); })
+    if constexpr (FingerprintedCompressor<Codec>)
         return codec.fingerprint();
     else
         return 0;
@@ -81,17 +109,13 @@ std::uint64_t fingerprint_of(const Codec& codec) {
 /// The codings that the frames of a codec may have; all of them where it does not say.
 template <class Codec>
 inline constexpr coding_set codings_of{};
-template <class Codec>
-    requires requires {
-        { Codec::possible_codings } -> std::convertible_to<coding_set>;
-    }
+template <KnownCodingsCompressor Codec>
 inline constexpr coding_set codings_of<Codec> = Codec::possible_codings;
 
-/// Calls `codec.encode(input, executor)` if the codec has it, so that the codec may divide its work; otherwise
-/// `codec.encode(input)`.
+/// Encodes with `executor` if the codec is a `ParallelCompressor`.
 template <class Codec, class T, Executor Exec>
 auto encode_with(Codec& codec, std::span<const T> input, const Exec& executor) {
-    if constexpr (requires { codec.encode(input, executor); })
+    if constexpr (ParallelCompressor<Codec, T, Exec>)
         return codec.encode(input, executor);
     else
         return codec.encode(input);

@@ -19,9 +19,6 @@ namespace rill { inline namespace RILL_ABI {
 /// a, with `row[i]` for `survivors[i]`; that the set is decodable is a precondition. `approximate_row` takes any set,
 /// writes the a with the least ‖a·B − 1‖₂, and returns that norm.
 ///
-/// A code that can decode some smaller sets too has `least_survivors()`: no set of fewer workers is decodable, so
-/// callers need not test it.
-///
 /// Codes are immutable: several threads may call one at the same time, and the same survivors always give the same
 /// bits.
 template <class C>
@@ -36,6 +33,13 @@ concept GradientCode =
         { code.decoding_row(survivors, row) };
         { code.approximate_row(survivors, row) } -> std::same_as<double>;
     };
+
+/// A code that can decode some sets of fewer than `workers() - stragglers()` workers: no set of fewer than
+/// `least_survivors()` is decodable, so callers need not test it.
+template <class C>
+concept SmallSetCode = GradientCode<C> && requires(const C& code) {
+    { code.least_survivors() } -> std::same_as<int>;
+};
 
 /// A value whose `bind(workers, stragglers)` gives a `GradientCode`.
 template <class P>

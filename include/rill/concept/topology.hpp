@@ -45,30 +45,32 @@ concept Schedule = std::regular<S> && requires(const S& schedule, int round, int
     { schedule.receive(round, i) } -> std::same_as<transfer>;
 };
 
+/// A schedule of which no transfer carries more than one part: `static constexpr bool carries_one_part = true`. Its
+/// parts can be cut into chunks (`topology::chunked_schedule`).
+template <class S>
+concept PartwiseSchedule = Schedule<S> && requires { requires S::carries_one_part; };
+
+/// A schedule whose rounds may overlap: a part that is sent in round k was last received in round `k - lookahead()` or
+/// before. So a rank may post its sends that many rounds ahead of its receives; other schedules have a lookahead of 1.
+/// `lookahead()` is at least 1. Where it is more, every transfer carries parts.
+template <class S>
+concept LookaheadSchedule = Schedule<S> && requires(const S& schedule) {
+    { schedule.lookahead() } -> std::same_as<int>;
+};
+
 /// Who talks to whom: a value that gives each rank of a group of `size` ranks its schedule of each collective.
 ///
 /// - `all_reduce`: every rank ends with every contribution exactly once in every part.
 /// - `reduce_scatter`: `parts() == size`; rank r ends with every contribution in part r.
 /// - `all_gather`: `parts() == size`; rank r starts with part r alone, every rank ends with all parts.
 ///
-/// A topology that has a root may also have:
-///
-/// - `reduce(size, rank, root)`: leaves every contribution at `root`, then tells all ranks that it did (copy rounds
-///   whose messages carry no parts).
-/// - `broadcast(size, rank, root)`: tells the root that all ranks have entered (copy rounds whose messages carry no
-///   parts), then copies from the root.
-///
-/// Hence no rank returns before all have entered the same call. Groups of other topologies reduce and broadcast along
-/// `topology::tree`.
-///
 /// `topology/proof.hpp` checks each of these collectives, at compile time for small groups.
 ///
 /// - `preserves_rank_order`: folds combine contributions in ascending order of ranks, as non-commutative folds need.
 /// - `has_copy_phase`: `all_reduce` ends with a copy phase: rounds in which finished parts are sent on unchanged. Each
 ///   part is finished by one owner, so that it can be coded once.
-/// - `folds_at_owners` (default: false): in `all_reduce` rank r of P folds part r of P from all ranks at once, in
-///   ascending order, and then all ranks copy it from there. Where ranks reach each other's memory, that is one pass
-///   over it.
+///
+/// Refinements: `RootedTopology`, `OwnerTopology`.
 template <class T>
 concept Topology = std::regular<T> && requires(const T& topology, int size, rank_t rank) {
     { topology.all_reduce(size, rank) } -> Schedule;
@@ -78,5 +80,26 @@ concept Topology = std::regular<T> && requires(const T& topology, int size, rank
     { T::has_copy_phase } -> std::convertible_to<bool>;
     { T::name } -> std::convertible_to<const char*>;
 };
+
+/// A topology with schedules of its own for operations that have a root. Groups of other topologies reduce and
+/// broadcast along `topology::tree`, also if the topology has one of the two.
+///
+/// - `reduce(size, rank, root)`: leaves every contribution at `root`, then tells all ranks that it did (copy rounds
+///   whose messages carry no parts).
+/// - `broadcast(size, rank, root)`: tells the root that all ranks have entered (copy rounds whose messages carry no
+///   parts), then copies from the root.
+///
+/// Hence no rank returns before all have entered the same call.
+template <class T>
+concept RootedTopology = Topology<T> && requires(const T& topology, int size, rank_t rank) {
+    { topology.reduce(size, rank, rank) } -> Schedule;
+    { topology.broadcast(size, rank, rank) } -> Schedule;
+};
+
+/// A topology whose `all_reduce` folds each part at its owner: `static constexpr bool folds_at_owners = true`. There
+/// are P parts; rank r receives part r from all other ranks in one round and folds it in ascending order of ranks; then
+/// all ranks copy it from there. Where ranks reach each other's memory, that is one pass over it.
+template <class T>
+concept OwnerTopology = Topology<T> && requires { requires T::folds_at_owners; };
 
 }}  // namespace rill::RILL_ABI

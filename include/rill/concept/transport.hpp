@@ -64,8 +64,9 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 ///   `calls_remembered` highest numbers.
 /// - `next_context(key)` returns a fresh context, the same on all ranks that have called it equally often with that
 /// key.
-///   Keys are derived from views (`view::key`), so that this count begins anew with each view. A transport of a view
-///   has a member `epoch()`, which frames carry; see `epoch_of`.
+///   Keys are derived from views (`view::key`), so that this count begins anew with each view. A transport keeps a
+///   count for each key as long as it lives, since any key may come again. A transport of a view is an
+///   `EpochTransport`.
 /// - `close(context)` forgets a context and drops its undelivered messages.
 template <class N>
 concept Transport =

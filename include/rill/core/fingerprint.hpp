@@ -16,13 +16,19 @@ constexpr std::uint64_t fingerprint(std::string_view text) {
     return hash;
 }
 
-/// Hash of a policy's name and of its options, if `visit_options(visit)` reports any by `visit(name, number)`. Ranks
-/// compare it to check that their policies are the same.
+/// A policy with options that all ranks must have alike: `visit_options(visit)` calls `visit(name, number)` for each,
+/// in an order that does not change. `visit` takes any arithmetic type.
+template <class Policy>
+concept HasOptions =
+    requires(const Policy& policy, void (&visit)(const char*, double)) { policy.visit_options(visit); };
+
+/// Hash of a policy's name and of its options (`HasOptions`), if it has any. Ranks compare it to check that their
+/// policies are the same.
 template <class Policy>
     requires requires { Policy::name; }
 constexpr std::uint64_t fingerprint(const Policy& policy) {
     std::uint64_t hash = fingerprint(Policy::name);
-    if constexpr (requires { policy.visit_options([](const char*, int) {}); })
+    if constexpr (HasOptions<Policy>)
         policy.visit_options([&](const char*, auto value) {
             if constexpr (std::is_floating_point_v<decltype(value)>)
                 hash = mix64(hash, std::bit_cast<std::uint64_t>(static_cast<double>(value)));

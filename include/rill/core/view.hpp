@@ -7,6 +7,7 @@
 #include <rill/core/types.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,10 +16,16 @@
 
 namespace rill { inline namespace RILL_ABI {
 
+/// A transport of a view: `epoch()` is the view's. It is the same on all ranks and never changes; frames carry it.
+template <class Net>
+concept EpochTransport = requires(const Net& net) {
+    { net.epoch() } -> std::convertible_to<std::uint32_t>;
+};
+
 /// The epoch of a transport: of the view that it was made of, or 0 if it is a whole run.
 template <class Net>
 std::uint32_t epoch_of([[maybe_unused]] const Net& net) {
-    if constexpr (requires { net.epoch(); })
+    if constexpr (EpochTransport<Net>)
         return net.epoch();
     else
         return 0;

@@ -9,19 +9,28 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace rill { inline namespace RILL_ABI { namespace cost {
 
 /// Gives the sizes of a schedule's messages.
 ///
 /// `begin(ranks, parts)` is called once. `bytes(sender, parts, kind)` returns the size of a message of the current
-/// round. A model whose messages depend on earlier ones also has `receive(rank, transfers, kind)`, which tells it what
-/// a rank receives in the round, and `end_round()`. Until `end_round()`, `bytes` uses the state before the round.
+/// round.
 template <class M>
 concept MessageModel = requires(M& model, int count, rank_t rank, part_range parts, action kind) {
     model.begin(count, count);
     { model.bytes(rank, parts, kind) } -> std::convertible_to<std::uint64_t>;
 };
+
+/// A model whose messages depend on earlier ones: `receive(rank, transfers, kind)` tells it what a rank receives in the
+/// round. Until `end_round()`, `bytes` uses the state before the round.
+template <class M>
+concept FollowingMessageModel =
+    MessageModel<M> && requires(M& model, rank_t rank, std::span<const transfer> transfers, action kind) {
+        model.receive(rank, transfers, kind);
+        model.end_round();
+    };
 
 /// The messages of a dense collective over `dimension` elements. Models `MessageModel`.
 ///

@@ -47,7 +47,7 @@ namespace detail {
 /// The fewest survivors with which a code can do: if it does not say, all workers but its stragglers.
 template <GradientCode Code>
 int least_survivors(const Code& code) {
-    if constexpr (requires { code.least_survivors(); })
+    if constexpr (SmallSetCode<Code>)
         return code.least_survivors();
     else
         return code.workers() - code.stragglers();

@@ -74,7 +74,7 @@ bool commutes(const Fold& fold, const std::vector<T>& samples) {
 
 template <Element T, class Fold>
 bool adds(const Fold& fold) {
-    if constexpr (requires { requires Fold::is_addition; })
+    if constexpr (AddingAggregator<Fold>)
         for (T a : law_samples<T>())
             for (T b : law_samples<T>())
                 if (fold.fold(a, b) != a + b) return false;

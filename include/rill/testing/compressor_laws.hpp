@@ -103,17 +103,30 @@ std::vector<T> law_received(Codec& codec, std::uint64_t number, const std::vecto
     return law_result<T>(codec, dense);
 }
 
+/// Runs tasks from the last to the first, as if by four threads. Models `Executor`.
+struct backwards {
+    static constexpr const char* name = "backwards";
+
+    static constexpr int concurrency() { return 4; }
+    template <class Body>
+    void run(std::size_t tasks, const Body& body) const {
+        while (tasks > 0) body(--tasks);
+    }
+    friend constexpr bool operator==(backwards, backwards) = default;
+};
+
 /// The laws. Each function throws if its law does not hold.
 template <Element T, class Bind>
 class compressor_laws {
   public:
     using codec_type = std::invoke_result_t<Bind&>;
-    static constexpr bool keeps_residual = requires(const codec_type& codec) { codec.residual(); };
+    static constexpr bool keeps_residual = ResidualCompressor<codec_type>;
 
     explicit compressor_laws(Bind& bind) : bind_(bind), dimension_(bind().dimension()) {}
 
     void is_determined_by_its_binding() const {
         auto a = bind_(), b = bind_();
+        expect_equal(fingerprint_of(a), fingerprint_of(b), "the fingerprint of a codec that was bound alike");
         for (std::uint64_t number = 1; number <= 4; ++number)
             expect(law_operation<T>(a, number, input(number)) == law_operation<T>(b, number, input(number)),
                    "two codecs that were bound alike give other results");
@@ -161,6 +174,34 @@ class compressor_laws {
             size += static_cast<double>(own[i]) * static_cast<double>(own[i]);
         }
         expect(bias <= 16 * std::max(scatter, 0.0) + 1e-12 * size, "the mean of many results is not the input");
+    }
+
+    void divides_its_work_without_a_trace() const
+        requires ParallelCompressor<codec_type, T, backwards>
+    {
+        auto alone = bind_(), divided = bind_();
+        for (std::uint64_t number = 1; number <= 4; ++number) {
+            const std::vector<T> own = input(number), due = law_operation<T>(alone, number, own);
+            divided.begin(number);
+            const auto view = divided.encode(std::span<const T>(own), backwards{});
+            std::vector<T> sent(divided.coded_dimension());
+            copy_dense(view, std::span<T>(sent), T{});
+            expect(law_result<T>(divided, sent) == due, "with an executor, something else is encoded");
+            divided.commit();
+        }
+    }
+
+    void scales_its_inputs() const
+        requires ScalingCompressor<codec_type, T>
+    {
+        auto scaled = bind_(), plain = bind_();
+        scaled.scale_inputs(T{2});
+        for (std::uint64_t number = 1; number <= 4; ++number) {
+            std::vector<T> own = input(number);
+            const std::vector<T> result = law_operation<T>(scaled, number, own);
+            for (T& each : own) each *= 2;
+            expect(result == law_operation<T>(plain, number, own), "the inputs are not multiplied by the factor");
+        }
     }
 
     void leaves_out_less_than_all_if_contractive() const {
@@ -243,8 +284,9 @@ void visit_law(const char* name, Check&& check, Visit& visit) {
 /// each time.
 ///
 /// Checks `encode`, `decode`, `commit` and `rollback`. If the codec says that it is unbiased, the values that arrive in
-/// frames (`stream_codings`) must be unbiased too. If the codec has a `residual()`, as error feedback has, results and
-/// residual must add up to the inputs. `visit(const char* name, const law_outcome&)` is called once per law.
+/// frames (`stream_codings`) must be unbiased too. The laws of the refinements are checked where a codec models them:
+/// `FingerprintedCompressor`, `ParallelCompressor`, `ScalingCompressor`, `ResidualCompressor`. `visit(const char* name,
+/// const law_outcome&)` is called once per law.
 template <Element T, class Bind, class Visit>
     requires Compressor<std::invoke_result_t<Bind&>, T>
 void for_each_compressor_law(Bind&& bind, Visit&& visit) {
@@ -258,6 +300,10 @@ void for_each_compressor_law(Bind&& bind, Visit&& visit) {
     law("a codec is not disturbed where nothing is contributed", &laws::bears_that_nothing_is_contributed);
     law("a lossless codec loses nothing", &laws::loses_nothing_if_lossless);
     law("an unbiased codec hits the input on average", &laws::hits_the_input_on_average_if_unbiased);
+    if constexpr (ParallelCompressor<typename laws::codec_type, T, detail::backwards>)
+        law("an executor changes no bit", &laws::divides_its_work_without_a_trace);
+    if constexpr (ScalingCompressor<typename laws::codec_type, T>)
+        law("a codec that scales multiplies its inputs", &laws::scales_its_inputs);
     law("a contractive codec leaves out less than all", &laws::leaves_out_less_than_all_if_contractive);
     if constexpr (laws::keeps_residual) {
         law("what is sent and what is kept are what was given", &laws::keeps_what_it_does_not_send);

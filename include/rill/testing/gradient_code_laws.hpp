@@ -99,6 +99,16 @@ bool is_closest(const Code& code, const std::vector<int>& survivors) {
     });
 }
 
+/// Whether no set of fewer than `least_survivors()` is decodable, and the number is not above what the code promises.
+template <SmallSetCode Code>
+bool needs_least_survivors(const Code& code, int most) {
+    const int n = code.workers(), least = code.least_survivors();
+    bool held = least >= 1 && least <= n - code.stragglers();
+    for (int lost = n - std::max(least, 1) + 1; lost < n; ++lost)
+        for_survivors(n, lost, most, [&](const std::vector<int>& left) { held = held && !code.is_decodable(left); });
+    return held;
+}
+
 template <class Code>
 bool refuses(const Code& code, const std::vector<int>& survivors) {
     std::vector<double> row(survivors.size());
@@ -157,6 +167,10 @@ void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500)
     law(
         "an empty set of survivors is not decodable",
         [&] { return !code.is_decodable({}) && detail::refuses(code, {}); }, "a gradient is decoded from nothing");
+    if constexpr (SmallSetCode<Code>)
+        law(
+            "fewer than least_survivors() are not decodable", [&] { return detail::needs_least_survivors(code, most); },
+            "least_survivors() is above n-s, or a smaller set is decodable");
     law(
         "a worker survives once",
         [&] {

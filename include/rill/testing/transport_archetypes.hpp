@@ -52,6 +52,11 @@ struct transport {
     void close(std::uint64_t context);
 };
 
+/// Models `EpochTransport`.
+struct epoch_transport : transport {
+    std::uint32_t epoch() const;
+};
+
 /// Models `ExpectingTransport`.
 struct expecting_transport : transport {
     void expect(rank_t peer, channel on, std::span<const byte_span> targets);

@@ -3,6 +3,7 @@
 #include <rill/concept/topology.hpp>
 #include <rill/concept/tree_topology.hpp>
 #include <rill/core/call.hpp>
+#include <rill/core/fingerprint.hpp>
 #include <rill/topology/along_schedule.hpp>
 
 #include <type_traits>
@@ -56,7 +57,7 @@ struct along {
     /// Calls `visit(name, value)` for each option of the tree.
     template <class Visit>
     constexpr void visit_options(Visit&& visit) const {
-        if constexpr (requires { tree.visit_options(visit); }) tree.visit_options(visit);
+        if constexpr (HasOptions<Tree>) tree.visit_options(visit);
     }
 
     friend constexpr bool operator==(const along&, const along&) = default;

@@ -5,16 +5,15 @@
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// Whether no transfer carries more than one part, so that the parts can be cut into chunks; the answer is the same on
-/// all ranks. A schedule of several parts says so by a constant `carries_one_part`, which the proofs check.
+/// Whether the parts of a schedule can be cut into chunks, because no transfer carries more than one; the answer is the
+/// same on all ranks.
 template <Schedule S>
 constexpr bool can_be_cut(const S& schedule) {
-    if constexpr (requires { requires S::carries_one_part; }) return true;
-    return schedule.parts() == 1;
+    return PartwiseSchedule<S> || schedule.parts() == 1;
 }
 
 /// A schedule whose parts are cut into chunks: part p consists of the parts `p * chunks … (p + 1) * chunks - 1`. Each
-/// round becomes `chunks` rounds, one for each chunk, with the same peers. Models `Schedule`.
+/// round becomes `chunks` rounds, one for each chunk, with the same peers. Models `LookaheadSchedule`.
 ///
 /// What is sent in a round of chunk c depends only on what was received in earlier rounds of chunk c, `lookahead()` or
 /// more rounds before. So it can be sent while other chunks are in flight. The schedule is proved like any other.

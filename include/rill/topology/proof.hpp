@@ -19,8 +19,8 @@ namespace rill { inline namespace RILL_ABI { namespace topology {
 /// to itself; receives out of order; ranges outside `[0, parts())` or overlapping in a round; a message that one end
 /// folds and the other copies; a contribution that is folded twice, or is missing at the end; a fold after a copy; a
 /// copy that brings nothing new; a part that a rank receives but neither needs nor sends on; a rank that never learns
-/// the outcome of a rooted operation; a broken promise (see `promises`). Cost: memory O(P²·parts/8) bytes; time O(P/64)
-/// per part sent.
+/// the outcome of a rooted operation; a broken promise (see `promises`, `PartwiseSchedule`, `LookaheadSchedule`). Cost:
+/// memory O(P²·parts/8) bytes; time O(P/64) per part sent.
 template <class ScheduleOf>
 constexpr verdict verify(const obligation& aim, const ScheduleOf& schedule_of) {
     return follower<std::remove_cvref_t<decltype(schedule_of(rank_t{0}))>>(aim, schedule_of).run();
@@ -29,7 +29,7 @@ constexpr verdict verify(const obligation& aim, const ScheduleOf& schedule_of) {
 /// The promises that the flags of a topology make.
 template <Topology T>
 constexpr promises promises_of(const T&) {
-    return {.rank_order = T::preserves_rank_order, .copy_phase = T::has_copy_phase};
+    return {.rank_order = T::preserves_rank_order, .copy_phase = T::has_copy_phase, .owners = OwnerTopology<T>};
 }
 
 /// Whether every rank ends with every contribution exactly once, in every part.

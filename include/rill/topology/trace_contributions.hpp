@@ -25,6 +25,7 @@ struct verdict {
 struct promises {
     bool rank_order = false;  ///< `preserves_rank_order`
     bool copy_phase = false;  ///< `has_copy_phase`
+    bool owners = false;      ///< `folds_at_owners`
 };
 
 /// What the schedules must achieve: a collective among `size` ranks.
@@ -107,6 +108,8 @@ class follower {
         const bool by_rank = aim_.what == operation::reduce_scatter || aim_.what == operation::all_gather;
         if (by_rank && parts_ != aim_.size) return refuse(-1, 0, "there must be one part for each rank");
         if (parts_ < 1) return refuse(-1, 0, "there must be at least one part");
+        if (aim_.promised.owners && parts_ % aim_.size != 0)
+            return refuse(-1, 0, "not all ranks own equally many parts");
         for (rank_t r = 1; r < aim_.size; ++r) {
             if (schedule(r).parts() != parts_) return refuse(-1, r, "the ranks disagree on the number of parts");
             if (schedule(r).rounds() != schedules_[0].rounds())
@@ -158,16 +161,28 @@ class follower {
         }
         if (t.parts.first < 0 || t.parts.last > parts_ || t.parts.count() < 1)
             return refuse(round, rank, "a range of parts is not inside [0, parts())");
-        if constexpr (requires { requires S::carries_one_part; })
+        if constexpr (PartwiseSchedule<S>)
             if (t.parts.count() > 1)
                 return refuse(round, rank, "a transfer carries several parts, against its promise");
+        return true;
+    }
+    /// Where rounds may overlap, a part that is sent must have been received before those that may be under way.
+    constexpr bool check_lookahead(int round, rank_t rank, part_range parts) {
+        if constexpr (LookaheadSchedule<S>) {
+            const int ahead = schedule(rank).lookahead();
+            if (ahead < 1) return refuse(round, rank, "lookahead() is less than 1");
+            if (ahead > 1 && parts == part_range{}) return refuse(round, rank, "a notice may be sent too early");
+            for (int part = parts.first; part < parts.last; ++part)
+                if (const int last = received_in_[cell(rank, part)]; last >= 0 && last > round - ahead)
+                    return refuse(round, rank, "a part may be sent before it has been received");
+        }
         return true;
     }
     /// Senders post in ascending order, so that every inbox has the order in which receives must be listed.
     constexpr bool post(int round, rank_t rank) {
         for (int i = 0; i < schedule(rank).sends(round); ++i) {
             const transfer t = schedule(rank).send(round, i);
-            if (!check_transfer(round, rank, t)) return false;
+            if (!check_transfer(round, rank, t) || !check_lookahead(round, rank, t.parts)) return false;
             inbox(t.peer).push_back({{rank, t.parts}, payload_.count()});
             payload_.push(knows(rank));
             for (int part = t.parts.first; part < t.parts.last; ++part) {
@@ -242,6 +257,9 @@ class follower {
         for (int part = range.first; part < range.last; ++part) {
             const std::size_t here = cell(rank, part);
             if (was_copied_[here] != 0) return refuse(round, rank, "a part is folded after it was copied");
+            if (aim_.promised.owners &&
+                (part / (parts_ / aim_.size) != rank || static_cast<int>(all.size()) != aim_.size - 1))
+                return refuse(round, rank, "a part is not folded by its owner, from all ranks at once");
             if (aim_.promised.rank_order && !keeps_order(rank, part, all))
                 return refuse(round, rank, "a fold does not keep the order of ranks");
             for (const message& m : all) {
@@ -250,6 +268,7 @@ class follower {
                 join(has_[here], more);
             }
             is_unused_[here] = 1;
+            received_in_[here] = round;
             if (!check_owner(round, rank, part)) return false;
         }
         return true;
@@ -289,6 +308,7 @@ class follower {
             join(has_[here], more);
             was_copied_[here] = 1;
             is_unused_[here] = 1;
+            received_in_[here] = round;
         }
         const bool news = join(knows(rank), payload_[m.first_set]);
         return news || m.from.parts.count() > 0 || refuse(round, rank, "a notice tells nothing new");

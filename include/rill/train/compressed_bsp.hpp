@@ -22,6 +22,14 @@
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
+/// A codec with state to save, as error feedback has its residual. A `restore` that throws changes nothing.
+template <class C>
+concept PersistentCodec =
+    requires(const C& constant, C& codec, checkpoint::writer& out, const checkpoint& in, const std::string& name) {
+        constant.save(out, name);
+        codec.restore(in, name);
+    };
+
 /// What a bound `compressed_bsp` saves: the codec's residual, if it has one, and the optimizer's state.
 template <class Codec, class Descent>
 struct compressed_state {
@@ -31,13 +39,13 @@ struct compressed_state {
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
         optimizer.save(out, prefix);
-        if constexpr (requires { codec.save(out, std::string()); }) codec.save(out, std::string(prefix) + "codec");
+        if constexpr (PersistentCodec<Codec>) codec.save(out, std::string(prefix) + "codec");
     }
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         Descent restored = optimizer;
         restored.restore(in, prefix);
-        if constexpr (requires { codec.restore(in, std::string()); }) codec.restore(in, std::string(prefix) + "codec");
+        if constexpr (PersistentCodec<Codec>) codec.restore(in, std::string(prefix) + "codec");
         optimizer = std::move(restored);
     }
 };
@@ -77,15 +85,12 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
     /// Whether the optimizer takes the received stream as it is. Else the stream is spread over all coordinates first.
     static constexpr bool moves_along_stream =
-        codec_type::is_coordinatewise &&
-        requires(optimizer_type& optimizer, std::span<T> parameters, const stream_view<T, index_type>& update) {
-            optimizer.step(parameters, update, 1.0);
-        };
+        codec_type::is_coordinatewise && StreamOptimizer<optimizer_type, T, stream_view<T, index_type>>;
     using update_type = std::conditional_t<moves_along_stream, stream<T, index_type>, aligned_vector<T>>;
 
     /// Codecs that can scale do so in the pass that they make over the gradient anyway.
     void scale(std::span<T> gradient, T rate) {
-        if constexpr (requires { state_.codec.scale_inputs(rate); })
+        if constexpr (ScalingCompressor<codec_type, T>)
             state_.codec.scale_inputs(rate);
         else
             for (T& slope : gradient) slope *= rate;

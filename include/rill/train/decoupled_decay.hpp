@@ -29,7 +29,7 @@ class bound_decoupled_decay {
     /// Shrinks all parameters, those without an entry too.
     template <IndexType Index>
     void step(std::span<T> parameters, const stream_view<T, Index>& gradient, double rate)
-        requires requires(Inner& inner) { inner.step(parameters, gradient, rate); }
+        requires StreamOptimizer<Inner, T, stream_view<T, Index>>
     {
         shrink(parameters, rate);
         inner_.step(parameters, gradient, rate);

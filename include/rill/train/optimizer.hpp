@@ -16,8 +16,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// that send steps instead of gradients need it.
 /// Laws (`testing::for_each_optimizer_law`): the same calls give the same bits; a copy goes on as its original; at
 /// rate 0 nothing moves; an object that restores saved state goes on bit for bit, and a `restore` that throws changes
-/// nothing; where `step` also takes a `stream_view`, it moves as along the dense
-/// gradient, up to rounding.
+/// nothing; a `StreamOptimizer` moves along a stream as along the dense gradient, up to rounding.
 template <class O, class T = float>
 concept Optimizer = std::regular<O> && std::floating_point<T> &&
                     requires(const O& policy, decltype(std::declval<const O&>().template bind<T>(std::size_t{}))& bound,
@@ -27,5 +26,11 @@ concept Optimizer = std::regular<O> && std::floating_point<T> &&
                         { bound.step(parameters, gradient, rate) };
                         requires std::same_as<decltype(O::is_linear), const bool>;
                     };
+
+/// A bound optimizer that also takes a gradient as a `stream_view`, without a value for each parameter.
+template <class Bound, class T, class View>
+concept StreamOptimizer = requires(Bound& bound, std::span<T> parameters, const View& gradient, double rate) {
+    bound.step(parameters, gradient, rate);
+};
 
 }}}  // namespace rill::RILL_ABI::train

@@ -30,7 +30,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// Whether dense all_reduces need no messages: the ranks reach each other's memory, and the topology folds every part
 /// at once, at its owner, in ascending order of ranks.
 template <class Net, class Shape>
-constexpr bool is_fused = SharedMemoryTransport<Net> && requires { requires Shape::folds_at_owners; };
+constexpr bool is_fused = SharedMemoryTransport<Net> && OwnerTopology<Shape>;
 
 template <class Net, class Shape>
 using fused_window = typename window_of<Net, is_fused<Net, Shape>>::type;

@@ -7,10 +7,10 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The topology of `reduce` and `broadcast`: the group's own if it has them, else a binary tree.
+/// The topology of `reduce` and `broadcast`: the group's own if it is a `RootedTopology`, else a binary tree.
 template <class Shape>
 constexpr auto rooted(const Shape& shape) {
-    if constexpr (requires { shape.reduce(1, 0, 0); })
+    if constexpr (RootedTopology<Shape>)
         return shape;
     else
         return topology::tree{};

@@ -5,6 +5,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/cost/dense_messages.hpp>
 #include <rill/cost/prediction.hpp>
 #include <rill/transport/links.hpp>
 #include <rill/transport/network_card.hpp>
@@ -95,7 +96,7 @@ class evaluation {
         }
         if (receiving_is_limited_) land_all();
         for (rank_t rank = 0; rank < size(); ++rank) remember_busy_links(rank, round);
-        if constexpr (requires { messages_.end_round(); }) follow(round);
+        if constexpr (FollowingMessageModel<Messages>) follow(round);
         for (state& each : ranks_) {
             each.now = each.next;
             each.can_send_at = each.can_send_next;

@@ -3,6 +3,7 @@
 #include <rill/collective/agree.hpp>
 #include <rill/collective/detail/call.hpp>
 #include <rill/collective/detail/loans.hpp>
+#include <rill/concept/completion.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/protocol/detail/round_kind.hpp>
@@ -112,7 +113,7 @@ class round_loop {
 
     /// Checks this rank's own policies, before the ranks agree on them.
     static Group& checked(Group& workers, const Tree& tree, const Policies& policies) {
-        if constexpr (requires { policies.enough.require_options(1, rank_t{0}); }) {
+        if constexpr (CheckedCompletion<decltype(policies.enough)>) {
             int most = 0;
             for (rank_t rank = 0; rank < workers.size(); ++rank)
                 most = std::max(most, tree.children(workers.size(), rank));

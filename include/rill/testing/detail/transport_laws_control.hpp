@@ -7,6 +7,7 @@
 #include <rill/core/receipt.hpp>
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
+#include <rill/core/view.hpp>
 #include <rill/testing/law.hpp>
 
 #include <cstddef>
@@ -84,6 +85,14 @@ void makes_contexts(Net& net) {
 }
 
 template <class Net>
+void agrees_on_the_epoch(Net& net) {
+    const channel on{.context = law_context, .tag = 33};
+    post_number(net, (net.rank() + 1) % net.size(), on, epoch_of(net));
+    expect_equal(receive_number(net, (net.rank() + net.size() - 1) % net.size(), on), epoch_of(net),
+                 "the epoch of another rank");
+}
+
+template <class Net>
 void counts(Net& net) {
     const channel on{.context = law_context, .tag = 31};
     const rank_t next = (net.rank() + 1) % net.size();
@@ -119,6 +128,7 @@ void control_laws(const Laws& all) {
         all.law("an inquiry learns what was announced", ranks, [](auto& net) { detail::tells_calls(net); });
     all.law("a transport remembers the latest calls", 3, [](auto& net) { detail::remembers_calls(net); });
     all.law("next_context agrees on all ranks", 3, [](auto& net) { detail::makes_contexts(net); });
+    all.law("the epoch is the same on all ranks", 3, [](auto& net) { detail::agrees_on_the_epoch(net); });
     all.law("messages and bytes are counted", 3, [](auto& net) { detail::counts(net); });
 }
 

@@ -68,6 +68,8 @@ class call_table {
     };
 
     std::unordered_map<std::uint64_t, state> contexts_;
+    /// How many contexts each key has given: one entry for each view and session name, since a key that is forgotten
+    /// and comes again would give a context twice, and another one than on ranks that remember it.
     std::vector<counter> made_;
     std::deque<std::uint64_t> closed_;
 };
