@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rill/concept/aggregator.hpp>
+#include <rill/concept/backlog.hpp>
 #include <rill/concept/completion.hpp>
 #include <rill/concept/compressor.hpp>
 #include <rill/concept/executor.hpp>
@@ -10,6 +11,7 @@
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/objective.hpp>
 #include <rill/concept/peer_event.hpp>
+#include <rill/concept/replica.hpp>
 #include <rill/concept/shared_memory.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/tensor.hpp>
@@ -17,3 +19,4 @@
 #include <rill/concept/transport.hpp>
 #include <rill/concept/tree_topology.hpp>
 #include <rill/concept/trigger.hpp>
+#include <rill/concept/update.hpp>

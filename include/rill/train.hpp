@@ -14,6 +14,7 @@
 #include <rill/train/dataset.hpp>
 #include <rill/train/decoupled_decay.hpp>
 #include <rill/train/dense_product.hpp>
+#include <rill/train/descent.hpp>
 #include <rill/train/file.hpp>
 #include <rill/train/gzip_source.hpp>
 #include <rill/train/idx.hpp>

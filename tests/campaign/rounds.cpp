@@ -76,6 +76,7 @@ struct any_trigger {
 
     static constexpr const char* name = "any_trigger";
 
+    static bool asks(rill::rank_t, int, rill::random_key) { return true; }
     bool starts(std::span<const rill::rank_t> ready, int size, rill::random_key key) const {
         return waits_for_all ? all_ready::starts(ready, size, key) : solo::starts(ready, size, key);
     }

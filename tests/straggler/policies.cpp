@@ -1,9 +1,16 @@
+#include <rill/core/error.hpp>
+#include <rill/core/random.hpp>
 #include <rill/straggler/all_ready.hpp>
 #include <rill/straggler/bounded.hpp>
 #include <rill/straggler/fastest.hpp>
 #include <rill/straggler/fresh.hpp>
+#include <rill/straggler/in_step.hpp>
+#include <rill/straggler/linear_mean.hpp>
+#include <rill/straggler/majority.hpp>
+#include <rill/straggler/plain_sum.hpp>
 #include <rill/straggler/solo.hpp>
 #include <rill/straggler/tolerate.hpp>
+#include <rill/straggler/two_choices.hpp>
 #include <rill/straggler/unbounded.hpp>
 #include <rill/straggler/until.hpp>
 #include <rill/straggler/wait_all.hpp>
@@ -30,7 +37,11 @@ struct contrary {
     static rill::duration patience(int height) { return rill::seconds(-height); }
     static bool accepts(std::uint32_t age) { return age == 1; }
     static bool may_lead(std::uint32_t lag) { return lag == 1; }
+    static bool asks(rill::rank_t, int, rill::random_key) { return false; }
     static bool starts(std::span<const rill::rank_t> ready, int, rill::random_key) { return ready.empty(); }
+
+    static double share(std::size_t i, std::size_t) { return static_cast<double>(i); }
+    static double weight(std::size_t) { return 2; }
 
     rill::rank_t parent(int, rill::rank_t rank) const { return rank - 1; }
     int children(int, rill::rank_t) const { return 0; }
@@ -93,6 +104,7 @@ TEST_CASE("straggler: completions decide when a gather has enough") {
 TEST_CASE("straggler: stalenesses keep their laws") {
     testing::for_each_staleness_law(fresh{}, holds);
     testing::for_each_staleness_law(unbounded{}, holds);
+    testing::for_each_staleness_law(in_step{}, holds);
     for (const std::uint32_t rounds : {0U, 1U, 7U, std::numeric_limits<std::uint32_t>::max()})
         testing::for_each_staleness_law(bounded{rounds}, holds);
     CHECK(broken([](auto visit) { testing::for_each_staleness_law(policies::contrary{}, visit); }) == 3);
@@ -106,7 +118,56 @@ TEST_CASE("straggler: stalenesses keep their laws") {
 TEST_CASE("straggler: triggers keep their laws") {
     testing::for_each_trigger_law(solo{}, holds);
     testing::for_each_trigger_law(all_ready{}, holds);
-    CHECK(broken([](auto visit) { testing::for_each_trigger_law(policies::contrary{}, visit); }) == 2);
+    testing::for_each_trigger_law(majority{}, holds);
+    for (int probes = 1; probes <= 7; ++probes) testing::for_each_trigger_law(two_choices{probes}, holds);
+    CHECK(broken([](auto visit) { testing::for_each_trigger_law(policies::contrary{}, visit); }) == 4);
+}
+
+TEST_CASE("straggler: two_choices asks as many ranks as it says, each equally often") {
+    constexpr int size = 10, rounds = 20'000;
+    for (const int probes : {1, 2, 3, 10}) {
+        std::vector<int> asked(size);
+        for (std::uint64_t round = 0; round < rounds; ++round) {
+            int in_round = 0;
+            for (int rank = 0; rank < size; ++rank)
+                if (two_choices{probes}.asks(rank, size, rill::random_key{7}.derive(round))) ++asked[rank], ++in_round;
+            CHECK(in_round == probes);
+        }
+        for (const int count : asked) CHECK(count == doctest::Approx(rounds * probes / size).epsilon(0.1));
+    }
+    CHECK(two_choices{3}.asks(1, 2, {}));  // fewer ranks than probes: all are asked
+}
+
+TEST_CASE("straggler: two_choices with one probe is majority, with all solo") {
+    for (std::uint64_t round = 0; round < 100; ++round)
+        for (int rank = 0; rank < 5; ++rank) {
+            const rill::random_key key{round};
+            const std::vector<rill::rank_t> ready{rank};
+            CHECK(two_choices{1}.asks(rank, 5, key) == majority::asks(rank, 5, key));
+            CHECK(two_choices{1}.starts(ready, 5, key) == majority::starts(ready, 5, key));
+            CHECK(two_choices{5}.starts(ready, 5, key) == solo::starts(ready, 5, key));
+        }
+}
+
+TEST_CASE("straggler: two_choices refuses a number of probes that the ranks cannot have") {
+    CHECK_NOTHROW(two_choices{5}.require_options(5, 0));
+    for (const int probes : {0, -1, 6})
+        CHECK_THROWS_WITH_AS(two_choices{probes}.require_options(5, 3), doctest::Contains("two_choices: probes is"),
+                             rill::contract_violation);
+}
+
+TEST_CASE("straggler: backlogs keep their laws") {
+    testing::for_each_backlog_law(plain_sum{}, holds);
+    testing::for_each_backlog_law(linear_mean{}, holds);
+    CHECK(broken([](auto visit) { testing::for_each_backlog_law(policies::contrary{}, visit); }) == 3);
+}
+
+TEST_CASE("straggler: linear_mean counts newer gradients more") {
+    CHECK(linear_mean::share(0, 3) == doctest::Approx(1.0 / 6));
+    CHECK(linear_mean::share(1, 3) == doctest::Approx(2.0 / 6));
+    CHECK(linear_mean::share(2, 3) == doctest::Approx(3.0 / 6));
+    CHECK(linear_mean::weight(3) == 1);
+    CHECK(plain_sum::weight(3) == 3);
 }
 
 TEST_CASE("straggler: trees keep their laws") {

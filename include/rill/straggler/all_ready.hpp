@@ -12,6 +12,7 @@ namespace rill { inline namespace RILL_ABI { namespace straggler {
 struct all_ready {
     static constexpr const char* name = "all_ready";
 
+    static constexpr bool asks(rank_t, int, random_key) { return true; }
     static bool starts(std::span<const rank_t> ready, int size, random_key) {
         return ready.size() == static_cast<std::size_t>(size);
     }

@@ -11,6 +11,7 @@ namespace rill { inline namespace RILL_ABI { namespace straggler {
 struct solo {
     static constexpr const char* name = "solo";
 
+    static constexpr bool asks(rank_t, int, random_key) { return true; }
     static bool starts(std::span<const rank_t> ready, int, random_key) { return !ready.empty(); }
     friend constexpr bool operator==(solo, solo) = default;
 };

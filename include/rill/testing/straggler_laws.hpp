@@ -1,14 +1,17 @@
 #pragma once
 
+#include <rill/concept/backlog.hpp>
 #include <rill/concept/completion.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/tree_topology.hpp>
 #include <rill/concept/trigger.hpp>
 #include <rill/core/config.hpp>
+#include <rill/core/detail/real.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/types.hpp>
 #include <rill/testing/law.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -98,6 +101,56 @@ bool stays_started(const T& trigger) {
     return true;
 }
 
+/// The places among `size` that the trigger asks, as a set of bits.
+template <class T>
+unsigned asked(const T& trigger, unsigned size, random_key key) {
+    unsigned set = 0;
+    for (unsigned i = 0; i < size; ++i)
+        if (trigger.asks(static_cast<rank_t>(i), static_cast<int>(size), key)) set |= 1U << i;
+    return set;
+}
+
+template <class T>
+bool asks_somebody(const T& trigger) {
+    for (unsigned n = 1; n <= most_in_law; ++n)
+        for (std::uint64_t round = 0; round < 20; ++round)
+            if (asked(trigger, n, random_key{round}) == 0) return false;
+    return true;
+}
+
+template <class T>
+bool only_asked_count(const T& trigger) {
+    for (unsigned n = 1; n <= most_in_law; ++n)
+        for (std::uint64_t round = 0; round < 20; ++round) {
+            const unsigned counts = asked(trigger, n, random_key{round});
+            for (unsigned set = 0; set < 1U << n; ++set)
+                if (starts(trigger, set, n, random_key{round}) != starts(trigger, set & counts, n, random_key{round}))
+                    return false;
+        }
+    return true;
+}
+
+template <class B>
+bool shares_are_positive(const B& backlog) {
+    for (std::size_t count = 1; count < most_rounds_in_law; ++count) {
+        if (!(backlog.weight(count) > 0) || !rill::detail::is_finite(backlog.weight(count))) return false;
+        for (std::size_t i = 0; i < count; ++i)
+            if (!(backlog.share(i, count) > 0) || !rill::detail::is_finite(backlog.share(i, count))) return false;
+    }
+    return true;
+}
+
+template <class B>
+bool equal_gradients_stay(const B& backlog) {
+    for (std::size_t count = 1; count < most_rounds_in_law; ++count) {
+        double sum = 0;
+        for (std::size_t i = 0; i < count; ++i) sum += backlog.share(i, count);
+        const double error = sum / backlog.weight(count) - 1;
+        if (error > 1e-12 || error < -1e-12) return false;
+    }
+    return true;
+}
+
 /// Returns what is wrong with a tree of `size` ranks, or an empty string.
 template <class Tree>
 std::string defect_of(const Tree& tree, int size) {
@@ -169,6 +222,23 @@ void for_each_trigger_law(const T& trigger, Visit&& visit) {
     law("all ranks start a round", detail::starts_with_all(trigger), "a round does not start though all are ready");
     law("what has started a round goes on to do so", detail::stays_started(trigger),
         "a round starts, and does not when one more is ready");
+    law("somebody is asked", detail::asks_somebody(trigger), "no rank is asked");
+    law("only those count that are asked", detail::only_asked_count(trigger),
+        "whether a round starts depends on a rank that is not asked");
+}
+
+/// Checks a backlog against the laws of the concept.
+template <Backlog B, class Visit>
+void for_each_backlog_law(const B& backlog, Visit&& visit) {
+    const auto law = [&](const char* name, bool held, const char* otherwise) {
+        visit(name, law_outcome{.held = held, .what = held ? "" : std::string(B::name) + ": " + otherwise});
+    };
+    law("one gradient is sent as it is", backlog.share(0, 1) == 1 && backlog.weight(1) == 1,
+        "one gradient alone has another share or weight than 1");
+    law("shares and weights are positive", detail::shares_are_positive(backlog),
+        "a share or a weight is not finite, or not above 0");
+    law("equal gradients are their own mean", detail::equal_gradients_stay(backlog),
+        "the shares do not add up to the weight");
 }
 
 /// Checks a tree of `size` ranks against the laws of the concept.

@@ -1,0 +1,343 @@
+#pragma once
+
+#include <rill/collective/agree.hpp>
+#include <rill/collective/all_reduce.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/concept/backlog.hpp>
+#include <rill/concept/replica.hpp>
+#include <rill/concept/staleness.hpp>
+#include <rill/concept/tensor.hpp>
+#include <rill/concept/update.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/fingerprint.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/round_receipt.hpp>
+#include <rill/kernel/magnitude.hpp>
+#include <rill/protocol/detail/model_shelf.hpp>
+#include <rill/protocol/detail/partial_requirements.hpp>
+#include <rill/protocol/detail/partial_table.hpp>
+#include <rill/protocol/detail/piled_up.hpp>
+#include <rill/protocol/detail/round_starter.hpp>
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Gradients are sent as they are.
+struct no_codec {
+    static constexpr const char* name = "no_codec";
+
+    template <class T>
+    constexpr no_codec bind(std::size_t) const {
+        return {};
+    }
+    friend constexpr bool operator==(no_codec, no_codec) = default;
+};
+
+/// A replica whose ranks add their gradients up in rounds that do not wait for all of them.
+///
+///     rill::partial_all_reduce replica{workers, two_choices{2}, bounded{16}, linear_mean{}, descent, model};
+///     while (const auto held = replica.pull(model)) {
+///         gradient_at(model, gradient);
+///         replica.push(gradient, *held);
+///     }
+///
+/// Each rank computes in its own activity. Beside it a second activity of the rank exchanges, round after round: when
+/// the *trigger* says so, all ranks join one `all_reduce` over the topology of `workers`, also those that have nothing
+/// to contribute yet, with weight 0. The result moves the newest model (`Update`), by which all ranks have the same
+/// model, bit for bit, after each round. Computing never stops for an exchange. Models `Replica`.
+///
+/// - *Trigger*: who must be ready for a round to start. A rank is ready when it has pushed something that no round has
+///   taken. Ranks that the trigger asks tell the round's coordinator, which is drawn at random.
+/// - *Staleness*: `accepts(age)`: whether a gradient still counts whose model `age` rounds have moved since it was
+///   pulled; the others are dropped. `may_lead(n)`: whether `pull` returns at once where this rank has pushed `n`
+///   gradients at the newest model; otherwise it waits for the next version.
+/// - *Backlog*: how the gradients that a rank has pushed since its last contribution become one.
+///
+/// Gradients are never applied to the local model alone: that would count them twice. (RNA's workers do so.)
+///
+/// A gradient with a NaN counts with weight 0, and its rank goes on. Every other failure ends the run on all ranks with
+/// one culprit: `pull` throws, and `newest()` gives the model of the last round that this rank has completed.
+/// Destroying a replica before its run has ended ends the run on all ranks.
+///
+/// A codec (`compress`), given last, makes the exchange sparse or rounded; its residual stays with the rank.
+///
+/// Making it is collective; it makes a group of its own over the topology, options and executor of `workers`, which
+/// may be used in between and must outlive it. One activity calls its members. It needs activities that make progress
+/// while the rank computes.
+///
+/// Cost of a round: an `all_reduce` of N elements, one of 2 P integers, and at most P - 1 + 2 q short messages, where q
+/// ranks are asked. Between rounds no clock runs. Memory: four models, and one gradient for each push that waits.
+/// Deterministic where the order of arrival is: the simulator replays bit for bit. Source: RNA (Yang et al. 2020),
+/// section 3, and eager-SGD (Li et al. 2020) with the policies `majority` and `in_step`.
+template <class Group, Element T, class Start, class Age, class Sum, class Move, class Codec = no_codec>
+class partial_all_reduce : detail::partial_requirements<typename Group::transport_type, Start, Age, Sum, Move, T> {
+    using Net = typename Group::transport_type;
+    using group_type = group<Net, typename Group::topology_type, typename Group::executor_type>;
+
+  public:
+    using element_type = T;
+
+    /// `first`: the model to begin with, equal on all ranks. Errors: `mismatch` if policies or models differ;
+    /// `contract_violation` if a policy does not suit this many ranks.
+    template <class Model>
+    partial_all_reduce(Group& workers, const Start& start, const Age& age, const Sum& sum, const Move& move,
+                       const Model& first, const Codec& codec = {})
+        : group_(workers.net(), workers.shape(), options_of(workers, start), workers.executor()),
+          starter_(workers.net(), name, start, random_key{workers.options().seed}.derive(fingerprint(name)),
+                   workers.options().timeout),
+          piled_up_(sum, age),
+          age_(age),
+          update_(move.template bind<T>(detail::size_of(first))),
+          codec_(codec.template bind<T>(detail::size_of(first))),
+          model_(detail::size_of(first)),
+          shelf_(workers.net()),
+          pushed_(workers.net()),
+          emptied_(workers.net()),
+          fates_(workers.net()),
+          over_(workers.net()) {
+        detail::read_tensor(first, std::span<T>(model_));
+        own_.resize(model_.size());
+        folded_.resize(model_.size());
+        held_.values = model_;
+        for (rank_t rank = 0; rank < workers.size(); ++rank) partakers_.push_back(rank);
+        constexpr option_names names{{"trigger", "staleness", "backlog", "first model"}};
+        agree(group_, names,
+              {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
+               option_hash(hash_of_model())});
+        service_.emplace(workers.net().spawn([this] { serve(); }));
+    }
+    partial_all_reduce(const partial_all_reduce&) = delete;
+    partial_all_reduce& operator=(const partial_all_reduce&) = delete;
+    ~partial_all_reduce() {
+        if (!has_ended())
+            starter_.leave(" has destroyed its partial_all_reduce before the run had ended");
+        service_.reset();
+    }
+
+    /// Writes the newest model to `model` and returns its version; see `Replica`.
+    template <class Model>
+    std::optional<held_version> pull(Model&& model) {
+        RILL_EXPECTS(detail::size_of(model) == model_.size(), "partial_all_reduce: the model has another size");
+        adopt(deadline::immediate);
+        while (must_wait() && adopt(deadline::never)) continue;
+        const bool is_over = over_.wait(deadline::immediate);
+        if (is_over) adopt(deadline::immediate);
+        if (is_over && failure_ != nullptr) std::rethrow_exception(failure_);
+        detail::write_tensor(std::span<const T>(held_.values), model);
+        if (is_over) return std::nullopt;
+        return held_version{held_.number};
+    }
+
+    /// Hands over a gradient that was computed at the model of `held`; see `Replica`. Copies it. Throws
+    /// `contract_violation`, before anything is done, if its size is another one, if this rank has not pulled that
+    /// version, or after `retire` or `end`.
+    template <class Gradient>
+    void push(const Gradient& gradient, const held_version& held) {
+        RILL_EXPECTS(detail::size_of(gradient) == model_.size(), "partial_all_reduce: the gradient has another size");
+        RILL_EXPECTS(held.version <= held_.number, "partial_all_reduce: this version has not been pulled");
+        RILL_EXPECTS(!is_leaving_, "partial_all_reduce: a rank pushes nothing after retire or end");
+        auto room = emptied_.pop(deadline::immediate);
+        detail::pushed_gradient<T> next{.number = pushes_, .version = held.version};
+        if (room) next.values = std::move(*room);
+        next.values.resize(model_.size());
+        detail::read_tensor(gradient, std::span<T>(next.values));
+        next.not_finite = kernel::find_non_finite(std::span<const T>(next.values));
+        if (held.version == held_.number) ++lead_;
+        pushed_.push(std::move(next));
+        starter_.notify(detail::start_kind::pushed, pushes_++);
+    }
+
+    /// What has become of a push that has not been told yet, in any order; empty if there is none.
+    std::optional<push_fate> fate() {
+        if (auto told = fates_.pop(deadline::immediate)) return told;
+        if (!over_.wait(deadline::immediate)) return std::nullopt;
+        if (auto told = fates_.pop(deadline::immediate)) return told;
+        const auto left = pushed_.pop(deadline::immediate);
+        if (!left) return std::nullopt;
+        return push_fate{.push = left->number, .what = push_fate::outcome::run_over};
+    }
+
+    /// This rank pushes no more. Once all ranks have retired, the run ends.
+    void retire() { depart(is_retiring_); }
+    /// Ends the run on all ranks after the next round, which starts at once.
+    void end() { depart(is_ending_); }
+
+    /// What the round did that made the version which `pull` has given last: its contributors with weights and ages,
+    /// its traffic and time. Empty before the first.
+    const round_receipt& latest() const { return held_.made_by; }
+
+    /// The newest model that this rank has, and its version: once the run has ended or failed.
+    std::span<const T> newest() const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "partial_all_reduce: newest is known once the run has ended");
+        return model_;
+    }
+    /// How many rounds have moved `newest()`.
+    std::uint64_t version() const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "partial_all_reduce: version is known once the run has ended");
+        return version_;
+    }
+
+  private:
+    static constexpr const char* name = "partial_all_reduce";
+
+    static group_options options_of(const Group& workers, const Start& start) {
+        if constexpr (requires { start.require_options(1, rank_t{0}); })
+            start.require_options(workers.size(), workers.rank());
+        RILL_EXPECTS(std::as_const(workers.net()).activities_run_alone(),
+                     "partial_all_reduce: the transport's activities make no progress while their rank computes (MPI "
+                     "below MPI_THREAD_MULTIPLE)");
+        group_options own = workers.options();
+        own.name = name;
+        return own;
+    }
+
+    std::uint64_t hash_of_model() const {
+        return fingerprint(std::string_view(reinterpret_cast<const char*>(model_.data()), model_.size() * sizeof(T)));
+    }
+
+    // --- the activity that computes
+
+    /// Goes on to the newest version, for which it waits until `until`. False if there is none.
+    bool adopt(deadline until) {
+        const std::uint64_t before = held_.number;
+        const bool is_new = shelf_.take(held_, until);
+        if (held_.number != before) lead_ = 0;
+        return is_new;
+    }
+
+    bool has_ended() const noexcept {
+        try {
+            return over_.wait(deadline::immediate);
+        } catch (...) {  // all contexts have ended, or this rank has
+            return false;
+        }
+    }
+    bool must_wait() const { return is_leaving_ || !age_.may_lead(lead_); }
+
+    void depart(std::atomic<bool>& how) {
+        if (is_leaving_ && how) return;
+        is_leaving_ = true;
+        how = true;
+        starter_.notify(detail::start_kind::urged, wish().count() - 1);
+    }
+
+    // --- the service
+
+    void serve() {
+        try {
+            starter_.guarded([&] {
+                while (!is_done_) round();
+            });
+        } catch (...) {
+            failure_ = std::current_exception();
+            for (push_fate fate : told_) fates_.push({.push = fate.push, .what = push_fate::outcome::run_over});
+            piled_up_.drop([&](const push_fate& fate) { fates_.push(fate); });
+        }
+        over_.set();
+        shelf_.close();
+    }
+
+    void round() {
+        collect();
+        starter_.await(version_, partakers_,
+                       {.has_contribution = !piled_up_.empty(),
+                        .is_urgent = wish().count() > told_wish_.count(),
+                        .pushes_seen = pushes_seen_,
+                        .urges_seen = told_wish_.count()});
+        collect();
+        const contribution own = piled_up_.take(
+            version_, own_, [&](const push_fate& fate) { told_.push_back(fate); },
+            [&](aligned_vector<T>&& room) { emptied_.push(std::move(room)); });
+        exchange_with(own);
+        ++version_;
+        for (const push_fate& fate : told_) fates_.push(fate);
+        told_.clear();
+        shelf_.put(version_, model_, made_);
+    }
+
+    void exchange_with(const contribution& own) {
+        told_wish_ = wish();
+        table_.begin(group_.size(), group_.rank(), own, told_wish_);
+        all_reduce(group_, table_.numbers(), table_.numbers());
+        const receipt done = fold(own);
+        if (done.weight > 0) update_.apply(std::span(model_), std::span<const T>(folded_), done.weight, version_);
+        std::erase_if(partakers_, [&](rank_t rank) { return table_.retires(rank); });
+        is_done_ = table_.has_end() || partakers_.empty();
+        static_cast<receipt&>(made_) = done;
+        table_.contributors(made_.in);
+    }
+
+    receipt fold(const contribution& own) {
+        using fold_type = typename Move::fold_type;
+        if constexpr (std::same_as<Codec, no_codec>)
+            return all_reduce(group_, std::as_const(own_), folded_, fold_type{}, own);
+        else
+            return all_reduce(group_, std::as_const(own_), folded_, codec_, fold_type{}, own);
+    }
+
+    /// Takes over what has been pushed.
+    void collect() {
+        while (auto next = pushed_.pop(deadline::immediate)) {
+            pushes_seen_ = next->number + 1;
+            piled_up_.add(std::move(*next));
+        }
+    }
+
+    detail::departure_wish wish() const { return {.retires = is_retiring_, .ends = is_ending_}; }
+
+    group_type group_;
+    detail::round_starter<Net, Start> starter_;
+    detail::piled_up<T, Sum, Age> piled_up_;
+    Age age_;
+    decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
+    [[no_unique_address]] decltype(std::declval<const Codec&>().template bind<T>(std::size_t{})) codec_;
+    detail::partial_table table_;
+    aligned_vector<T> model_;
+    aligned_vector<T> own_;
+    aligned_vector<T> folded_;
+    std::vector<rank_t> partakers_;  ///< the ranks that have not retired, ascending
+    std::vector<push_fate> told_;    ///< the fates of the round under way
+    round_receipt made_{};           ///< what the latest round did
+    std::uint64_t version_ = 0;      ///< how many rounds have moved the model
+    std::uint64_t pushes_seen_ = 0;
+    detail::departure_wish told_wish_{};  ///< what the others know of this rank's wish to leave
+    bool is_done_ = false;
+    std::exception_ptr failure_{};
+
+    // Of the activity that computes.
+    typename detail::model_shelf<Net, T>::version held_{};
+    std::uint32_t lead_ = 0;  ///< pushes at the version held
+    std::uint64_t pushes_ = 0;
+    bool is_leaving_ = false;
+
+    // What passes between the two.
+    detail::model_shelf<Net, T> shelf_;
+    typename Net::template queue<detail::pushed_gradient<T>> pushed_;
+    typename Net::template queue<aligned_vector<T>> emptied_;
+    typename Net::template queue<push_fate> fates_;
+    mutable typename Net::event over_;
+    std::atomic<bool> is_retiring_{false};
+    std::atomic<bool> is_ending_{false};
+    std::optional<typename Net::activity> service_;
+};
+
+template <class Group, class Start, class Age, class Sum, class Move, class Model>
+partial_all_reduce(Group&, Start, Age, Sum, Move, const Model&)
+    -> partial_all_reduce<Group, tensor_element<Model>, Start, Age, Sum, Move>;
+template <class Group, class Start, class Age, class Sum, class Move, class Model, class Codec>
+partial_all_reduce(Group&, Start, Age, Sum, Move, const Model&, Codec)
+    -> partial_all_reduce<Group, tensor_element<Model>, Start, Age, Sum, Move, Codec>;
+
+}}  // namespace rill::RILL_ABI

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <rill/aggregate/mean.hpp>
+#include <rill/concept/update.hpp>
+#include <rill/core/config.hpp>
+#include <rill/train/optimizer.hpp>
+#include <rill/train/schedule.hpp>
+#include <rill/train/sgd.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A `descent` bound to the parameters of one replica.
+template <class Policy, std::floating_point T>
+class bound_descent {
+  public:
+    bound_descent(const Policy& policy, std::size_t dimension)
+        : optimizer_(policy.optimizer.template bind<T>(dimension)), rate_(policy.rate) {}
+
+    void apply(std::span<T> model, std::span<const T> fold, double weight, std::uint64_t round) {
+        optimizer_.step(model, fold, rate_.rate(round) * weight);
+    }
+
+    auto& state() { return optimizer_; }
+    const auto& state() const { return optimizer_; }
+
+  private:
+    decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;
+    decltype(Policy::rate) rate_;
+};
+
+/// Moves the model by a step of `optimizer` along the mean of the gradients, at the rate of the round times the weight
+/// of all contributions: k gradients in one step move the model about as far as k steps of one gradient.
+///
+/// Models `Update`. Where all P ranks contribute with weight 1, a step is one of `bsp` at P times this rate. Memory:
+/// that of the optimizer. Source: linear scaling of the rate (Goyal et al. 2017), as RNA uses it.
+template <Optimizer Descent = sgd, RateSchedule Rate = constant_rate>
+struct descent {
+    using fold_type = aggregate::mean;
+
+    Descent optimizer{};
+    Rate rate{};
+
+    template <std::floating_point T>
+    bound_descent<descent, T> bind(std::size_t dimension) const {
+        return {*this, dimension};
+    }
+    friend constexpr bool operator==(const descent&, const descent&) = default;
+};
+
+template <class D, class R>
+descent(D, R) -> descent<D, R>;
+
+static_assert(Update<descent<>, float>);
+
+}}}  // namespace rill::RILL_ABI::train
