@@ -210,8 +210,7 @@ namespace rill { inline namespace RILL_ABI {
 /// `finish(values, weight)` is applied once, on every rank alike, to the complete fold; `weight` is the sum of the
 /// weights of the contributions. It works coordinate by coordinate and may be called on pieces. If `finish_is_trivial`,
 /// it does nothing and is not called. Both functions may throw; if both are `noexcept`, small operations among threads
-/// have one wait less. If an optional `is_addition` is true, `fold(x, y)` is `x + y`, for which kernels have a fast
-/// path.
+/// have one wait less.
 template <class A, class T>
 concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregator, T x, T y, std::span<T> values) {
     { aggregator.template identity<T>() } -> std::same_as<T>;
@@ -222,15 +221,55 @@ concept Aggregator = std::regular<A> && Element<T> && requires(const A& aggregat
     { A::name } -> std::convertible_to<const char*>;
 };
 
+/// An aggregator whose `fold(x, y)` is `x + y`: `static constexpr bool is_addition = true`. Kernels have a fast path
+/// for it.
+template <class A>
+concept AddingAggregator = requires { requires A::is_addition; };
+
 /// The fold of an aggregator in the form that kernels take. The aggregator must outlive it.
 template <class A>
 constexpr auto fold_of(const A& aggregator) {
-    if constexpr (requires { requires A::is_addition; })
+    if constexpr (AddingAggregator<A>)
         return addition{};
     else
         return [&aggregator](auto x, auto y) { return aggregator.fold(x, y); };
 }
 
+/// An aggregator that differs from another one, its `folds_as`, in `finish` alone. That one has no options and a
+/// trivial `finish`. What folds is compiled once for both.
+template <class A>
+concept FinishingAggregator = requires { typename A::folds_as; };
+
+namespace detail {
+
+template <class A>
+struct folding_of {
+    using type = A;
+};
+template <FinishingAggregator A>
+struct folding_of<A> {
+    using type = typename A::folds_as;
+};
+
+/// The aggregator that folds what `A` folds.
+template <class A>
+using folding = typename folding_of<A>::type;
+
+template <class A>
+constexpr folding<A> folding_for(const A& aggregator) {
+    if constexpr (FinishingAggregator<A>)
+        return {};
+    else
+        return aggregator;
+}
+
+/// Finishes what `folding<A>` has folded and finished.
+template <class A, class T>
+void finish_folded(const A& aggregator, std::span<T> values, double weight) {
+    if constexpr (FinishingAggregator<A>) aggregator.finish(values, weight);
+}
+
+}  // namespace detail
 }}  // namespace rill::RILL_ABI
 
 // ===== rill/aggregate/max.hpp
@@ -304,6 +343,7 @@ namespace rill { inline namespace RILL_ABI { namespace aggregate {
 /// The sum of the contributions divided by the sum of their weights; zero if no rank contributed. Floating-point
 /// elements only: an integer mean would lose its remainder silently. Models `Aggregator`.
 struct mean {
+    using folds_as = sum;
     static constexpr const char* name = "mean";
     static constexpr bool is_commutative = true;
     static constexpr bool is_addition = true;
@@ -407,14 +447,15 @@ class buffer_shelf {
         return (size + step - 1) / step * step;
     }
 
-    static void* take(std::size_t size) {
+    // Not inlined: every array of the library is allocated and freed here.
+    [[gnu::noinline]] static void* take(std::size_t size) {
         const std::size_t room = room_for(size);
         if (buffer_shelf* const own = of_this_thread(room))
             if (void* const kept = own->find(room)) return kept;
         return ::operator new(room, alignment);
     }
     /// `size` must be the size with which `memory` was taken.
-    static void give_back(void* memory, std::size_t size) noexcept {
+    [[gnu::noinline]] static void give_back(void* memory, std::size_t size) noexcept {
         const std::size_t room = room_for(size);
         buffer_shelf* const own = of_this_thread(room);
         if (own == nullptr || !own->keep(memory, room)) ::operator delete(memory, alignment);
@@ -676,13 +717,19 @@ constexpr std::uint64_t fingerprint(std::string_view text) {
     return hash;
 }
 
-/// Hash of a policy's name and of its options, if `visit_options(visit)` reports any by `visit(name, number)`. Ranks
-/// compare it to check that their policies are the same.
+/// A policy with options that all ranks must have alike: `visit_options(visit)` calls `visit(name, number)` for each,
+/// in an order that does not change. `visit` takes any arithmetic type.
+template <class Policy>
+concept HasOptions =
+    requires(const Policy& policy, void (&visit)(const char*, double)) { policy.visit_options(visit); };
+
+/// Hash of a policy's name and of its options (`HasOptions`), if it has any. Ranks compare it to check that their
+/// policies are the same.
 template <class Policy>
     requires requires { Policy::name; }
 constexpr std::uint64_t fingerprint(const Policy& policy) {
     std::uint64_t hash = fingerprint(Policy::name);
-    if constexpr (requires { policy.visit_options([](const char*, int) {}); })
+    if constexpr (HasOptions<Policy>)
         policy.visit_options([&](const char*, auto value) {
             if constexpr (std::is_floating_point_v<decltype(value)>)
                 hash = mix64(hash, std::bit_cast<std::uint64_t>(static_cast<double>(value)));
@@ -842,7 +889,8 @@ inline constexpr std::uint64_t every_context = ~std::uint64_t{0};
 /// Base of all errors of the environment.
 class error : public std::runtime_error {
   public:
-    explicit error(abort_notice notice) : std::runtime_error("rill: " + notice.reason), notice_(std::move(notice)) {}
+    [[gnu::cold, gnu::noinline]] explicit error(abort_notice notice)
+        : std::runtime_error("rill: " + notice.reason), notice_(std::move(notice)) {}
 
     const abort_notice& notice() const noexcept { return notice_; }
     rank_t culprit() const noexcept { return notice_.culprit; }
@@ -873,7 +921,7 @@ class timeout : public error {
 class protocol_error : public error {
   public:
     using error::error;
-    explicit protocol_error(std::string reason)
+    [[gnu::cold, gnu::noinline]] explicit protocol_error(std::string reason)
         : error(abort_notice{.kind = failure::protocol, .reason = std::move(reason)}) {}
 };
 
@@ -881,7 +929,7 @@ class protocol_error : public error {
 class invalid_value : public error {
   public:
     using error::error;
-    explicit invalid_value(std::string reason)
+    [[gnu::cold, gnu::noinline]] explicit invalid_value(std::string reason)
         : error(abort_notice{.kind = failure::invalid_value, .reason = std::move(reason)}) {}
 };
 
@@ -893,7 +941,7 @@ class deadlock : public error {
 };
 
 /// Throws the exception that matches `notice.kind`.
-[[noreturn]] inline void throw_error(const abort_notice& notice) {
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_error(const abort_notice& notice) {
     switch (notice.kind) {
         case failure::mismatch: throw mismatch(notice);
         case failure::timeout: throw timeout(notice);
@@ -1138,8 +1186,9 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 ///   `calls_remembered` highest numbers.
 /// - `next_context(key)` returns a fresh context, the same on all ranks that have called it equally often with that
 /// key.
-///   Keys are derived from views (`view::key`), so that this count begins anew with each view. A transport of a view
-///   has a member `epoch()`, which frames carry; see `epoch_of`.
+///   Keys are derived from views (`view::key`), so that this count begins anew with each view. A transport keeps a
+///   count for each key as long as it lives, since any key may come again. A transport of a view is an
+///   `EpochTransport`.
 /// - `close(context)` forgets a context and drops its undelivered messages.
 template <class N>
 concept Transport =
@@ -1360,30 +1409,32 @@ concept Schedule = std::regular<S> && requires(const S& schedule, int round, int
     { schedule.receive(round, i) } -> std::same_as<transfer>;
 };
 
+/// A schedule of which no transfer carries more than one part: `static constexpr bool carries_one_part = true`. Its
+/// parts can be cut into chunks (`topology::chunked_schedule`).
+template <class S>
+concept PartwiseSchedule = Schedule<S> && requires { requires S::carries_one_part; };
+
+/// A schedule whose rounds may overlap: a part that is sent in round k was last received in round `k - lookahead()` or
+/// before. So a rank may post its sends that many rounds ahead of its receives; other schedules have a lookahead of 1.
+/// `lookahead()` is at least 1. Where it is more, every transfer carries parts.
+template <class S>
+concept LookaheadSchedule = Schedule<S> && requires(const S& schedule) {
+    { schedule.lookahead() } -> std::same_as<int>;
+};
+
 /// Who talks to whom: a value that gives each rank of a group of `size` ranks its schedule of each collective.
 ///
 /// - `all_reduce`: every rank ends with every contribution exactly once in every part.
 /// - `reduce_scatter`: `parts() == size`; rank r ends with every contribution in part r.
 /// - `all_gather`: `parts() == size`; rank r starts with part r alone, every rank ends with all parts.
 ///
-/// A topology that has a root may also have:
-///
-/// - `reduce(size, rank, root)`: leaves every contribution at `root`, then tells all ranks that it did (copy rounds
-///   whose messages carry no parts).
-/// - `broadcast(size, rank, root)`: tells the root that all ranks have entered (copy rounds whose messages carry no
-///   parts), then copies from the root.
-///
-/// Hence no rank returns before all have entered the same call. Groups of other topologies reduce and broadcast along
-/// `topology::tree`.
-///
 /// `topology/proof.hpp` checks each of these collectives, at compile time for small groups.
 ///
 /// - `preserves_rank_order`: folds combine contributions in ascending order of ranks, as non-commutative folds need.
 /// - `has_copy_phase`: `all_reduce` ends with a copy phase: rounds in which finished parts are sent on unchanged. Each
 ///   part is finished by one owner, so that it can be coded once.
-/// - `folds_at_owners` (default: false): in `all_reduce` rank r of P folds part r of P from all ranks at once, in
-///   ascending order, and then all ranks copy it from there. Where ranks reach each other's memory, that is one pass
-///   over it.
+///
+/// Refinements: `RootedTopology`, `OwnerTopology`.
 template <class T>
 concept Topology = std::regular<T> && requires(const T& topology, int size, rank_t rank) {
     { topology.all_reduce(size, rank) } -> Schedule;
@@ -1394,7 +1445,119 @@ concept Topology = std::regular<T> && requires(const T& topology, int size, rank
     { T::name } -> std::convertible_to<const char*>;
 };
 
+/// A topology with schedules of its own for operations that have a root. Groups of other topologies reduce and
+/// broadcast along `topology::tree`, also if the topology has one of the two.
+///
+/// - `reduce(size, rank, root)`: leaves every contribution at `root`, then tells all ranks that it did (copy rounds
+///   whose messages carry no parts).
+/// - `broadcast(size, rank, root)`: tells the root that all ranks have entered (copy rounds whose messages carry no
+///   parts), then copies from the root.
+///
+/// Hence no rank returns before all have entered the same call.
+template <class T>
+concept RootedTopology = Topology<T> && requires(const T& topology, int size, rank_t rank) {
+    { topology.reduce(size, rank, rank) } -> Schedule;
+    { topology.broadcast(size, rank, rank) } -> Schedule;
+};
+
+/// A topology whose `all_reduce` folds each part at its owner: `static constexpr bool folds_at_owners = true`. There
+/// are P parts; rank r receives part r from all other ranks in one round and folds it in ascending order of ranks; then
+/// all ranks copy it from there. Where ranks reach each other's memory, that is one pass over it.
+template <class T>
+concept OwnerTopology = Topology<T> && requires { requires T::folds_at_owners; };
+
 }}  // namespace rill::RILL_ABI
+
+// ===== rill/core/function_ref.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+template <class Signature>
+class function_ref;
+
+/// Refers to a callable object, which must outlive it. A function that takes it in place of any callable is compiled
+/// once and not for each caller.
+template <class Result, class... Arguments>
+class function_ref<Result(Arguments...)> {
+  public:
+    template <class Body>
+        requires(std::is_object_v<std::remove_reference_t<Body>> &&
+                 !std::same_as<std::remove_cvref_t<Body>, function_ref> &&
+                 std::is_invocable_r_v<Result, Body&, Arguments...>)
+    function_ref(Body&& body)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
+        : body_(const_cast<void*>(static_cast<const void*>(__builtin_addressof(body)))),
+          call_([](void* of, Arguments... arguments) -> Result {
+              return (*static_cast<std::remove_reference_t<Body>*>(of))(static_cast<Arguments&&>(arguments)...);
+          }) {}
+
+    Result operator()(Arguments... arguments) const { return call_(body_, static_cast<Arguments&&>(arguments)...); }
+
+  private:
+    void* body_;
+    Result (*call_)(void*, Arguments...);
+};
+
+}}  // namespace rill::RILL_ABI
+
+#ifndef RILL_SINGLE_CORE_TEXT_HPP
+#define RILL_SINGLE_CORE_TEXT_HPP
+
+// ===== rill/core/text.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A piece of a message: characters, or a number in the notation of `std::to_string`. It refers to the characters.
+class text_piece {
+  public:
+    // NOLINTBEGIN(google-explicit-constructor): a text is written as a list of what it consists of
+    constexpr text_piece(const char* text) : text_piece(std::string_view(text)) {}
+    constexpr text_piece(std::string_view text) : kind_(kind::characters), text_(text.data()), size_(text.size()) {}
+    text_piece(const std::string& text) : text_piece(std::string_view(text)) {}
+    template <std::signed_integral Number>
+    constexpr text_piece(Number number) : kind_(kind::with_sign), signed_(number) {}
+    template <std::unsigned_integral Number>
+    constexpr text_piece(Number number) : kind_(kind::without_sign), unsigned_(number) {}
+    constexpr text_piece(double number) : kind_(kind::real), real_(number) {}
+    text_piece(char) = delete;
+    // NOLINTEND(google-explicit-constructor)
+
+  private:
+    friend std::string text_of(std::initializer_list<text_piece> pieces);
+    enum class kind : unsigned char { characters, with_sign, without_sign, real };
+
+    kind kind_;
+    union {
+        const char* text_;
+        long long signed_;
+        unsigned long long unsigned_;
+        double real_;
+    };
+    std::size_t size_ = 0;
+};
+
+/// Composes a message: `text_of({"rank ", rank, " sent nothing"})`. It is compiled once; a chain of `+` would be
+/// compiled anew wherever a message is made.
+[[gnu::cold, gnu::noinline]] inline std::string text_of(std::initializer_list<text_piece> pieces) {
+    std::string all;
+    char digits[512];  // room for the largest double
+    for (const text_piece& each : pieces) {
+        int size = 0;
+        switch (each.kind_) {
+            case text_piece::kind::characters: all.append(each.text_, each.size_); continue;
+            case text_piece::kind::with_sign: size = std::snprintf(digits, sizeof digits, "%lld", each.signed_); break;
+            case text_piece::kind::without_sign:
+                size = std::snprintf(digits, sizeof digits, "%llu", each.unsigned_);
+                break;
+            case text_piece::kind::real: size = std::snprintf(digits, sizeof digits, "%f", each.real_); break;
+        }
+        all.append(digits, static_cast<std::size_t>(size));
+    }
+    return all;
+}
+
+}}  // namespace rill::RILL_ABI
+
+#endif  // RILL_SINGLE_CORE_TEXT_HPP
 
 // ===== rill/session/detail/long_wait.hpp
 
@@ -1451,34 +1614,37 @@ struct scene {
     rank_t self = no_rank;
     std::string what;  ///< "all_reduce (operation 7)"
 
-    abort_notice notice(failure kind, rank_t culprit, rank_t other, const std::string& why) const {
+    [[gnu::cold, gnu::noinline]] abort_notice notice(failure kind, rank_t culprit, rank_t other,
+                                                     const std::string& why) const {
         return {.context = context,
                 .operation = operation,
                 .kind = kind,
                 .culprit = culprit,
                 .other = other,
-                .reason = what + ": " + why,
+                .reason = text_of({what, ": ", why}),
                 .first_tag = first_tag};
     }
 
     /// This rank is to blame: it `does` (", which …", ": a NaN").
-    abort_notice of_self(const std::string& does, failure kind = failure::exception) const {
-        return notice(kind, self, no_rank, "rank " + std::to_string(self) + does);
+    [[gnu::cold, gnu::noinline]] abort_notice of_self(const std::string& does,
+                                                      failure kind = failure::exception) const {
+        return notice(kind, self, no_rank, text_of({"rank ", self, does}));
     }
 
-    [[noreturn, gnu::cold]] void fail(failure kind, rank_t culprit, rank_t other, const std::string& why) const {
+    [[noreturn, gnu::cold, gnu::noinline]] void fail(failure kind, rank_t culprit, rank_t other,
+                                                     const std::string& why) const {
         throw_error(notice(kind, culprit, other, why));
     }
 
     /// Ends the operation with `source` as the culprit, which sent what was not due. The error names both ends of the
     /// link, which may have lost or repeated a message.
-    [[noreturn, gnu::cold]] void refuse(rank_t source, const std::string& sent) const {
-        fail(failure::protocol, source, self, "rank " + std::to_string(source) + ' ' + sent);
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, const std::string& sent) const {
+        fail(failure::protocol, source, self, text_of({"rank ", source, " ", sent}));
     }
     /// What `source` sent could not be read.
-    [[noreturn, gnu::cold]] void refuse(rank_t source, const protocol_error& wrong) const {
+    [[noreturn, gnu::cold, gnu::noinline]] void refuse(rank_t source, const protocol_error& wrong) const {
         if (wrong.culprit() != no_rank) throw_error(wrong.notice());
-        refuse(source, "sent bytes that are no valid frame: " + wrong.notice().reason);
+        refuse(source, text_of({"sent bytes that are no valid frame: ", wrong.notice().reason}));
     }
 
     /// Whether an error is of this very context.
@@ -1487,15 +1653,15 @@ struct scene {
     /// What the others are told of an exception that passes here; null stands for one that is no `std::exception`.
     /// Whatever names no culprit is this rank's own failure, and so is the failure of another group, whose ranks have
     /// other numbers.
-    [[gnu::cold]] abort_notice notice_of(const std::exception* thrown) const {
+    [[gnu::cold, gnu::noinline]] abort_notice notice_of(const std::exception* thrown) const {
         if (thrown == nullptr) return of_self(": an exception of unknown type");
         const auto* const failed = dynamic_cast<const error*>(thrown);
-        if (failed == nullptr) return of_self(std::string(": ") + thrown->what());
+        if (failed == nullptr) return of_self(text_of({": ", thrown->what()}));
         abort_notice known = failed->notice();
         if (known.culprit == no_rank && known.kind != failure::deadlock)
-            return of_self(": " + known.reason, known.kind);
+            return of_self(text_of({": ", known.reason}), known.kind);
         if (known.culprit != no_rank && !is_own(known) && known.context != every_context)
-            return of_self(std::string(": ") + thrown->what());
+            return of_self(text_of({": ", thrown->what()}));
         known.context = context;
         known.operation = operation;
         known.first_tag = first_tag;
@@ -1569,9 +1735,8 @@ struct standstill {
     rank_t waiter;
     rank_t peer;
 
-    std::string text(duration timeout) const {
-        return "rank " + std::to_string(waiter) + " waited " + std::to_string(timeout.seconds()) + " s for rank " +
-               std::to_string(peer);
+    [[gnu::cold, gnu::noinline]] std::string text(duration timeout) const {
+        return text_of({"rank ", waiter, " waited ", timeout.seconds(), " s for rank ", peer});
     }
 };
 
@@ -1582,8 +1747,8 @@ inline bool has_departed(const std::optional<call_signature>& said) {
 
 /// Follows the long waits that ranks have announced: the rank that is waited for may itself wait, for something that
 /// was due earlier. `waits`, `number`: where they are announced; `last`: this rank's own wait.
-[[gnu::cold]] inline standstill origin_of(const witnesses& all, std::uint64_t waits, std::uint64_t number,
-                                          long_wait last, duration patience) {
+[[gnu::cold, gnu::noinline]] inline standstill origin_of(const witnesses& all, std::uint64_t waits,
+                                                         std::uint64_t number, long_wait last, duration patience) {
     const time_point until = all.now() + patience;
     rank_t waiter = all.self();
     for (int passed = 0; passed < all.size(); ++passed) {
@@ -1611,31 +1776,31 @@ class inquest {
           timeout_(timeout) {}
 
     /// `source` sent a frame of another call: blames the rank whose call differs from the others'.
-    [[noreturn, gnu::cold]] void disagree(rank_t source) const {
+    [[noreturn, gnu::cold, gnu::noinline]] void disagree(rank_t source) const {
         blame_odd_one(entrants(false));
-        where_.fail(failure::mismatch, source, no_rank,
-                    "rank " + std::to_string(source) + " sent a frame of another call");
+        where_.fail(failure::mismatch, source, no_rank, text_of({"rank ", source, " sent a frame of another call"}));
     }
 
     /// The timeout has passed and this rank still waits. Blames a rank that made another call or has not come; else the
     /// rank where the standstill begins.
-    [[noreturn, gnu::cold]] void nothing_came(const long_wait& own) const {
+    [[noreturn, gnu::cold, gnu::noinline]] void nothing_came(const long_wait& own) const {
         blame_odd_one(entrants(true));
         const standstill origin = origin_of(all_, waits_, signature_->number, own, timeout_ / 8);
         where_.fail(failure::timeout, origin.peer, origin.waiter,
-                    origin.text(timeout_) + ", which has entered the operation: slow, or the link between them is cut");
+                    text_of({origin.text(timeout_),
+                             ", which has entered the operation: slow, or the link between them is cut"}));
     }
 
     /// Throws `peer_failure` if the body of `peer` is known to have returned without entering the operation. Does not
     /// wait for the peer's answer.
-    [[gnu::cold]] void require_presence(rank_t peer) const {
+    [[gnu::cold, gnu::noinline]] void require_presence(rank_t peer) const {
         if (has_departed(all_.ask(peer, where_.context, signature_->number, deadline::immediate))) departed(peer);
     }
 
   private:
-    [[noreturn]] void departed(rank_t peer) const {
+    [[noreturn, gnu::cold, gnu::noinline]] void departed(rank_t peer) const {
         where_.fail(failure::exception, peer, no_rank,
-                    "rank " + std::to_string(peer) + " has returned from its body without entering the operation");
+                    text_of({"rank ", peer, " has returned from its body without entering the operation"}));
     }
 
     struct entrant {
@@ -1645,7 +1810,7 @@ class inquest {
 
     /// What each rank has entered: this call as that rank made it, or a later one if it left this one out. With
     /// `all_must_have_come`, a rank that has not come is an error.
-    std::vector<entrant> entrants(bool all_must_have_come) const {
+    [[gnu::cold, gnu::noinline]] std::vector<entrant> entrants(bool all_must_have_come) const {
         const time_point until = all_.now() + timeout_ / 8;
         std::vector<entrant> come;
         for (rank_t r = 0; r < all_.size(); ++r) {
@@ -1658,15 +1823,14 @@ class inquest {
                 come.push_back({r, *entered});
             else if (all_must_have_come)
                 where_.fail(failure::timeout, r, no_rank,
-                            "rank " + std::to_string(r) + " has not entered the operation within " +
-                                std::to_string(timeout_.seconds()) + " s");
+                            text_of({"rank ", r, " has not entered the operation within ", timeout_.seconds(), " s"}));
         }
         return come;
     }
 
     /// Throws `mismatch` unless all calls are equal. The culprit is the lowest rank outside the largest set of equal
     /// calls (of equally large sets: the one with the lowest rank).
-    void blame_odd_one(const std::vector<entrant>& come) const {
+    [[gnu::cold, gnu::noinline]] void blame_odd_one(const std::vector<entrant>& come) const {
         std::ptrdiff_t most = 0;
         call_signature usual{};
         for (const entrant& each : come) {
@@ -1679,43 +1843,40 @@ class inquest {
         for (const entrant& each : come)
             if (each.call != usual)
                 where_.fail(failure::mismatch, each.rank, no_rank,
-                            "rank " + std::to_string(each.rank) + " " + difference(each.call, usual));
+                            text_of({"rank ", each.rank, " ", difference(each.call, usual)}));
     }
 
     static std::string index_width(const call_signature& call) {
-        return call.index_bytes == 0 ? "0 (dense)" : std::to_string(call.index_bytes) + " (sparse)";
+        return text_of({call.index_bytes, call.index_bytes == 0 ? " (dense)" : " (sparse)"});
     }
-    std::string difference(const call_signature& odd, const call_signature& usual) const {
-        const auto differs = [](const char* what, const std::string& a, const std::string& b) {
-            return std::string("calls with ") + what + " " + a + " where others have " + b;
+    [[gnu::cold, gnu::noinline]] std::string difference(const call_signature& odd, const call_signature& usual) const {
+        const auto differs = [](const char* what, text_piece a, text_piece b) {
+            return text_of({"calls with ", what, " ", a, " where others have ", b});
         };
-        if (odd.number != usual.number)
-            return differs("operation number", std::to_string(odd.number), std::to_string(usual.number));
-        if (odd.kind != usual.kind)
-            return std::string("calls ") + name(odd.kind) + " where others call " + name(usual.kind);
+        if (odd.number != usual.number) return differs("operation number", odd.number, usual.number);
+        if (odd.kind != usual.kind) return text_of({"calls ", name(odd.kind), " where others call ", name(usual.kind)});
         if (odd.element != usual.element) return differs("element type", name(odd.element), name(usual.element));
         if (const std::size_t i = names_->decides_shape;
             i >= odd.options.hashes.size() || odd.options.hashes[i] == usual.options.hashes[i]) {
             if (odd.index_bytes != usual.index_bytes)
                 return differs("index width", index_width(odd), index_width(usual));
-            if (odd.dimension != usual.dimension)
-                return differs("dimension", std::to_string(odd.dimension), std::to_string(usual.dimension));
+            if (odd.dimension != usual.dimension) return differs("dimension", odd.dimension, usual.dimension);
         }
-        return "calls with " + difference(odd.options, usual.options) + " than the others";
+        return text_of({"calls with ", difference(odd.options, usual.options), " than the others"});
     }
 
-    std::string difference(const call_options& odd, const call_options& usual) const {
+    [[gnu::cold, gnu::noinline]] std::string difference(const call_options& odd, const call_options& usual) const {
         if (odd.set != usual.set) return "options of another kind";
         std::string names;
         for (std::size_t i = 0; i < odd.hashes.size(); ++i)
             if (odd.hashes[i] != usual.hashes[i])
-                names += (names.empty() ? "another " : " and another ") + name_of(odd.set, i);
+                names += text_of({names.empty() ? "another " : " and another ", name_of(odd.set, i)});
         return names;
     }
 
-    std::string name_of(std::uint32_t set, std::size_t i) const {
+    std::string_view name_of(std::uint32_t set, std::size_t i) const {
         const bool is_known = set == names_->id && !names_->names[i].empty();
-        return is_known ? std::string(names_->names[i]) : "option";
+        return is_known ? names_->names[i] : "option";
     }
 
     witnesses all_;
@@ -1752,10 +1913,16 @@ struct message_kind {
 
 namespace rill { inline namespace RILL_ABI {
 
+/// A transport of a view: `epoch()` is the view's. It is the same on all ranks and never changes; frames carry it.
+template <class Net>
+concept EpochTransport = requires(const Net& net) {
+    { net.epoch() } -> std::convertible_to<std::uint32_t>;
+};
+
 /// The epoch of a transport: of the view that it was made of, or 0 if it is a whole run.
 template <class Net>
 std::uint32_t epoch_of([[maybe_unused]] const Net& net) {
-    if constexpr (requires { net.epoch(); })
+    if constexpr (EpochTransport<Net>)
         return net.epoch();
     else
         return 0;
@@ -1792,13 +1959,13 @@ struct view {
 
     /// For messages: "epoch 3 of ranks 0-4, 6 (start 2)".
     std::string text() const {
-        std::string all = "epoch " + std::to_string(epoch) + " of ranks ";
+        std::string all = text_of({"epoch ", epoch, " of ranks "});
         for (std::size_t i = 0, last = 0; i < members.size(); i = last + 1) {
             last = last_in_row(i);
             if (i != 0) all += ", ";
-            all += std::to_string(members[i]);
-            if (last != i) all += '-' + std::to_string(members[last]);
-            if (start_of(i) != 0) all += " (start " + std::to_string(start_of(i)) + ')';
+            all += text_of({members[i]});
+            if (last != i) all += text_of({"-", members[last]});
+            if (start_of(i) != 0) all += text_of({" (start ", start_of(i), ")"});
         }
         return all;
     }
@@ -1863,6 +2030,16 @@ struct coding {
         return (static_cast<std::uint64_t>(values) << 40) | (static_cast<std::uint64_t>(indices) << 32) | bucket;
     }
     friend constexpr bool operator==(const coding&, const coding&) = default;
+};
+
+/// Which codings the frames of a call may have, as far as types tell. What cannot come is not compiled, and refused.
+struct coding_set {
+    bool rounds = true;                             ///< value codings other than raw
+    index_coding indices = index_coding::smallest;  ///< this one besides raw and dense; `smallest`: every one
+
+    constexpr bool has(index_coding coding) const {
+        return coding == index_coding::raw || indices == index_coding::smallest || coding == indices;
+    }
 };
 
 }}  // namespace rill::RILL_ABI
@@ -1956,7 +2133,7 @@ N get(const std::byte* block, std::size_t at) {
 }  // namespace detail
 
 /// Writes `header_bytes` bytes to `block`. Validates nothing.
-inline void encode(const header& h, std::byte* block) {
+[[gnu::noinline]] inline void encode(const header& h, std::byte* block) {
     using detail::put;
     put(block, 0, magic);
     put(block, 4, version);
@@ -1982,8 +2159,11 @@ inline void encode(const header& h, std::byte* block) {
 }
 
 namespace detail {
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse(const char* what) {
+    throw protocol_error(text_of({"invalid frame: ", what}));
+}
 inline void require(bool holds, const char* what) {
-    if (!holds) throw protocol_error(std::string("invalid frame: ") + what);
+    if (!holds) refuse(what);
 }
 
 constexpr bool is_known(value_coding coding) { return coding <= value_coding::bf16 || is_qsgd(coding); }
@@ -1993,7 +2173,7 @@ inline std::size_t element_bytes(element_type type) {
     return type == element_type::float32 || type == element_type::int32 ? 4 : 8;
 }
 
-inline void validate(const header& h) {
+[[gnu::noinline]] inline void validate(const header& h) {
     const bool is_operation = h.kind.number < static_cast<std::uint8_t>(operation::departure);
     require(h.kind.number != 0 && (h.kind.protocol != 0 || is_operation), "unknown operation");
     require(h.element > element_type::none && h.element <= element_type::int64, "unknown element type");
@@ -2014,7 +2194,7 @@ inline void validate(const header& h) {
 }  // namespace detail
 
 /// Reads and validates a header of `header_bytes` bytes. Throws `protocol_error`.
-inline header decode(const std::byte* block) {
+[[gnu::noinline]] inline header decode(const std::byte* block) {
     using detail::get;
     detail::require(get<std::uint32_t>(block, 0) == magic, "wrong magic number");
     detail::require(get<std::uint8_t>(block, 4) == version, "unknown version");
@@ -2048,9 +2228,9 @@ inline header decode(const std::byte* block) {
 namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
-[[noreturn, gnu::cold]] inline void throw_other_epoch(std::uint32_t given, rank_t self, std::uint32_t own) {
-    throw protocol_error("it is of epoch " + std::to_string(given) + ", rank " + std::to_string(self) +
-                         " is in epoch " + std::to_string(own));
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_other_epoch(std::uint32_t given, rank_t self,
+                                                                     std::uint32_t own) {
+    throw protocol_error(text_of({"it is of epoch ", given, ", rank ", self, " is in epoch ", own}));
 }
 }  // namespace detail
 
@@ -2148,7 +2328,7 @@ class session {
         const auto last = detail::long_wait::of_any_order(peer);
         const detail::standstill origin = detail::origin_of(witnesses(), waits_, 1, last, timeout_ / 8);
         return where.notice(failure::timeout, origin.peer, origin.waiter,
-                            origin.text(timeout_) + (origin.waiter == where.self ? of_peer : "") + of_all);
+                            text_of({origin.text(timeout_), origin.waiter == where.self ? of_peer : "", of_all}));
     }
 
   private:
@@ -2208,7 +2388,8 @@ class exchange {
 
     /// `names`: of the call's options, until it has ended. `is_exposed`: the call is announced together with the memory
     /// that the rank exposes, not here.
-    void begin(const call_signature& signature, const option_names& names = no_options, bool is_exposed = false) {
+    [[gnu::noinline]] void begin(const call_signature& signature, const option_names& names = no_options,
+                                 bool is_exposed = false) {
         signature_ = signature;
         names_ = &names;
         on_.tag = tag_of(signature.number);
@@ -2222,7 +2403,7 @@ class exchange {
     void send(rank_t peer, const byte_pieces& pieces) { send(round_, peer, pieces); }
 
     /// Sends a message of the given round, the present one or a later one.
-    void send(int round, rank_t peer, const byte_pieces& pieces) {
+    [[gnu::noinline]] void send(int round, rank_t peer, const byte_pieces& pieces) {
         counted_.sent(pieces.size_bytes());
         sent_.push_back({{}, peer, pieces, round});  // before the post: `settle` must know what a peer may read
         sent_.back().handle = net_->post(peer, on_, pieces);
@@ -2237,7 +2418,7 @@ class exchange {
         }
     }
 
-    message receive(rank_t peer) {
+    [[gnu::noinline]] message receive(rank_t peer) {
         std::optional<message> received;
         wait_for(peer, round_, [&](deadline until) {
             received = net_->receive(peer, on_, until);
@@ -2279,14 +2460,14 @@ class exchange {
     }
 
     /// Whether a receiver may still read from `memory`.
-    bool is_read(byte_view memory) {
+    [[gnu::noinline]] bool is_read(byte_view memory) {
         for (std::size_t i = oldest_; i < sent_.size(); ++i)
             if (sent_[i].reads(memory) && !sent_[i].handle.done()) return true;
         return false;
     }
 
     /// Waits until no receiver reads from `memory` any more, so that it may be overwritten.
-    void await_readers(byte_view memory) {
+    [[gnu::noinline]] void await_readers(byte_view memory) {
         for (std::size_t i = oldest_; i < sent_.size(); ++i)
             if (sent_[i].reads(memory)) await(sent_[i]);
     }
@@ -2301,7 +2482,7 @@ class exchange {
     ///
     /// A kept message can be released only when what this rank forwards of it has been read, and others wait for that
     /// release. Releasing the latest first cannot deadlock, because what came in one round is forwarded in later ones.
-    void finish() {
+    [[gnu::noinline]] void finish() {
         for (; !kept_.empty(); kept_.pop_back())
             for (byte_view piece : kept_.back().pieces()) await_readers(piece);
         for (std::size_t i = oldest_; i < sent_.size(); ++i) await(sent_[i]);
@@ -2309,7 +2490,7 @@ class exchange {
     }
 
     /// Ends the operation when unwinding, after all ranks have been told: withdraws what nobody has begun to read.
-    void settle() noexcept {
+    [[gnu::noinline]] void settle() noexcept {
         arrivals_.clear();
         if constexpr (ExpectingTransport<Net>)
             if (std::exchange(expected_, 0) != 0) net_->forget(on_);
@@ -2331,9 +2512,8 @@ class exchange {
 
     /// This rank's place in the operation, for messages: "all_reduce (operation 7)".
     [[gnu::cold]] detail::scene scene() const {
-        return of_->scene(
-            signature_.number, on_.tag,
-            std::string(name(signature_.kind)) + " (operation " + std::to_string(signature_.number) + ")");
+        return of_->scene(signature_.number, on_.tag,
+                          text_of({name(signature_.kind), " (operation ", signature_.number, ")"}));
     }
 
   private:
@@ -2353,7 +2533,7 @@ class exchange {
         }
     };
 
-    void await(sent& s) {
+    [[gnu::noinline]] void await(sent& s) {
         if (s.handle.wait(half_time())) return;
         wait_for_long({.peer = s.peer, .reading = true, .of_round = s.round, .in_round = round_},
                       [&](deadline until) { return s.handle.wait(until); });
@@ -2362,8 +2542,8 @@ class exchange {
     time_point half_time() const { return start_ + of_->timeout() / 2; }
 
     /// The rest of a wait, which is announced to the others. Between its parts it asks whether the peer has left.
-    template <class Attempt>
-    [[gnu::cold, gnu::noinline]] void wait_for_long(const detail::long_wait& what, Attempt&& attempt) {
+    [[gnu::cold, gnu::noinline]] void wait_for_long(const detail::long_wait& what,
+                                                    function_ref<bool(deadline)> attempt) {
         of_->announce(what, signature_.number);
         bool is_over = false;
         for (int eighths_left = 3; !is_over && eighths_left >= 0; --eighths_left) {
@@ -2558,7 +2738,7 @@ class arena {
 
     /// Each block is at least twice as long as the one before, so that uses of slightly different sizes soon allocate
     /// nothing.
-    void add_block(std::size_t size) {
+    [[gnu::cold, gnu::noinline]] void add_block(std::size_t size) {
         const std::size_t usual = blocks_.empty() ? least_block : 2 * blocks_.back().size;
         blocks_.emplace_back(size > usual ? size : usual);
     }
@@ -2591,9 +2771,9 @@ class contract_violation : public std::logic_error {
 };
 
 namespace detail {
-[[noreturn]] inline void contract_failed(const char* condition, const char* message, const char* file, int line) {
-    throw contract_violation(std::string("rill: ") + message + " (expected: " + condition + ") at " + file + ":" +
-                             std::to_string(line));
+[[noreturn, gnu::cold, gnu::noinline]] inline void contract_failed(const char* condition, const char* message,
+                                                                   const char* file, int line) {
+    throw contract_violation(text_of({"rill: ", message, " (expected: ", condition, ") at ", file, ":", line}));
 }
 }  // namespace detail
 }}  // namespace rill::RILL_ABI
@@ -2616,6 +2796,23 @@ namespace detail {
 #endif
 
 #endif  // RILL_SINGLE_CORE_CONTRACT_HPP
+
+// ===== rill/core/span_of.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The elements of a vector. The constructor of `std::span` that takes any range does the same, and costs the compiler
+/// 0.03 s for each type of vector.
+template <class T, class Allocator>
+std::span<T> span_of(std::vector<T, Allocator>& all) {
+    return {all.data(), all.size()};
+}
+template <class T, class Allocator>
+std::span<const T> span_of(const std::vector<T, Allocator>& all) {
+    return {all.data(), all.size()};
+}
+
+}}  // namespace rill::RILL_ABI
 
 // ===== rill/kernel/detail/little_endian.hpp
 
@@ -2875,7 +3072,7 @@ std::optional<std::size_t> find_nan(std::span<const T> x) {
 /// Throws `invalid_value` naming the lowest NaN, if there is one. `first` is the coordinate of `x[0]`.
 template <Element T>
 void refuse_nan(std::span<const T> x, std::size_t first = 0) {
-    if (const auto i = find_nan(x)) throw invalid_value("coordinate " + std::to_string(first + *i) + " is NaN");
+    if (const auto i = find_nan(x)) throw invalid_value(text_of({"coordinate ", first + *i, " is NaN"}));
 }
 
 }}}  // namespace rill::RILL_ABI::kernel
@@ -2960,20 +3157,19 @@ void decode_bf16(byte_view bytes, std::span<T> out, const Exec& executor = {}) {
 
 namespace rill { inline namespace RILL_ABI { namespace kernel::detail {
 
-[[noreturn]] inline void bad_indices(const char* coding, const std::string& what) {
-    throw protocol_error(std::string(coding) + " indices: " + what);
+[[noreturn, gnu::cold, gnu::noinline]] inline void bad_indices(const char* coding,
+                                                               std::initializer_list<text_piece> what) {
+    throw protocol_error(text_of({coding, " indices: ", text_of(what)}));
 }
 
-[[noreturn]] inline void bad_index(const char* coding, std::size_t position, std::size_t index, std::size_t lowest,
-                                   std::size_t end) {
-    bad_indices(coding, "number " + std::to_string(position) + " is " + std::to_string(index) + ", expected one of [" +
-                            std::to_string(lowest) + ", " + std::to_string(end) + ")");
+[[noreturn, gnu::cold, gnu::noinline]] inline void bad_index(const char* coding, std::size_t position,
+                                                             std::size_t index, std::size_t lowest, std::size_t end) {
+    bad_indices(coding, {"number ", position, " is ", index, ", expected one of [", lowest, ", ", end, ")"});
 }
 
 inline void check_count_in_universe(std::size_t count, segment universe) {
     if (count > universe.size())
-        throw protocol_error(std::to_string(count) + " indices are announced for " + std::to_string(universe.size()) +
-                             " coordinates");
+        throw protocol_error(text_of({count, " indices are announced for ", universe.size(), " coordinates"}));
 }
 
 template <IndexType Index>
@@ -2992,8 +3188,7 @@ template <IndexType Index>
 void expect_decodable(std::size_t count, [[maybe_unused]] segment universe, std::size_t room) {
     RILL_EXPECTS(universe.empty() || universe.end - 1 <= static_cast<Index>(-1),
                  "index coding: the index type cannot number the universe");
-    if (count > room)
-        throw protocol_error(std::to_string(count) + " indices are announced, with room for " + std::to_string(room));
+    if (count > room) throw protocol_error(text_of({count, " indices are announced, with room for ", room}));
 }
 
 }}}  // namespace rill::RILL_ABI::kernel::detail
@@ -3280,12 +3475,11 @@ struct index_bitmap {
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
         if (bytes.size() != bytes_of(universe))
-            detail::bad_indices(
-                "bitmap", std::to_string(bytes.size()) + " bytes, expected " + std::to_string(bytes_of(universe)));
+            detail::bad_indices("bitmap", {bytes.size(), " bytes, expected ", bytes_of(universe)});
         if (detail::has_bits_behind(bytes, universe.size()))
-            detail::bad_indices("bitmap", "a bit after the last coordinate is set");
+            detail::bad_indices("bitmap", {"a bit after the last coordinate is set"});
         if (const std::size_t ones = detail::count_ones(bytes); ones != count)
-            detail::bad_indices("bitmap", std::to_string(ones) + " bits are set, expected " + std::to_string(count));
+            detail::bad_indices("bitmap", {ones, " bits are set, expected ", count});
     }
 
     /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.
@@ -4107,9 +4301,7 @@ struct packed_gaps {
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
         const std::size_t blocks = count / detail::gap_block + (count % detail::gap_block != 0 ? 1U : 0U);
-        if (bytes.size() < blocks)
-            detail::bad_indices("packed-gap",
-                                std::to_string(bytes.size()) + " bytes cannot hold " + std::to_string(count));
+        if (bytes.size() < blocks) detail::bad_indices("packed-gap", {bytes.size(), " bytes cannot hold ", count});
     }
 
     /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.
@@ -4122,7 +4314,7 @@ struct packed_gaps {
             const std::size_t part = std::min(detail::gap_block, count - first);
             bytes = decode_block(bytes, first, out.subspan(first, part), lowest, universe.end);
         }
-        if (!bytes.empty()) detail::bad_indices("packed-gap", std::to_string(bytes.size()) + " bytes too many");
+        if (!bytes.empty()) detail::bad_indices("packed-gap", {bytes.size(), " bytes too many"});
     }
 
   private:
@@ -4141,27 +4333,24 @@ struct packed_gaps {
     template <IndexType Index>
     static byte_view decode_block(byte_view bytes, std::size_t first, std::span<Index> out, std::size_t& lowest,
                                   std::size_t end) {
-        if (bytes.empty()) detail::bad_indices("packed-gap", "no bytes left for number " + std::to_string(first));
+        if (bytes.empty()) detail::bad_indices("packed-gap", {"no bytes left for number ", first});
         const unsigned width = std::to_integer<unsigned>(bytes[0]);
         if (width > sizeof(Index) * 8)
-            detail::bad_indices("packed-gap",
-                                "a width of " + std::to_string(width) + " bits at number " + std::to_string(first));
+            detail::bad_indices("packed-gap", {"a width of ", width, " bits at number ", first});
         const std::size_t size = detail::gap_bytes(out.size(), width);
-        if (bytes.size() - 1 < size)
-            detail::bad_indices("packed-gap", "the block at number " + std::to_string(first) + " is cut off");
+        if (bytes.size() - 1 < size) detail::bad_indices("packed-gap", {"the block at number ", first, " is cut off"});
 
         std::byte packed[detail::gap_block * 8 + detail::gap_padding];
         std::memcpy(packed, bytes.data() + 1, size);
         std::memset(packed + size, 0, detail::gap_padding);
         const std::size_t used = out.size() * width % 8;
         if (used != 0 && (std::to_integer<unsigned>(packed[size - 1]) >> used) != 0)
-            detail::bad_indices("packed-gap", "a bit after the block at number " + std::to_string(first) + " is set");
+            detail::bad_indices("packed-gap", {"a bit after the block at number ", first, " is set"});
         std::size_t next = lowest;
         for (std::size_t i = 0; i < out.size(); ++i) {
             const std::uint64_t gap = detail::unpack(packed, i, width);
             if (gap >= end - next)
-                detail::bad_indices("packed-gap",
-                                    "number " + std::to_string(first + i) + " lies outside of the universe");
+                detail::bad_indices("packed-gap", {"number ", first + i, " lies outside of the universe"});
             out[i] = static_cast<Index>(next + gap);
             next += static_cast<std::size_t>(gap) + 1;
         }
@@ -4255,7 +4444,7 @@ struct elias_fano {
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
         if (const std::size_t due = size_of(count, universe); bytes.size() != due)
-            detail::bad_indices("Elias-Fano", std::to_string(bytes.size()) + " bytes, expected " + std::to_string(due));
+            detail::bad_indices("Elias-Fano", {bytes.size(), " bytes, expected ", due});
     }
 
     /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.
@@ -4272,9 +4461,9 @@ struct elias_fano {
         if (count == 0) return;
         const detail::elias_fano_layout layout(count, universe.size());
         if (detail::has_bits_behind(bytes.first(layout.low_bytes), count * layout.width))
-            detail::bad_indices("Elias-Fano", "a bit after the low bits is set");
+            detail::bad_indices("Elias-Fano", {"a bit after the low bits is set"});
         if (detail::has_bits_behind(bytes, layout.upper_bits))
-            detail::bad_indices("Elias-Fano", "a bit after the last is set");
+            detail::bad_indices("Elias-Fano", {"a bit after the last is set"});
         if (!detail::decode_elias_fano<Loops>(layout, bytes, universe.begin, out.data()))
             refuse(bytes, layout, universe);
     }
@@ -4304,8 +4493,7 @@ struct elias_fano {
     [[noreturn]] static void refuse(byte_view bytes, const detail::elias_fano_layout& layout, segment universe) {
         const byte_view upper = bytes.subspan(layout.low_bytes);
         if (const std::size_t ones = detail::count_ones(upper); ones != layout.count)
-            detail::bad_indices("Elias-Fano", std::to_string(ones) + " bits are set in the upper part, expected " +
-                                                  std::to_string(layout.count));
+            detail::bad_indices("Elias-Fano", {ones, " bits are set in the upper part, expected ", layout.count});
         std::size_t lowest = universe.begin, i = 0, place = 0;
         for (;; ++i, ++place) {  // until the first index that is out of order; there is one
             while ((std::to_integer<unsigned>(upper[place / 8]) >> (place % 8) & 1U) == 0) ++place;
@@ -4315,8 +4503,7 @@ struct elias_fano {
                 low = 2 * low + (std::to_integer<unsigned>(bytes[bit / 8]) >> (bit % 8) & 1U);
             }
             const std::size_t v = ((place - i) << layout.width) + static_cast<std::size_t>(low);
-            if (v > layout.greatest)
-                detail::bad_indices("Elias-Fano", "number " + std::to_string(i) + " lies outside of the universe");
+            if (v > layout.greatest) detail::bad_indices("Elias-Fano", {"number ", i, " lies outside of the universe"});
             const std::size_t index = universe.begin + v + i;
             if (index < lowest) detail::bad_index("Elias-Fano", i, index, lowest, universe.end);
             lowest = index + 1;
@@ -4592,16 +4779,15 @@ struct huffman_bitmap {
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
         if (bytes.size() < least_size(count, universe) || (count == 0 && !bytes.empty()))
-            detail::bad_indices("Huffman-coded", std::to_string(bytes.size()) + " bytes cannot hold " +
-                                                     std::to_string(count) + " of " + std::to_string(universe.size()) +
-                                                     " coordinates");
+            detail::bad_indices("Huffman-coded",
+                                {bytes.size(), " bytes cannot hold ", count, " of ", universe.size(), " coordinates"});
         if (count == 0) return;
         std::size_t left = bytes.size() - header_bytes;
         for (std::size_t s = 0; s + 1 < streams; ++s) {
             const auto length = detail::load_little<std::uint64_t>(bytes.data() + 8 * s);
             if (length > left)
-                detail::bad_indices("Huffman-coded", "stream " + std::to_string(s) + " of " + std::to_string(length) +
-                                                         " bytes, of which " + std::to_string(left) + " are left");
+                detail::bad_indices("Huffman-coded",
+                                    {"stream ", s, " of ", length, " bytes, of which ", left, " are left"});
             left -= static_cast<std::size_t>(length);
         }
     }
@@ -4620,10 +4806,8 @@ struct huffman_bitmap {
         }
         const bitmap_end end = place_all(table, from, count, universe, out.data());
         check_ends(bytes, from);
-        if (end.is_beyond) detail::bad_indices("Huffman-coded", "a bit after the last coordinate is set");
-        if (end.ones != count)
-            detail::bad_indices("Huffman-coded",
-                                std::to_string(end.ones) + " bits are set, expected " + std::to_string(count));
+        if (end.is_beyond) detail::bad_indices("Huffman-coded", {"a bit after the last coordinate is set"});
+        if (end.ones != count) detail::bad_indices("Huffman-coded", {end.ones, " bits are set, expected ", count});
     }
 
   private:
@@ -4749,10 +4933,10 @@ struct huffman_bitmap {
             const std::size_t length = length_of(bytes, s), used = from[s].used();
             end += length;
             if (detail::bytes_for_bits(used) != length)
-                detail::bad_indices("Huffman-coded", "stream " + std::to_string(s) + " has " + std::to_string(length) +
-                                                         " bytes, and " + std::to_string(used) + " bits are read");
+                detail::bad_indices("Huffman-coded",
+                                    {"stream ", s, " has ", length, " bytes, and ", used, " bits are read"});
             if (detail::has_bits_behind(bytes.first(end), used))
-                detail::bad_indices("Huffman-coded", "a bit after stream " + std::to_string(s) + " is set");
+                detail::bad_indices("Huffman-coded", {"a bit after stream ", s, " is set"});
         }
     }
 };
@@ -4786,7 +4970,7 @@ struct raw_indices {
     static void check_count(byte_view bytes, std::size_t count, segment universe) {
         detail::check_count_in_universe(count, universe);
         if (bytes.size() % sizeof(Index) != 0 || bytes.size() / sizeof(Index) != count)
-            detail::bad_indices("raw", std::to_string(bytes.size()) + " bytes cannot hold " + std::to_string(count));
+            detail::bad_indices("raw", {bytes.size(), " bytes cannot hold ", count});
     }
 
     /// Writes `count` strictly ascending indices inside `universe`, or throws `protocol_error`.
@@ -4814,49 +4998,63 @@ namespace rill { inline namespace RILL_ABI { namespace kernel {
 
 namespace detail {
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_coding(index_coding coding) {
+    const bool is_known = coding <= index_coding::huffman && coding != index_coding::dense;
+    throw protocol_error(text_of({"number ", static_cast<unsigned>(coding),
+                                  is_known ? " is a coding of indices that was not due" : " is no coding of indices"}));
+}
+
 /// Calls `visit` with an object of the coding's type; throws `protocol_error` for a number that is no coding of
-/// indices.
-template <class Visit>
+/// indices, or none of the set.
+template <coding_set Among, class Visit>
 auto with_coding(index_coding coding, Visit visit) {
     switch (coding) {
         case index_coding::raw: return visit(raw_indices{});
-        case index_coding::packed_gaps: return visit(kernel::packed_gaps{});
-        case index_coding::bitmap: return visit(index_bitmap{});
-        case index_coding::elias_fano: return visit(kernel::elias_fano{});
-        case index_coding::huffman: return visit(huffman_bitmap{});
+        case index_coding::packed_gaps:
+            if constexpr (Among.has(index_coding::packed_gaps)) return visit(kernel::packed_gaps{});
+            break;
+        case index_coding::bitmap:
+            if constexpr (Among.has(index_coding::bitmap)) return visit(index_bitmap{});
+            break;
+        case index_coding::elias_fano:
+            if constexpr (Among.has(index_coding::elias_fano)) return visit(kernel::elias_fano{});
+            break;
+        case index_coding::huffman:
+            if constexpr (Among.has(index_coding::huffman)) return visit(huffman_bitmap{});
+            break;
         case index_coding::dense:
         case index_coding::smallest: break;
     }
-    throw protocol_error("number " + std::to_string(static_cast<unsigned>(coding)) + " is no coding of indices");
+    refuse_coding(coding);
 }
 
 }  // namespace detail
 
 /// Returns how many bytes `encode_indices` writes. Cost: constant, except for packed gaps (a pass over the indices) and
 /// the Huffman coding (a pass over the parts of the bitmap in which a bit is set).
-template <IndexType Index>
+template <IndexType Index, coding_set Among = coding_set{}>
 std::size_t encoded_index_bytes(index_coding coding, std::span<const Index> indices, segment universe) {
-    return detail::with_coding(coding, [&](auto c) { return c.encoded_size(indices, universe); });
+    return detail::with_coding<Among>(coding, [&](auto c) { return c.encoded_size(indices, universe); });
 }
 
 /// Writes strictly ascending indices inside `universe`; returns the bytes written.
-template <IndexType Index>
+template <IndexType Index, coding_set Among = coding_set{}>
 std::size_t encode_indices(index_coding coding, std::span<const Index> indices, segment universe, byte_span out) {
-    return detail::with_coding(coding, [&](auto c) { return c.encode(indices, universe, out); });
+    return detail::with_coding<Among>(coding, [&](auto c) { return c.encode(indices, universe, out); });
 }
 
 /// Throws `protocol_error` when `bytes` cannot hold `count` indices. A receiver calls it before it allocates room for
 /// them: after the check, `count` is at most 128 for each byte received.
-template <IndexType Index>
+template <IndexType Index, coding_set Among = coding_set{}>
 void check_index_count(index_coding coding, byte_view bytes, std::size_t count, segment universe) {
-    detail::with_coding(coding, [&](auto c) { c.template check_count<Index>(bytes, count, universe); });
+    detail::with_coding<Among>(coding, [&](auto c) { c.template check_count<Index>(bytes, count, universe); });
 }
 
 /// Reads `count` indices into the front of `out`. Validates all of `bytes`: the indices ascend strictly and lie inside
 /// `universe`. Otherwise throws a `protocol_error` that names the defect, and `out` is unspecified. Allocates nothing.
-template <IndexType Index>
+template <IndexType Index, coding_set Among = coding_set{}>
 void decode_indices(index_coding coding, byte_view bytes, std::size_t count, segment universe, std::span<Index> out) {
-    detail::with_coding(coding, [&](auto c) { c.decode(bytes, count, universe, out); });
+    detail::with_coding<Among>(coding, [&](auto c) { c.decode(bytes, count, universe, out); });
 }
 
 /// Returns the coding that needs the fewest bytes; of equal ones, the one that decodes fastest. Cost: a pass over the
@@ -4938,8 +5136,8 @@ template <std::floating_point T>
 T max_norm(std::span<const T> x, std::size_t first) {
     const magnitude_key<T> largest = largest_of(x);
     if (largest >= largest_magnitude<T>)
-        throw invalid_value("coordinate " + std::to_string(first + *find_non_finite(x)) +
-                            " is not finite and cannot be quantised");
+        throw invalid_value(
+            text_of({"coordinate ", first + *find_non_finite(x), " is not finite and cannot be quantised"}));
     return std::bit_cast<T>(largest);
 }
 
@@ -5131,7 +5329,7 @@ template <std::floating_point T>
 void check_scales(std::span<const T> scales) {
     for (std::size_t b = 0; b < scales.size(); ++b)
         if (!(scales[b] >= T{0}) || magnitude(scales[b]) >= largest_magnitude<T>)
-            throw protocol_error("the scale of bucket " + std::to_string(b) + " is negative or not finite");
+            throw protocol_error(text_of({"the scale of bucket ", b, " is negative or not finite"}));
 }
 
 }}}  // namespace rill::RILL_ABI::kernel
@@ -5340,13 +5538,13 @@ class stream {
     segment range() const { return range_; }
     std::size_t dimension() const { return range_.size(); }
     std::size_t count() const { return values_.size(); }
-    std::span<const T> values() const { return values_; }
-    std::span<T> values() { return values_; }
-    std::span<const Index> indices() const { return indices_; }
+    std::span<const T> values() const { return span_of(values_); }
+    std::span<T> values() { return span_of(values_); }
+    std::span<const Index> indices() const { return span_of(indices_); }
 
     stream_view<T, Index> view() const {
-        if (dense_) return {range_, std::span<const T>(values_)};
-        return {range_, sparse_view<T, Index>{indices_, values_}};
+        if (dense_) return {range_, values()};
+        return {range_, sparse_view<T, Index>{indices(), values()}};
     }
     stream_view<T, Index> view(segment part) const { return view().slice(part); }
 
@@ -5387,7 +5585,7 @@ class stream {
         clear(range);
         indices_.resize(count);
         values_.resize(count);
-        return {indices_, values_};
+        return {span_of(indices_), span_of(values_)};
     }
     void shrink(std::size_t count) {
         RILL_EXPECTS(!dense_ && count <= values_.size(), "shrink keeps the first entries of sparse content");
@@ -5400,7 +5598,7 @@ class stream {
         clear(range);
         dense_ = true;
         values_.resize(range.size());
-        return values_;
+        return span_of(values_);
     }
 
     friend bool operator==(const stream& a, const stream& b) {
@@ -5439,6 +5637,26 @@ void copy_dense(const stream_view<T, Index>& source, std::span<T> target, T neut
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
+/// The types of a stream, as headers tell them.
+struct stream_types {
+    element_type element;
+    std::uint8_t index_bytes;
+
+    template <Element T, IndexType Index>
+    static constexpr stream_types of() {
+        return {element_type_of<T>, sizeof(Index)};
+    }
+
+    std::size_t element_bytes() const { return wire::detail::element_bytes(element); }
+    void require(const wire::header& head) const {
+        wire::detail::require(head.element == element, "another element type than was due");
+        wire::detail::require(head.index_bytes == index_bytes, "another index width than was due");
+    }
+    /// Whether the values precede the indices. They do unless both are raw and the indices are wider, so that arrays
+    /// that are read in place are aligned.
+    bool values_first(const coding& codes) const { return !(codes.is_view() && index_bytes > element_bytes()); }
+};
+
 /// Sets the fields of a header that describe a stream.
 template <Element T, IndexType Index>
 void describe(wire::header& head, const stream_view<T, Index>& view) {
@@ -5448,73 +5666,64 @@ void describe(wire::header& head, const stream_view<T, Index>& view) {
     head.count = view.count();
 }
 
-/// Whether the values precede the indices. They do unless both are raw and the indices are wider, so that arrays that
-/// are read in place are aligned.
-template <Element T, IndexType Index>
-constexpr bool values_first(const coding& codes) {
-    return !(codes.values == value_coding::raw && codes.indices == index_coding::raw && sizeof(Index) > sizeof(T));
-}
-
-template <Element T, IndexType Index>
-void require_types(const wire::header& head) {
-    wire::detail::require(head.element == element_type_of<T>, "another element type than was due");
-    wire::detail::require(head.index_bytes == sizeof(Index), "another index width than was due");
-}
-
 /// The coding as it appears in the header of a frame of `view`.
-template <Element T, IndexType Index>
+template <coding_set Among = coding_set{}, Element T, IndexType Index>
 coding resolve(coding codes, const stream_view<T, Index>& view) {
     RILL_EXPECTS(std::floating_point<T> || codes.is_lossless(), "lossy codings need floating-point values");
-    if (view.is_dense())
-        codes.indices = index_coding::dense;
-    else if (codes.indices == index_coding::smallest)
-        codes.indices = kernel::smallest_index_coding(view.indices(), view.range());
+    if (view.is_dense()) codes.indices = index_coding::dense;
+    if constexpr (Among.indices == index_coding::smallest)
+        if (codes.indices == index_coding::smallest)
+            codes.indices = kernel::smallest_index_coding(view.indices(), view.range());
     return codes;
 }
 
-template <IndexType Index>
+template <coding_set Among = coding_set{}, IndexType Index>
 std::size_t index_length(index_coding codes, std::span<const Index> indices, segment range) {
     if (codes == index_coding::dense) return 0;
-    return kernel::encoded_index_bytes(codes, indices, range);
+    return kernel::encoded_index_bytes<Index, Among>(codes, indices, range);
 }
 
 /// The size of `count` coded values, in bytes.
+inline std::size_t value_length(const coding& codes, std::size_t element_bytes, std::size_t count) {
+    if (codes.values == value_coding::raw) return count * element_bytes;
+    if (codes.values == value_coding::bf16) return count * 2;
+    return kernel::quantize_buckets(count, codes.bucket) * element_bytes +
+           kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
+}
 template <Element T>
 std::size_t value_length(const coding& codes, std::size_t count) {
-    if (codes.values == value_coding::raw) return count * sizeof(T);
-    if (codes.values == value_coding::bf16) return count * 2;
-    return kernel::quantize_buckets(count, codes.bucket) * sizeof(T) +
-           kernel::quantized_bytes(count, static_cast<unsigned>(qsgd_bits(codes.values)), codes.bucket);
+    return value_length(codes, sizeof(T), count);
 }
 
 template <Element T, IndexType Index>
-std::string coordinate_of(const stream_view<T, Index>& view, std::size_t entry) {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_entry(const stream_view<T, Index>& view, std::size_t entry,
+                                                         const char* why) {
     const std::size_t coordinate =
         view.is_dense() ? view.range().begin + entry : static_cast<std::size_t>(view.indices()[entry]);
-    return "coordinate " + std::to_string(coordinate);
+    throw invalid_value(text_of({"coordinate ", coordinate, why}));
 }
 
 /// Throws `invalid_value` naming the coordinate of the first entry that a lossy coding cannot hold.
 template <Element T, IndexType Index, Executor Exec>
 void require_roundable(const stream_view<T, Index>& view, const coding& codes, const Exec& executor) {
     if (const auto bad = kernel::find_non_finite(view.values(), executor))
-        throw invalid_value(coordinate_of(view, *bad) + " is not finite and cannot be rounded");
+        refuse_entry(view, *bad, " is not finite and cannot be rounded");
     if constexpr (std::floating_point<T>)
         if (codes.values == value_coding::bf16)
             if (const auto bad = kernel::find_beyond_bf16(view.values(), executor))
-                throw invalid_value(coordinate_of(view, *bad) + " is too large for bfloat16");
+                refuse_entry(view, *bad, " is too large for bfloat16");
 }
 
 /// Writes values, raw or rounded. `out` is aligned and has their coded size. Random rounding of value i uses random
 /// number `first` + i of `key`.
-template <Element T, Executor Exec>
+template <coding_set Among = coding_set{}, Element T, Executor Exec>
 void encode_values(std::span<const T> values, const coding& codes, random_key key, std::uint64_t first, byte_span out,
                    const Exec& executor) {
     if (codes.values == value_coding::raw) {
         if (!values.empty()) std::memcpy(out.data(), values.data(), out.size());
         return;
     }
-    if constexpr (std::floating_point<T>) {
+    if constexpr (Among.rounds && std::floating_point<T>) {
         if (codes.values == value_coding::bf16) return kernel::encode_bf16(values, out, executor);
         const std::size_t buckets = kernel::quantize_buckets(values.size(), codes.bucket);
         const std::span<T> scales(reinterpret_cast<T*>(out.data()), buckets);
@@ -5541,7 +5750,7 @@ void require_ascending(std::span<const Index> indices, segment range) {
 
 /// The validated indices of a frame: a view of its bytes if indices and values are raw, otherwise decoded into `room`.
 /// (Raw indices behind coded values may be misaligned.)
-template <IndexType Index>
+template <coding_set Among = coding_set{}, IndexType Index>
 std::span<const Index> decode_indices(const wire::header& head, byte_view bytes, aligned_vector<Index>& room) {
     const auto count = static_cast<std::size_t>(head.count);
     if (head.codes.is_view()) {
@@ -5551,32 +5760,33 @@ std::span<const Index> decode_indices(const wire::header& head, byte_view bytes,
         require_ascending(indices, head.range);
         return indices;
     }
-    kernel::check_index_count<Index>(head.codes.indices, bytes, count, head.range);
+    kernel::check_index_count<Index, Among>(head.codes.indices, bytes, count, head.range);
     room.resize(count);
-    kernel::decode_indices(head.codes.indices, bytes, count, head.range, std::span<Index>(room));
-    return room;
+    kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, span_of(room));
+    return span_of(room);
 }
 
 /// The values of a frame: a view of its bytes if they are raw, otherwise decoded into `room`.
-template <Element T, Executor Exec>
+template <coding_set Among = coding_set{}, Element T, Executor Exec>
 std::span<const T> decode_values(const wire::header& head, byte_view bytes, aligned_vector<T>& room,
                                  const Exec& executor) {
     if (head.codes.values == value_coding::raw) return elements_of<T>(bytes);
-    if constexpr (std::floating_point<T>) {
+    wire::detail::require(Among.rounds, "rounded values where exact ones were due");
+    if constexpr (Among.rounds && std::floating_point<T>) {
         const auto count = static_cast<std::size_t>(head.count);
         const std::size_t buckets = kernel::quantize_buckets(count, head.codes.bucket);
         room.resize(count);
         if (head.codes.values == value_coding::bf16) {
-            kernel::decode_bf16(bytes, std::span<T>(room), executor);
+            kernel::decode_bf16(bytes, span_of(room), executor);
         } else {
             const std::span<const T> scales = elements_of<T>(bytes.first(buckets * sizeof(T)));
             kernel::check_scales(scales);
             kernel::dequantize(bytes.subspan(scales.size_bytes()), scales,
-                               static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket,
-                               std::span<T>(room), executor);
+                               static_cast<unsigned>(qsgd_bits(head.codes.values)), head.codes.bucket, span_of(room),
+                               executor);
         }
     }
-    return room;
+    return span_of(room);
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -5588,43 +5798,51 @@ namespace rill { inline namespace RILL_ABI {
 /// The alignment, in bytes, of each frame in a message of several frames.
 inline constexpr std::size_t frame_alignment = 8;
 
+namespace detail {
+/// Writes the header of a frame, and puts its pieces in order.
+[[gnu::noinline]] inline byte_pieces framed(wire::header& head, stream_types types, byte_view indices, byte_view values,
+                                            std::byte* block) {
+    head.index_length = indices.size();
+    wire::encode(head, block);
+    byte_pieces pieces{byte_view(block, wire::header_bytes)};
+    const bool values_first = types.values_first(head.codes);
+    if (const byte_view first = values_first ? values : indices; !first.empty()) pieces.push(first);
+    if (const byte_view second = values_first ? indices : values; !second.empty()) pieces.push(second);
+    return pieces;
+}
+}  // namespace detail
+
 /// Makes a frame of `view` without copying it. The header is written to `block` (`wire::header_bytes`); the other
 /// pieces are the stream's own arrays. `head` supplies what the stream does not know (context, operation, weight, …).
 template <Element T, IndexType Index>
 byte_pieces view_frame(wire::header head, const stream_view<T, Index>& view, std::byte* block) {
     detail::describe(head, view);
     head.codes = {.indices = view.is_dense() ? index_coding::dense : index_coding::raw};
-    const byte_view indices = std::as_bytes(view.indices());
-    const byte_view values = std::as_bytes(view.values());
-    head.index_length = indices.size();
-    wire::encode(head, block);
-    byte_pieces pieces{byte_view(block, wire::header_bytes)};
-    const bool values_first = detail::values_first<T, Index>(head.codes);
-    if (const byte_view first = values_first ? values : indices; !first.empty()) pieces.push(first);
-    if (const byte_view second = values_first ? indices : values; !second.empty()) pieces.push(second);
-    return pieces;
+    return detail::framed(head, detail::stream_types::of<T, Index>(), std::as_bytes(view.indices()),
+                          std::as_bytes(view.values()), block);
 }
 
 /// Makes a frame of `view` in the given coding, in bytes taken from `memory`. Random rounding draws from `key`. Lossy
 /// codings throw `invalid_value`, which names the coordinate, if an entry is not finite, or too large for bfloat16.
-template <Element T, IndexType Index, Executor Exec = serial>
+template <coding_set Among = coding_set{}, Element T, IndexType Index, Executor Exec = serial>
 byte_view coded_frame(wire::header head, const stream_view<T, Index>& view, const coding& codes, random_key key,
                       arena& memory, const Exec& executor = {}) {
     detail::describe(head, view);
-    head.codes = detail::resolve(codes, view);
-    if (!head.codes.is_lossless()) detail::require_roundable(view, head.codes, executor);
-    const std::size_t index_length = detail::index_length(head.codes.indices, view.indices(), view.range());
+    head.codes = detail::resolve<Among>(codes, view);
+    if constexpr (Among.rounds)
+        if (!head.codes.is_lossless()) detail::require_roundable(view, head.codes, executor);
+    const std::size_t index_length = detail::index_length<Among>(head.codes.indices, view.indices(), view.range());
     const std::size_t value_length = detail::value_length<T>(head.codes, view.count());
     head.index_length = index_length;
     const byte_span out = memory.take(wire::header_bytes + index_length + value_length);
     wire::encode(head, out.data());
     const byte_span payload = out.subspan(wire::header_bytes);
-    const bool values_first = detail::values_first<T, Index>(head.codes);
-    detail::encode_values(view.values(), head.codes, key, head.range.begin,
-                          payload.subspan(values_first ? 0 : index_length, value_length), executor);
+    const bool values_first = detail::stream_types::of<T, Index>().values_first(head.codes);
+    detail::encode_values<Among>(view.values(), head.codes, key, head.range.begin,
+                                 payload.subspan(values_first ? 0 : index_length, value_length), executor);
     if (!view.is_dense())
-        kernel::encode_indices(head.codes.indices, view.indices(), view.range(),
-                               payload.subspan(values_first ? value_length : 0, index_length));
+        kernel::encode_indices<Index, Among>(head.codes.indices, view.indices(), view.range(),
+                                             payload.subspan(values_first ? value_length : 0, index_length));
     return out;
 }
 
@@ -5644,16 +5862,24 @@ class frame_reader {
     bool done() const { return piece_ == pieces_.count(); }
 
     /// The header of the next frame, without reading past it.
-    wire::header peek() const { return wire::decode(frame_reader(*this).take(wire::header_bytes).data()); }
+    [[gnu::noinline]] wire::header peek() const {
+        return wire::decode(frame_reader(*this).take(wire::header_bytes).data());
+    }
 
     template <Element T, IndexType Index>
     frame next() {
+        return next(detail::stream_types::of<T, Index>());
+    }
+
+  private:
+    [[gnu::noinline]] frame next(detail::stream_types types) {
         const byte_view block = take(wire::header_bytes);
         frame f{wire::decode(block.data()), {}, {}, block};
-        detail::require_types<T, Index>(f.head);
+        types.require(f.head);
         wire::detail::require(f.head.count <= 4 * remaining(), "truncated");  // a value takes at least two bits
-        const std::size_t value_length = detail::value_length<T>(f.head.codes, static_cast<std::size_t>(f.head.count));
-        const bool values_first = detail::values_first<T, Index>(f.head.codes);
+        const std::size_t value_length =
+            detail::value_length(f.head.codes, types.element_bytes(), static_cast<std::size_t>(f.head.count));
+        const bool values_first = types.values_first(f.head.codes);
         if (values_first) f.bytes.push(f.values = take(value_length));
         f.bytes.push(f.indices = take(f.head.index_length));
         if (!values_first) f.bytes.push(f.values = take(value_length));
@@ -5661,14 +5887,13 @@ class frame_reader {
         return f;
     }
 
-  private:
     std::size_t remaining() const {
         std::size_t sum = 0;
         for (std::size_t i = piece_; i < pieces_.count(); ++i) sum += pieces_[i].size();
         return sum - used_;
     }
 
-    byte_view take(std::uint64_t size) {
+    [[gnu::noinline]] byte_view take(std::uint64_t size) {
         if (size == 0) return {};
         wire::detail::require(!done() && size <= pieces_[piece_].size() - used_, "truncated");
         const byte_view taken = pieces_[piece_].subspan(used_, static_cast<std::size_t>(size));
@@ -5706,12 +5931,29 @@ struct frame_scratch {
 /// The content of a frame: a view of the frame's own bytes where they are raw (they must outlive it), otherwise decoded
 /// into `room`. It is validated completely: indices are strictly ascending and in range, scales are finite. Throws
 /// `protocol_error`.
-template <Element T, IndexType Index, Executor Exec = serial>
+template <coding_set Among = coding_set{}, Element T, IndexType Index, Executor Exec = serial>
 stream_view<T, Index> content_of(const frame& f, frame_scratch<T, Index>& room, const Exec& executor = {}) {
-    const std::span<const T> values = detail::decode_values(f.head, f.values, room.values, executor);
+    const std::span<const T> values = detail::decode_values<Among>(f.head, f.values, room.values, executor);
     if (f.head.codes.indices == index_coding::dense) return {f.head.range, values};
-    return {f.head.range, sparse_view<T, Index>{detail::decode_indices(f.head, f.indices, room.indices), values}};
+    return {f.head.range,
+            sparse_view<T, Index>{detail::decode_indices<Among>(f.head, f.indices, room.indices), values}};
 }
+
+/// How a state writes and reads frames whose codings are known only when it runs. The caller chooses the functions, so
+/// that it compiles only those of its codings.
+template <Element T, IndexType Index, Executor Exec>
+struct frame_coder {
+    byte_view (*encode)(const wire::header& head, const stream_view<T, Index>& view, const coding& codes,
+                        random_key key, arena& memory, const Exec& executor);
+    stream_view<T, Index> (*decode)(const frame& f, frame_scratch<T, Index>& room, const Exec& executor);
+};
+template <coding_set Among, Element T, IndexType Index, Executor Exec>
+inline constexpr frame_coder<T, Index, Exec> coder_of{
+    [](const wire::header& head, const stream_view<T, Index>& view, const coding& codes, random_key key, arena& memory,
+       const Exec& executor) { return coded_frame<Among>(head, view, codes, key, memory, executor); },
+    [](const frame& f, frame_scratch<T, Index>& room, const Exec& executor) {
+        return content_of<Among>(f, room, executor);
+    }};
 
 }}  // namespace rill::RILL_ABI
 
@@ -5721,17 +5963,18 @@ namespace rill { inline namespace RILL_ABI {
 
 namespace detail {
 
-[[noreturn, gnu::cold]] inline void refuse_part(const scene& at, rank_t source, std::uint32_t given,
-                                                std::uint32_t due) {
-    at.refuse(source, "sent part " + std::to_string(given) + " where part " + std::to_string(due) + " was due");
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_part(const scene& at, rank_t source, std::uint32_t given,
+                                                               std::uint32_t due) {
+    at.refuse(source, text_of({"sent part ", given, " where part ", due, " was due"}));
 }
-[[noreturn, gnu::cold]] inline void refuse_contributors(const scene& at, rank_t source, std::uint32_t given,
-                                                        std::uint32_t ranks) {
-    at.refuse(source, "claims " + std::to_string(given) + " contributors among " + std::to_string(ranks) + " ranks");
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_contributors(const scene& at, rank_t source,
+                                                                       std::uint32_t given, std::uint32_t ranks) {
+    at.refuse(source, text_of({"claims ", given, " contributors among ", ranks, " ranks"}));
 }
-[[noreturn, gnu::cold]] inline void refuse_range(const scene& at, rank_t source, segment given, segment due) {
-    const auto text = [](segment s) { return "[" + std::to_string(s.begin) + ", " + std::to_string(s.end) + ")"; };
-    at.refuse(source, "sent " + text(given) + " where " + text(due) + " was due");
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_range(const scene& at, rank_t source, segment given,
+                                                                segment due) {
+    at.refuse(source,
+              text_of({"sent [", given.begin, ", ", given.end, ") where [", due.begin, ", ", due.end, ") was due"}));
 }
 
 }  // namespace detail
@@ -5739,8 +5982,8 @@ namespace detail {
 /// The header of the next frame of a message from `source`. If it belongs to another call, every rank learns which rank
 /// made the odd call. `place`: the part or the rank that the frame must be of.
 template <class Net>
-wire::header next_header(const exchange<Net>& call, rank_t source, const frame_reader& reader,
-                         detail::frame_place place) {
+[[gnu::noinline]] wire::header next_header(const exchange<Net>& call, rank_t source, const frame_reader& reader,
+                                           detail::frame_place place) {
     const wire::header head = read_from(call, source, [&] {
         const wire::header next = reader.peek();
         call.of().require_epoch(next);
@@ -5840,12 +6083,107 @@ void fold_by_parts(std::span<arrival<Message>> arrivals, Fold&& fold) {
 /// How many rounds ahead of its receives a rank may send.
 template <Schedule Plan>
 int lookahead(const Plan& plan) {
-    if constexpr (requires { plan.lookahead(); }) return plan.lookahead();
+    if constexpr (LookaheadSchedule<Plan>) return plan.lookahead();
     return 1;
 }
 
-template <class Net, Schedule Plan, ScheduleState<Net> State>
-void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) {
+/// Refers to a schedule of any type: one type for all, so that running them is compiled once for each transport.
+class schedule_view {
+  public:
+    template <Schedule Plan>
+    explicit schedule_view(const Plan& plan)
+        : plan_(&plan), calls_(&calls_of<Plan>), rounds_(plan.rounds()), ahead_(detail::lookahead(plan)) {}
+
+    int rounds() const { return rounds_; }
+    int lookahead() const { return ahead_; }
+    action kind(int round) const { return calls_->kind(plan_, round); }
+    int sends(int round) const { return calls_->sends(plan_, round); }
+    transfer send(int round, int i) const { return calls_->send(plan_, round, i); }
+    int receives(int round) const { return calls_->receives(plan_, round); }
+    transfer receive(int round, int i) const { return calls_->receive(plan_, round, i); }
+
+  private:
+    struct calls {
+        action (*kind)(const void*, int);
+        int (*sends)(const void*, int);
+        transfer (*send)(const void*, int, int);
+        int (*receives)(const void*, int);
+        transfer (*receive)(const void*, int, int);
+    };
+    template <class Plan>
+    static const Plan& as(const void* plan) {
+        return *static_cast<const Plan*>(plan);
+    }
+    template <class Plan>
+    static constexpr calls calls_of{
+        [](const void* plan, int round) -> action { return as<Plan>(plan).kind(round); },
+        [](const void* plan, int round) -> int { return as<Plan>(plan).sends(round); },
+        [](const void* plan, int round, int i) -> transfer { return as<Plan>(plan).send(round, i); },
+        [](const void* plan, int round) -> int { return as<Plan>(plan).receives(round); },
+        [](const void* plan, int round, int i) -> transfer { return as<Plan>(plan).receive(round, i); }};
+
+    const void* plan_;
+    const calls* calls_;
+    int rounds_;
+    int ahead_;
+};
+
+/// Refers to a `ScheduleState` of any type, in the same way.
+template <Transport Net>
+class state_view {
+  public:
+    using arrivals = std::span<arrival<typename Net::message>>;
+
+    template <ScheduleState<Net> State>
+    explicit state_view(State& state)
+        : state_(&state), calls_(&calls_of<State>), overwrites_nothing_(State::overwrites_nothing) {}
+
+    bool overwrites_nothing() const { return overwrites_nothing_; }
+    byte_pieces outgoing(part_range parts, action kind) const { return calls_->outgoing(state_, parts, kind); }
+    void fold(arrivals given) const { calls_->fold(state_, given); }
+    void copy(arrivals given) const { calls_->copy(state_, given); }
+
+    /// Whether it is a `PlacingState`, which has the following members too. Asked only if the transport expects.
+    bool places() const { return calls_->place_for != nullptr; }
+    std::span<const byte_span> place_for(part_range parts) const { return calls_->place_for(state_, parts); }
+    bool has_free_place(part_range parts) const { return calls_->has_free_place(state_, parts); }
+    void await_place(part_range parts) const { calls_->await_place(state_, parts); }
+
+  private:
+    struct calls {
+        byte_pieces (*outgoing)(void*, part_range, action);
+        void (*fold)(void*, arrivals);
+        void (*copy)(void*, arrivals);
+        std::span<const byte_span> (*place_for)(void*, part_range) = nullptr;
+        bool (*has_free_place)(void*, part_range) = nullptr;
+        void (*await_place)(void*, part_range) = nullptr;
+    };
+    template <class State>
+    static State& as(void* state) {
+        return *static_cast<State*>(state);
+    }
+    template <class State>
+    static constexpr calls made_for() {
+        calls made{[](void* state, part_range parts, action kind) { return as<State>(state).outgoing(parts, kind); },
+                   [](void* state, arrivals given) { as<State>(state).fold(given); },
+                   [](void* state, arrivals given) { as<State>(state).copy(given); }};
+        if constexpr (ExpectingTransport<Net> && PlacingState<State, Net>) {
+            made.place_for = [](void* state, part_range parts) { return as<State>(state).place_for(parts); };
+            made.has_free_place = [](void* state, part_range parts) { return as<State>(state).has_free_place(parts); };
+            made.await_place = [](void* state, part_range parts) { as<State>(state).await_place(parts); };
+        }
+        return made;
+    }
+    template <class State>
+    static constexpr calls calls_of = made_for<State>();
+
+    void* state_;
+    const calls* calls_;
+    bool overwrites_nothing_;
+};
+
+template <class Net>
+void send_round(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state, int round) {
     for (int i = 0; i < plan.sends(round); ++i) {
         const transfer to = plan.send(round, i);
         call.send(round, to.peer, state.outgoing(to.parts, plan.kind(round)));
@@ -5855,18 +6193,18 @@ void send_round(exchange<Net>& call, const Plan& plan, State& state, int round) 
 /// Expects the messages of a round, from message `first` on. Returns the first one that is not expected: with
 /// `may_stop`, one whose destination others still read. If it were expected now, it would come to other memory and be
 /// copied.
-template <class Net, Schedule Plan, ScheduleState<Net> State>
-int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round, int first, bool may_stop) {
+template <class Net>
+int expect_round(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state, int round, int first,
+                 bool may_stop) {
     for (int i = first; i < plan.receives(round); ++i) {
         const transfer from = plan.receive(round, i);
         std::span<const byte_span> targets;
-        if constexpr (PlacingState<State, Net>)
-            if (plan.kind(round) == action::copy) {
-                if (state.has_free_place(from.parts))
-                    targets = state.place_for(from.parts);
-                else if (may_stop)
-                    return i;
-            }
+        if (state.places() && plan.kind(round) == action::copy) {
+            if (state.has_free_place(from.parts))
+                targets = state.place_for(from.parts);
+            else if (may_stop)
+                return i;
+        }
         call.expect(from.peer, targets);
     }
     return plan.receives(round);
@@ -5874,10 +6212,36 @@ int expect_round(exchange<Net>& call, const Plan& plan, State& state, int round,
 
 /// Goes on where `expect_round` has stopped, once the destination is free. Its readers receive messages of earlier
 /// rounds, and none of them waits for the present round.
-template <class Net, Schedule Plan, ScheduleState<Net> State>
-int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, int first) {
-    if constexpr (PlacingState<State, Net>) state.await_place(plan.receive(round, first).parts);
+template <class Net>
+int expect_rest(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state, int round, int first) {
+    if (state.places()) state.await_place(plan.receive(round, first).parts);
     return expect_round(call, plan, state, round, first, true);
+}
+
+template <class Net>
+[[gnu::noinline]] void run_rounds(exchange<Net>& call, const schedule_view& plan, const state_view<Net>& state) {
+    auto& arrivals = call.arrivals();
+    const int ahead = plan.lookahead();
+    for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
+        call.enter(round, !state.overwrites_nothing());
+        int let_in = 0;
+        for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
+            send_round(call, plan, state, begun);
+            if constexpr (ExpectingTransport<Net>) let_in = expect_round(call, plan, state, begun, 0, ahead == 1);
+        }
+        for (int i = 0; i < plan.receives(round); ++i) {
+            const transfer from = plan.receive(round, i);
+            if constexpr (ExpectingTransport<Net>)
+                if (ahead == 1 && i == let_in) let_in = expect_rest(call, plan, state, round, i);
+            arrivals.push_back({from, call.receive(from.peer)});
+        }
+        if (arrivals.empty()) continue;
+        if (plan.kind(round) == action::fold)
+            fold_by_parts(span_of(arrivals), [&](auto same_parts) { state.fold(same_parts); });
+        else
+            state.copy(span_of(arrivals));
+        arrivals.clear();
+    }
 }
 
 }  // namespace detail
@@ -5886,29 +6250,7 @@ int expect_rest(exchange<Net>& call, const Plan& plan, State& state, int round, 
 /// `lookahead()`, sends are posted and messages expected that many rounds ahead.
 template <class Net, Schedule Plan, ScheduleState<Net> State>
 void execute(exchange<Net>& call, const Plan& plan, State& state) {
-    auto& arrivals = call.arrivals();
-    const int ahead = detail::lookahead(plan);
-    for (int round = 0, begun = 0; round < plan.rounds(); ++round) {
-        call.enter(round, !State::overwrites_nothing);
-        int let_in = 0;
-        for (; begun < plan.rounds() && begun < round + ahead; ++begun) {
-            detail::send_round(call, plan, state, begun);
-            if constexpr (ExpectingTransport<Net>)
-                let_in = detail::expect_round(call, plan, state, begun, 0, ahead == 1);
-        }
-        for (int i = 0; i < plan.receives(round); ++i) {
-            const transfer from = plan.receive(round, i);
-            if constexpr (ExpectingTransport<Net>)
-                if (ahead == 1 && i == let_in) let_in = detail::expect_rest(call, plan, state, round, i);
-            arrivals.push_back({from, call.receive(from.peer)});
-        }
-        if (arrivals.empty()) continue;
-        if (plan.kind(round) == action::fold)
-            detail::fold_by_parts(std::span(arrivals), [&](auto same_parts) { state.fold(same_parts); });
-        else
-            state.copy(arrivals);
-        arrivals.clear();
-    }
+    detail::run_rounds(call, detail::schedule_view(plan), detail::state_view<Net>(state));
 }
 
 }}  // namespace rill::RILL_ABI
@@ -6066,7 +6408,13 @@ inline std::string spelled_value(double value) {
 }
 template <std::integral Number>
 std::string spelled_value(Number value) {
-    return std::to_string(value);
+    return text_of({value});
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_option(std::string_view option, const std::string& value,
+                                                                 std::string_view allowed, rank_t rank) {
+    const std::string told = text_of({"rill: ", option, " is ", value, "; it must be ", allowed});
+    throw contract_violation(rank == no_rank ? told : text_of({told, ", on rank ", rank}));
 }
 
 /// Returns `value` if `holds`; otherwise throws `contract_violation` naming the option, its value and the allowed
@@ -6076,10 +6424,7 @@ template <class Number>
 constexpr Number require_option(bool holds, std::string_view option, Number value, std::string_view allowed,
                                 rank_t rank = no_rank) {
     if (holds) return value;
-    std::string told("rill: ");
-    told.append(option).append(" is ").append(spelled_value(value)).append("; it must be ").append(allowed);
-    if (rank != no_rank) told.append(", on rank ").append(std::to_string(rank));
-    throw contract_violation(told);
+    refuse_option(option, spelled_value(value), allowed, rank);
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -6493,8 +6838,8 @@ class dense_state {
         call_->await_readers(std::as_bytes(target));
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
         kernel::fold_dense_k(
-            std::span<const std::span<const T>>(operands_), target, [this](T a, T b) { return fold_.fold(a, b); },
-            executor_);
+            std::span<const std::span<const T>>(span_of(operands_)), target,
+            [this](T a, T b) { return fold_.fold(a, b); }, executor_);
         set(parts, to, total);
     }
 
@@ -6571,14 +6916,14 @@ class dense_state {
         const segment s = range(parts);
         if (where == place::input) return input_.subspan(s.begin, s.size());
         if (where == place::output) return output_.subspan(s.begin, s.size());
-        return std::span<const T>(scratch_).subspan(s.begin, s.size());
+        return span_of(scratch_).subspan(s.begin, s.size());
     }
 
     std::span<T> writable(place where, part_range parts) {
         const segment s = range(parts);
         if (where == place::output) return output_.subspan(s.begin, s.size());
         if (scratch_.size() != output_.size()) scratch_.resize(output_.size());
-        return std::span<T>(scratch_).subspan(s.begin, s.size());
+        return span_of(scratch_).subspan(s.begin, s.size());
     }
 
     byte_span bytes_of_place(part_range parts) { return std::as_writable_bytes(writable(place::output, parts)); }
@@ -6622,10 +6967,10 @@ class dense_state {
                                                      detail::frame_place::of_part(a.from.parts.first));
         if (!f.head.codes.is_lossless())  // operands of a fold are read in place: there is no room to decode several
             call_->scene().refuse(source, "sent rounded values where exact ones were due");
-        const auto content = read_from(*call_, source, [&] { return content_of(f, unused_); });
-        if (!content.is_dense() && !due.empty())
+        if (f.head.codes.indices != index_coding::dense)
             call_->scene().refuse(source, "sent a sparse stream where a dense one was due");
-        return {content.values(), contribution_sum::of(f.head)};
+        const auto values = read_from(*call_, source, [&] { return detail::elements_of<T>(f.values); });
+        return {values, contribution_sum::of(f.head)};
     }
 
     exchange<Net>* call_ = nullptr;
@@ -6641,7 +6986,6 @@ class dense_state {
     std::array<byte_span, 2> places_for_one_{};
     std::vector<std::span<const T>> operands_;
     arena headers_;
-    frame_scratch<T, std::uint32_t> unused_;
 };
 
 }}  // namespace rill::RILL_ABI
@@ -6650,16 +6994,15 @@ class dense_state {
 
 namespace rill { inline namespace RILL_ABI { namespace topology {
 
-/// Whether no transfer carries more than one part, so that the parts can be cut into chunks; the answer is the same on
-/// all ranks. A schedule of several parts says so by a constant `carries_one_part`, which the proofs check.
+/// Whether the parts of a schedule can be cut into chunks, because no transfer carries more than one; the answer is the
+/// same on all ranks.
 template <Schedule S>
 constexpr bool can_be_cut(const S& schedule) {
-    if constexpr (requires { requires S::carries_one_part; }) return true;
-    return schedule.parts() == 1;
+    return PartwiseSchedule<S> || schedule.parts() == 1;
 }
 
 /// A schedule whose parts are cut into chunks: part p consists of the parts `p * chunks … (p + 1) * chunks - 1`. Each
-/// round becomes `chunks` rounds, one for each chunk, with the same peers. Models `Schedule`.
+/// round becomes `chunks` rounds, one for each chunk, with the same peers. Models `LookaheadSchedule`.
 ///
 /// What is sent in a round of chunk c depends only on what was received in earlier rounds of chunk c, `lookahead()` or
 /// more rounds before. So it can be sent while other chunks are in flight. The schedule is proved like any other.
@@ -6733,8 +7076,11 @@ topology::chunked_schedule<Plan> in_chunks(const Net& net, const Plan& plan, std
 /// The rounds of the topology, not multiplied by the number of chunks.
 template <Schedule Plan>
 int rounds_of(const Plan& plan) {
-    if constexpr (requires { plan.chunks(); }) return plan.rounds() / plan.chunks();
     return plan.rounds();
+}
+template <Schedule Plan>
+int rounds_of(const topology::chunked_schedule<Plan>& plan) {
+    return plan.rounds() / plan.chunks();
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -6804,6 +7150,16 @@ struct contiguous_range {
 /// `x` is passed as `X&` or `const X&`, as the caller has it.
 template <class X>
 struct tensor_traits : std::conditional_t<detail::ContiguousRange<X>, detail::contiguous_range<X>, detail::no_tensor> {
+};
+
+/// A vector of elements is a contiguous range as well. This costs the compiler less than to find that out.
+template <Element T, class Allocator>
+struct tensor_traits<std::vector<T, Allocator>> {
+    using element_type = T;
+    static std::size_t size(const std::vector<T, Allocator>& x) { return x.size(); }
+    static std::span<T> view(std::vector<T, Allocator>& x) { return span_of(x); }
+    static std::span<const T> view(const std::vector<T, Allocator>& x) { return span_of(x); }
+    static constexpr bool is_view = false;
 };
 
 namespace detail {
@@ -7229,7 +7585,7 @@ template <Tensor X>
 class evaluated {
   public:
     explicit evaluated(const X& of) : elements_(size_of(of)) { read_tensor(of, std::span(elements_)); }
-    std::span<const tensor_element<X>> elements() const { return elements_; }
+    std::span<const tensor_element<X>> elements() const { return span_of(elements_); }
 
   private:
     aligned_vector<tensor_element<X>> elements_;
@@ -7260,7 +7616,7 @@ struct staging {
 
     std::span<T> room(std::size_t size) {
         elements.resize(size);
-        return elements;
+        return span_of(elements);
     }
 };
 
@@ -7323,9 +7679,8 @@ namespace rill { inline namespace RILL_ABI {
 ///   after a `rollback` nothing may be lost. Both may also come without an `encode`, on a rank that contributes
 ///   nothing.
 /// - `codings()` returns the codings of the frames (`stream_codings`).
-/// - Optional: `fingerprint()`, a hash of what ranks must have alike besides codings (the seed of a mask), compared in
-///   each operation. How many entries a rank chooses need not be alike.
-/// - Optional: `take_received(view)` (`LearnsReceived`).
+/// - Refinements: `FingerprintedCompressor`, `KnownCodingsCompressor`, `ParallelCompressor`, `ScalingCompressor`,
+///   `LearnsReceived`, `ResidualCompressor`.
 /// - Flags: `is_lossless`: nothing is left out or rounded; `is_unbiased`: the expectation of what is sent is the input;
 ///   `is_contractive`: what is left out is smaller than the input by a constant factor, as error feedback needs;
 ///   `has_lossless_copy`: the copy phase (the rounds in which finished parts are sent on unchanged) sends the fold
@@ -7364,20 +7719,56 @@ concept FeedbackCompressor =
         constant.erase_sent(received, values);
     });
 
+/// A compressor with options that ranks must have alike besides codings (the seed of a mask): `fingerprint()` is their
+/// hash, compared in each operation. Codecs that are bound alike have the same. How many entries a rank chooses need
+/// not be alike.
+template <class C>
+concept FingerprintedCompressor = requires(const C& codec) {
+    { codec.fingerprint() } -> std::convertible_to<std::uint64_t>;
+};
+
+/// A compressor whose type says which codings `codings()` can return: `possible_codings`, a `coding_set`. Others are
+/// then neither compiled nor accepted.
+template <class C>
+concept KnownCodingsCompressor = requires {
+    { C::possible_codings } -> std::convertible_to<coding_set>;
+};
+
+/// A compressor that can divide its work: `encode(input, executor)` returns what `encode(input)` does, bit for bit.
+template <class C, class T, class Exec>
+concept ParallelCompressor = Executor<Exec> && requires(C& codec, std::span<const T> input, const Exec& executor) {
+    codec.encode(input, executor).range();
+};
+
+/// A compressor that multiplies each input from now on by a finite factor, in the pass that it makes anyway. A loop
+/// that scales its steps thus saves a pass.
+template <class C, class T>
+concept ScalingCompressor = requires(C& codec, T factor) { codec.scale_inputs(factor); };
+
+/// A compressor that keeps what it does not send, as error feedback does: `residual()` has `dimension()` entries. What
+/// is sent and the residual add up to what was given.
+template <class C>
+concept ResidualCompressor = requires(const C& codec) { codec.residual()[0]; };
+
 /// The hash of what all ranks must have alike in a codec; 0 where it does not say.
 template <class Codec>
 std::uint64_t fingerprint_of(const Codec& codec) {
-    if constexpr (requires { codec.fingerprint(); })
+    if constexpr (FingerprintedCompressor<Codec>)
         return codec.fingerprint();
     else
         return 0;
 }
 
-/// Calls `codec.encode(input, executor)` if the codec has it, so that the codec may divide its work; otherwise
-/// `codec.encode(input)`.
+/// The codings that the frames of a codec may have; all of them where it does not say.
+template <class Codec>
+inline constexpr coding_set codings_of{};
+template <KnownCodingsCompressor Codec>
+inline constexpr coding_set codings_of<Codec> = Codec::possible_codings;
+
+/// Encodes with `executor` if the codec is a `ParallelCompressor`.
 template <class Codec, class T, Executor Exec>
 auto encode_with(Codec& codec, std::span<const T> input, const Exec& executor) {
-    if constexpr (requires { codec.encode(input, executor); })
+    if constexpr (ParallelCompressor<Codec, T, Exec>)
         return codec.encode(input, executor);
     else
         return codec.encode(input);
@@ -7814,7 +8205,8 @@ std::size_t fold_whole_lines(std::span<const T* const> inputs, std::span<T* cons
         alignas(64) T acc[line<T>];
         T* const made = is_single ? outputs[0] + i : acc;
         fold_lines<true>(first, i, made, fold, indices);
-        if (inputs.size() > inputs_at_once) fold_further_lines(inputs, i, acc, fold);
+        if constexpr (sizeof...(K) == inputs_at_once)
+            if (inputs.size() > inputs_at_once) fold_further_lines(inputs, i, acc, fold);
         finish(std::span<T>(made, line<T>));
         if (is_single) continue;
         const auto* const bytes = reinterpret_cast<const unsigned char*>(acc);
@@ -7869,7 +8261,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// Whether dense all_reduces need no messages: the ranks reach each other's memory, and the topology folds every part
 /// at once, at its owner, in ascending order of ranks.
 template <class Net, class Shape>
-constexpr bool is_fused = SharedMemoryTransport<Net> && requires { requires Shape::folds_at_owners; };
+constexpr bool is_fused = SharedMemoryTransport<Net> && OwnerTopology<Shape>;
 
 template <class Net, class Shape>
 using fused_window = typename window_of<Net, is_fused<Net, Shape>>::type;
@@ -8019,12 +8411,13 @@ class fused_state {
     void fold_tile(rank_t owner, std::size_t i, const contribution_sum& total) {
         const segment part = part_of(owner);
         const std::size_t begin = part.begin + i * tile;
-        fold_range({std::min(begin, part.end), std::min(begin + tile, part.end)}, outputs_, total);
+        fold_range({std::min(begin, part.end), std::min(begin + tile, part.end)}, span_of(outputs_), total);
     }
 
     void fold_range(segment range, std::span<T* const> outputs, const contribution_sum& total) {
         kernel::fold_tiles(
-            std::span<const T* const>(inputs_), outputs, range, [fold = fold_](T a, T b) { return fold.fold(a, b); },
+            std::span<const T* const>(span_of(inputs_)), outputs, range,
+            [fold = fold_](T a, T b) { return fold.fold(a, b); },
             [&](std::span<T> values) {
                 if constexpr (!Fold::finish_is_trivial) fold_.finish(values, total.weight);
             },
@@ -8260,6 +8653,65 @@ class task {
 
 }}}  // namespace rill::RILL_ABI::detail
 
+// ===== rill/collective/detail/owned.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// An owned object of any type, or nothing.
+class owned {
+  public:
+    owned() = default;
+    template <class Object>
+    explicit owned(Object* made) : object_(made), destroy_([](void* object) { delete static_cast<Object*>(object); }) {}
+    owned(owned&& other) noexcept : object_(std::exchange(other.object_, nullptr)), destroy_(other.destroy_) {}
+    owned& operator=(owned other) noexcept {
+        std::swap(object_, other.object_);
+        std::swap(destroy_, other.destroy_);
+        return *this;
+    }
+    ~owned() {
+        if (object_ != nullptr) destroy_(object_);
+    }
+
+    void* get() const { return object_; }
+
+  private:
+    void* object_ = nullptr;
+    void (*destroy_)(void*) = nullptr;
+};
+
+/// Objects of different types, one of each, made on first use.
+class workshop {
+  public:
+    template <class Object>
+    Object& get() {
+        void* const made = find(&type_tag<Object>);
+        return *static_cast<Object*>(made != nullptr ? made : add(&type_tag<Object>, owned(new Object())));
+    }
+
+  private:
+    struct entry {
+        const void* type;
+        owned object;
+    };
+    template <class Object>
+    static constexpr char type_tag = 0;
+
+    void* find(const void* type) const {
+        for (const entry& each : made_)
+            if (each.type == type) return each.object.get();
+        return nullptr;
+    }
+    [[gnu::cold, gnu::noinline]] void* add(const void* type, owned object) {
+        made_.push_back({type, std::move(object)});
+        return made_.back().object.get();
+    }
+
+    std::vector<entry> made_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/collective/lane.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -8283,7 +8735,8 @@ class lane {
     using executor_type = Exec;
     using lane_type = lane;
 
-    explicit lane(detail::membership<Net, Shape, Exec>& of) : of_(&of), window_(of.window), exchange_(of.session) {}
+    [[gnu::cold, gnu::noinline]] explicit lane(detail::membership<Net, Shape, Exec>& of)
+        : of_(&of), window_(of.window), exchange_(of.session) {}
     lane(const lane&) = delete;
     lane& operator=(const lane&) = delete;
 
@@ -8306,9 +8759,8 @@ class lane {
     /// Runs `body(exchange)` as the next operation. If it throws, all ranks of the group end with this rank as the
     /// culprit (or with the one whose failure came first), and this and every later call throws. `names`: of the
     /// call's options. `is_exposed`: `body` exposes memory, and so announces the call.
-    template <class Body>
-    receipt run(call_signature signature, Body&& body, const option_names& names = detail::collective_options,
-                bool is_exposed = false) {
+    [[gnu::noinline]] receipt run(call_signature signature, function_ref<receipt(exchange<Net>&)> body,
+                                  const option_names& names = detail::collective_options, bool is_exposed = false) {
         RILL_EXPECTS(!started_ || waits_to_run_, "start: its body runs one operation; start another for the next");
         if (const auto notice = net().aborted(context()); notice && !precedes(*notice)) throw_error(*notice);
         if (!started_) {
@@ -8319,24 +8771,19 @@ class lane {
         waits_to_run_ = false;
         signature.number = numbers_.in_context;
         [[maybe_unused]] const auto recorded = named_span(net(), name(signature.kind));
-        return guarded(signature, std::forward<Body>(body), names, is_exposed);
+        return guarded(signature, body, names, is_exposed);
     }
 
     /// Scratch of one type, made on first use and kept: a steady-state operation allocates nothing.
     template <class State>
     State& workspace() {
-        const void* const type = &type_tag<State>;
-        for (auto& made : workspaces_)
-            if (made.type == type) return *static_cast<State*>(made.object);
-        workspaces_.reserve(workspaces_.size() + 1);
-        workspaces_.emplace_back(type, new State(), [](void* object) { delete static_cast<State*>(object); });
-        return *static_cast<State*>(workspaces_.back().object);
+        return workspaces_.get<State>();
     }
 
   protected:
     /// Runs `body(exchange)` as the call `signature`, and tells all ranks when it fails.
-    template <class Body>
-    receipt guarded(const call_signature& signature, Body&& body, const option_names& names, bool is_exposed = false) {
+    [[gnu::noinline]] receipt guarded(const call_signature& signature, function_ref<receipt(exchange<Net>&)> body,
+                                      const option_names& names, bool is_exposed = false) {
         const settlement last{exchange_};
         return of_->session.guarded(exchange_, [&] {
             exchange_.begin(signature, names, is_exposed);
@@ -8353,26 +8800,9 @@ class lane {
     template <ConcurrentTransport, Topology, Executor>
     friend class detail::worker;
 
-    /// An owned object of any type.
-    struct slot {
-        slot(const void* of_type, void* made, void (*end)(void*)) : type(of_type), object(made), destroy(end) {}
-        slot(slot&& other) noexcept
-            : type(other.type), object(std::exchange(other.object, nullptr)), destroy(other.destroy) {}
-        slot& operator=(slot&&) = delete;
-        ~slot() {
-            if (object != nullptr) destroy(object);
-        }
-        const void* type;
-        void* object;
-        void (*destroy)(void*);
-    };
-    template <class State>
-    static constexpr char type_tag = 0;
-
     /// Runs `body(*this)`, which calls `run` once, as the operation with these numbers. If `body` ends before it calls
     /// `run`, this rank has failed in the operation that the others wait for.
-    template <class Body>
-    receipt run_started(const detail::operation_numbers& numbers, Body&& body) {
+    receipt run_started(const detail::operation_numbers& numbers, detail::task<lane>& body) {
         numbers_ = numbers;
         started_ = waits_to_run_ = true;
         try {
@@ -8380,7 +8810,7 @@ class lane {
             RILL_EXPECTS(!waits_to_run_, "start: its body runs no operation");
             return result;
         } catch (const std::exception& e) {
-            if (waits_to_run_) abandon(numbers, std::string("did not enter it: ") + e.what());
+            if (waits_to_run_) abandon(numbers, text_of({"did not enter it: ", e.what()}));
             throw;
         } catch (...) {
             if (waits_to_run_) abandon(numbers, "did not enter it: an exception of unknown type");
@@ -8402,14 +8832,14 @@ class lane {
     /// Tells all ranks that this one `does` not complete the operation with these numbers.
     [[gnu::cold]] void abandon(const detail::operation_numbers& numbers, const std::string& does) {
         const std::uint64_t number = numbers.in_context;
-        const auto where = of_->session.scene(number, tag_of(number), "operation " + std::to_string(number));
-        net().abort(where.of_self(' ' + does));
+        const auto where = of_->session.scene(number, tag_of(number), text_of({"operation ", number}));
+        net().abort(where.of_self(text_of({" ", does})));
     }
 
     detail::membership<Net, Shape, Exec>* of_;
     [[no_unique_address]] detail::fused_window<Net, Shape> window_;
     exchange<Net> exchange_;
-    std::vector<slot> workspaces_;
+    detail::workshop workspaces_;
     detail::operation_numbers numbers_{};
     bool started_ = false;       ///< this lane runs started operations, whose numbers are given
     bool waits_to_run_ = false;  ///< a started operation has not been run yet
@@ -8616,16 +9046,9 @@ class [[nodiscard]] request {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The workers of a group: as many as operations have ever been in flight at once. Empty if the transport has no
-/// activities.
-template <class Net, class Shape, class Exec>
-class crew {
-  public:
-    explicit crew(membership<Net, Shape, Exec>&) {}
-};
-
+/// The workers of a group: as many as operations have ever been in flight at once.
 template <ConcurrentTransport Net, Topology Shape, Executor Exec>
-class crew<Net, Shape, Exec> {
+class crew {
   public:
     explicit crew(membership<Net, Shape, Exec>& of) : of_(&of) {
         of.crew = this;
@@ -8848,7 +9271,7 @@ struct along {
     /// Calls `visit(name, value)` for each option of the tree.
     template <class Visit>
     constexpr void visit_options(Visit&& visit) const {
-        if constexpr (requires { tree.visit_options(visit); }) tree.visit_options(visit);
+        if constexpr (HasOptions<Tree>) tree.visit_options(visit);
     }
 
     friend constexpr bool operator==(const along&, const along&) = default;
@@ -8908,13 +9331,13 @@ class group {
 template <Transport Net, Topology Shape, Executor Exec>
 class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lane<Net, Shape, Exec> {
   public:
-    explicit group(Net& net, Shape shape = {}, group_options options = {}, Exec executor = {})
+    [[gnu::cold, gnu::noinline]] explicit group(Net& net, Shape shape = {}, group_options options = {},
+                                                Exec executor = {})
         : detail::group_base<Net, Shape, Exec>{{.session = session_of(net, shape, options),
                                                 .shape = shape,
                                                 .options = options,
                                                 .executor = std::move(executor)}},
-          lane<Net, Shape, Exec>(this->members),
-          crew_(this->members) {
+          lane<Net, Shape, Exec>(this->members) {
         shake_hands();
     }
 
@@ -8930,7 +9353,9 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
     request start(Body&& body)
         requires ConcurrentTransport<Net>
     {
-        return crew_.start(std::forward<Body>(body));
+        using workers = detail::crew<Net, Shape, Exec>;
+        if (crew_.get() == nullptr) crew_ = detail::owned(new workers(this->members));
+        return static_cast<workers*>(crew_.get())->start(std::forward<Body>(body));
     }
 
   private:
@@ -8941,7 +9366,7 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
         return {net, options.name, options.timeout};
     }
 
-    void shake_hands() {
+    [[gnu::cold, gnu::noinline]] void shake_hands() {
         constexpr option_names names{{"version", "topology", "seed", "timeout"}};
         this->guarded(
             {.kind = operation::handshake,
@@ -8956,7 +9381,7 @@ class group<Net, Shape, Exec> : detail::group_base<Net, Shape, Exec>, public lan
             names);
     }
 
-    detail::crew<Net, Shape, Exec> crew_;
+    detail::owned crew_;  ///< made by the first `start`: other groups need not compile it
 };
 
 template <class Net>
@@ -10961,11 +11386,14 @@ RILL_DETAIL_AVX512_END
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <initializer_list>
 #include <limits>
 #include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -11062,14 +11490,15 @@ class buffer_shelf {
         return (size + step - 1) / step * step;
     }
 
-    static void* take(std::size_t size) {
+    // Not inlined: every array of the library is allocated and freed here.
+    [[gnu::noinline]] static void* take(std::size_t size) {
         const std::size_t room = room_for(size);
         if (buffer_shelf* const own = of_this_thread(room))
             if (void* const kept = own->find(room)) return kept;
         return ::operator new(room, alignment);
     }
     /// `size` must be the size with which `memory` was taken.
-    static void give_back(void* memory, std::size_t size) noexcept {
+    [[gnu::noinline]] static void give_back(void* memory, std::size_t size) noexcept {
         const std::size_t room = room_for(size);
         buffer_shelf* const own = of_this_thread(room);
         if (own == nullptr || !own->keep(memory, room)) ::operator delete(memory, alignment);
@@ -11362,6 +11791,66 @@ struct addition {
 
 #endif  // RILL_SINGLE_CORE_ADDITION_HPP
 
+#ifndef RILL_SINGLE_CORE_TEXT_HPP
+#define RILL_SINGLE_CORE_TEXT_HPP
+
+// ===== rill/core/text.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A piece of a message: characters, or a number in the notation of `std::to_string`. It refers to the characters.
+class text_piece {
+  public:
+    // NOLINTBEGIN(google-explicit-constructor): a text is written as a list of what it consists of
+    constexpr text_piece(const char* text) : text_piece(std::string_view(text)) {}
+    constexpr text_piece(std::string_view text) : kind_(kind::characters), text_(text.data()), size_(text.size()) {}
+    text_piece(const std::string& text) : text_piece(std::string_view(text)) {}
+    template <std::signed_integral Number>
+    constexpr text_piece(Number number) : kind_(kind::with_sign), signed_(number) {}
+    template <std::unsigned_integral Number>
+    constexpr text_piece(Number number) : kind_(kind::without_sign), unsigned_(number) {}
+    constexpr text_piece(double number) : kind_(kind::real), real_(number) {}
+    text_piece(char) = delete;
+    // NOLINTEND(google-explicit-constructor)
+
+  private:
+    friend std::string text_of(std::initializer_list<text_piece> pieces);
+    enum class kind : unsigned char { characters, with_sign, without_sign, real };
+
+    kind kind_;
+    union {
+        const char* text_;
+        long long signed_;
+        unsigned long long unsigned_;
+        double real_;
+    };
+    std::size_t size_ = 0;
+};
+
+/// Composes a message: `text_of({"rank ", rank, " sent nothing"})`. It is compiled once; a chain of `+` would be
+/// compiled anew wherever a message is made.
+[[gnu::cold, gnu::noinline]] inline std::string text_of(std::initializer_list<text_piece> pieces) {
+    std::string all;
+    char digits[512];  // room for the largest double
+    for (const text_piece& each : pieces) {
+        int size = 0;
+        switch (each.kind_) {
+            case text_piece::kind::characters: all.append(each.text_, each.size_); continue;
+            case text_piece::kind::with_sign: size = std::snprintf(digits, sizeof digits, "%lld", each.signed_); break;
+            case text_piece::kind::without_sign:
+                size = std::snprintf(digits, sizeof digits, "%llu", each.unsigned_);
+                break;
+            case text_piece::kind::real: size = std::snprintf(digits, sizeof digits, "%f", each.real_); break;
+        }
+        all.append(digits, static_cast<std::size_t>(size));
+    }
+    return all;
+}
+
+}}  // namespace rill::RILL_ABI
+
+#endif  // RILL_SINGLE_CORE_TEXT_HPP
+
 #ifndef RILL_SINGLE_CORE_CONTRACT_HPP
 #define RILL_SINGLE_CORE_CONTRACT_HPP
 
@@ -11376,9 +11865,9 @@ class contract_violation : public std::logic_error {
 };
 
 namespace detail {
-[[noreturn]] inline void contract_failed(const char* condition, const char* message, const char* file, int line) {
-    throw contract_violation(std::string("rill: ") + message + " (expected: " + condition + ") at " + file + ":" +
-                             std::to_string(line));
+[[noreturn, gnu::cold, gnu::noinline]] inline void contract_failed(const char* condition, const char* message,
+                                                                   const char* file, int line) {
+    throw contract_violation(text_of({"rill: ", message, " (expected: ", condition, ") at ", file, ":", line}));
 }
 }  // namespace detail
 }}  // namespace rill::RILL_ABI
@@ -12781,7 +13270,7 @@ bool fold_all_dense(std::span<const stream_view<T, Index>> operands, std::span<T
         if (!operand.is_dense()) return false;
         scratch.dense.push_back(operand.values());
     }
-    kernel::fold_dense_k(std::span<const std::span<const T>>(scratch.dense), target, fold, executor);
+    kernel::fold_dense_k(std::span<const std::span<const T>>(span_of(scratch.dense)), target, fold, executor);
     return true;
 }
 }  // namespace detail
@@ -12831,8 +13320,8 @@ void fold_streams(std::span<const stream_view<T, Index>> operands, stream<T, Ind
         return;
     }
     const auto room = result.make_sparse(range, total);
-    result.shrink(kernel::merge_k(std::span<const sparse_view<T, Index>>(scratch.sparse), room.indices, room.values,
-                                  fold, scratch.merge, executor));
+    result.shrink(kernel::merge_k(std::span<const sparse_view<T, Index>>(span_of(scratch.sparse)), room.indices,
+                                  room.values, fold, scratch.merge, executor));
 }
 
 }}  // namespace rill::RILL_ABI
@@ -12883,8 +13372,10 @@ class stream_state {
     }
 
     void begin(const wire::header& head, int parts, const view& input, contribution_sum own, const Fold& fold,
-               const stream_codings& codings, random_key key) {
+               const stream_codings& codings, random_key key,
+               const frame_coder<T, Index, Exec>& coder = coder_of<coding_set{}, T, Index, Exec>) {
         head_ = head;
+        coder_ = &coder;
         fold_ = fold;
         codings_ = codings;
         key_ = key;
@@ -12902,8 +13393,7 @@ class stream_state {
 
     /// Calls `visit(view)` for the content of `parts`, in ascending order. Right after `begin`, that is the input as
     /// the receivers decode it.
-    template <class Visit>
-    void for_each_piece(part_range parts, Visit&& visit) const {
+    void for_each_piece(part_range parts, function_ref<void(const view&)> visit) const {
         for (int p = parts.first; p < parts.last;) {
             const block piece = clipped(block_at(p), {p, parts.last});
             visit(piece.content);
@@ -13008,7 +13498,7 @@ class stream_state {
 
     view decode(const frame& f) {
         [[maybe_unused]] const auto decoding = named_span(call_->net(), "decode");
-        return content_of(f, rooms_.take(), executor_);
+        return coder_->decode(f, rooms_.take(), executor_);
     }
 
     byte_pieces empty_frame() {
@@ -13023,7 +13513,7 @@ class stream_state {
         if (codes.is_view()) return view_frame(head_, b.content, memory_.take(wire::header_bytes).data());
         [[maybe_unused]] const auto encoding = named_span(call_->net(), "encode");
         const random_key key = key_.derive(static_cast<std::uint64_t>(b.from), b.parts.first);
-        return coded_frame(head_, b.content, codes, key, memory_, executor_);
+        return coder_->encode(head_, b.content, codes, key, memory_, executor_);
     }
 
     /// The frame of the block at `parts.first`, clipped to `parts`. In copy rounds the frame of the whole block is made
@@ -13058,8 +13548,7 @@ class stream_state {
     }
 
     /// Calls `take(block)` for each frame of a message.
-    template <class Take>
-    void read_frames(const arrival<message>& a, Take&& take) {
+    [[gnu::noinline]] void read_frames(const arrival<message>& a, function_ref<void(const block&)> take) {
         frame_reader reader(a.message.pieces());
         int p = a.from.parts.first;
         const int end = a.from.parts.last;
@@ -13113,8 +13602,8 @@ class stream_state {
         }
         stream<T, Index>& result = streams_.take();
         [[maybe_unused]] const auto folding = named_span(call_->net(), "fold");
-        fold_streams(std::span<const view>(views_), result, fold_of(fold_), fold_.template identity<T>(), codings_.when,
-                     scratch_, executor_);
+        fold_streams(std::span<const view>(span_of(views_)), result, fold_of(fold_), fold_.template identity<T>(),
+                     codings_.when, scratch_, executor_);
         add({.parts = parts, .content = result.view(), .what = total});
     }
 
@@ -13124,6 +13613,7 @@ class stream_state {
     Fold fold_{};
     stream_codings codings_{};
     random_key key_{};
+    const frame_coder<T, Index, Exec>* coder_ = nullptr;
     std::size_t dimension_ = 0;
     std::vector<block> blocks_;
     std::vector<std::size_t> block_of_;
@@ -13361,7 +13851,8 @@ contribution_sum all_of(const Group& group) {
 template <class Lane, class T, class Fold>
 using dense_state_of = dense_state<typename Lane::transport_type, T, Fold, typename Lane::executor_type>;
 template <class Lane, class T, class Index, class Fold>
-using stream_state_of = stream_state<typename Lane::transport_type, T, Index, Fold, typename Lane::executor_type>;
+using stream_state_of =
+    stream_state<typename Lane::transport_type, T, Index, folding<Fold>, typename Lane::executor_type>;
 
 /// The lane's memory for tensors whose elements are not contiguous.
 template <class T, class Lane>
@@ -13422,6 +13913,16 @@ receipt run_schedule(Lane& lane, const call_signature& signature, const Plan& pl
         end(result);
         return result;
     });
+}
+
+/// Takes the result of a `stream_state_of` into `output`.
+template <class State, class Out, class Fold>
+void take_finished(State& state, part_range parts, Out&& output, const Fold& fold) {
+    state.finish(parts, output);
+    if constexpr (requires { output.values(); })
+        finish_folded(fold, output.values(), state.total(parts.first).weight);
+    else
+        finish_folded(fold, output, state.total(parts.first).weight);
 }
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -13506,9 +14007,9 @@ class gather_state {
             for (std::size_t b = a + 1; b < contents_.size(); ++b)
                 for (Index i : contents_[a].indices)
                     if (std::binary_search(contents_[b].indices.begin(), contents_[b].indices.end(), i))
-                        call_->scene().fail(failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
-                                            "coordinate " + std::to_string(i) + " is contributed by rank " +
-                                                std::to_string(a) + " and by rank " + std::to_string(b));
+                        call_->scene().fail(
+                            failure::invalid_value, static_cast<rank_t>(b), static_cast<rank_t>(a),
+                            text_of({"coordinate ", i, " is contributed by rank ", a, " and by rank ", b}));
         throw protocol_error("all_gather: inconsistent union");
     }
 
@@ -13809,53 +14310,67 @@ receipt all_reduce_dense(Lane& lane, const In& input, Out& output, const Fold& f
         });
 }
 
-/// `offer.give()` returns the input as a view; it is called inside the operation, so that its failure is every rank's.
-/// If the coding of contributions is lossy, `offer.take_received(piece)` is called for each piece of the input as the
-/// receivers decode it. `take(state, parts)` takes the result.
-template <IndexType Index, class T, class Lane, class Offer, class Take, class Fold>
-receipt all_reduce_stream(Lane& lane, std::size_t dimension, Offer& offer, Take&& take, const Fold& fold,
-                          const stream_codings& codings, std::uint64_t compressor, const contribution& own) {
-    auto& state = lane.template workspace<stream_state_of<Lane, T, Index, Fold>>();
+/// What `all_reduce_streams` needs of a contribution, and what becomes of the result; none of it depends on the codec.
+template <class T, class Index, class State, class Exec>
+struct stream_call {
+    std::size_t dimension;
+    /// Returns the input as a view. Called inside the operation, so that its failure is every rank's.
+    function_ref<stream_view<T, Index>()> give;
+    /// If the coding of contributions is lossy, called for each piece of the input as the receivers decode it.
+    function_ref<void(const stream_view<T, Index>&)> take_received;
+    function_ref<void(State&, part_range)> take;
+    const stream_codings& codings;
+    const frame_coder<T, Index, Exec>& coder;
+};
+
+/// `fold`: without what the aggregator finishes.
+template <class Lane, class T, class Index, class State, class Fold>
+[[gnu::noinline]] receipt all_reduce_streams(Lane& lane, const call_signature& signature, const Fold& fold,
+                                             const contribution& own,
+                                             const stream_call<T, Index, State, typename Lane::executor_type>& of) {
+    auto& state = lane.template workspace<State>();
     const auto plan = lane.shape().all_reduce(lane.size(), lane.rank());
-    const auto signature =
-        signature_of<T>(operation::all_reduce, dimension, fold,
-                        {.coding = codings.fingerprint(), .compressor = compressor}, std::uint8_t{sizeof(Index)});
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
-            const stream_view<T, Index> nothing({0, dimension}, sparse_view<T, Index>{});
-            state.begin(head, plan.parts(), own.weight == 0 ? nothing : offer.give(), contribution_sum::of(own), fold,
-                        codings, lane.key());
-            if (own.weight != 0 && !codings.contribution.is_lossless())
-                state.for_each_piece({0, plan.parts()}, [&](const auto& piece) { offer.take_received(piece); });
+            const stream_view<T, Index> nothing({0, of.dimension}, sparse_view<T, Index>{});
+            state.begin(head, plan.parts(), own.weight == 0 ? nothing : of.give(), contribution_sum::of(own), fold,
+                        of.codings, lane.key(), of.coder);
+            if (own.weight != 0 && !of.codings.contribution.is_lossless())
+                state.for_each_piece({0, plan.parts()}, of.take_received);
         },
         [&](receipt& result) {
             state.total(0).describe(result);
-            take(state, part_range{0, plan.parts()});
+            of.take(state, part_range{0, plan.parts()});
         });
 }
 
-/// A stream that is contributed as it is.
-template <class T, class Index>
-struct stream_offer {
-    const stream<T, Index>& input;
-
-    stream_view<T, Index> give() const { return input.view(); }
-    static void take_received(const stream_view<T, Index>&) {}
-};
+template <class T, class Index, class Fold>
+call_signature stream_signature(std::size_t dimension, const Fold& fold, const stream_codings& codings,
+                                std::uint64_t compressor) {
+    return signature_of<T>(operation::all_reduce, dimension, fold,
+                           {.coding = codings.fingerprint(), .compressor = compressor}, std::uint8_t{sizeof(Index)});
+}
 
 /// `take(state, parts)` takes the fold of what the codecs sent.
 template <class T, class Lane, class In, class Take, class Codec, class Fold, class Accept>
 receipt all_reduce_taken(Lane& lane, const In& input, Take&& take, Codec& codec, const Fold& fold,
                          const contribution& own, const Accept& accept) {
+    using Index = typename Codec::index_type;
     const auto encode = [&] {
         [[maybe_unused]] const auto selecting = named_span(lane.net(), "select");
         return encode_with(codec, elements_of_input(input, stage_of<T>(lane)), lane.executor());
     };
     codec.begin(lane.next_number());
     transaction attempt(codec, encode, own.weight != 0);
-    const receipt done = all_reduce_stream<typename Codec::index_type, T>(
-        lane, codec.coded_dimension(), attempt, take, fold, codec.codings(), fingerprint_of(codec), own);
+    const stream_codings& codings = codec.codings();
+    const std::size_t dimension = codec.coded_dimension();
+    const auto give = [&]() -> stream_view<T, Index> { return attempt.give(); };
+    const auto take_received = [&](const stream_view<T, Index>& piece) { attempt.take_received(piece); };
+    using exec = typename Lane::executor_type;
+    const receipt done = all_reduce_streams<Lane, T, Index, stream_state_of<Lane, T, Index, Fold>>(
+        lane, stream_signature<T, Index>(dimension, fold, codings, fingerprint_of(codec)), folding_for(fold), own,
+        {dimension, give, take_received, take, codings, coder_of<codings_of<Codec>, T, Index, exec>});
     if (accept(done)) attempt.commit();
     return done;
 }
@@ -13868,11 +14383,11 @@ receipt all_reduce_coded(Lane& lane, const In& input, Out& output, Codec& codec,
     const auto take = [&](auto& state, part_range parts) {
         const std::span<T> result = elements_of_output(output, stage);
         if constexpr (Codec::is_coordinatewise) {
-            state.finish(parts, result);
+            take_finished(state, parts, result, fold);
         } else {
             auto& folded = lane.template workspace<aligned_vector<T>>();
             folded.resize(codec.coded_dimension());
-            state.finish(parts, std::span<T>(folded));
+            take_finished(state, parts, std::span<T>(span_of(folded)), fold);
             codec.decode(std::span<const T>(folded), result);
         }
         deliver(result, output);
@@ -13908,10 +14423,14 @@ auto all_reduce_call(Group&, const stream<T, Index>& input, stream<T, Index>& ou
         RILL_EXPECTS(Group::topology_type::has_copy_phase || codings.copy.is_lossless(),
                      "all_reduce: this topology has no copy phase, so nothing can be coded there");
         return [=, &input, &output](typename Group::lane_type& lane) {
-            stream_offer<T, Index> offer{input};
-            return all_reduce_stream<Index, T>(
-                lane, input.dimension(), offer, [&](auto& state, part_range parts) { state.finish(parts, output); },
-                fold, codings, 0, own);
+            using exec = typename Group::executor_type;
+            const auto give = [&] { return input.view(); };
+            const auto take_received = [](const stream_view<T, Index>&) {};
+            const auto take = [&](auto& state, part_range parts) { take_finished(state, parts, output, fold); };
+            return all_reduce_streams<typename Group::lane_type, T, Index,
+                                      stream_state_of<typename Group::lane_type, T, Index, Fold>>(
+                lane, stream_signature<T, Index>(input.dimension(), fold, codings, 0), folding_for(fold), own,
+                {input.dimension(), give, take_received, take, codings, coder_of<coding_set{}, T, Index, exec>});
         };
     } else {
         return no_call{};
@@ -13951,8 +14470,8 @@ auto all_reduce_call(Group&, In&& in, stream<T, Index>& output, Codec&& codec, c
         auto loan = lend(&codec, "all_reduce: the compressor is in another operation, which has not ended");
         return [=, input = held<In>(in), &output, &codec, loan = std::move(loan)](typename Group::lane_type& lane) {
             return all_reduce_taken<T>(
-                lane, input.get(), [&](auto& state, part_range parts) { state.finish(parts, output); }, codec, fold,
-                own, accept);
+                lane, input.get(), [&](auto& state, part_range parts) { take_finished(state, parts, output, fold); },
+                codec, fold, own, accept);
         };
     } else {
         return no_call{};
@@ -14096,10 +14615,10 @@ request start_barrier(Group& group) {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The topology of `reduce` and `broadcast`: the group's own if it has them, else a binary tree.
+/// The topology of `reduce` and `broadcast`: the group's own if it is a `RootedTopology`, else a binary tree.
 template <class Shape>
 constexpr auto rooted(const Shape& shape) {
-    if constexpr (requires { shape.reduce(1, 0, 0); })
+    if constexpr (RootedTopology<Shape>)
         return shape;
     else
         return topology::tree{};
@@ -14453,12 +14972,12 @@ receipt reduce_stream(Lane& lane, const stream<T, Index>& input, stream<T, Index
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input.view(), contribution_sum{}, fold, codings, lane.key());
+            state.begin(head, plan.parts(), input.view(), contribution_sum{}, folding_for(fold), codings, lane.key());
         },
         [&](receipt& result) {
             all_of(lane).describe(result);
             if (lane.rank() == root)
-                state.finish({0, plan.parts()}, output);
+                take_finished(state, {0, plan.parts()}, output, fold);
             else
                 output.clear(input.range());
         });
@@ -14571,11 +15090,11 @@ receipt reduce_scatter_stream(Lane& lane, const stream<T, Index>& input, stream<
     return run_schedule(
         lane, signature, plan, state,
         [&](const wire::header& head) {
-            state.begin(head, plan.parts(), input.view(), contribution_sum{}, fold, codings, lane.key());
+            state.begin(head, plan.parts(), input.view(), contribution_sum{}, folding_for(fold), codings, lane.key());
         },
         [&](receipt& result) {
             state.total(lane.rank()).describe(result);
-            state.finish({lane.rank(), lane.rank() + 1}, output);
+            take_finished(state, {lane.rank(), lane.rank() + 1}, output, fold);
         });
 }
 
@@ -14759,6 +15278,8 @@ class codec {
     static constexpr bool is_contractive = Sparsifier::is_contractive;
     static constexpr bool has_lossless_copy = CopyValues::is_lossless;
     static constexpr bool is_coordinatewise = selector::is_coordinatewise;
+    static constexpr coding_set possible_codings{.rounds = !(Values::is_lossless && CopyValues::is_lossless),
+                                                 .indices = Indices::coding};
 
     codec(const Sparsifier& sparsifier, std::size_t dimension, const stream_codings& codings)
         : selector_(sparsifier, dimension), codings_(codings) {}
@@ -16076,6 +16597,7 @@ class error_feedback_codec {
     static constexpr bool is_contractive = Codec::is_contractive;
     static constexpr bool has_lossless_copy = Codec::has_lossless_copy;
     static constexpr bool is_coordinatewise = Codec::is_coordinatewise;
+    static constexpr coding_set possible_codings = codings_of<Codec>;
 
     explicit error_feedback_codec(Codec inner, bool unbiased_rounding = false)
         : inner_(std::move(inner)), residual_(inner_.dimension(), T{}), unbiased_rounding_(unbiased_rounding) {}
@@ -16090,7 +16612,7 @@ class error_feedback_codec {
     std::uint64_t fingerprint() const { return fingerprint_of(inner_); }
 
     /// What has been left out so far, N elements. Between `encode` and `commit` it includes what is being sent.
-    std::span<const T> residual() const { return residual_; }
+    std::span<const T> residual() const { return span_of(residual_); }
 
     /// Multiplies all inputs from now on by `factor`, a finite number. A loop that scales its steps thus saves a pass.
     void scale_inputs(T factor) {
@@ -16103,10 +16625,10 @@ class error_feedback_codec {
         RILL_EXPECTS(input.size() == dimension(),
                      "encode: the input must have the dimension that the codec is bound to");
         require_finite_sums(input, executor);
-        most_ = kernel::add_scaled<T>(residual_, input, scale_, residual_, executor);
+        most_ = kernel::add_scaled<T>(residual(), input, scale_, span_of(residual_), executor);
         sent_.is_pending = false;  // where the inner codec throws, nothing is on its way
         received_.clear();
-        sent_.view = encode_with(inner_, std::span<const T>(residual_), executor);
+        sent_.view = encode_with(inner_, residual(), executor);
         sent_.is_pending = true;
         return sent_.view;
     }
@@ -16140,12 +16662,12 @@ class error_feedback_codec {
     /// Stores `residual()` as a section of `to`, a `train::checkpoint_writer` or a type like it.
     template <class Writer>
     void save(Writer& to, const std::string& name) const {
-        to.add(name + ".residual", std::span<const T>(residual_));
+        to.add(name + ".residual", residual());
     }
     template <class Reader>
     void restore(const Reader& from, const std::string& name) {
-        from.read(name + ".residual", std::span<T>(residual_));
-        most_ = kernel::largest<T>(residual_);
+        from.read(name + ".residual", span_of(residual_));
+        most_ = kernel::largest<T>(residual());
         sent_.is_pending = false;
     }
 
@@ -16153,15 +16675,15 @@ class error_feedback_codec {
     void take_out() {
         const auto& sent = sent_.view;
         const bool is_rounded = !received_.empty();
-        const std::span<const T> received = is_rounded ? std::span<const T>(received_) : sent.values();
+        const std::span<const T> received = is_rounded ? std::span<const T>(span_of(received_)) : sent.values();
         if constexpr (!is_coordinatewise)
-            inner_.erase_sent(received, std::span<T>(residual_));
+            inner_.erase_sent(received, span_of(residual_));
         else if (!is_rounded && sent.is_dense())
             std::fill(residual_.begin(), residual_.end(), T{});
         else if (!is_rounded)
             for (const index_type i : sent.indices()) residual_[i] = T{};
         else if (sent.is_dense())
-            most_ = kernel::add_scaled<T>(residual_, received, T{-1}, residual_);
+            most_ = kernel::add_scaled<T>(residual(), received, T{-1}, span_of(residual_));
         else
             for (std::size_t j = 0; j < received.size(); ++j) residual_[sent.indices()[j]] -= received[j];
     }
@@ -16178,8 +16700,8 @@ class error_feedback_codec {
             const T most_of_input = std::bit_cast<T>(kernel::largest(input, executor));
             const T product = scale_ * most_of_input;
             if (is_finite(std::bit_cast<T>(kernel::magnitude(product)) + std::bit_cast<T>(most_))) return;
-            if (const auto bad = kernel::find_non_finite_sum<T>(residual_, input, scale_))
-                throw invalid_value("the gradient is not finite at coordinate " + std::to_string(*bad));
+            if (const auto bad = kernel::find_non_finite_sum<T>(residual(), input, scale_))
+                throw invalid_value(text_of({"the gradient is not finite at coordinate ", *bad}));
         }
     }
 
@@ -16614,6 +17136,24 @@ struct top_k {
 
 /// All compressors: what is sent, and how it is coded.
 
+// ===== rill/concept/backlog.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The straggler policy that says how the gradients that have piled up on a rank become one contribution.
+///
+/// Of `count` gradients, the i-th oldest (from 0) is multiplied by `share(i, count)`, and their sum travels with the
+/// weight `weight(count)`. The result of a round is the sum over all ranks, divided by the sum of their weights. Both
+/// are finite and positive, the shares add up to the weight, and one gradient alone has share 1.
+template <class B>
+concept Backlog = std::regular<B> && requires(const B& backlog, std::size_t i, std::size_t count) {
+    { backlog.share(i, count) } -> std::same_as<double>;
+    { backlog.weight(count) } -> std::same_as<double>;
+    { B::name } -> std::convertible_to<const char*>;
+};
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/concept/completion.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -16633,14 +17173,19 @@ struct gathering {
 /// `is_complete(g)` depends on `g` alone, is true when nothing is missing, and stays true when more contributions come.
 /// `patience(height)` is how long a rank that stands `height` edges above its deepest leaf waits before `time_is_up`;
 /// `endless_patience` means for ever.
-///
-/// An optional `require_options(most_children, rank)` throws `contract_violation` if an option makes no sense in a tree
-/// whose ranks have at most `most_children` children; it is called when rounds are constructed.
 template <class C>
 concept Completion = std::regular<C> && requires(const C& completion, const gathering& g, int height) {
     { completion.is_complete(g) } -> std::same_as<bool>;
     { completion.patience(height) } -> std::same_as<duration>;
     { C::name } -> std::convertible_to<const char*>;
+};
+
+/// A completion whose options do not fit every tree: `require_options(most_children, rank)` throws
+/// `contract_violation`, of `rank`, if an option makes no sense in a tree whose ranks have at most `most_children`
+/// children. It is called when rounds are constructed.
+template <class C>
+concept CheckedCompletion = Completion<C> && requires(const C& completion, int most_children, rank_t rank) {
+    completion.require_options(most_children, rank);
 };
 
 /// The patience of a completion that does not look at the clock.
@@ -16664,9 +17209,6 @@ namespace rill { inline namespace RILL_ABI {
 /// a, with `row[i]` for `survivors[i]`; that the set is decodable is a precondition. `approximate_row` takes any set,
 /// writes the a with the least ‖a·B − 1‖₂, and returns that norm.
 ///
-/// A code that can decode some smaller sets too has `least_survivors()`: no set of fewer workers is decodable, so
-/// callers need not test it.
-///
 /// Codes are immutable: several threads may call one at the same time, and the same survivors always give the same
 /// bits.
 template <class C>
@@ -16681,6 +17223,13 @@ concept GradientCode =
         { code.decoding_row(survivors, row) };
         { code.approximate_row(survivors, row) } -> std::same_as<double>;
     };
+
+/// A code that can decode some sets of fewer than `workers() - stragglers()` workers: no set of fewer than
+/// `least_survivors()` is decodable, so callers need not test it.
+template <class C>
+concept SmallSetCode = GradientCode<C> && requires(const C& code) {
+    { code.least_survivors() } -> std::same_as<int>;
+};
 
 /// A value whose `bind(workers, stragglers)` gives a `GradientCode`.
 template <class P>
@@ -16741,8 +17290,8 @@ peer_event read_peer_event(const M& message) {
     };
     const std::uint64_t kind = number(4, 4);
     if (count != size || number(0, 4) != 0x76657072 || kind < 1 || kind > 4)
-        throw protocol_error("rank " + std::to_string(message.source()) +
-                             " is said to have changed by a message that is no peer_event");
+        throw protocol_error(
+            text_of({"rank ", message.source(), " is said to have changed by a message that is no peer_event"}));
     return {.kind = static_cast<peer_change>(kind), .incarnation = number(8, 8)};
 }
 
@@ -16838,6 +17387,62 @@ concept Classifier = Objective<O> && requires(O& objective, std::span<const type
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/concept/replica.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The version of a model that `pull` has given: how many rounds had moved it.
+struct held_version {
+    std::uint64_t version = 0;
+
+    friend constexpr bool operator==(const held_version&, const held_version&) = default;
+};
+
+/// What became of one push.
+struct push_fate {
+    enum class outcome : unsigned char {
+        counted,     ///< it is in the result of `round`
+        too_old,     ///< it was dropped when `round` began, because of its age
+        not_finite,  ///< it was refused: a value is a NaN or infinite; it counted with weight 0
+        run_over     ///< no round has begun after it
+    };
+
+    std::uint64_t push = 0;  ///< which push of this rank, from 0
+    outcome what = outcome::counted;
+    std::uint64_t round = 0;     ///< from 0
+    double weight = 0;           ///< of the gradient in its rank's contribution
+    std::uint32_t age = 0;       ///< rounds that moved the model after it was pulled and before `round`
+    std::size_t coordinate = 0;  ///< of `not_finite`: the first one
+
+    friend constexpr bool operator==(const push_fate&, const push_fate&) = default;
+};
+
+/// A model that this rank works on while others move it. One loop serves all replicas:
+///
+///     while (const auto held = replica.pull(model)) {
+///         gradient_at(model, gradient);
+///         replica.push(gradient, *held);
+///     }
+///
+/// - `pull(model)` writes the newest model and returns its version. It alone may wait, where the replica's staleness
+///   says so. It returns nothing once the run has ended, and throws what has ended it early.
+/// - `push(gradient, held)` hands over a gradient that was computed at the model that `held` names. It copies the
+///   gradient and waits for nobody.
+/// - `fate()` returns what has become of a push that has not been told yet. Each is told once.
+/// - `retire()`: this rank pushes no more, but serves the others. From then on `pull` waits for the end of the run.
+/// - `end()`: the run ends, on all ranks after the same round, without waiting for further gradients.
+template <class R, class T>
+concept Replica =
+    requires(R& replica, std::vector<T>& model, const std::vector<T>& gradient, const held_version& held) {
+        { replica.pull(model) } -> std::same_as<std::optional<held_version>>;
+        { replica.push(gradient, held) };
+        { replica.fate() } -> std::same_as<std::optional<push_fate>>;
+        { replica.retire() };
+        { replica.end() };
+    };
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/concept/staleness.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -16864,15 +17469,42 @@ namespace rill { inline namespace RILL_ABI {
 
 /// The straggler policy that says when a round starts, which all ranks then join.
 ///
-/// `starts(ready, size, key)`: whether `ready`, the ranks that have nothing left to do (ascending), are enough out of
-/// `size`. `key` is the round's own and the same on all ranks, for triggers that draw ranks at random. The result stays
-/// true when more ranks are ready, and is true when all are.
+/// Ranks are known by their places `0 … size-1` among those that take part. `key` is the round's own and the same on
+/// all ranks, for triggers that draw ranks at random.
+///
+/// - `asks(rank, size, key)`: whether it counts that `rank` is ready. At least one rank is asked.
+/// - `starts(ready, size, key)`: whether `ready` (ascending) are enough. The result depends only on ranks that are
+///   asked, stays true when more ranks are ready, and is true when all are.
+/// - Optional: `require_options(size, rank)` throws `contract_violation` unless the options suit so many ranks; `rank`
+///   is the caller's, for the message.
+///
+/// What it means to be ready is the protocol's: in `rounds`, a rank that has nothing left to do; in
+/// `partial_all_reduce`, a rank that has a contribution.
 template <class T>
-concept Trigger =
-    std::regular<T> && requires(const T& trigger, std::span<const rank_t> ready, int size, random_key key) {
-        { trigger.starts(ready, size, key) } -> std::same_as<bool>;
-        { T::name } -> std::convertible_to<const char*>;
-    };
+concept Trigger = std::regular<T> &&
+                  requires(const T& trigger, rank_t rank, std::span<const rank_t> ready, int size, random_key key) {
+                      { trigger.asks(rank, size, key) } -> std::same_as<bool>;
+                      { trigger.starts(ready, size, key) } -> std::same_as<bool>;
+                      { T::name } -> std::convertible_to<const char*>;
+                  };
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/concept/update.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// How the result of a round moves a model: a policy that binds to a number of parameters.
+///
+/// `apply(model, fold, weight, round)` moves `model` in place by `fold`: what `fold_type`, an aggregator, made of the
+/// contributions, whose weights add up to `weight` > 0. `round` counts from 0. The same calls give the same bits, so
+/// that ranks which start with equal models keep equal models.
+template <class U, class T>
+concept Update = std::copyable<U> && requires(const U& policy, decltype(policy.template bind<T>(std::size_t{}))& bound,
+                                              std::span<T> model, std::span<const T> fold, std::uint64_t round) {
+    typename U::fold_type;
+    { bound.apply(model, fold, 1.0, round) };
+};
 
 }}  // namespace rill::RILL_ABI
 
@@ -18073,7 +18705,7 @@ class round_loop {
 
     /// Checks this rank's own policies, before the ranks agree on them.
     static Group& checked(Group& workers, const Tree& tree, const Policies& policies) {
-        if constexpr (requires { policies.enough.require_options(1, rank_t{0}); }) {
+        if constexpr (CheckedCompletion<decltype(policies.enough)>) {
             int most = 0;
             for (rank_t rank = 0; rank < workers.size(); ++rank)
                 most = std::max(most, tree.children(workers.size(), rank));
@@ -18251,6 +18883,7 @@ namespace rill { inline namespace RILL_ABI { namespace straggler {
 struct solo {
     static constexpr const char* name = "solo";
 
+    static constexpr bool asks(rank_t, int, random_key) { return true; }
     static bool starts(std::span<const rank_t> ready, int, random_key) { return !ready.empty(); }
     friend constexpr bool operator==(solo, solo) = default;
 };
@@ -18470,6 +19103,7 @@ namespace rill { inline namespace RILL_ABI { namespace straggler {
 struct all_ready {
     static constexpr const char* name = "all_ready";
 
+    static constexpr bool asks(rank_t, int, random_key) { return true; }
     static bool starts(std::span<const rank_t> ready, int size, random_key) {
         return ready.size() == static_cast<std::size_t>(size);
     }
@@ -18538,6 +19172,129 @@ struct fastest {
 };
 
 static_assert(Completion<fastest>);
+
+}}}  // namespace rill::RILL_ABI::straggler
+
+// ===== rill/straggler/in_step.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace straggler {
+
+/// A late contribution goes into the next round, however late it is. A rank that is on time waits for its round. Models
+/// `Staleness`. Source: eager-SGD (Li et al. 2020).
+struct in_step {
+    static constexpr const char* name = "in_step";
+
+    static constexpr bool accepts(std::uint32_t) { return true; }
+    static constexpr bool may_lead(std::uint32_t lag) { return lag == 0; }
+    friend constexpr bool operator==(in_step, in_step) = default;
+};
+
+static_assert(Staleness<in_step>);
+
+}}}  // namespace rill::RILL_ABI::straggler
+
+// ===== rill/straggler/linear_mean.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace straggler {
+
+/// Each rank counts once, with the mean of its gradients, in which newer ones count more: the i-th oldest of n counts
+/// `i / (1 + 2 + … + n)`. Models `Backlog`. Source: RNA (Yang et al. 2020), g' in section 3.3.
+struct linear_mean {
+    static constexpr const char* name = "linear_mean";
+
+    static constexpr double share(std::size_t i, std::size_t count) {
+        const auto n = static_cast<double>(count);
+        return static_cast<double>(i + 1) / (n * (n + 1) / 2);
+    }
+    static constexpr double weight(std::size_t) { return 1; }
+    friend constexpr bool operator==(linear_mean, linear_mean) = default;
+};
+
+static_assert(Backlog<linear_mean>);
+
+}}}  // namespace rill::RILL_ABI::straggler
+
+// ===== rill/straggler/two_choices.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace straggler {
+
+/// Each round asks `probes` ranks that are drawn at random; the first of them that is ready starts it. Models
+/// `Trigger`.
+///
+/// With one probe it is `majority`, with as many as there are ranks `solo`. Where fewer ranks take part, all are asked.
+/// Cost: `asks` looks at every rank's random number. Source: the power of two choices (Mitzenmacher 2001), as RNA uses
+/// it (Yang et al. 2020, section 3).
+struct two_choices {
+    int probes = 2;
+
+    static constexpr const char* name = "two_choices";
+
+    constexpr bool asks(rank_t rank, int size, random_key key) const {
+        const std::uint64_t own = draw(rank, key);
+        int before = 0;  // the ranks whose numbers are smaller
+        for (rank_t other = 0; other < size && before < probes; ++other)
+            if (const std::uint64_t theirs = draw(other, key); theirs < own || (theirs == own && other < rank))
+                ++before;
+        return before < probes;
+    }
+    constexpr bool starts(std::span<const rank_t> ready, int size, random_key key) const {
+        return std::any_of(ready.begin(), ready.end(), [&](rank_t rank) { return asks(rank, size, key); });
+    }
+
+    void require_options(int size, rank_t rank) const {
+        rill::detail::require_option(probes >= 1 && probes <= size, "straggler::two_choices: probes", probes,
+                                     "between 1 and the number of ranks", rank);
+    }
+    template <class Visit>
+    constexpr void visit_options(Visit&& visit) const {
+        visit("probes", probes);
+    }
+    friend constexpr bool operator==(const two_choices&, const two_choices&) = default;
+
+  private:
+    static constexpr std::uint64_t draw(rank_t rank, random_key key) { return key.derive(rank).value; }
+};
+
+static_assert(Trigger<two_choices>);
+
+}}}  // namespace rill::RILL_ABI::straggler
+
+// ===== rill/straggler/majority.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace straggler {
+
+/// Each round is started by one rank that is drawn at random, once it is ready: on average half of the ranks are ready
+/// before it. Models `Trigger`. Source: eager-SGD (Li et al. 2020), majority collectives.
+struct majority {
+    static constexpr const char* name = "majority";
+
+    static constexpr bool asks(rank_t rank, int size, random_key key) {
+        return two_choices{.probes = 1}.asks(rank, size, key);
+    }
+    static constexpr bool starts(std::span<const rank_t> ready, int size, random_key key) {
+        return two_choices{.probes = 1}.starts(ready, size, key);
+    }
+    friend constexpr bool operator==(majority, majority) = default;
+};
+
+static_assert(Trigger<majority>);
+
+}}}  // namespace rill::RILL_ABI::straggler
+
+// ===== rill/straggler/plain_sum.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace straggler {
+
+/// Each gradient counts once: their sum, with their number as the weight. Models `Backlog`.
+struct plain_sum {
+    static constexpr const char* name = "plain_sum";
+
+    static constexpr double share(std::size_t, std::size_t) { return 1; }
+    static constexpr double weight(std::size_t count) { return static_cast<double>(count); }
+    friend constexpr bool operator==(plain_sum, plain_sum) = default;
+};
+
+static_assert(Backlog<plain_sum>);
 
 }}}  // namespace rill::RILL_ABI::straggler
 
@@ -18623,7 +19380,7 @@ static_assert(Completion<until>);
 
 // ===== rill/straggler.hpp
 
-/// All straggler policies: completions, stalenesses, triggers.
+/// All straggler policies: completions, stalenesses, triggers, backlogs.
 
 // ===== rill/stream.hpp
 
@@ -18965,6 +19722,7 @@ struct verdict {
 struct promises {
     bool rank_order = false;  ///< `preserves_rank_order`
     bool copy_phase = false;  ///< `has_copy_phase`
+    bool owners = false;      ///< `folds_at_owners`
 };
 
 /// What the schedules must achieve: a collective among `size` ranks.
@@ -19047,6 +19805,8 @@ class follower {
         const bool by_rank = aim_.what == operation::reduce_scatter || aim_.what == operation::all_gather;
         if (by_rank && parts_ != aim_.size) return refuse(-1, 0, "there must be one part for each rank");
         if (parts_ < 1) return refuse(-1, 0, "there must be at least one part");
+        if (aim_.promised.owners && parts_ % aim_.size != 0)
+            return refuse(-1, 0, "not all ranks own equally many parts");
         for (rank_t r = 1; r < aim_.size; ++r) {
             if (schedule(r).parts() != parts_) return refuse(-1, r, "the ranks disagree on the number of parts");
             if (schedule(r).rounds() != schedules_[0].rounds())
@@ -19098,16 +19858,28 @@ class follower {
         }
         if (t.parts.first < 0 || t.parts.last > parts_ || t.parts.count() < 1)
             return refuse(round, rank, "a range of parts is not inside [0, parts())");
-        if constexpr (requires { requires S::carries_one_part; })
+        if constexpr (PartwiseSchedule<S>)
             if (t.parts.count() > 1)
                 return refuse(round, rank, "a transfer carries several parts, against its promise");
+        return true;
+    }
+    /// Where rounds may overlap, a part that is sent must have been received before those that may be under way.
+    constexpr bool check_lookahead(int round, rank_t rank, part_range parts) {
+        if constexpr (LookaheadSchedule<S>) {
+            const int ahead = schedule(rank).lookahead();
+            if (ahead < 1) return refuse(round, rank, "lookahead() is less than 1");
+            if (ahead > 1 && parts == part_range{}) return refuse(round, rank, "a notice may be sent too early");
+            for (int part = parts.first; part < parts.last; ++part)
+                if (const int last = received_in_[cell(rank, part)]; last >= 0 && last > round - ahead)
+                    return refuse(round, rank, "a part may be sent before it has been received");
+        }
         return true;
     }
     /// Senders post in ascending order, so that every inbox has the order in which receives must be listed.
     constexpr bool post(int round, rank_t rank) {
         for (int i = 0; i < schedule(rank).sends(round); ++i) {
             const transfer t = schedule(rank).send(round, i);
-            if (!check_transfer(round, rank, t)) return false;
+            if (!check_transfer(round, rank, t) || !check_lookahead(round, rank, t.parts)) return false;
             inbox(t.peer).push_back({{rank, t.parts}, payload_.count()});
             payload_.push(knows(rank));
             for (int part = t.parts.first; part < t.parts.last; ++part) {
@@ -19182,6 +19954,9 @@ class follower {
         for (int part = range.first; part < range.last; ++part) {
             const std::size_t here = cell(rank, part);
             if (was_copied_[here] != 0) return refuse(round, rank, "a part is folded after it was copied");
+            if (aim_.promised.owners &&
+                (part / (parts_ / aim_.size) != rank || static_cast<int>(all.size()) != aim_.size - 1))
+                return refuse(round, rank, "a part is not folded by its owner, from all ranks at once");
             if (aim_.promised.rank_order && !keeps_order(rank, part, all))
                 return refuse(round, rank, "a fold does not keep the order of ranks");
             for (const message& m : all) {
@@ -19190,6 +19965,7 @@ class follower {
                 join(has_[here], more);
             }
             is_unused_[here] = 1;
+            received_in_[here] = round;
             if (!check_owner(round, rank, part)) return false;
         }
         return true;
@@ -19229,6 +20005,7 @@ class follower {
             join(has_[here], more);
             was_copied_[here] = 1;
             is_unused_[here] = 1;
+            received_in_[here] = round;
         }
         const bool news = join(knows(rank), payload_[m.first_set]);
         return news || m.from.parts.count() > 0 || refuse(round, rank, "a notice tells nothing new");
@@ -19387,8 +20164,8 @@ namespace rill { inline namespace RILL_ABI { namespace topology {
 /// to itself; receives out of order; ranges outside `[0, parts())` or overlapping in a round; a message that one end
 /// folds and the other copies; a contribution that is folded twice, or is missing at the end; a fold after a copy; a
 /// copy that brings nothing new; a part that a rank receives but neither needs nor sends on; a rank that never learns
-/// the outcome of a rooted operation; a broken promise (see `promises`). Cost: memory O(P²·parts/8) bytes; time O(P/64)
-/// per part sent.
+/// the outcome of a rooted operation; a broken promise (see `promises`, `PartwiseSchedule`, `LookaheadSchedule`). Cost:
+/// memory O(P²·parts/8) bytes; time O(P/64) per part sent.
 template <class ScheduleOf>
 constexpr verdict verify(const obligation& aim, const ScheduleOf& schedule_of) {
     return follower<std::remove_cvref_t<decltype(schedule_of(rank_t{0}))>>(aim, schedule_of).run();
@@ -19397,7 +20174,7 @@ constexpr verdict verify(const obligation& aim, const ScheduleOf& schedule_of) {
 /// The promises that the flags of a topology make.
 template <Topology T>
 constexpr promises promises_of(const T&) {
-    return {.rank_order = T::preserves_rank_order, .copy_phase = T::has_copy_phase};
+    return {.rank_order = T::preserves_rank_order, .copy_phase = T::has_copy_phase, .owners = OwnerTopology<T>};
 }
 
 /// Whether every rank ends with every contribution exactly once, in every part.
@@ -20555,7 +21332,7 @@ class survivors {
 
     /// Earlier transports are kept, because what was made on them may still be in use.
     void begin(rill::view next) {
-        const std::string name = "survivors " + std::to_string(session_);
+        const std::string name = text_of({"survivors ", session_});
         made_.push_back(std::make_unique<subgroup<Net>>(*net_, std::move(next), name));
     }
 
@@ -20853,7 +21630,7 @@ namespace detail {
 /// The fewest survivors with which a code can do: if it does not say, all workers but its stragglers.
 template <GradientCode Code>
 int least_survivors(const Code& code) {
-    if constexpr (requires { code.least_survivors(); })
+    if constexpr (SmallSetCode<Code>)
         return code.least_survivors();
     else
         return code.workers() - code.stragglers();
@@ -21084,9 +21861,792 @@ class coded_reduce
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/protocol/detail/model_shelf.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Passes the newest version of a model from the activity that moves it to the one that works on it. Neither waits for
+/// the other, and of versions that nobody has taken only the newest is kept: three copies of the model in all.
+template <ConcurrentTransport Net, Element T>
+class model_shelf {
+  public:
+    struct version {
+        std::uint64_t number = 0;
+        aligned_vector<T> values{};
+        round_receipt made_by{};  ///< the round that has moved the model to this version
+    };
+
+    explicit model_shelf(Net& net) : newest_(net), returned_(net) {}
+
+    /// Called by the activity that moves the model.
+    void put(std::uint64_t number, std::span<const T> values, const round_receipt& made_by) {
+        auto room = returned_.pop(deadline::immediate);
+        if (!room) room = newest_.pop(deadline::immediate);  // a version that nobody has taken
+        if (!room) room.emplace();
+        room->number = number;
+        room->values.assign(values.begin(), values.end());
+        room->made_by = made_by;
+        newest_.push(std::move(*room));
+    }
+    /// There will be no more versions.
+    void close() { newest_.close(); }
+
+    /// Replaces `held` by the newest version, if there is one. Waits for it until `until`. False if there is none.
+    bool take(version& held, deadline until) {
+        bool is_new = false;
+        while (auto next = newest_.pop(is_new ? deadline::immediate : until)) {
+            returned_.push(std::exchange(held, std::move(*next)));
+            is_new = true;
+        }
+        return is_new;
+    }
+
+  private:
+    typename Net::template queue<version> newest_;
+    typename Net::template queue<version> returned_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/partial_requirements.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The base of `partial_all_reduce`, so that its messages come before all others.
+template <class Net, class Start, class Age, class Sum, class Move, class T>
+struct partial_requirements {
+    static_assert(ConcurrentTransport<Net>,
+                  "rill::partial_all_reduce: the transport does not model ConcurrentTransport, so no rank can exchange "
+                  "while it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
+    static_assert(Trigger<Start>,
+                  "rill::partial_all_reduce: the policy after the group does not model Trigger, which says who starts "
+                  "a round; use straggler::solo, majority, two_choices or all_ready (see rill/concept/trigger.hpp)");
+    static_assert(Staleness<Age>,
+                  "rill::partial_all_reduce: the policy after the trigger does not model Staleness, which says how old "
+                  "a gradient may be; use straggler::bounded, in_step, fresh or unbounded (see "
+                  "rill/concept/staleness.hpp)");
+    static_assert(Backlog<Sum>,
+                  "rill::partial_all_reduce: the policy after the staleness does not model Backlog, which says how the "
+                  "gradients that have piled up become one; use straggler::plain_sum or linear_mean (see "
+                  "rill/concept/backlog.hpp)");
+    static_assert(Update<Move, T>,
+                  "rill::partial_all_reduce: the policy after the backlog does not model Update for the model's "
+                  "elements; use train::descent (see rill/concept/update.hpp)");
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/partial_table.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Whether a rank leaves a run.
+struct departure_wish {
+    bool retires = false;
+    bool ends = false;
+
+    constexpr unsigned count() const { return unsigned{retires} + unsigned{ends}; }
+};
+
+/// What all ranks say of themselves in a round of a partial collective: two integers for each rank. A rank fills in its
+/// own; the sum over all ranks is the table of all.
+class partial_table {
+  public:
+    void begin(int ranks, rank_t self, const contribution& own, departure_wish wish) {
+        numbers_.assign(2 * static_cast<std::size_t>(ranks), 0);
+        numbers_[at(self)] = std::bit_cast<std::int64_t>(own.weight);
+        numbers_[at(self) + 1] =
+            static_cast<std::int64_t>(own.age) << 2U | (wish.ends ? 2 : 0) | (wish.retires ? 1 : 0);
+    }
+    std::span<std::int64_t> numbers() { return numbers_; }
+
+    bool has_end() const {
+        for (std::size_t i = 1; i < numbers_.size(); i += 2)
+            if ((numbers_[i] & 2) != 0) return true;
+        return false;
+    }
+    bool retires(rank_t rank) const { return (numbers_[at(rank) + 1] & 1) != 0; }
+
+    /// The ranks whose weight is not 0, ascending.
+    void contributors(std::vector<contributor>& in) const {
+        in.clear();
+        for (std::size_t i = 0; i < numbers_.size(); i += 2)
+            if (const auto weight = std::bit_cast<double>(numbers_[i]); weight != 0)
+                in.push_back({static_cast<rank_t>(i / 2), static_cast<std::uint32_t>(numbers_[i + 1] >> 2), weight});
+    }
+
+  private:
+    static std::size_t at(rank_t rank) { return 2 * static_cast<std::size_t>(rank); }
+
+    std::vector<std::int64_t> numbers_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/piled_up.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A gradient on its way from the activity that computes to the one that exchanges.
+template <Element T>
+struct pushed_gradient {
+    std::uint64_t number = 0;
+    std::uint64_t version = 0;                ///< of the model that it was computed at
+    std::optional<std::size_t> not_finite{};  ///< the first coordinate that is none
+    aligned_vector<T> values{};
+};
+
+/// The gradients of one rank that no round has taken yet, oldest first.
+template <Element T, Backlog Sum, Staleness Age>
+class piled_up {
+  public:
+    piled_up(const Sum& sum, const Age& age) : sum_(sum), age_(age) {}
+
+    void add(pushed_gradient<T>&& next) { waiting_.push_back(std::move(next)); }
+    bool empty() const { return waiting_.empty(); }
+
+    /// Makes this rank's contribution to a round of all gradients that are not too old, in `into`. Tells the fate of
+    /// every gradient to `tell`, for the case that the round succeeds, and gives the memory of each to `release`.
+    template <class Tell, class Release>
+    contribution take(std::uint64_t round, aligned_vector<T>& into, Tell&& tell, Release&& release) {
+        const auto age_of = [&](const auto& each) { return static_cast<std::uint32_t>(round - each.version); };
+        const auto counts = [&](const auto& each) { return !each.not_finite && age_.accepts(age_of(each)); };
+        const auto count = static_cast<std::size_t>(std::count_if(waiting_.begin(), waiting_.end(), counts));
+        contribution own{.weight = count == 0 ? 0.0 : sum_.weight(count), .age = 0};
+        std::size_t taken = 0;
+        for (auto& each : waiting_) {
+            push_fate fate{.push = each.number, .round = round, .age = age_of(each)};
+            if (counts(each)) {
+                const double share = sum_.share(taken, count);
+                add(each, share, taken == 0, into);
+                own.age = std::max(own.age, fate.age);
+                fate.weight = share;
+                ++taken;
+            } else if (each.not_finite) {
+                fate.what = push_fate::outcome::not_finite;
+                fate.coordinate = *each.not_finite;
+            } else {
+                fate.what = push_fate::outcome::too_old;
+            }
+            tell(fate);
+            release(std::move(each.values));
+        }
+        waiting_.clear();
+        return own;
+    }
+
+    /// Tells that no round will take what still waits.
+    template <class Tell>
+    void drop(Tell&& tell) {
+        for (const auto& each : waiting_) tell({.push = each.number, .what = push_fate::outcome::run_over});
+        waiting_.clear();
+    }
+
+  private:
+    static void add(pushed_gradient<T>& from, double share, bool is_first, aligned_vector<T>& into) {
+        if (is_first && share == 1) return into.swap(from.values);
+        if (is_first) std::fill(into.begin(), into.end(), T{});
+        kernel::add_scaled<T>(into, from.values, static_cast<T>(share), into);
+    }
+
+    Sum sum_;
+    Age age_;
+    std::vector<pushed_gradient<T>> waiting_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/start_machine.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The messages by which ranks start the rounds of a partial collective.
+struct start_kind {
+    static constexpr message_kind pushed{"partial starts", 1};  ///< to the rank itself: it has a contribution
+    static constexpr message_kind urged{"partial starts", 2};   ///< to the rank itself: a round shall start at once
+    static constexpr message_kind ready{"partial starts", 3};   ///< to the coordinator: the sender has a contribution
+    static constexpr message_kind urgent{"partial starts", 4};  ///< to the coordinator: start at once
+    static constexpr message_kind heard{"partial starts", 5};   ///< the coordinator has heard it, and lives
+    static constexpr message_kind start{"partial starts", 6};   ///< the round starts
+};
+
+/// What a rank knows of itself when it waits for a round.
+struct own_readiness {
+    bool has_contribution = false;
+    bool is_urgent = false;
+    std::uint64_t pushes_seen = 0;  ///< notices of pushes below this number tell nothing new
+    std::uint64_t urges_seen = 0;   ///< and so for what makes a round urgent
+};
+
+/// One rank's part in deciding when a round starts; a state machine for `run_machine`.
+///
+/// Each round has a coordinator, drawn from its key among those that take part. Ranks that the trigger asks tell the
+/// coordinator once when they have a contribution. When the trigger says so, the coordinator starts the round on all
+/// ranks, also on those that no longer take part, along a binomial tree. A notice that comes later is of a round that
+/// is over and tells nothing.
+///
+/// Waiting for others to become ready takes any time. But a rank that has told the coordinator must hear of it within
+/// the timeout: otherwise the coordinator, or the link to it, has failed.
+template <Trigger Start>
+class start_machine {
+  public:
+    start_machine(const Start& trigger, int size, rank_t self, random_key key, duration timeout)
+        : trigger_(trigger), self_(self), key_(key), timeout_(timeout), everyone_(static_cast<std::size_t>(size)) {
+        std::iota(everyone_.begin(), everyone_.end(), rank_t{0});
+    }
+
+    /// Waits for the start of a round. `partakers`, ascending and not empty, must stay valid until then.
+    machine_action begin(std::uint64_t round, std::span<const rank_t> partakers, const own_readiness& own,
+                         time_point now) {
+        now_ = now;
+        round_ = round;
+        partakers_ = partakers;
+        own_ = own;
+        const random_key key = round_key();
+        coordinator_ = partakers[multiply_high(key.derive(0).value, partakers.size())];
+        const int place = place_of(self_);
+        is_asked_ = place >= 0 && trigger_.asks(place, static_cast<int>(partakers.size()), key);
+        told_ = {};
+        is_heard_ = has_started_ = false;
+        to_answer_.clear();
+        ready_.clear();
+        next_child_ = 0;
+        return next();
+    }
+
+    machine_action on(const machine_event& event, time_point now) {
+        using what = machine_event::what;
+        now_ = now;
+        if (event.happened == what::nothing_came || event.happened == what::no_room)
+            return {.what = machine_action::ask::fail, .peer = event.peer == no_rank ? coordinator_ : event.peer};
+        if (event.happened == what::sent && event.peer == coordinator_ && event.head.kind != start_kind::start)
+            told_at_ = now;
+        if (event.happened == what::arrived) take(event);
+        return next();
+    }
+
+    std::span<const rank_t> neighbours(segment) const { return everyone_; }
+    std::uint64_t round() const { return round_; }
+    rank_t coordinator() const { return coordinator_; }
+
+  private:
+    random_key round_key() const { return key_.derive(round_); }
+    int place_of(rank_t rank) const {
+        const auto found = std::lower_bound(partakers_.begin(), partakers_.end(), rank);
+        return found != partakers_.end() && *found == rank ? static_cast<int>(found - partakers_.begin()) : -1;
+    }
+
+    void take(const machine_event& event) {
+        const message_kind kind = event.head.kind;
+        if (kind == start_kind::pushed) own_.has_contribution |= event.head.number >= own_.pushes_seen;
+        if (kind == start_kind::urged) own_.is_urgent |= event.head.number >= own_.urges_seen;
+        if (event.head.number != round_) return;  // of an earlier round
+        if (kind == start_kind::heard) is_heard_ = true;
+        if (kind == start_kind::start) has_started_ = true;
+        if (kind == start_kind::ready || kind == start_kind::urgent) {
+            note(event.peer, kind == start_kind::urgent);
+            if (!has_started_) to_answer_.push_back(event.peer);
+        }
+    }
+
+    /// At the coordinator: `rank` is ready.
+    void note(rank_t rank, bool is_urgent) {
+        const int place = place_of(rank);
+        const auto at = std::lower_bound(ready_.begin(), ready_.end(), place);
+        if (place >= 0 && (at == ready_.end() || *at != place)) ready_.insert(at, place);
+        has_started_ |= is_urgent || trigger_.starts(ready_, static_cast<int>(partakers_.size()), round_key());
+    }
+
+    machine_action next() {
+        tell_oneself();
+        if (has_started_) return pass_on();
+        if (coordinator_ != self_ && told_ < to_tell()) {
+            told_ = to_tell();
+            return sending(told_ == news::urgent ? start_kind::urgent : start_kind::ready, coordinator_);
+        }
+        if (!to_answer_.empty()) {
+            const rank_t peer = to_answer_.back();
+            to_answer_.pop_back();
+            return sending(start_kind::heard, peer);
+        }
+        const bool waits_for_coordinator = told_ != news::none && !is_heard_ && coordinator_ != self_;
+        return {.what = machine_action::ask::receive,
+                .until = waits_for_coordinator ? deadline(told_at_ + timeout_) : deadline::never};
+    }
+
+    void tell_oneself() {
+        if (has_started_ || coordinator_ != self_ || told_ >= to_tell()) return;
+        told_ = to_tell();
+        note(self_, told_ == news::urgent);
+    }
+
+    /// Sends the start to the next child of the binomial tree, whose root is the coordinator.
+    machine_action pass_on() {
+        const auto size = static_cast<unsigned>(everyone_.size());
+        const auto place = static_cast<unsigned>(self_ - coordinator_ + static_cast<int>(size)) % size;
+        const unsigned below = place == 0 ? std::bit_ceil(size) : place & (~place + 1);
+        while (below >> ++next_child_ != 0)
+            if (const unsigned child = place + (below >> next_child_); child < size)
+                return sending(start_kind::start, static_cast<rank_t>((child + unsigned(coordinator_)) % size));
+        return {};
+    }
+
+    machine_action sending(message_kind kind, rank_t peer) const {
+        return {
+            .what = machine_action::ask::send, .peer = peer, .kind = kind, .number = round_, .until = now_ + timeout_};
+    }
+
+    enum class news : unsigned char { none, ready, urgent };
+    news to_tell() const {
+        if (own_.is_urgent) return news::urgent;
+        return is_asked_ && own_.has_contribution ? news::ready : news::none;
+    }
+
+    Start trigger_;
+    rank_t self_;
+    random_key key_;
+    duration timeout_;
+    std::vector<rank_t> everyone_;
+    time_point now_{};
+    std::uint64_t round_ = 0;
+    std::span<const rank_t> partakers_{};
+    own_readiness own_{};
+    rank_t coordinator_ = no_rank;
+    bool is_asked_ = false;
+    news told_ = news::none;  ///< what the coordinator has been told of this rank
+    time_point told_at_{};
+    bool is_heard_ = false;
+    bool has_started_ = false;
+    std::vector<rank_t> ready_;      ///< at the coordinator: the places of the ranks that are ready, ascending
+    std::vector<rank_t> to_answer_;  ///< at the coordinator: who has not been told yet that it was heard
+    unsigned next_child_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/round_starter.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The session in which the ranks of a partial collective start its rounds: a `start_machine` on a transport.
+template <ConcurrentTransport Net, Trigger Start>
+class round_starter {
+  public:
+    /// `name`: of the protocol, for the session and for messages.
+    round_starter(Net& net, const char* name, const Start& trigger, random_key key, duration timeout)
+        : name_(name), session_(net, name, timeout), machine_(trigger, session_.size(), session_.rank(), key, timeout) {
+        if constexpr (MonitoredTransport<Net>) net.monitor(session_.on(0));
+    }
+
+    /// Returns when a round has started. `partakers`: the ranks that may contribute, ascending.
+    void await(std::uint64_t round, std::span<const rank_t> partakers, const own_readiness& own) {
+        const time_point now = std::as_const(session_.net()).now();
+        run_machine(session_, session_.on(0), machine_, machine_.begin(round, partakers, own, now), *this);
+    }
+
+    /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number. Never waits.
+    void notify(message_kind kind, std::uint64_t number) noexcept {
+        try {
+            session_.net().post(session_.rank(), session_.on(0), short_frame(kind, number), deadline::never);
+        } catch (const error&) {  // the run has failed, which that activity finds
+        }
+    }
+
+    /// Runs the body of the protocol. Its failure ends the run on all ranks.
+    template <class Body>
+    void guarded(Body&& body) {
+        session_.guarded(*this, [&] {
+            try {
+                body();
+            } catch (const error& thrown) {
+                throw_error(own(thrown.notice()));
+            }
+        });
+    }
+    /// Ends the run on all ranks: this rank `does` it.
+    [[gnu::cold]] void leave(const char* does) noexcept {
+        try {
+            session_.net().abort(scene().of_self(does));
+        } catch (...) {  // all contexts have ended
+        }
+    }
+
+    [[gnu::cold]] detail::scene scene() const {
+        return session_.scene(machine_.round(), 0,
+                              std::string(name_) + " (round " + std::to_string(machine_.round()) + ")");
+    }
+
+  private:
+    template <class Session, class Machine, class Host>
+    friend void run_machine(const Session&, channel, Machine&, machine_action, Host&);
+    using message = typename Net::message;
+
+    /// A failure of what the protocol is built on is one of this session.
+    [[gnu::cold]] abort_notice own(abort_notice notice) const {
+        if (notice.context == every_context) return notice;
+        notice.context = session_.context();
+        notice.operation = machine_.round();
+        notice.first_tag = 0;
+        return notice;
+    }
+
+    buffer short_frame(message_kind kind, std::uint64_t number) const {
+        buffer bytes(wire::header_bytes);
+        const wire::header empty{
+            .element = element_type::int32, .index_bytes = 4, .codes = {.indices = index_coding::dense}};
+        wire::encode(session_.stamped(empty, kind, number), bytes.data());
+        return bytes;
+    }
+    buffer frame(const machine_action& asked) const { return short_frame(asked.kind, asked.number); }
+
+    wire::header head_of(const message& got) const {
+        if constexpr (MonitoredTransport<Net>)
+            if (got.pieces().size_bytes() < wire::header_bytes) return require_life(got);
+        return read_from(*this, got.source(), [&] {
+            const wire::header head = frame_reader(got.pieces()).peek();
+            session_.require_own(head);
+            wire::detail::require(head.kind.protocol == start_kind::start.protocol, "it is of another protocol");
+            const bool is_to_oneself = head.kind == start_kind::pushed || head.kind == start_kind::urged;
+            wire::detail::require(!is_to_oneself || got.source() == session_.rank(), "only its own rank sends it");
+            return head;
+        });
+    }
+    /// What becomes of a rank ends the run if the rank has ended, and is of no kind otherwise.
+    [[gnu::cold]] wire::header require_life(const message& got) const {
+        if (read_peer_event(got).kind == peer_change::ended)
+            scene().fail(failure::exception, got.source(), no_rank,
+                         "rank " + std::to_string(got.source()) + " has ended");
+        return {};
+    }
+
+    static std::size_t next_handle() { return 0; }
+    static void keep(message&&, const wire::header&) {}
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) const {
+        throw_error(session_.waited_in_vain(scene(), asked.peer, ", which starts no round"));
+    }
+
+    const char* name_;
+    session<Net> session_;
+    start_machine<Start> machine_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/partial_all_reduce.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Gradients are sent as they are.
+struct no_codec {
+    static constexpr const char* name = "no_codec";
+
+    template <class T>
+    constexpr no_codec bind(std::size_t) const {
+        return {};
+    }
+    friend constexpr bool operator==(no_codec, no_codec) = default;
+};
+
+/// A replica whose ranks add their gradients up in rounds that do not wait for all of them.
+///
+///     rill::partial_all_reduce replica{workers, two_choices{2}, bounded{16}, linear_mean{}, descent, model};
+///     while (const auto held = replica.pull(model)) {
+///         gradient_at(model, gradient);
+///         replica.push(gradient, *held);
+///     }
+///
+/// Each rank computes in its own activity. Beside it a second activity of the rank exchanges, round after round: when
+/// the *trigger* says so, all ranks join one `all_reduce` over the topology of `workers`, also those that have nothing
+/// to contribute yet, with weight 0. The result moves the newest model (`Update`), by which all ranks have the same
+/// model, bit for bit, after each round. Computing never stops for an exchange. Models `Replica`.
+///
+/// - *Trigger*: who must be ready for a round to start. A rank is ready when it has pushed something that no round has
+///   taken. Ranks that the trigger asks tell the round's coordinator, which is drawn at random.
+/// - *Staleness*: `accepts(age)`: whether a gradient still counts whose model `age` rounds have moved since it was
+///   pulled; the others are dropped. `may_lead(n)`: whether `pull` returns at once where this rank has pushed `n`
+///   gradients at the newest model; otherwise it waits for the next version.
+/// - *Backlog*: how the gradients that a rank has pushed since its last contribution become one.
+///
+/// Gradients are never applied to the local model alone: that would count them twice. (RNA's workers do so.)
+///
+/// A gradient with a NaN counts with weight 0, and its rank goes on. Every other failure ends the run on all ranks with
+/// one culprit: `pull` throws, and `newest()` gives the model of the last round that this rank has completed.
+/// Destroying a replica before its run has ended ends the run on all ranks.
+///
+/// A codec (`compress`), given last, makes the exchange sparse or rounded; its residual stays with the rank.
+///
+/// Making it is collective; it makes a group of its own over the topology, options and executor of `workers`, which
+/// may be used in between and must outlive it. One activity calls its members. It needs activities that make progress
+/// while the rank computes.
+///
+/// Cost of a round: an `all_reduce` of N elements, one of 2 P integers, and at most P - 1 + 2 q short messages, where q
+/// ranks are asked. Between rounds no clock runs. Memory: four models, and one gradient for each push that waits.
+/// Deterministic where the order of arrival is: the simulator replays bit for bit. Source: RNA (Yang et al. 2020),
+/// section 3, and eager-SGD (Li et al. 2020) with the policies `majority` and `in_step`.
+template <class Group, Element T, class Start, class Age, class Sum, class Move, class Codec = no_codec>
+class partial_all_reduce : detail::partial_requirements<typename Group::transport_type, Start, Age, Sum, Move, T> {
+    using Net = typename Group::transport_type;
+    using group_type = group<Net, typename Group::topology_type, typename Group::executor_type>;
+
+  public:
+    using element_type = T;
+
+    /// `first`: the model to begin with, equal on all ranks. Errors: `mismatch` if policies or models differ;
+    /// `contract_violation` if a policy does not suit this many ranks.
+    template <class Model>
+    partial_all_reduce(Group& workers, const Start& start, const Age& age, const Sum& sum, const Move& move,
+                       const Model& first, const Codec& codec = {})
+        : group_(workers.net(), workers.shape(), options_of(workers, start), workers.executor()),
+          starter_(workers.net(), name, start, random_key{workers.options().seed}.derive(fingerprint(name)),
+                   workers.options().timeout),
+          piled_up_(sum, age),
+          age_(age),
+          update_(move.template bind<T>(detail::size_of(first))),
+          codec_(codec.template bind<T>(detail::size_of(first))),
+          model_(detail::size_of(first)),
+          shelf_(workers.net()),
+          pushed_(workers.net()),
+          emptied_(workers.net()),
+          fates_(workers.net()),
+          over_(workers.net()) {
+        detail::read_tensor(first, std::span<T>(model_));
+        own_.resize(model_.size());
+        folded_.resize(model_.size());
+        held_.values = model_;
+        for (rank_t rank = 0; rank < workers.size(); ++rank) partakers_.push_back(rank);
+        constexpr option_names names{{"trigger", "staleness", "backlog", "first model"}};
+        agree(group_, names,
+              {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
+               option_hash(hash_of_model())});
+        service_.emplace(workers.net().spawn([this] { serve(); }));
+    }
+    partial_all_reduce(const partial_all_reduce&) = delete;
+    partial_all_reduce& operator=(const partial_all_reduce&) = delete;
+    ~partial_all_reduce() {
+        if (!has_ended())
+            starter_.leave(" has destroyed its partial_all_reduce before the run had ended");
+        service_.reset();
+    }
+
+    /// Writes the newest model to `model` and returns its version; see `Replica`.
+    template <class Model>
+    std::optional<held_version> pull(Model&& model) {
+        RILL_EXPECTS(detail::size_of(model) == model_.size(), "partial_all_reduce: the model has another size");
+        adopt(deadline::immediate);
+        while (must_wait() && adopt(deadline::never)) continue;
+        const bool is_over = over_.wait(deadline::immediate);
+        if (is_over) adopt(deadline::immediate);
+        if (is_over && failure_ != nullptr) std::rethrow_exception(failure_);
+        detail::write_tensor(std::span<const T>(held_.values), model);
+        if (is_over) return std::nullopt;
+        return held_version{held_.number};
+    }
+
+    /// Hands over a gradient that was computed at the model of `held`; see `Replica`. Copies it. Throws
+    /// `contract_violation`, before anything is done, if its size is another one, if this rank has not pulled that
+    /// version, or after `retire` or `end`.
+    template <class Gradient>
+    void push(const Gradient& gradient, const held_version& held) {
+        RILL_EXPECTS(detail::size_of(gradient) == model_.size(), "partial_all_reduce: the gradient has another size");
+        RILL_EXPECTS(held.version <= held_.number, "partial_all_reduce: this version has not been pulled");
+        RILL_EXPECTS(!is_leaving_, "partial_all_reduce: a rank pushes nothing after retire or end");
+        auto room = emptied_.pop(deadline::immediate);
+        detail::pushed_gradient<T> next{.number = pushes_, .version = held.version};
+        if (room) next.values = std::move(*room);
+        next.values.resize(model_.size());
+        detail::read_tensor(gradient, std::span<T>(next.values));
+        next.not_finite = kernel::find_non_finite(std::span<const T>(next.values));
+        if (held.version == held_.number) ++lead_;
+        pushed_.push(std::move(next));
+        starter_.notify(detail::start_kind::pushed, pushes_++);
+    }
+
+    /// What has become of a push that has not been told yet, in any order; empty if there is none.
+    std::optional<push_fate> fate() {
+        if (auto told = fates_.pop(deadline::immediate)) return told;
+        if (!over_.wait(deadline::immediate)) return std::nullopt;
+        if (auto told = fates_.pop(deadline::immediate)) return told;
+        const auto left = pushed_.pop(deadline::immediate);
+        if (!left) return std::nullopt;
+        return push_fate{.push = left->number, .what = push_fate::outcome::run_over};
+    }
+
+    /// This rank pushes no more. Once all ranks have retired, the run ends.
+    void retire() { depart(is_retiring_); }
+    /// Ends the run on all ranks after the next round, which starts at once.
+    void end() { depart(is_ending_); }
+
+    /// What the round did that made the version which `pull` has given last: its contributors with weights and ages,
+    /// its traffic and time. Empty before the first.
+    const round_receipt& latest() const { return held_.made_by; }
+
+    /// The newest model that this rank has, and its version: once the run has ended or failed.
+    std::span<const T> newest() const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "partial_all_reduce: newest is known once the run has ended");
+        return model_;
+    }
+    /// How many rounds have moved `newest()`.
+    std::uint64_t version() const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "partial_all_reduce: version is known once the run has ended");
+        return version_;
+    }
+
+  private:
+    static constexpr const char* name = "partial_all_reduce";
+
+    static group_options options_of(const Group& workers, const Start& start) {
+        if constexpr (requires { start.require_options(1, rank_t{0}); })
+            start.require_options(workers.size(), workers.rank());
+        RILL_EXPECTS(std::as_const(workers.net()).activities_run_alone(),
+                     "partial_all_reduce: the transport's activities make no progress while their rank computes (MPI "
+                     "below MPI_THREAD_MULTIPLE)");
+        group_options own = workers.options();
+        own.name = name;
+        return own;
+    }
+
+    std::uint64_t hash_of_model() const {
+        return fingerprint(std::string_view(reinterpret_cast<const char*>(model_.data()), model_.size() * sizeof(T)));
+    }
+
+    // --- the activity that computes
+
+    /// Goes on to the newest version, for which it waits until `until`. False if there is none.
+    bool adopt(deadline until) {
+        const std::uint64_t before = held_.number;
+        const bool is_new = shelf_.take(held_, until);
+        if (held_.number != before) lead_ = 0;
+        return is_new;
+    }
+
+    bool has_ended() const noexcept {
+        try {
+            return over_.wait(deadline::immediate);
+        } catch (...) {  // all contexts have ended, or this rank has
+            return false;
+        }
+    }
+    bool must_wait() const { return is_leaving_ || !age_.may_lead(lead_); }
+
+    void depart(std::atomic<bool>& how) {
+        if (is_leaving_ && how) return;
+        is_leaving_ = true;
+        how = true;
+        starter_.notify(detail::start_kind::urged, wish().count() - 1);
+    }
+
+    // --- the service
+
+    void serve() {
+        try {
+            starter_.guarded([&] {
+                while (!is_done_) round();
+            });
+        } catch (...) {
+            failure_ = std::current_exception();
+            for (push_fate fate : told_) fates_.push({.push = fate.push, .what = push_fate::outcome::run_over});
+            piled_up_.drop([&](const push_fate& fate) { fates_.push(fate); });
+        }
+        over_.set();
+        shelf_.close();
+    }
+
+    void round() {
+        collect();
+        starter_.await(version_, partakers_,
+                       {.has_contribution = !piled_up_.empty(),
+                        .is_urgent = wish().count() > told_wish_.count(),
+                        .pushes_seen = pushes_seen_,
+                        .urges_seen = told_wish_.count()});
+        collect();
+        const contribution own = piled_up_.take(
+            version_, own_, [&](const push_fate& fate) { told_.push_back(fate); },
+            [&](aligned_vector<T>&& room) { emptied_.push(std::move(room)); });
+        exchange_with(own);
+        ++version_;
+        for (const push_fate& fate : told_) fates_.push(fate);
+        told_.clear();
+        shelf_.put(version_, model_, made_);
+    }
+
+    void exchange_with(const contribution& own) {
+        told_wish_ = wish();
+        table_.begin(group_.size(), group_.rank(), own, told_wish_);
+        all_reduce(group_, table_.numbers(), table_.numbers());
+        const receipt done = fold(own);
+        if (done.weight > 0) update_.apply(std::span(model_), std::span<const T>(folded_), done.weight, version_);
+        std::erase_if(partakers_, [&](rank_t rank) { return table_.retires(rank); });
+        is_done_ = table_.has_end() || partakers_.empty();
+        static_cast<receipt&>(made_) = done;
+        table_.contributors(made_.in);
+    }
+
+    receipt fold(const contribution& own) {
+        using fold_type = typename Move::fold_type;
+        if constexpr (std::same_as<Codec, no_codec>)
+            return all_reduce(group_, std::as_const(own_), folded_, fold_type{}, own);
+        else
+            return all_reduce(group_, std::as_const(own_), folded_, codec_, fold_type{}, own);
+    }
+
+    /// Takes over what has been pushed.
+    void collect() {
+        while (auto next = pushed_.pop(deadline::immediate)) {
+            pushes_seen_ = next->number + 1;
+            piled_up_.add(std::move(*next));
+        }
+    }
+
+    detail::departure_wish wish() const { return {.retires = is_retiring_, .ends = is_ending_}; }
+
+    group_type group_;
+    detail::round_starter<Net, Start> starter_;
+    detail::piled_up<T, Sum, Age> piled_up_;
+    Age age_;
+    decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
+    [[no_unique_address]] decltype(std::declval<const Codec&>().template bind<T>(std::size_t{})) codec_;
+    detail::partial_table table_;
+    aligned_vector<T> model_;
+    aligned_vector<T> own_;
+    aligned_vector<T> folded_;
+    std::vector<rank_t> partakers_;  ///< the ranks that have not retired, ascending
+    std::vector<push_fate> told_;    ///< the fates of the round under way
+    round_receipt made_{};           ///< what the latest round did
+    std::uint64_t version_ = 0;      ///< how many rounds have moved the model
+    std::uint64_t pushes_seen_ = 0;
+    detail::departure_wish told_wish_{};  ///< what the others know of this rank's wish to leave
+    bool is_done_ = false;
+    std::exception_ptr failure_{};
+
+    // Of the activity that computes.
+    typename detail::model_shelf<Net, T>::version held_{};
+    std::uint32_t lead_ = 0;  ///< pushes at the version held
+    std::uint64_t pushes_ = 0;
+    bool is_leaving_ = false;
+
+    // What passes between the two.
+    detail::model_shelf<Net, T> shelf_;
+    typename Net::template queue<detail::pushed_gradient<T>> pushed_;
+    typename Net::template queue<aligned_vector<T>> emptied_;
+    typename Net::template queue<push_fate> fates_;
+    mutable typename Net::event over_;
+    std::atomic<bool> is_retiring_{false};
+    std::atomic<bool> is_ending_{false};
+    std::optional<typename Net::activity> service_;
+};
+
+template <class Group, class Start, class Age, class Sum, class Move, class Model>
+partial_all_reduce(Group&, Start, Age, Sum, Move, const Model&)
+    -> partial_all_reduce<Group, tensor_element<Model>, Start, Age, Sum, Move>;
+template <class Group, class Start, class Age, class Sum, class Move, class Model, class Codec>
+partial_all_reduce(Group&, Start, Age, Sum, Move, const Model&, Codec)
+    -> partial_all_reduce<Group, tensor_element<Model>, Start, Age, Sum, Move, Codec>;
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/protocol.hpp
 
-/// All protocols that continue when some ranks are missing: rounds and CodedReduce.
+/// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce.
 
 // ===== rill/gradient_code/amplification.hpp
 
@@ -22836,13 +24396,21 @@ namespace rill { inline namespace RILL_ABI { namespace cost {
 /// Gives the sizes of a schedule's messages.
 ///
 /// `begin(ranks, parts)` is called once. `bytes(sender, parts, kind)` returns the size of a message of the current
-/// round. A model whose messages depend on earlier ones also has `receive(rank, transfers, kind)`, which tells it what
-/// a rank receives in the round, and `end_round()`. Until `end_round()`, `bytes` uses the state before the round.
+/// round.
 template <class M>
 concept MessageModel = requires(M& model, int count, rank_t rank, part_range parts, action kind) {
     model.begin(count, count);
     { model.bytes(rank, parts, kind) } -> std::convertible_to<std::uint64_t>;
 };
+
+/// A model whose messages depend on earlier ones: `receive(rank, transfers, kind)` tells it what a rank receives in the
+/// round. Until `end_round()`, `bytes` uses the state before the round.
+template <class M>
+concept FollowingMessageModel =
+    MessageModel<M> && requires(M& model, rank_t rank, std::span<const transfer> transfers, action kind) {
+        model.receive(rank, transfers, kind);
+        model.end_round();
+    };
 
 /// The messages of a dense collective over `dimension` elements. Models `MessageModel`.
 ///
@@ -23307,7 +24875,7 @@ class evaluation {
         }
         if (receiving_is_limited_) land_all();
         for (rank_t rank = 0; rank < size(); ++rank) remember_busy_links(rank, round);
-        if constexpr (requires { messages_.end_round(); }) follow(round);
+        if constexpr (FollowingMessageModel<Messages>) follow(round);
         for (state& each : ranks_) {
             each.now = each.next;
             each.can_send_at = each.can_send_next;
@@ -23937,9 +25505,9 @@ void copy_message(rank_t self, const Message& from, channel on, std::span<const 
     for (const byte_span target : targets) room += target.size();
     const byte_pieces pieces = from.pieces();
     if (room != pieces.size_bytes())
-        throw protocol_error("rank " + std::to_string(self) + " expects " + std::to_string(room) + " bytes from rank " +
-                             std::to_string(from.source()) + " (context " + std::to_string(on.context) + ", tag " +
-                             std::to_string(on.tag) + "), which sent " + std::to_string(pieces.size_bytes()));
+        throw protocol_error(
+            text_of({"rank ", self, " expects ", room, " bytes from rank ", from.source(), " (context ", on.context,
+                     ", tag ", on.tag, "), which sent ", pieces.size_bytes()}));
     copy_across(pieces, targets);
 }
 
@@ -25309,23 +26877,34 @@ class board {
 /// The boards of all contexts; a board lives as long as some rank has a handle to it.
 class boards {
   public:
-    std::shared_ptr<board> of(std::uint64_t context, int ranks) {
+    [[gnu::cold, gnu::noinline]] std::shared_ptr<board> of(std::uint64_t context, int ranks) {
         const std::lock_guard lock(mutex_);
-        std::erase_if(all_, [](const auto& each) { return each.second.expired(); });
-        std::shared_ptr<board> found = all_[context].lock();
-        if (found == nullptr) all_[context] = found = std::make_shared<board>(ranks);
+        std::erase_if(all_, [](const entry& each) { return each.made.expired(); });
+        std::shared_ptr<board> found = made_for(context);
+        if (found == nullptr) all_.push_back({context, found = std::make_shared<board>(ranks)});
         return found;
     }
     /// The board of a context, or null.
-    std::shared_ptr<board> find(std::uint64_t context) {
+    [[gnu::noinline]] std::shared_ptr<board> find(std::uint64_t context) {
         const std::lock_guard lock(mutex_);
-        const auto found = all_.find(context);
-        return found == all_.end() ? nullptr : found->second.lock();
+        return made_for(context);
     }
 
   private:
+    struct entry {
+        std::uint64_t context;
+        std::weak_ptr<board> made;
+    };
+
+    std::shared_ptr<board> made_for(std::uint64_t context) const {
+        for (const entry& each : all_)
+            if (each.context == context)
+                if (auto found = each.made.lock()) return found;
+        return nullptr;
+    }
+
     std::mutex mutex_;
-    std::unordered_map<std::uint64_t, std::weak_ptr<board>> all_;
+    std::vector<entry> all_;
 };
 
 }}}  // namespace rill::RILL_ABI::in_process::detail
@@ -25360,7 +26939,7 @@ struct node {
 /// guards everything except `retire`.
 class mailbox {
   public:
-    explicit mailbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
+    [[gnu::cold, gnu::noinline]] explicit mailbox(int ranks) : lists_(static_cast<std::size_t>(ranks)) {}
 
     /// Bytes handed over and not yet taken.
     std::size_t held_bytes() const { return held_bytes_; }
@@ -25375,7 +26954,7 @@ class mailbox {
     node& hand_over(rank_t source, rank_t receiver, channel on, buffer&& bytes) {
         node& added = append(source, receiver, on);
         added.owned = std::move(bytes);
-        added.pieces = byte_view(added.owned);
+        added.pieces = byte_view(span_of(added.owned));
         added.borrowed = false;
         held_bytes_ += added.owned.size();
         return added;
@@ -25450,7 +27029,7 @@ class mailbox {
 
     list& of(rank_t source) { return lists_[static_cast<std::size_t>(source)]; }
 
-    node& append(rank_t source, rank_t receiver, channel on) {
+    [[gnu::noinline]] node& append(rank_t source, rank_t receiver, channel on) {
         node& added = unused();
         added.source = source;
         added.receiver = receiver;
@@ -25512,7 +27091,7 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 /// Memory: grows with the numbers of the calls, up to `calls_remembered` entries.
 class call_history {
   public:
-    void announce(const call_signature& call) {
+    [[gnu::noinline]] void announce(const call_signature& call) {
         const auto place = static_cast<std::size_t>(call.number % calls_remembered);
         if (place >= calls_.size()) calls_.resize(place + 1);
         calls_[place] = call;
@@ -25562,7 +27141,7 @@ class call_table {
         return found == contexts_.end() ? std::nullopt : found->second.calls.entered_or_later(number);
     }
 
-    void close(std::uint64_t context) {
+    [[gnu::cold, gnu::noinline]] void close(std::uint64_t context) {
         state& closing = contexts_[context];
         if (closing.closed) return;
         closing.closed = true;
@@ -25578,9 +27157,11 @@ class call_table {
         return found != contexts_.end() && found->second.closed;
     }
 
-    std::uint64_t next_context(std::uint64_t key) {
+    [[gnu::cold, gnu::noinline]] std::uint64_t next_context(std::uint64_t key) {
         constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
-        return mix64(family, key, ++made_[key]);
+        auto made = std::find_if(made_.begin(), made_.end(), [&](const counter& each) { return each.key == key; });
+        if (made == made_.end()) made = made_.insert(made, {key, 0});
+        return mix64(family, key, ++made->count);
     }
 
   private:
@@ -25588,9 +27169,15 @@ class call_table {
         rill::detail::call_history calls{};
         bool closed = false;
     };
+    struct counter {
+        std::uint64_t key;
+        std::uint64_t count;
+    };
 
     std::unordered_map<std::uint64_t, state> contexts_;
-    std::unordered_map<std::uint64_t, std::uint64_t> made_;
+    /// How many contexts each key has given: one entry for each view and session name, since a key that is forgotten
+    /// and comes again would give a context twice, and another one than on ranks that remember it.
+    std::vector<counter> made_;
     std::deque<std::uint64_t> closed_;
 };
 
@@ -25714,7 +27301,8 @@ namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 /// What one rank watches and has been told of the others. Its rank's mutex guards it.
 class lookout {
   public:
-    explicit lookout(int ranks) : ended_(static_cast<std::size_t>(ranks)), fenced_(static_cast<std::size_t>(ranks)) {}
+    [[gnu::cold, gnu::noinline]] explicit lookout(int ranks)
+        : ended_(static_cast<std::size_t>(ranks)), fenced_(static_cast<std::size_t>(ranks)) {}
 
     const std::vector<channel>& channels() const { return channels_; }
     void watch(channel on) { channels_.push_back(on); }
@@ -25762,7 +27350,7 @@ using rill::detail::call_table;
 
 /// The state of one rank that other ranks access.
 struct alignas(64) rank_state {
-    explicit rank_state(int ranks) : box(ranks), watch(ranks) {}
+    [[gnu::cold, gnu::noinline]] explicit rank_state(int ranks) : box(ranks), watch(ranks) {}
 
     std::mutex mutex;  ///< guards box, calls, watch and awaiting_room; bells may be rung while it is held
     mailbox box;
@@ -25780,13 +27368,13 @@ struct alignas(64) rank_state {
 /// Keeps a sender on the list of those to wake when the mailbox has room.
 class room_request {
   public:
-    room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
+    [[gnu::cold, gnu::noinline]] room_request(rank_state& target, rank_t sender) : target_(target), sender_(sender) {
         const std::lock_guard lock(target_.mutex);
         target_.awaiting_room.push_back(sender_);
     }
     room_request(const room_request&) = delete;
     room_request& operator=(const room_request&) = delete;
-    ~room_request() {
+    [[gnu::cold, gnu::noinline]] ~room_request() {
         const std::lock_guard lock(target_.mutex);
         auto& all = target_.awaiting_room;
         all.erase(std::find(all.begin(), all.end(), sender_));
@@ -25819,44 +27407,44 @@ namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 /// none.
 class notice_board {
   public:
+    bool is_empty() const { return count_.load(std::memory_order_acquire) == 0; }
+
     /// Adds a notice unless its context has one; a notice of all contexts counts for each context. Returns the notice
     /// that holds, and whether it is this one.
     std::pair<abort_notice, bool> add(const abort_notice& notice) {
         const std::lock_guard lock(mutex_);
         if (const abort_notice* first = find({notice.context, notice.first_tag})) return {*first, false};
-        notices_[notice.context].push_back(notice);
+        notices_.push_back(notice);
         count_.fetch_add(1, std::memory_order_release);
         return {notice, true};
     }
 
-    std::optional<abort_notice> of(channel on) {
-        if (count_.load(std::memory_order_acquire) == 0) return std::nullopt;
-        const std::lock_guard lock(mutex_);
-        const abort_notice* first = find(on);
-        return first == nullptr ? std::nullopt : std::optional(*first);
-    }
+    std::optional<abort_notice> of(channel on) { return is_empty() ? std::nullopt : found(on); }
 
     /// Finds the notice of the failure that `told` reports in ranks of a subgroup, so that ranks of this world are
     /// known.
     std::optional<abort_notice> origin_of(const abort_notice& told) {
         const std::lock_guard lock(mutex_);
-        for (const auto& [context, all] : notices_)
-            for (const abort_notice& notice : all)
-                if (rill::detail::same_failure(notice, told)) return notice;
+        for (const abort_notice& notice : notices_)
+            if (rill::detail::same_failure(notice, told)) return notice;
         return std::nullopt;
     }
 
   private:
+    [[gnu::cold, gnu::noinline]] std::optional<abort_notice> found(channel on) {
+        const std::lock_guard lock(mutex_);
+        const abort_notice* first = find(on);
+        return first == nullptr ? std::nullopt : std::optional(*first);
+    }
     const abort_notice* find(channel on) const {
         for (const std::uint64_t context : {on.context, every_context})
-            if (const auto found = notices_.find(context); found != notices_.end())
-                for (const abort_notice& notice : found->second)
-                    if (notice.ends(on.tag)) return &notice;
+            for (const abort_notice& notice : notices_)
+                if (notice.context == context && notice.ends(on.tag)) return &notice;
         return nullptr;
     }
 
     std::mutex mutex_;
-    std::unordered_map<std::uint64_t, std::vector<abort_notice>> notices_;  ///< of each context, in order
+    std::vector<abort_notice> notices_;  ///< in order
     std::atomic<int> count_{0};
 };
 
@@ -25872,7 +27460,9 @@ inline thread_local const std::atomic<bool>* stop_requested = nullptr;
 /// How ranks wait for each other, and the notices that end their waits.
 class waits {
   public:
-    waits(int ranks, polling most)
+    using condition = function_ref<bool()>;
+
+    [[gnu::cold]] waits(int ranks, polling most)
         : most_(most), threads_(ranks), cores_(static_cast<int>(std::thread::hardware_concurrency())) {
         for (int i = 0; i < ranks; ++i) ranks_.push_back(std::make_unique<rank_state>(ranks));
     }
@@ -25883,14 +27473,12 @@ class waits {
 
     /// Waits at the bell of a channel until `ready()`; false when `until` has passed. Throws when the context has
     /// ended.
-    template <class Ready>
-    bool wait(rank_t rank, channel on, deadline until, Ready&& ready) {
+    bool wait(rank_t rank, channel on, deadline until, condition ready) {
         return wait_at(at(rank).bells.of(on), rank, on, until, ready);
     }
 
     /// Waits at the bell of a channel until `ready()`, even when the context has ended.
-    template <class Ready>
-    void wait_regardless(rank_t rank, channel on, Ready&& ready) {
+    [[gnu::cold, gnu::noinline]] void wait_regardless(rank_t rank, channel on, condition ready) {
         for (bell& own = at(rank).bells.of(on);;) {
             const std::uint32_t seen = own.strokes();
             if (ready()) return;
@@ -25900,15 +27488,13 @@ class waits {
 
     /// Waits at the rank's common bell until `ready()`; false when `until` has passed. Throws when the context has
     /// ended.
-    template <class Ready>
-    bool wait_commonly(rank_t rank, channel on, deadline until, Ready&& ready) {
+    bool wait_commonly(rank_t rank, channel on, deadline until, condition ready) {
         return wait_at(at(rank).bells.common(), rank, on, until, ready);
     }
 
     /// Waits at `where` for another activity of the same rank. Meanwhile this thread does not count as one that needs a
     /// core.
-    template <class Ready>
-    bool meet(bell& where, rank_t rank, deadline until, Ready&& ready) {
+    bool meet(bell& where, rank_t rank, deadline until, condition ready) {
         struct away {
             waits& of;
             ~away() { of.threads_changed(1); }
@@ -25920,8 +27506,7 @@ class waits {
 
     /// Waits for a condition that others make true before they call `tell_all`: polls `ready()` first, and sleeps only
     /// in the end. Once it sleeps, `rarely()` ends it too. False when `until` has passed.
-    template <class Ready, class Rarely>
-    bool watch(rank_t rank, channel on, deadline until, Ready&& ready, Rarely&& rarely) {
+    [[gnu::noinline]] bool watch(rank_t rank, channel on, deadline until, condition ready, condition rarely) {
         throw_if_ended(rank, on);
         const polling most = tries();
         for (int i = 0; i < most.spins * looks_per_spin; ++i) {
@@ -25936,15 +27521,13 @@ class waits {
     }
 
     /// Polls until `ready()` and never sleeps; for conditions that become true without a ring of a bell.
-    template <class Ready>
-    bool watch_awake(rank_t rank, channel on, deadline until, Ready&& ready) {
+    [[gnu::noinline]] bool watch_awake(rank_t rank, channel on, deadline until, condition ready) {
         for (;;)
             if (const auto seen = look_once(rank, on, until, ready)) return *seen;
     }
 
     /// Waits for a condition that others make true before they call `tell_all`, even when the context has ended.
-    template <class Ready>
-    void watch_regardless(rank_t rank, Ready&& ready) {
+    [[gnu::cold, gnu::noinline]] void watch_regardless(rank_t rank, condition ready) {
         const inquirer counted(*this);
         for (bell& own = at(rank).bells.common();;) {
             const std::uint32_t seen = own.strokes();
@@ -25970,7 +27553,7 @@ class waits {
         std::atomic<int>& count;
     };
 
-    abort_notice abort(const abort_notice& notice) {
+    [[gnu::cold, gnu::noinline]] abort_notice abort(const abort_notice& notice) {
         const auto [first, is_new] = notices_.add(notice);
         if (is_new) ring_all();
         return first;
@@ -25982,8 +27565,7 @@ class waits {
     static constexpr int looks_per_spin = 100;  ///< `watch` looks this often per spin of a wait at a bell
 
     /// Tests `ready()` once, and else gives the core away. True when ready, false when `until` has passed, else empty.
-    template <class Ready>
-    std::optional<bool> look_once(rank_t rank, channel on, deadline until, Ready&& ready) {
+    [[gnu::noinline]] std::optional<bool> look_once(rank_t rank, channel on, deadline until, condition ready) {
         throw_if_ended(rank, on);
         if (ready()) return true;
         if (!until.is_never() && steady_now() >= until.at) return false;
@@ -25991,12 +27573,10 @@ class waits {
         return std::nullopt;
     }
 
-    template <class Ready>
-    bool wait_at(bell& own, rank_t rank, channel on, deadline until, Ready&& ready) {
+    bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready) {
         return wait_at(own, rank, on, until, ready, tries());
     }
-    template <class Ready>
-    bool wait_at(bell& own, rank_t rank, channel on, deadline until, Ready&& ready, polling most) {
+    [[gnu::noinline]] bool wait_at(bell& own, rank_t rank, channel on, deadline until, condition ready, polling most) {
         for (;;) {
             const std::uint32_t seen = own.strokes();
             throw_if_ended(rank, on);
@@ -26010,12 +27590,16 @@ class waits {
     }
 
     void throw_if_ended(rank_t rank, channel on) {
+        if (!notices_.is_empty() || stop_requested != nullptr) throw_what_ended(rank, on);
+    }
+    /// Throws if there is a notice for `on`, or if this activity has to end.
+    [[gnu::cold, gnu::noinline]] void throw_what_ended(rank_t rank, channel on) {
         if (const auto notice = notices_.of(on)) throw_error(*notice);
         if (stop_requested != nullptr && stop_requested->load(std::memory_order_acquire))
             throw_error({.context = on.context,
                          .culprit = rank,
-                         .reason = "rank " + std::to_string(rank) +
-                                   " did not wait for one of its activities because of an exception"});
+                         .reason = text_of(
+                             {"rank ", rank, " did not wait for one of its activities because of an exception"})});
     }
 
     void ring_all() {
@@ -26055,7 +27639,7 @@ namespace detail {
 /// What the ranks share: their messages, the calls that they announce, and how they wait.
 class world : public waits {
   public:
-    world(int ranks, const options& chosen)
+    [[gnu::cold, gnu::noinline]] world(int ranks, const options& chosen)
         : waits(std::max(ranks, chosen.seats), {.spins = chosen.spins, .yields = chosen.yields}),
           mailbox_bytes_(chosen.mailbox_bytes) {
         threads_changed(ranks - size());
@@ -26064,7 +27648,7 @@ class world : public waits {
     detail::boards& boards() { return boards_; }
 
     /// Posts a borrowed message; null when the receiver has closed the context.
-    node* post(rank_t from, rank_t to, channel on, const byte_pieces& pieces) {
+    [[gnu::noinline]] node* post(rank_t from, rank_t to, channel on, const byte_pieces& pieces) {
         rank_state& target = at(to);
         node* posted = nullptr;
         {
@@ -26076,7 +27660,7 @@ class world : public waits {
         return posted;
     }
 
-    bool post(rank_t from, rank_t to, channel on, buffer&& bytes, deadline until) {
+    [[gnu::noinline]] bool post(rank_t from, rank_t to, channel on, buffer&& bytes, deadline until) {
         const std::size_t size = bytes.size();
         const auto attempt = [&] { return try_hand_over(from, to, on, std::move(bytes)); };
         if (!attempt()) {
@@ -26100,7 +27684,7 @@ class world : public waits {
     }
 
     /// Called by the receiver when it will not read the message again.
-    void release(node& read) noexcept {
+    [[gnu::noinline]] void release(node& read) noexcept {
         if (!read.borrowed) {
             buffer().swap(read.owned);
             at(read.receiver).box.retire(read);
@@ -26116,13 +27700,13 @@ class world : public waits {
     }
 
     /// Called by the sender to withdraw a message; true when nobody will read it any more.
-    bool withdraw(node& posted) noexcept {
+    [[gnu::noinline]] bool withdraw(node& posted) noexcept {
         rank_state& target = at(posted.receiver);
         const std::lock_guard lock(target.mutex);
         return target.box.withdraw(posted);
     }
 
-    void announce(rank_t self, std::uint64_t context, const call_signature& call) {
+    [[gnu::noinline]] void announce(rank_t self, std::uint64_t context, const call_signature& call) {
         {
             const std::lock_guard lock(at(self).mutex);
             at(self).calls.announce(context, call);
@@ -26132,7 +27716,8 @@ class world : public waits {
     }
 
     /// The call that a rank has announced or exposed under `number`.
-    std::optional<call_signature> announced(rank_t rank, std::uint64_t context, std::uint64_t number) {
+    [[gnu::noinline]] std::optional<call_signature> announced(rank_t rank, std::uint64_t context,
+                                                              std::uint64_t number) {
         {
             const std::lock_guard lock(at(rank).mutex);
             if (const auto call = at(rank).calls.entered(context, number)) return call;
@@ -26141,8 +27726,8 @@ class world : public waits {
         return shared == nullptr ? std::nullopt : shared->entered(rank, number);
     }
 
-    std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context, std::uint64_t number,
-                                          deadline until) {
+    [[gnu::noinline]] std::optional<call_signature> inquire(rank_t self, rank_t peer, std::uint64_t context,
+                                                            std::uint64_t number, deadline until) {
         const inquirer waiting(*this);
         std::optional<call_signature> answer;
         const auto look = [&] {
@@ -26157,12 +27742,12 @@ class world : public waits {
     }
 
     /// The body of this rank has returned.
-    void depart(rank_t self) noexcept {
+    [[gnu::cold, gnu::noinline]] void depart(rank_t self) noexcept {
         at(self).has_departed.store(true, std::memory_order_seq_cst);
         tell_all();
     }
 
-    void close(rank_t self, std::uint64_t context) {
+    [[gnu::cold, gnu::noinline]] void close(rank_t self, std::uint64_t context) {
         rank_state& own = at(self);
         const std::lock_guard lock(own.mutex);
         own.calls.close(context);
@@ -26171,7 +27756,7 @@ class world : public waits {
         offer_room(own);
     }
 
-    std::uint64_t next_context(rank_t self, std::uint64_t key) {
+    [[gnu::cold, gnu::noinline]] std::uint64_t next_context(rank_t self, std::uint64_t key) {
         const std::lock_guard lock(at(self).mutex);
         return at(self).calls.next_context(key);
     }
@@ -26180,7 +27765,7 @@ class world : public waits {
 
     std::uint64_t incarnation(rank_t rank) { return at(rank).incarnation.load(std::memory_order_acquire); }
 
-    void monitor(rank_t self, channel on) {
+    [[gnu::cold, gnu::noinline]] void monitor(rank_t self, channel on) {
         rank_state& own = at(self);
         {
             const std::lock_guard lock(own.mutex);
@@ -26196,7 +27781,7 @@ class world : public waits {
         own.bells.ring_all();
     }
 
-    void fence(rank_t self, rank_t peer, std::uint64_t life) {
+    [[gnu::cold, gnu::noinline]] void fence(rank_t self, rank_t peer, std::uint64_t life) {
         if (life == 0 || life != incarnation(peer)) return;
         rank_state& own = at(self);
         {
@@ -26209,7 +27794,7 @@ class world : public waits {
     }
 
     /// A rank takes its seat; false where it is not free.
-    bool take_seat(rank_t rank) {
+    [[gnu::cold, gnu::noinline]] bool take_seat(rank_t rank) {
         static std::atomic<std::uint64_t> lives{0};
         std::uint64_t none = 0;
         const std::uint64_t life = ++lives << 16U | static_cast<std::uint16_t>(rank + 1);
@@ -26228,10 +27813,10 @@ class world : public waits {
         void* context = nullptr;
     };
     void set_starter(starter chosen) { starter_ = chosen; }
-    bool start(rank_t rank) const { return starter_.start(starter_.context, rank); }
+    [[gnu::cold, gnu::noinline]] bool start(rank_t rank) const { return starter_.start(starter_.context, rank); }
 
     /// The body of this rank has returned or thrown, after all that it sent.
-    void end(rank_t rank) {
+    [[gnu::cold, gnu::noinline]] void end(rank_t rank) {
         at(rank).has_ended.store(true, std::memory_order_seq_cst);
         tell_others(rank, peer_change::ended);
     }
@@ -26241,7 +27826,7 @@ class world : public waits {
         at(rank).accesses.fetch_add(messages, std::memory_order_relaxed);
         at(rank).bytes_accessed.fetch_add(bytes, std::memory_order_relaxed);
     }
-    traffic counted(rank_t rank) {
+    [[gnu::noinline]] traffic counted(rank_t rank) {
         const rank_state& own = at(rank);
         constexpr auto relaxed = std::memory_order_relaxed;
         const std::uint64_t accesses = own.accesses.load(relaxed), bytes = own.bytes_accessed.load(relaxed);
@@ -26255,7 +27840,7 @@ class world : public waits {
         return !target.calls.is_closed(on.context) && !target.watch.is_fenced(from) && !target.watch.is_free();
     }
 
-    void tell_others(rank_t rank, peer_change change) {
+    [[gnu::cold, gnu::noinline]] void tell_others(rank_t rank, peer_change change) {
         for (rank_t peer = 0; peer < size(); ++peer) {
             rank_state& other = at(peer);
             {
@@ -26267,32 +27852,35 @@ class world : public waits {
             other.bells.ring_all();
         }
     }
-    void tell(rank_state& other, rank_t peer, rank_t of, peer_change change) {
+    [[gnu::cold, gnu::noinline]] void tell(rank_state& other, rank_t peer, rank_t of, peer_change change) {
         if (other.watch.is_fenced(of)) return;
         for (const channel on : other.watch.channels()) say(other, peer, of, on, change);
     }
-    void say(rank_state& other, rank_t peer, rank_t of, channel on, peer_change change) {
+    [[gnu::cold, gnu::noinline]] void say(rank_state& other, rank_t peer, rank_t of, channel on, peer_change change) {
         other.box.hand_over(of, peer, on, to_message({.kind = change, .incarnation = incarnation(of)}));
     }
 
-    static abort_notice have_ended(rank_t self, std::span<const rank_t> peers, channel on) {
+    [[gnu::cold, gnu::noinline]] static abort_notice have_ended(rank_t self, std::span<const rank_t> peers,
+                                                                channel on) {
         std::string names;
-        for (const rank_t peer : peers) names += (names.empty() ? "" : ", ") + std::to_string(peer);
+        for (const rank_t peer : peers) names += text_of({names.empty() ? "" : ", ", peer});
         return {.context = on.context,
                 .culprit = peers[0],
-                .reason = "rank " + std::to_string(self) + " waits for a message from ranks " + names +
-                          ", which will not come: they have ended"};
+                .reason = text_of({"rank ", self, " waits for a message from ranks ", names,
+                                   ", which will not come: they have ended"})};
     }
 
     /// The latest call that a rank has announced or exposed, from `number` on.
-    std::optional<call_signature> announced_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
+    [[gnu::cold, gnu::noinline]] std::optional<call_signature> announced_later(rank_t rank, std::uint64_t context,
+                                                                               std::uint64_t number) {
         const auto exposed = exposed_later(rank, context, number);
         const std::lock_guard lock(at(rank).mutex);
         const auto announced = at(rank).calls.entered_or_later(context, number);
         if (!exposed || !announced) return exposed ? exposed : announced;
         return exposed->number < announced->number ? announced : exposed;
     }
-    std::optional<call_signature> exposed_later(rank_t rank, std::uint64_t context, std::uint64_t number) {
+    [[gnu::cold, gnu::noinline]] std::optional<call_signature> exposed_later(rank_t rank, std::uint64_t context,
+                                                                             std::uint64_t number) {
         const auto shared = boards_.find(context);
         return shared == nullptr ? std::nullopt : shared->entered_later(rank, number);
     }
@@ -26310,8 +27898,8 @@ class world : public waits {
         return true;
     }
 
-    template <class Take>
-    node* receive_by(rank_t self, std::span<const rank_t> peers, channel on, deadline until, Take&& take) {
+    [[gnu::noinline]] node* receive_by(rank_t self, std::span<const rank_t> peers, channel on, deadline until,
+                                       function_ref<node*(mailbox&)> take) {
         rank_state& own = at(self);
         node* found = nullptr;
         bool in_vain = false;
@@ -26611,7 +28199,7 @@ class rank_threads {
   public:
     using rank_body = void (*)(void* context, world& shared, rank_t rank);
 
-    rank_threads(world& shared, rank_body body, void* context)
+    [[gnu::cold, gnu::noinline]] rank_threads(world& shared, rank_body body, void* context)
         : world_(shared), body_(body), context_(context), thrown_(static_cast<std::size_t>(shared.size())) {
         world_.set_starter(
             {[](void* self, rank_t rank) { return static_cast<rank_threads*>(self)->start(rank); }, this});
@@ -26619,7 +28207,7 @@ class rank_threads {
 
     /// Runs the ranks below `ranks`, and those that they start, until they have ended; rethrows the exception of the
     /// culprit, or else of the first rank that threw.
-    void run(int ranks) {
+    [[gnu::cold, gnu::noinline]] void run(int ranks) {
         std::exception_ptr not_started;
         for (rank_t rank = 0; rank < ranks; ++rank) world_.take_seat(rank);
         rank_t rank = 0;
@@ -26629,7 +28217,7 @@ class rank_threads {
             not_started = std::current_exception();
             world_.abort({.context = every_context,
                           .culprit = rank,
-                          .reason = "no thread for rank " + std::to_string(rank) + ": " + reason.what()});
+                          .reason = text_of({"no thread for rank ", rank, ": ", reason.what()})});
         }
         for (std::thread next = unjoined(); next.joinable(); next = unjoined()) next.join();
         if (not_started) std::rethrow_exception(not_started);
@@ -26638,23 +28226,23 @@ class rank_threads {
 
   private:
     /// Starts a rank on a free seat; false where it is not free.
-    bool start(rank_t rank) {
+    [[gnu::cold, gnu::noinline]] bool start(rank_t rank) {
         if (!world_.take_seat(rank)) return false;
         world_.threads_changed(1);
         begin(rank);
         return true;
     }
-    void begin(rank_t rank) {
+    [[gnu::cold, gnu::noinline]] void begin(rank_t rank) {
         const std::lock_guard lock(mutex_);
         threads_.emplace_back([this, rank] { run_one(rank); });
     }
     /// A thread that runs, or has run; none when all are joined. A running rank may start others until it is joined.
-    std::thread unjoined() {
+    [[gnu::cold, gnu::noinline]] std::thread unjoined() {
         const std::lock_guard lock(mutex_);
         return joined_ == threads_.size() ? std::thread() : std::move(threads_[joined_++]);
     }
 
-    void run_one(rank_t rank) noexcept {
+    [[gnu::cold, gnu::noinline]] void run_one(rank_t rank) noexcept {
         try {
             body_(context_, world_, rank);
             world_.end(rank);
@@ -26664,14 +28252,14 @@ class rank_threads {
             if (notice.culprit == no_rank) notice.culprit = rank;
             fail(rank, std::move(notice));
         } catch (const std::exception& caught) {
-            fail(rank, {.culprit = rank, .reason = "rank " + std::to_string(rank) + " failed: " + caught.what()});
+            fail(rank, {.culprit = rank, .reason = text_of({"rank ", rank, " failed: ", caught.what()})});
         } catch (...) {
             fail(rank, {.culprit = rank,
-                        .reason = "rank " + std::to_string(rank) + " failed: an exception that is no std::exception"});
+                        .reason = text_of({"rank ", rank, " failed: an exception that is no std::exception"})});
         }
     }
 
-    void fail(rank_t rank, abort_notice notice) {
+    [[gnu::cold, gnu::noinline]] void fail(rank_t rank, abort_notice notice) {
         thrown_[static_cast<std::size_t>(rank)] = std::current_exception();
         notice.context = every_context;
         {
@@ -26682,7 +28270,7 @@ class rank_threads {
         world_.end(rank);
     }
 
-    void rethrow() {
+    [[gnu::cold, gnu::noinline]] void rethrow() {
         if (first_ == no_rank) return;
         const rank_t culprit = world_.aborted(every_context)->culprit;
         if (0 <= culprit && culprit < world_.size())
@@ -26715,7 +28303,7 @@ class window {
     static constexpr std::uint64_t places = detail::board::places;
     static constexpr std::size_t slot_bytes = detail::board::slot_bytes;
 
-    window(detail::world& world, rank_t rank, std::uint64_t context)
+    [[gnu::cold, gnu::noinline]] window(detail::world& world, rank_t rank, std::uint64_t context)
         : world_(&world),
           board_(world.boards().of(context, world.size())),
           context_(context),
@@ -27017,7 +28605,7 @@ static_assert(MonitoredTransport<endpoint>);
 /// An exception that leaves a body aborts every context: that rank is the culprit, and the exception's text is the
 /// reason. The waits of all other ranks then throw, and `run` rethrows the culprit's own exception.
 template <class Body>
-void run(int ranks, Body&& body, const options& chosen = {}) {
+[[gnu::cold]] void run(int ranks, Body&& body, const options& chosen = {}) {
     RILL_EXPECTS(ranks >= 1, "in_process::run: needs at least one rank");
     detail::world shared(ranks, chosen);
     detail::rank_threads threads(

@@ -17,12 +17,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cerrno>
 #include <cfenv>
 #include <charconv>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -37,6 +40,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -283,7 +287,7 @@ bool commutes(const Fold& fold, const std::vector<T>& samples) {
 
 template <Element T, class Fold>
 bool adds(const Fold& fold) {
-    if constexpr (requires { requires Fold::is_addition; })
+    if constexpr (AddingAggregator<Fold>)
         for (T a : law_samples<T>())
             for (T b : law_samples<T>())
                 if (fold.fold(a, b) != a + b) return false;
@@ -410,17 +414,30 @@ std::vector<T> law_received(Codec& codec, std::uint64_t number, const std::vecto
     return law_result<T>(codec, dense);
 }
 
+/// Runs tasks from the last to the first, as if by four threads. Models `Executor`.
+struct backwards {
+    static constexpr const char* name = "backwards";
+
+    static constexpr int concurrency() { return 4; }
+    template <class Body>
+    void run(std::size_t tasks, const Body& body) const {
+        while (tasks > 0) body(--tasks);
+    }
+    friend constexpr bool operator==(backwards, backwards) = default;
+};
+
 /// The laws. Each function throws if its law does not hold.
 template <Element T, class Bind>
 class compressor_laws {
   public:
     using codec_type = std::invoke_result_t<Bind&>;
-    static constexpr bool keeps_residual = requires(const codec_type& codec) { codec.residual(); };
+    static constexpr bool keeps_residual = ResidualCompressor<codec_type>;
 
     explicit compressor_laws(Bind& bind) : bind_(bind), dimension_(bind().dimension()) {}
 
     void is_determined_by_its_binding() const {
         auto a = bind_(), b = bind_();
+        expect_equal(fingerprint_of(a), fingerprint_of(b), "the fingerprint of a codec that was bound alike");
         for (std::uint64_t number = 1; number <= 4; ++number)
             expect(law_operation<T>(a, number, input(number)) == law_operation<T>(b, number, input(number)),
                    "two codecs that were bound alike give other results");
@@ -468,6 +485,34 @@ class compressor_laws {
             size += static_cast<double>(own[i]) * static_cast<double>(own[i]);
         }
         expect(bias <= 16 * std::max(scatter, 0.0) + 1e-12 * size, "the mean of many results is not the input");
+    }
+
+    void divides_its_work_without_a_trace() const
+        requires ParallelCompressor<codec_type, T, backwards>
+    {
+        auto alone = bind_(), divided = bind_();
+        for (std::uint64_t number = 1; number <= 4; ++number) {
+            const std::vector<T> own = input(number), due = law_operation<T>(alone, number, own);
+            divided.begin(number);
+            const auto view = divided.encode(std::span<const T>(own), backwards{});
+            std::vector<T> sent(divided.coded_dimension());
+            copy_dense(view, std::span<T>(sent), T{});
+            expect(law_result<T>(divided, sent) == due, "with an executor, something else is encoded");
+            divided.commit();
+        }
+    }
+
+    void scales_its_inputs() const
+        requires ScalingCompressor<codec_type, T>
+    {
+        auto scaled = bind_(), plain = bind_();
+        scaled.scale_inputs(T{2});
+        for (std::uint64_t number = 1; number <= 4; ++number) {
+            std::vector<T> own = input(number);
+            const std::vector<T> result = law_operation<T>(scaled, number, own);
+            for (T& each : own) each *= 2;
+            expect(result == law_operation<T>(plain, number, own), "the inputs are not multiplied by the factor");
+        }
     }
 
     void leaves_out_less_than_all_if_contractive() const {
@@ -550,8 +595,9 @@ void visit_law(const char* name, Check&& check, Visit& visit) {
 /// each time.
 ///
 /// Checks `encode`, `decode`, `commit` and `rollback`. If the codec says that it is unbiased, the values that arrive in
-/// frames (`stream_codings`) must be unbiased too. If the codec has a `residual()`, as error feedback has, results and
-/// residual must add up to the inputs. `visit(const char* name, const law_outcome&)` is called once per law.
+/// frames (`stream_codings`) must be unbiased too. The laws of the refinements are checked where a codec models them:
+/// `FingerprintedCompressor`, `ParallelCompressor`, `ScalingCompressor`, `ResidualCompressor`. `visit(const char* name,
+/// const law_outcome&)` is called once per law.
 template <Element T, class Bind, class Visit>
     requires Compressor<std::invoke_result_t<Bind&>, T>
 void for_each_compressor_law(Bind&& bind, Visit&& visit) {
@@ -565,6 +611,10 @@ void for_each_compressor_law(Bind&& bind, Visit&& visit) {
     law("a codec is not disturbed where nothing is contributed", &laws::bears_that_nothing_is_contributed);
     law("a lossless codec loses nothing", &laws::loses_nothing_if_lossless);
     law("an unbiased codec hits the input on average", &laws::hits_the_input_on_average_if_unbiased);
+    if constexpr (ParallelCompressor<typename laws::codec_type, T, detail::backwards>)
+        law("an executor changes no bit", &laws::divides_its_work_without_a_trace);
+    if constexpr (ScalingCompressor<typename laws::codec_type, T>)
+        law("a codec that scales multiplies its inputs", &laws::scales_its_inputs);
     law("a contractive codec leaves out less than all", &laws::leaves_out_less_than_all_if_contractive);
     if constexpr (laws::keeps_residual) {
         law("what is sent and what is kept are what was given", &laws::keeps_what_it_does_not_send);
@@ -1309,6 +1359,16 @@ bool is_closest(const Code& code, const std::vector<int>& survivors) {
     });
 }
 
+/// Whether no set of fewer than `least_survivors()` is decodable, and the number is not above what the code promises.
+template <SmallSetCode Code>
+bool needs_least_survivors(const Code& code, int most) {
+    const int n = code.workers(), least = code.least_survivors();
+    bool held = least >= 1 && least <= n - code.stragglers();
+    for (int lost = n - std::max(least, 1) + 1; lost < n; ++lost)
+        for_survivors(n, lost, most, [&](const std::vector<int>& left) { held = held && !code.is_decodable(left); });
+    return held;
+}
+
 template <class Code>
 bool refuses(const Code& code, const std::vector<int>& survivors) {
     std::vector<double> row(survivors.size());
@@ -1367,6 +1427,10 @@ void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500)
     law(
         "an empty set of survivors is not decodable",
         [&] { return !code.is_decodable({}) && detail::refuses(code, {}); }, "a gradient is decoded from nothing");
+    if constexpr (SmallSetCode<Code>)
+        law(
+            "fewer than least_survivors() are not decodable", [&] { return detail::needs_least_survivors(code, most); },
+            "least_survivors() is above n-s, or a smaller set is decodable");
     law(
         "a worker survives once",
         [&] {
@@ -1378,6 +1442,397 @@ void for_each_gradient_code_law(const Code& code, Visit&& visit, int most = 500)
 }
 
 }}}  // namespace rill::RILL_ABI::testing
+
+#ifndef RILL_SINGLE_TRAIN_DATA_ERROR_HPP
+#define RILL_SINGLE_TRAIN_DATA_ERROR_HPP
+
+// ===== rill/train/data_error.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A file that cannot be used; the message names the file, what was expected, what was found, and where.
+class data_error : public std::runtime_error {
+  public:
+    data_error(const std::string& file, const std::string& problem)
+        : std::runtime_error("rill: " + file + ": " + problem), file_(file) {}
+    data_error(const std::string& file, const std::string& where, const std::string& expected, const std::string& found)
+        : data_error(file, where + ": expected " + expected + ", found " + found) {}
+    data_error(const std::string& file, std::uint64_t offset, const std::string& expected, const std::string& found)
+        : data_error(file, "at byte " + std::to_string(offset), expected, found) {}
+
+    const std::string& file() const noexcept { return file_; }
+
+  private:
+    std::string file_;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+#endif  // RILL_SINGLE_TRAIN_DATA_ERROR_HPP
+
+#ifndef RILL_SINGLE_TRAIN_FILE_HPP
+#define RILL_SINGLE_TRAIN_FILE_HPP
+
+// ===== rill/train/file.hpp
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+namespace detail {
+
+[[noreturn]] inline void file_failed(const std::string& path, const char* what) {
+    throw data_error(path, std::string(what) + ": " + std::generic_category().message(errno));
+}
+
+/// An open file; closes itself.
+class descriptor {
+  public:
+    descriptor(const std::string& path, int flags) : number_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+    descriptor(descriptor&& from) noexcept : number_(std::exchange(from.number_, -1)) {}
+    descriptor& operator=(descriptor&&) = delete;
+    ~descriptor() { close(); }
+
+    bool is_open() const { return number_ >= 0; }
+    int get() const { return number_; }
+    bool close() { return number_ < 0 || ::close(std::exchange(number_, -1)) == 0; }
+
+  private:
+    int number_;
+};
+
+inline bool write_all(int file, byte_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t count = ::write(file, bytes.data(), bytes.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return false;
+        bytes = bytes.subspan(static_cast<std::size_t>(count));
+    }
+    return true;
+}
+
+inline bool write_durably(const std::string& path, byte_view bytes) {
+    descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
+    return file.is_open() && write_all(file.get(), bytes) && ::fsync(file.get()) == 0 && file.close();
+}
+
+inline void sync_directory_of(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    const descriptor opened(directory, O_RDONLY | O_DIRECTORY);
+    if (opened.is_open()) ::fsync(opened.get());  // not all file systems can; the file is replaced anyway
+}
+
+}  // namespace detail
+
+/// All bytes of a file. Throws `data_error`.
+inline std::vector<std::byte> read_file(const std::string& path) {
+    const detail::descriptor file(path, O_RDONLY);
+    struct stat status {};
+    if (!file.is_open() || ::fstat(file.get(), &status) != 0) detail::file_failed(path, "cannot be opened");
+    std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const ssize_t count = ::read(file.get(), bytes.data() + done, bytes.size() - done);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) detail::file_failed(path, "cannot be read");
+        if (count == 0) break;
+        done += static_cast<std::size_t>(count);
+    }
+    bytes.resize(done);
+    return bytes;
+}
+
+/// Replaces a file, or makes it, in one step: whoever opens `path`, even after a crash, finds the old contents or the
+/// new. Throws `data_error`; the old file is then untouched and no temporary file is left.
+inline void replace_file(const std::string& path, byte_view bytes) {
+    static std::atomic<unsigned> count{0};
+    const std::string partial =
+        path + "." + std::to_string(::getpid()) + "-" + std::to_string(count.fetch_add(1)) + ".partial";
+    if (!detail::write_durably(partial, bytes) || std::rename(partial.c_str(), path.c_str()) != 0) {
+        const int reason = errno;
+        ::unlink(partial.c_str());
+        errno = reason;
+        detail::file_failed(path, "cannot be written");
+    }
+    detail::sync_directory_of(path);
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+#endif  // RILL_SINGLE_TRAIN_FILE_HPP
+
+#ifndef RILL_SINGLE_TRAIN_CHECKPOINT_HPP
+#define RILL_SINGLE_TRAIN_CHECKPOINT_HPP
+
+// ===== rill/train/checkpoint.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+static_assert(std::endian::native == std::endian::little,
+              "rill::checkpoint: files are little-endian, this host is not");
+
+/// What a section can hold: integers, floating-point numbers, bytes.
+template <class T>
+concept Storable = (std::is_arithmetic_v<T> && !std::same_as<T, bool>) || std::same_as<T, std::byte>;
+
+namespace detail {
+
+/// How a section's elements are named in the file, and in messages.
+template <Storable T>
+constexpr std::uint32_t storage_code() {
+    const char kind = std::is_floating_point_v<T> ? 'f' : std::is_signed_v<T> ? 'i' : 'u';
+    return static_cast<std::uint32_t>(kind) << 8 | static_cast<std::uint32_t>(sizeof(T));
+}
+inline std::string storage_name(std::uint32_t code, std::uint64_t bytes) {
+    const char* kind = code >> 8 == 'f' ? "float" : code >> 8 == 'i' ? "int" : "uint";
+    const std::uint32_t size = code & 0xFF;
+    return std::to_string(bytes / size) + " × " + kind + std::to_string(size * 8);
+}
+
+/// Each word is mixed in by a bijection, so a change within one word is always detected. Any other change goes
+/// undetected with probability 2^-64.
+inline std::uint64_t checksum(byte_view bytes) {
+    std::uint64_t sum = bytes.size();
+    for (std::size_t i = 0; i < bytes.size(); i += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + i, std::min<std::size_t>(8, bytes.size() - i));
+        sum = mix64(sum ^ word);
+    }
+    return sum;
+}
+
+}  // namespace detail
+
+/// A file of named arrays from which training resumes bit for bit.
+///
+/// Layout, version 1, little-endian: `"rillckpt"`, version (4 bytes), number of sections (4), size of the file (8); per
+/// section: element code (4), length of its name (4), bytes of its values (8), name, values; last, a checksum of all
+/// bytes before it (8). `load` validates everything and throws `data_error`.
+class checkpoint {
+  public:
+    static constexpr std::uint32_t version = 1;
+
+    /// Gathers copies of what is to be saved.
+    class writer {
+      public:
+        writer() { clear(); }
+
+        /// Forgets all sections and keeps the memory.
+        void clear() {
+            image_.clear();
+            names_.clear();
+            append(std::as_bytes(std::span(magic, magic_size)));
+            image_.resize(header_size);
+        }
+
+        template <class Range>
+            requires requires(const Range& values) { std::span(values); }
+        void add(std::string_view name, const Range& values) {
+            const std::span all(values);
+            add_bytes(name, detail::storage_code<std::remove_cvref_t<decltype(all[0])>>(), std::as_bytes(all));
+        }
+        template <Storable T>
+        void add(std::string_view name, const T& value) {
+            add(name, std::span(&value, 1));
+        }
+
+        /// Writes a file in one step and durably. Throws `data_error`; what was at `path` is then untouched.
+        void save(const std::string& path) const {
+            buffer sealed = image_;
+            put(sealed, 8, version);
+            put(sealed, 12, static_cast<std::uint32_t>(names_.size()));
+            put(sealed, 16, std::uint64_t{image_.size() + checksum_size});
+            sealed.resize(image_.size() + checksum_size);
+            put(sealed, image_.size(), detail::checksum(byte_view(sealed).first(image_.size())));
+            replace_file(path, sealed);
+        }
+
+      private:
+        void add_bytes(std::string_view name, std::uint32_t code, byte_view values) {
+            RILL_EXPECTS(std::find(names_.begin(), names_.end(), name) == names_.end(), "checkpoint: a new name");
+            names_.emplace_back(name);
+            append_value(code);
+            append_value(static_cast<std::uint32_t>(name.size()));
+            append_value(std::uint64_t{values.size()});
+            append(std::as_bytes(std::span(name)));
+            append(values);
+        }
+        void append(byte_view bytes) {
+            const std::size_t at = image_.size();
+            image_.resize(at + bytes.size());
+            if (!bytes.empty()) std::memcpy(image_.data() + at, bytes.data(), bytes.size());
+        }
+        template <class T>
+        void append_value(T value) {
+            append(std::as_bytes(std::span(&value, 1)));
+        }
+        template <class T>
+        static void put(buffer& image, std::size_t at, T value) {
+            std::memcpy(image.data() + at, &value, sizeof value);
+        }
+
+        buffer image_;
+        std::vector<std::string> names_;
+    };
+
+    checkpoint(checkpoint&&) = default;  // sections are views of the image: no copies
+    checkpoint& operator=(checkpoint&&) = default;
+
+    static checkpoint load(const std::string& path) { return checkpoint(path, read_file(path)); }
+
+    const std::string& path() const { return path_; }
+    std::size_t sections() const { return sections_.size(); }
+    bool contains(std::string_view name) const { return find(name) != nullptr; }
+
+    /// Fills `values`, a contiguous range. Throws `data_error`, and changes nothing, unless the section has this type
+    /// and size.
+    template <class Range>
+        requires requires(Range& values) { std::as_writable_bytes(std::span(values)); }
+    void read(std::string_view name, Range&& values) const {
+        const std::span all(values);
+        const byte_view stored =
+            require(name, detail::storage_code<std::remove_cvref_t<decltype(all[0])>>(), all.size_bytes());
+        if (!stored.empty()) std::memcpy(all.data(), stored.data(), stored.size());
+    }
+    template <Storable T>
+    T read(std::string_view name) const {
+        T value{};
+        read(name, std::span(&value, 1));
+        return value;
+    }
+
+  private:
+    static constexpr char magic[] = "rillckpt";
+    static constexpr std::size_t magic_size = 8;
+    static constexpr std::size_t header_size = 24;
+    static constexpr std::size_t checksum_size = 8;
+
+    struct section {
+        std::string name;
+        std::uint32_t code = 0;
+        byte_view values{};
+    };
+
+    checkpoint(std::string path, std::vector<std::byte> image) : path_(std::move(path)), image_(std::move(image)) {
+        check_header();
+        std::size_t at = header_size;
+        for (std::uint32_t left = get<std::uint32_t>(12); left > 0; --left) at = take_section(at);
+        if (at != end()) fail(at, "the end of the sections", "more bytes");
+    }
+
+    std::size_t end() const { return image_.size() - checksum_size; }
+
+    void check_header() const {
+        if (image_.size() < header_size + checksum_size)
+            fail(image_.size(), "a checkpoint's header", "the end of the file");
+        if (std::memcmp(image_.data(), magic, magic_size) != 0) fail(0, "\"rillckpt\"", "other bytes");
+        const auto found = get<std::uint32_t>(8);
+        if (found != version) fail(8, "version " + std::to_string(version), std::to_string(found));
+        const auto size = get<std::uint64_t>(16);
+        if (size != image_.size())
+            fail(16, std::to_string(image_.size()) + ", the size of the file", std::to_string(size));
+        if (get<std::uint64_t>(end()) != detail::checksum(byte_view(image_).first(end())))
+            fail(end(), "the checksum of the contents", "another: the file is damaged");
+    }
+
+    // The checksum was right, so only a faulty writer can have made a wrong size. It is still checked before use.
+    std::size_t take_section(std::size_t at) {
+        constexpr std::size_t fixed = 16;
+        if (end() - at < fixed) fail(at, "a section", "the end of the sections");
+        const auto code = get<std::uint32_t>(at);
+        const std::size_t name_size = get<std::uint32_t>(at + 4), size = get<std::uint64_t>(at + 8);
+        const std::size_t width = code & 0xFF, room = end() - at - fixed;
+        if (width == 0 || size % width != 0) fail(at, "an element type that divides the section's size", "another");
+        if (name_size > room || size > room - name_size)
+            fail(at, "a section of at most " + std::to_string(room) + " bytes", "a longer one");
+        const std::size_t name_at = at + fixed, values_at = name_at + name_size;
+        std::string name(reinterpret_cast<const char*>(image_.data()) + name_at, name_size);
+        if (contains(name)) fail(at, "each section once", "\"" + name + "\" again");
+        sections_.push_back({std::move(name), code, byte_view(image_).subspan(values_at, size)});
+        return values_at + size;
+    }
+
+    const section* find(std::string_view name) const {
+        for (const section& one : sections_)
+            if (one.name == name) return &one;
+        return nullptr;
+    }
+
+    byte_view require(std::string_view name, std::uint32_t code, std::size_t bytes) const {
+        const section* found = find(name);
+        const std::string where = "section \"" + std::string(name) + "\"";
+        if (found == nullptr) throw data_error(path_, where, detail::storage_name(code, bytes), "no such section");
+        if (found->code != code || found->values.size() != bytes)
+            throw data_error(path_, where, detail::storage_name(code, bytes),
+                             detail::storage_name(found->code, found->values.size()));
+        return found->values;
+    }
+
+    template <class T>
+    T get(std::size_t at) const {
+        T value{};
+        std::memcpy(&value, image_.data() + at, sizeof value);
+        return value;
+    }
+    [[noreturn]] void fail(std::size_t at, const std::string& expected, const std::string& found) const {
+        throw data_error(path_, std::uint64_t{at}, expected, found);
+    }
+
+    std::string path_;
+    std::vector<std::byte> image_;
+    std::vector<section> sections_;
+};
+
+/// An object whose state can be saved in a checkpoint and restored. The names of its sections begin with `prefix`.
+/// `save` and `restore` are templates over writer and reader, so that types of lower layers can have them too. A
+/// `restore` that throws leaves the object as it was.
+template <class S>
+concept Persistent =
+    requires(const S& constant, S& object, checkpoint::writer& out, const checkpoint& in, std::string_view prefix) {
+        { constant.save(out, prefix) };
+        { object.restore(in, prefix) };
+    };
+
+}}}  // namespace rill::RILL_ABI::train
+
+#endif  // RILL_SINGLE_TRAIN_CHECKPOINT_HPP
+
+#ifndef RILL_SINGLE_TRAIN_OPTIMIZER_HPP
+#define RILL_SINGLE_TRAIN_OPTIMIZER_HPP
+
+// ===== rill/train/optimizer.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A policy that binds to a number of parameters and then moves them along a gradient, in place.
+///
+/// `is_linear`: without weight decay, a step along `c·gradient` at rate 1 is one along `gradient` at rate c. Strategies
+/// that send steps instead of gradients need it.
+/// Laws (`testing::for_each_optimizer_law`): the same calls give the same bits; a copy goes on as its original; at
+/// rate 0 nothing moves; an object that restores saved state goes on bit for bit, and a `restore` that throws changes
+/// nothing; a `StreamOptimizer` moves along a stream as along the dense gradient, up to rounding.
+template <class O, class T = float>
+concept Optimizer = std::regular<O> && std::floating_point<T> &&
+                    requires(const O& policy, decltype(std::declval<const O&>().template bind<T>(std::size_t{}))& bound,
+                             std::span<T> parameters, std::span<const T> gradient, double rate) {
+                        { policy.template bind<T>(std::size_t{}) } -> std::copyable;
+                        { policy.template bind<T>(std::size_t{}) } -> Persistent;
+                        { bound.step(parameters, gradient, rate) };
+                        requires std::same_as<decltype(O::is_linear), const bool>;
+                    };
+
+/// A bound optimizer that also takes a gradient as a `stream_view`, without a value for each parameter.
+template <class Bound, class T, class View>
+concept StreamOptimizer = requires(Bound& bound, std::span<T> parameters, const View& gradient, double rate) {
+    bound.step(parameters, gradient, rate);
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+#endif  // RILL_SINGLE_TRAIN_OPTIMIZER_HPP
 
 // ===== rill/testing/optimizer_laws.hpp
 
@@ -1565,11 +2020,8 @@ void for_each_optimizer_law(const O& policy, Visit&& visit) {
         }
     });
     law("a stream moves as the dense gradient", [&] {
-        if constexpr (requires(decltype(policy.template bind<T>(1))& bound, std::span<T> parameters,
-                               const stream_view<T, std::uint32_t>& gradient) {
-                          bound.step(parameters, gradient, 0.125);
-                      })
-            detail::check_streams<T>(policy);
+        using bound = decltype(policy.template bind<T>(1));
+        if constexpr (train::StreamOptimizer<bound, T, stream_view<T, std::uint32_t>>) detail::check_streams<T>(policy);
     });
 }
 
@@ -1879,6 +2331,56 @@ bool stays_started(const T& trigger) {
     return true;
 }
 
+/// The places among `size` that the trigger asks, as a set of bits.
+template <class T>
+unsigned asked(const T& trigger, unsigned size, random_key key) {
+    unsigned set = 0;
+    for (unsigned i = 0; i < size; ++i)
+        if (trigger.asks(static_cast<rank_t>(i), static_cast<int>(size), key)) set |= 1U << i;
+    return set;
+}
+
+template <class T>
+bool asks_somebody(const T& trigger) {
+    for (unsigned n = 1; n <= most_in_law; ++n)
+        for (std::uint64_t round = 0; round < 20; ++round)
+            if (asked(trigger, n, random_key{round}) == 0) return false;
+    return true;
+}
+
+template <class T>
+bool only_asked_count(const T& trigger) {
+    for (unsigned n = 1; n <= most_in_law; ++n)
+        for (std::uint64_t round = 0; round < 20; ++round) {
+            const unsigned counts = asked(trigger, n, random_key{round});
+            for (unsigned set = 0; set < 1U << n; ++set)
+                if (starts(trigger, set, n, random_key{round}) != starts(trigger, set & counts, n, random_key{round}))
+                    return false;
+        }
+    return true;
+}
+
+template <class B>
+bool shares_are_positive(const B& backlog) {
+    for (std::size_t count = 1; count < most_rounds_in_law; ++count) {
+        if (!(backlog.weight(count) > 0) || !rill::detail::is_finite(backlog.weight(count))) return false;
+        for (std::size_t i = 0; i < count; ++i)
+            if (!(backlog.share(i, count) > 0) || !rill::detail::is_finite(backlog.share(i, count))) return false;
+    }
+    return true;
+}
+
+template <class B>
+bool equal_gradients_stay(const B& backlog) {
+    for (std::size_t count = 1; count < most_rounds_in_law; ++count) {
+        double sum = 0;
+        for (std::size_t i = 0; i < count; ++i) sum += backlog.share(i, count);
+        const double error = sum / backlog.weight(count) - 1;
+        if (error > 1e-12 || error < -1e-12) return false;
+    }
+    return true;
+}
+
 /// Returns what is wrong with a tree of `size` ranks, or an empty string.
 template <class Tree>
 std::string defect_of(const Tree& tree, int size) {
@@ -1950,6 +2452,23 @@ void for_each_trigger_law(const T& trigger, Visit&& visit) {
     law("all ranks start a round", detail::starts_with_all(trigger), "a round does not start though all are ready");
     law("what has started a round goes on to do so", detail::stays_started(trigger),
         "a round starts, and does not when one more is ready");
+    law("somebody is asked", detail::asks_somebody(trigger), "no rank is asked");
+    law("only those count that are asked", detail::only_asked_count(trigger),
+        "whether a round starts depends on a rank that is not asked");
+}
+
+/// Checks a backlog against the laws of the concept.
+template <Backlog B, class Visit>
+void for_each_backlog_law(const B& backlog, Visit&& visit) {
+    const auto law = [&](const char* name, bool held, const char* otherwise) {
+        visit(name, law_outcome{.held = held, .what = held ? "" : std::string(B::name) + ": " + otherwise});
+    };
+    law("one gradient is sent as it is", backlog.share(0, 1) == 1 && backlog.weight(1) == 1,
+        "one gradient alone has another share or weight than 1");
+    law("shares and weights are positive", detail::shares_are_positive(backlog),
+        "a share or a weight is not finite, or not above 0");
+    law("equal gradients are their own mean", detail::equal_gradients_stay(backlog),
+        "the shares do not add up to the weight");
 }
 
 /// Checks a tree of `size` ranks against the laws of the concept.
@@ -1999,6 +2518,11 @@ struct transport {
     std::optional<abort_notice> aborted(std::uint64_t context);
     std::uint64_t next_context(std::uint64_t key);
     void close(std::uint64_t context);
+};
+
+/// Models `EpochTransport`.
+struct epoch_transport : transport {
+    std::uint32_t epoch() const;
 };
 
 /// Models `ExpectingTransport`.
@@ -2669,6 +3193,14 @@ void makes_contexts(Net& net) {
 }
 
 template <class Net>
+void agrees_on_the_epoch(Net& net) {
+    const channel on{.context = law_context, .tag = 33};
+    post_number(net, (net.rank() + 1) % net.size(), on, epoch_of(net));
+    expect_equal(receive_number(net, (net.rank() + net.size() - 1) % net.size(), on), epoch_of(net),
+                 "the epoch of another rank");
+}
+
+template <class Net>
 void counts(Net& net) {
     const channel on{.context = law_context, .tag = 31};
     const rank_t next = (net.rank() + 1) % net.size();
@@ -2704,6 +3236,7 @@ void control_laws(const Laws& all) {
         all.law("an inquiry learns what was announced", ranks, [](auto& net) { detail::tells_calls(net); });
     all.law("a transport remembers the latest calls", 3, [](auto& net) { detail::remembers_calls(net); });
     all.law("next_context agrees on all ranks", 3, [](auto& net) { detail::makes_contexts(net); });
+    all.law("the epoch is the same on all ranks", 3, [](auto& net) { detail::agrees_on_the_epoch(net); });
     all.law("messages and bytes are counted", 3, [](auto& net) { detail::counts(net); });
 }
 

@@ -114,6 +114,9 @@ double accuracy(Model& model, std::span<const typename Model::scalar> parameters
 
 }}}  // namespace rill::RILL_ABI::train
 
+#ifndef RILL_SINGLE_TRAIN_DATA_ERROR_HPP
+#define RILL_SINGLE_TRAIN_DATA_ERROR_HPP
+
 // ===== rill/train/data_error.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -135,6 +138,11 @@ class data_error : public std::runtime_error {
 };
 
 }}}  // namespace rill::RILL_ABI::train
+
+#endif  // RILL_SINGLE_TRAIN_DATA_ERROR_HPP
+
+#ifndef RILL_SINGLE_TRAIN_FILE_HPP
+#define RILL_SINGLE_TRAIN_FILE_HPP
 
 // ===== rill/train/file.hpp
 
@@ -224,6 +232,11 @@ inline void replace_file(const std::string& path, byte_view bytes) {
 }
 
 }}}  // namespace rill::RILL_ABI::train
+
+#endif  // RILL_SINGLE_TRAIN_FILE_HPP
+
+#ifndef RILL_SINGLE_TRAIN_CHECKPOINT_HPP
+#define RILL_SINGLE_TRAIN_CHECKPOINT_HPP
 
 // ===== rill/train/checkpoint.hpp
 
@@ -456,6 +469,11 @@ concept Persistent =
 
 }}}  // namespace rill::RILL_ABI::train
 
+#endif  // RILL_SINGLE_TRAIN_CHECKPOINT_HPP
+
+#ifndef RILL_SINGLE_TRAIN_OPTIMIZER_HPP
+#define RILL_SINGLE_TRAIN_OPTIMIZER_HPP
+
 // ===== rill/train/optimizer.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -466,8 +484,7 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// that send steps instead of gradients need it.
 /// Laws (`testing::for_each_optimizer_law`): the same calls give the same bits; a copy goes on as its original; at
 /// rate 0 nothing moves; an object that restores saved state goes on bit for bit, and a `restore` that throws changes
-/// nothing; where `step` also takes a `stream_view`, it moves as along the dense
-/// gradient, up to rounding.
+/// nothing; a `StreamOptimizer` moves along a stream as along the dense gradient, up to rounding.
 template <class O, class T = float>
 concept Optimizer = std::regular<O> && std::floating_point<T> &&
                     requires(const O& policy, decltype(std::declval<const O&>().template bind<T>(std::size_t{}))& bound,
@@ -478,7 +495,15 @@ concept Optimizer = std::regular<O> && std::floating_point<T> &&
                         requires std::same_as<decltype(O::is_linear), const bool>;
                     };
 
+/// A bound optimizer that also takes a gradient as a `stream_view`, without a value for each parameter.
+template <class Bound, class T, class View>
+concept StreamOptimizer = requires(Bound& bound, std::span<T> parameters, const View& gradient, double rate) {
+    bound.step(parameters, gradient, rate);
+};
+
 }}}  // namespace rill::RILL_ABI::train
+
+#endif  // RILL_SINGLE_TRAIN_OPTIMIZER_HPP
 
 // ===== rill/train/adam.hpp
 
@@ -1365,6 +1390,14 @@ coded_bsp(S, C, D, R, coded_options) -> coded_bsp<S, C, D, R>;
 
 namespace rill { inline namespace RILL_ABI { namespace train {
 
+/// A codec with state to save, as error feedback has its residual. A `restore` that throws changes nothing.
+template <class C>
+concept PersistentCodec =
+    requires(const C& constant, C& codec, checkpoint::writer& out, const checkpoint& in, const std::string& name) {
+        constant.save(out, name);
+        codec.restore(in, name);
+    };
+
 /// What a bound `compressed_bsp` saves: the codec's residual, if it has one, and the optimizer's state.
 template <class Codec, class Descent>
 struct compressed_state {
@@ -1374,13 +1407,13 @@ struct compressed_state {
     template <class Writer>
     void save(Writer& out, std::string_view prefix) const {
         optimizer.save(out, prefix);
-        if constexpr (requires { codec.save(out, std::string()); }) codec.save(out, std::string(prefix) + "codec");
+        if constexpr (PersistentCodec<Codec>) codec.save(out, std::string(prefix) + "codec");
     }
     template <class Reader>
     void restore(const Reader& in, std::string_view prefix) {
         Descent restored = optimizer;
         restored.restore(in, prefix);
-        if constexpr (requires { codec.restore(in, std::string()); }) codec.restore(in, std::string(prefix) + "codec");
+        if constexpr (PersistentCodec<Codec>) codec.restore(in, std::string(prefix) + "codec");
         optimizer = std::move(restored);
     }
 };
@@ -1420,15 +1453,12 @@ class bound_compressed_bsp : public lockstep<Net, decltype(Policy::topology)> {
 
     /// Whether the optimizer takes the received stream as it is. Else the stream is spread over all coordinates first.
     static constexpr bool moves_along_stream =
-        codec_type::is_coordinatewise &&
-        requires(optimizer_type& optimizer, std::span<T> parameters, const stream_view<T, index_type>& update) {
-            optimizer.step(parameters, update, 1.0);
-        };
+        codec_type::is_coordinatewise && StreamOptimizer<optimizer_type, T, stream_view<T, index_type>>;
     using update_type = std::conditional_t<moves_along_stream, stream<T, index_type>, aligned_vector<T>>;
 
     /// Codecs that can scale do so in the pass that they make over the gradient anyway.
     void scale(std::span<T> gradient, T rate) {
-        if constexpr (requires { state_.codec.scale_inputs(rate); })
+        if constexpr (ScalingCompressor<codec_type, T>)
             state_.codec.scale_inputs(rate);
         else
             for (T& slope : gradient) slope *= rate;
@@ -1771,7 +1801,7 @@ class bound_decoupled_decay {
     /// Shrinks all parameters, those without an entry too.
     template <IndexType Index>
     void step(std::span<T> parameters, const stream_view<T, Index>& gradient, double rate)
-        requires requires(Inner& inner) { inner.step(parameters, gradient, rate); }
+        requires StreamOptimizer<Inner, T, stream_view<T, Index>>
     {
         shrink(parameters, rate);
         inner_.step(parameters, gradient, rate);
@@ -1898,6 +1928,55 @@ void multiply(matrix_view<const T> left, matrix_view<const T> right, matrix_view
     else
         detail::multiply_tiles<Eigen::RowMajor, Eigen::RowMajor>(left, right, product);
 }
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/descent.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A `descent` bound to the parameters of one replica.
+template <class Policy, std::floating_point T>
+class bound_descent {
+  public:
+    bound_descent(const Policy& policy, std::size_t dimension)
+        : optimizer_(policy.optimizer.template bind<T>(dimension)), rate_(policy.rate) {}
+
+    void apply(std::span<T> model, std::span<const T> fold, double weight, std::uint64_t round) {
+        optimizer_.step(model, fold, rate_.rate(round) * weight);
+    }
+
+    auto& state() { return optimizer_; }
+    const auto& state() const { return optimizer_; }
+
+  private:
+    decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;
+    decltype(Policy::rate) rate_;
+};
+
+/// Moves the model by a step of `optimizer` along the mean of the gradients, at the rate of the round times the weight
+/// of all contributions: k gradients in one step move the model about as far as k steps of one gradient.
+///
+/// Models `Update`. Where all P ranks contribute with weight 1, a step is one of `bsp` at P times this rate. Memory:
+/// that of the optimizer. Source: linear scaling of the rate (Goyal et al. 2017), as RNA uses it.
+template <Optimizer Descent = sgd, RateSchedule Rate = constant_rate>
+struct descent {
+    using fold_type = aggregate::mean;
+
+    Descent optimizer{};
+    Rate rate{};
+
+    template <std::floating_point T>
+    bound_descent<descent, T> bind(std::size_t dimension) const {
+        return {*this, dimension};
+    }
+    friend constexpr bool operator==(const descent&, const descent&) = default;
+};
+
+template <class D, class R>
+descent(D, R) -> descent<D, R>;
+
+static_assert(Update<descent<>, float>);
 
 }}}  // namespace rill::RILL_ABI::train
 

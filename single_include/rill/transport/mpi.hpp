@@ -2172,7 +2172,7 @@ class waiting {
             throw_if_ended(on);
             if (ready()) return true;
             const bool moved = step();
-            if (moved && looks++ % 64 != 63) continue;
+            if (moved && looks_again(until, looks)) continue;
             if (has_passed(until, looks)) {
                 if (!moved) return false;
                 throw_if_ended(on);
@@ -2211,7 +2211,7 @@ class waiting {
     bool wait_regardless(guard& lock, deadline until, Ready&& ready) {
         for (std::int64_t looks = 0; alive_ && !ready();) {
             const bool moved = step();
-            if (moved && looks++ % 64 != 63) continue;
+            if (moved && looks_again(until, looks)) continue;
             if (has_passed(until, looks)) return moved && ready();
             idle(lock, until, looks++, false, !moved);
         }
@@ -2254,6 +2254,10 @@ class waiting {
                          .reason = "rank " + std::to_string(rank()) +
                                    " did not wait for one of its activities because of an exception"});
     }
+
+    /// Whether a wait looks again at once after a step that has moved something. An immediate wait does so until no
+    /// note is left, since what it waits for may lie behind any number of others.
+    static bool looks_again(deadline until, std::int64_t& looks) { return until.is_immediate() || looks++ % 64 != 63; }
 
     /// Whether `until` has passed. An immediate wait still gives the fibers one turn.
     bool has_passed(deadline until, std::int64_t looks) const {

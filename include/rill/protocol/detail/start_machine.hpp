@@ -50,8 +50,8 @@ struct own_readiness {
 template <Trigger Start>
 class start_machine {
   public:
-    start_machine(const Start& trigger, int ranks, rank_t self, random_key key, duration timeout)
-        : trigger_(trigger), self_(self), key_(key), timeout_(timeout), everyone_(static_cast<std::size_t>(ranks)) {
+    start_machine(const Start& trigger, int size, rank_t self, random_key key, duration timeout)
+        : trigger_(trigger), self_(self), key_(key), timeout_(timeout), everyone_(static_cast<std::size_t>(size)) {
         std::iota(everyone_.begin(), everyone_.end(), rank_t{0});
     }
 
