@@ -1472,6 +1472,7 @@ concept OwnerTopology = Topology<T> && requires { requires T::folds_at_owners; }
 
 namespace rill { inline namespace RILL_ABI {
 
+/// Is defined for signatures of functions, such as `function_ref<bool(deadline)>`.
 template <class Signature>
 class function_ref;
 
@@ -5947,6 +5948,8 @@ struct frame_coder {
                         random_key key, arena& memory, const Exec& executor);
     stream_view<T, Index> (*decode)(const frame& f, frame_scratch<T, Index>& room, const Exec& executor);
 };
+
+/// The functions for frames whose codings are `Among` these.
 template <coding_set Among, Element T, IndexType Index, Executor Exec>
 inline constexpr frame_coder<T, Index, Exec> coder_of{
     [](const wire::header& head, const stream_view<T, Index>& view, const coding& codes, random_key key, arena& memory,
@@ -7762,6 +7765,7 @@ std::uint64_t fingerprint_of(const Codec& codec) {
 /// The codings that the frames of a codec may have; all of them where it does not say.
 template <class Codec>
 inline constexpr coding_set codings_of{};
+/// The codings that a codec says it may have.
 template <KnownCodingsCompressor Codec>
 inline constexpr coding_set codings_of<Codec> = Codec::possible_codings;
 
@@ -22423,8 +22427,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     partial_all_reduce(const partial_all_reduce&) = delete;
     partial_all_reduce& operator=(const partial_all_reduce&) = delete;
     ~partial_all_reduce() {
-        if (!has_ended())
-            starter_.leave(" has destroyed its partial_all_reduce before the run had ended");
+        if (!has_ended()) starter_.leave(" has destroyed its partial_all_reduce before the run had ended");
         service_.reset();
     }
 

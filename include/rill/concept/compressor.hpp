@@ -109,6 +109,7 @@ std::uint64_t fingerprint_of(const Codec& codec) {
 /// The codings that the frames of a codec may have; all of them where it does not say.
 template <class Codec>
 inline constexpr coding_set codings_of{};
+/// The codings that a codec says it may have.
 template <KnownCodingsCompressor Codec>
 inline constexpr coding_set codings_of<Codec> = Codec::possible_codings;
 

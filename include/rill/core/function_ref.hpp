@@ -7,6 +7,7 @@
 
 namespace rill { inline namespace RILL_ABI {
 
+/// Is defined for signatures of functions, such as `function_ref<bool(deadline)>`.
 template <class Signature>
 class function_ref;
 

@@ -121,8 +121,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     partial_all_reduce(const partial_all_reduce&) = delete;
     partial_all_reduce& operator=(const partial_all_reduce&) = delete;
     ~partial_all_reduce() {
-        if (!has_ended())
-            starter_.leave(" has destroyed its partial_all_reduce before the run had ended");
+        if (!has_ended()) starter_.leave(" has destroyed its partial_all_reduce before the run had ended");
         service_.reset();
     }
 

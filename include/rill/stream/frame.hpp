@@ -169,6 +169,8 @@ struct frame_coder {
                         random_key key, arena& memory, const Exec& executor);
     stream_view<T, Index> (*decode)(const frame& f, frame_scratch<T, Index>& room, const Exec& executor);
 };
+
+/// The functions for frames whose codings are `Among` these.
 template <coding_set Among, Element T, IndexType Index, Executor Exec>
 inline constexpr frame_coder<T, Index, Exec> coder_of{
     [](const wire::header& head, const stream_view<T, Index>& view, const coding& codes, random_key key, arena& memory,
