@@ -3,33 +3,83 @@
 
 usage: compile_seconds.py [HEADER [COMPILER]]      (default: rill/rill.hpp g++)
        compile_seconds.py --each [COMPILER]        every public header alone, costly ones last; then the costliest
+       compile_seconds.py --ratios [FILE]          what calls cost with g++ -O2, as ratios to including the headers
 
 With --each a header is compiled once, and the costliest ones five times. Left out are the folders that bring third
-parties or are for tests: adapt, system, testing, train, and what needs MPI.
+parties or are for tests: adapt, system, testing, train, and what needs MPI. With --ratios the programs are compiled in
+turns; a ratio is that of the medians of user CPU seconds. They are written to FILE (default:
+build/bench/compile.json), with the bytes of code.
 """
 
+import json
 import os
 import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
-INCLUDE = pathlib.Path(__file__).resolve().parent.parent / "include"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = ROOT / "include"
 LEFT_OUT = ("adapt", "detail", "system", "testing", "train")
 COSTLIEST = 5
+TURNS = 5
+
+# What ranks do that are threads, after making a group: `workers`, on the topology `ring` unless another is named.
+PROGRAM = """#include <rill/rill.hpp>
+#include <rill/transport/in_process.hpp>
+#include <vector>
+int main() {{
+{body}
+}}
+"""
+RANKS = """    rill::in_process::run(4, [](auto& net) {{
+        rill::group workers{{net, rill::topology::{topology}{{}}}};
+        std::vector<float> in(1000), out(1000);
+{calls}
+    }});"""
+CODECS = {"first": "top_k{.density = 0.01}",
+          "second": "encoded{bucket_top_k{}, qsgd{}}",
+          "third": "encoded{threshold{}, raw{}, packed_gaps{}}"}
 
 
-def cpu_seconds(compiler, header):
-    command = [compiler, "-std=c++20", "-O0", f"-I{INCLUDE}", "-x", "c++", "-", "-c", "-o", os.devnull]
+def codec(name):
+    return f"using namespace rill::compress; auto {name} = error_feedback{{{CODECS[name]}}}.bind(in.size());"
+
+
+def sum_and_mean(name):
+    return f"rill::all_reduce(workers, in, out, {name}); rill::all_reduce(workers, in, out, {name}, rill::aggregate::mean{{}});"
+
+
+def ranks(*calls, topology="ring"):
+    return PROGRAM.format(body=RANKS.format(topology=topology, calls="\n".join(calls)))
+
+
+PROGRAMS = {
+    "include": PROGRAM.format(body=""),
+    "dense": ranks("rill::all_reduce(workers, in, out);"),
+    "dense_fused": ranks("rill::all_reduce(workers, in, out);", topology="split_allgather"),
+    "error_feedback": ranks(codec("first"), "rill::all_reduce(workers, in, out, first, rill::aggregate::mean{});"),
+    "codecs": ranks(*(codec(name) for name in CODECS), *(sum_and_mean(name) for name in CODECS)),
+}
+
+
+def cpu_seconds(compiler, source, *options, output=os.devnull):
+    """User and system seconds."""
+    command = [compiler, "-std=c++20", *options, f"-I{INCLUDE}", "-x", "c++", "-", "-c", "-o", str(output)]
     before = os.times()
-    if subprocess.run(command, input=f"#include <{header}>\n", text=True).returncode != 0:
+    if subprocess.run(command, input=source, text=True).returncode != 0:
         sys.exit(f"{' '.join(command)}: failed")
     after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    return after.children_user - before.children_user, after.children_system - before.children_system
+
+
+def seconds_of_header(compiler, header):
+    return sum(cpu_seconds(compiler, f"#include <{header}>\n", "-O0"))
 
 
 def median_seconds(compiler, header):
-    return round(statistics.median(cpu_seconds(compiler, header) for _ in range(5)), 3)
+    return round(statistics.median(seconds_of_header(compiler, header) for _ in range(5)), 3)
 
 
 def public_headers():
@@ -40,7 +90,7 @@ def public_headers():
 
 
 def each(compiler="g++"):
-    seconds = {header: cpu_seconds(compiler, header) for header in public_headers()}
+    seconds = {header: seconds_of_header(compiler, header) for header in public_headers()}
     for header in sorted(seconds, key=seconds.get)[-COSTLIEST:]:
         seconds[header] = median_seconds(compiler, header)
     for header in sorted(seconds, key=seconds.get):
@@ -48,10 +98,33 @@ def each(compiler="g++"):
     print(max(seconds.values()))
 
 
-def main(header="rill/rill.hpp", compiler="g++"):
+def code_bytes(program):
+    with tempfile.NamedTemporaryFile(suffix=".o") as made:
+        cpu_seconds("g++", PROGRAMS[program], "-O2", output=made.name)
+        return int(subprocess.run(["size", made.name], capture_output=True, text=True, check=True).stdout.split()[6])
+
+
+def ratios(file=ROOT / "build" / "bench" / "compile.json"):
+    seconds = {name: [] for name in PROGRAMS}
+    for _ in range(TURNS):
+        for name in PROGRAMS:
+            seconds[name].append(cpu_seconds("g++", PROGRAMS[name], "-O2")[0])
+    median = {name: statistics.median(each) for name, each in seconds.items()}
+    found = {name: {"seconds": round(median[name], 2), "ratio": round(median[name] / median["include"], 2),
+                    "code_bytes": code_bytes(name)} for name in PROGRAMS}
+    for name, what in found.items():
+        print(f"{name:<16} {what['seconds']:6.2f} s {what['ratio']:6.2f} x {what['code_bytes']:8} bytes")
+    file = pathlib.Path(file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def main(header="rill/rill.hpp", *more):
     if header == "--each":
-        return each(compiler)
-    print(median_seconds(compiler, header))
+        return each(*more)
+    if header == "--ratios":
+        return ratios(*more)
+    print(median_seconds(more[0] if more else "g++", header))
 
 
 if __name__ == "__main__":

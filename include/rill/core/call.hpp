@@ -82,7 +82,7 @@ struct call_signature {
     std::uint64_t dimension = 0;
     call_options options{};
 
-    constexpr std::uint32_t hash() const {
+    [[gnu::noinline]] constexpr std::uint32_t hash() const {
         const auto pair = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << 32U | b; };
         const auto& more = options.hashes;
         const std::uint64_t types = static_cast<std::uint64_t>(kind) << 16U |

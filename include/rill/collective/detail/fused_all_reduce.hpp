@@ -7,6 +7,7 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
+#include <rill/core/function_ref.hpp>
 #include <rill/core/segment.hpp>
 #include <rill/core/span_of.hpp>
 #include <rill/core/time.hpp>
@@ -183,7 +184,7 @@ class fused_state {
         fold_range({std::min(begin, part.end), std::min(begin + tile, part.end)}, span_of(outputs_), total);
     }
 
-    void fold_range(segment range, std::span<T* const> outputs, const contribution_sum& total) {
+    [[gnu::noinline]] void fold_range(segment range, std::span<T* const> outputs, const contribution_sum& total) {
         kernel::fold_tiles(
             std::span<const T* const>(span_of(inputs_)), outputs, range,
             [fold = fold_](T a, T b) { return fold.fold(a, b); },
@@ -193,7 +194,7 @@ class fused_state {
             past_caches_);
     }
 
-    void await_room() {
+    [[gnu::noinline]] void await_room() {
         for (rank_t peer = 0; peer < size(); ++peer)
             call_->wait_for(peer, 0, [&](deadline until) { return shared_->has_room(peer, number(), until); });
     }
@@ -204,8 +205,7 @@ class fused_state {
     }
 
     /// Waits until all have entered the call, and visits what they expose.
-    template <class Visit>
-    contribution_sum gather(Visit&& visit) {
+    [[gnu::noinline]] contribution_sum gather(function_ref<void(const exposure&)> visit) {
         contribution_sum total{0, 0, 0};
         inputs_.clear();
         for (rank_t peer = 0; peer < size(); ++peer) {
