@@ -819,7 +819,7 @@ struct call_signature {
     std::uint64_t dimension = 0;
     call_options options{};
 
-    constexpr std::uint32_t hash() const {
+    [[gnu::noinline]] constexpr std::uint32_t hash() const {
         const auto pair = [](std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << 32U | b; };
         const auto& more = options.hashes;
         const std::uint64_t types = static_cast<std::uint64_t>(kind) << 16U |
@@ -8418,7 +8418,7 @@ class fused_state {
         fold_range({std::min(begin, part.end), std::min(begin + tile, part.end)}, span_of(outputs_), total);
     }
 
-    void fold_range(segment range, std::span<T* const> outputs, const contribution_sum& total) {
+    [[gnu::noinline]] void fold_range(segment range, std::span<T* const> outputs, const contribution_sum& total) {
         kernel::fold_tiles(
             std::span<const T* const>(span_of(inputs_)), outputs, range,
             [fold = fold_](T a, T b) { return fold.fold(a, b); },
@@ -8428,7 +8428,7 @@ class fused_state {
             past_caches_);
     }
 
-    void await_room() {
+    [[gnu::noinline]] void await_room() {
         for (rank_t peer = 0; peer < size(); ++peer)
             call_->wait_for(peer, 0, [&](deadline until) { return shared_->has_room(peer, number(), until); });
     }
@@ -8439,8 +8439,7 @@ class fused_state {
     }
 
     /// Waits until all have entered the call, and visits what they expose.
-    template <class Visit>
-    contribution_sum gather(Visit&& visit) {
+    [[gnu::noinline]] contribution_sum gather(function_ref<void(const exposure&)> visit) {
         contribution_sum total{0, 0, 0};
         inputs_.clear();
         for (rank_t peer = 0; peer < size(); ++peer) {
