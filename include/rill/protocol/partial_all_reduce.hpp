@@ -94,9 +94,9 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     template <class Model>
     partial_all_reduce(Group& workers, const Start& start, const Age& age, const Sum& sum, const Move& move,
                        const Model& first, const Codec& codec = {})
-        : group_(workers.net(), workers.shape(), options_of(workers, start), workers.executor()),
+        : group_(group_over(workers, start)),
           starter_(workers.net(), name, start, random_key{workers.options().seed}.derive(fingerprint(name)),
-                   workers.options().timeout),
+                   workers.options().timeout, workers.context(), group_.context()),
           piled_up_(sum, age),
           age_(age),
           update_(move.template bind<T>(detail::size_of(first))),
@@ -113,9 +113,11 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         held_.values = model_;
         for (rank_t rank = 0; rank < workers.size(); ++rank) partakers_.push_back(rank);
         constexpr option_names names{{"trigger", "staleness", "backlog", "first model"}};
-        agree(group_, names,
-              {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
-               option_hash(hash_of_model())});
+        made_over(workers, [&] {
+            return agree(group_, names,
+                         {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
+                          option_hash(hash_of_model())});
+        });
         service_.emplace(workers.net().spawn([this] { serve(); }));
     }
     partial_all_reduce(const partial_all_reduce&) = delete;
@@ -191,6 +193,22 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
   private:
     static constexpr const char* name = "partial_all_reduce";
 
+    /// Runs `make()`. If it fails after `workers` has failed, the failure is that of `workers`: the ranks that had
+    /// noticed it are missing.
+    template <class Make>
+    static auto made_over(Group& workers, Make&& make) {
+        try {
+            return make();
+        } catch (const error&) {
+            if (const auto first = workers.net().aborted(workers.context())) throw_error(*first);
+            throw;
+        }
+    }
+    static group_type group_over(Group& workers, const Start& start) {
+        return made_over(workers, [&] {
+            return group_type(workers.net(), workers.shape(), options_of(workers, start), workers.executor());
+        });
+    }
     static group_options options_of(const Group& workers, const Start& start) {
         if constexpr (requires { start.require_options(1, rank_t{0}); })
             start.require_options(workers.size(), workers.rank());

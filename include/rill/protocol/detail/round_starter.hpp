@@ -4,6 +4,7 @@
 #include <rill/concept/peer_event.hpp>
 #include <rill/concept/trigger.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/message_kind.hpp>
@@ -29,9 +30,15 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <ConcurrentTransport Net, Trigger Start>
 class round_starter {
   public:
-    /// `name`: of the protocol, for the session and for messages.
-    round_starter(Net& net, const char* name, const Start& trigger, random_key key, duration timeout)
-        : name_(name), session_(net, name, timeout), machine_(trigger, session_.size(), session_.rank(), key, timeout) {
+    /// `name`: of the protocol, for the session and for messages. `outer`: the context of the group that the protocol
+    /// was made of; `inner`: of the one that its collectives run in.
+    round_starter(Net& net, const char* name, const Start& trigger, random_key key, duration timeout,
+                  std::uint64_t outer, std::uint64_t inner)
+        : name_(name),
+          outer_(outer),
+          inner_(inner),
+          session_(net, name, timeout),
+          machine_(trigger, session_.size(), session_.rank(), key, timeout) {
         if constexpr (MonitoredTransport<Net>) net.monitor(session_.on(0));
     }
 
@@ -39,10 +46,11 @@ class round_starter {
     void await(std::uint64_t round, std::span<const rank_t> partakers, const own_readiness& own) {
         const time_point now = std::as_const(session_.net()).now();
         run_machine(session_, session_.on(0), machine_, machine_.begin(round, partakers, own, now), *this);
+        session_.net().announce(session_.context(), {.number = round + 1, .kind = operation::all_reduce});
     }
 
-    /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number. Never waits.
-    void notify(message_kind kind, std::uint64_t number) noexcept {
+    /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number.
+    void notify(message_kind kind, std::uint64_t number) {
         try {
             session_.net().post(session_.rank(), session_.on(0), short_frame(kind, number), deadline::never);
         } catch (const error&) {  // the run has failed, which that activity finds
@@ -78,9 +86,14 @@ class round_starter {
     friend void run_machine(const Session&, channel, Machine&, machine_action, Host&);
     using message = typename Net::message;
 
-    /// A failure of what the protocol is built on is one of this session.
-    [[gnu::cold]] abort_notice own(abort_notice notice) const {
+    /// A failure of what the protocol is built on is one of this session. If the outer group has failed, ranks that had
+    /// noticed it are missing here.
+    [[gnu::cold]] abort_notice own(abort_notice notice) {
         if (notice.context == every_context) return notice;
+        if (const auto first = session_.net().aborted(outer_))
+            notice = *first;
+        else if (notice.context == inner_ && notice.kind == failure::timeout && notice.other == no_rank)
+            notice = without_start(notice.culprit);
         notice.context = session_.context();
         notice.operation = machine_.round();
         notice.first_tag = 0;
@@ -118,11 +131,29 @@ class round_starter {
 
     static std::size_t next_handle() { return 0; }
     static void keep(message&&, const wire::header&) {}
-    [[noreturn, gnu::cold]] void fail(const machine_action& asked) const {
-        throw_error(session_.waited_in_vain(scene(), asked.peer, ", which starts no round"));
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
+        throw_error(has_joined(asked.peer) ? without_start(session_.rank())
+                                           : session_.waited_in_vain(scene(), asked.peer, ", which starts no round"));
+    }
+
+    /// Why `rank` has not joined the round that others have joined: the link is at fault on which the start was lost.
+    [[gnu::cold]] abort_notice without_start(rank_t rank) {
+        rank_t parent = machine_.parent_of(rank);
+        for (; parent != no_rank && !has_joined(parent); parent = machine_.parent_of(rank)) rank = parent;
+        const std::string told =
+            parent == no_rank ? "" : ", whose start rank " + std::to_string(parent) + " has sent it";
+        return scene().notice(failure::timeout, rank, parent,
+                              "rank " + std::to_string(rank) + " has not joined the round" + told);
+    }
+    bool has_joined(rank_t rank) {
+        const std::uint64_t number = machine_.round() + 1;
+        const auto said = session_.net().inquire(rank, session_.context(), number, deadline::immediate);
+        return said && !has_departed(said);
     }
 
     const char* name_;
+    std::uint64_t outer_;
+    std::uint64_t inner_;
     session<Net> session_;
     start_machine<Start> machine_;
 };

@@ -87,7 +87,11 @@ class start_machine {
 
     std::span<const rank_t> neighbours(segment) const { return everyone_; }
     std::uint64_t round() const { return round_; }
-    rank_t coordinator() const { return coordinator_; }
+    /// From whom `rank` hears of the start of the round under way; `no_rank` for the coordinator.
+    rank_t parent_of(rank_t rank) const {
+        const unsigned place = place_in_tree(rank);
+        return place == 0 ? no_rank : rank_at(place & (place - 1));
+    }
 
   private:
     random_key round_key() const { return key_.derive(round_); }
@@ -143,12 +147,20 @@ class start_machine {
     /// Sends the start to the next child of the binomial tree, whose root is the coordinator.
     machine_action pass_on() {
         const auto size = static_cast<unsigned>(everyone_.size());
-        const auto place = static_cast<unsigned>(self_ - coordinator_ + static_cast<int>(size)) % size;
+        const unsigned place = place_in_tree(self_);
         const unsigned below = place == 0 ? std::bit_ceil(size) : place & (~place + 1);
         while (below >> ++next_child_ != 0)
             if (const unsigned child = place + (below >> next_child_); child < size)
-                return sending(start_kind::start, static_cast<rank_t>((child + unsigned(coordinator_)) % size));
+                return sending(start_kind::start, rank_at(child));
         return {};
+    }
+
+    unsigned place_in_tree(rank_t rank) const {
+        const auto size = static_cast<int>(everyone_.size());
+        return static_cast<unsigned>((rank - coordinator_ + size) % size);
+    }
+    rank_t rank_at(unsigned place) const {
+        return (static_cast<rank_t>(place) + coordinator_) % static_cast<rank_t>(everyone_.size());
     }
 
     machine_action sending(message_kind kind, rank_t peer) const {
