@@ -22130,7 +22130,11 @@ class start_machine {
 
     std::span<const rank_t> neighbours(segment) const { return everyone_; }
     std::uint64_t round() const { return round_; }
-    rank_t coordinator() const { return coordinator_; }
+    /// From whom `rank` hears of the start of the round under way; `no_rank` for the coordinator.
+    rank_t parent_of(rank_t rank) const {
+        const unsigned place = place_in_tree(rank);
+        return place == 0 ? no_rank : rank_at(place & (place - 1));
+    }
 
   private:
     random_key round_key() const { return key_.derive(round_); }
@@ -22186,12 +22190,20 @@ class start_machine {
     /// Sends the start to the next child of the binomial tree, whose root is the coordinator.
     machine_action pass_on() {
         const auto size = static_cast<unsigned>(everyone_.size());
-        const auto place = static_cast<unsigned>(self_ - coordinator_ + static_cast<int>(size)) % size;
+        const unsigned place = place_in_tree(self_);
         const unsigned below = place == 0 ? std::bit_ceil(size) : place & (~place + 1);
         while (below >> ++next_child_ != 0)
             if (const unsigned child = place + (below >> next_child_); child < size)
-                return sending(start_kind::start, static_cast<rank_t>((child + unsigned(coordinator_)) % size));
+                return sending(start_kind::start, rank_at(child));
         return {};
+    }
+
+    unsigned place_in_tree(rank_t rank) const {
+        const auto size = static_cast<int>(everyone_.size());
+        return static_cast<unsigned>((rank - coordinator_ + size) % size);
+    }
+    rank_t rank_at(unsigned place) const {
+        return (static_cast<rank_t>(place) + coordinator_) % static_cast<rank_t>(everyone_.size());
     }
 
     machine_action sending(message_kind kind, rank_t peer) const {
@@ -22235,9 +22247,15 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 template <ConcurrentTransport Net, Trigger Start>
 class round_starter {
   public:
-    /// `name`: of the protocol, for the session and for messages.
-    round_starter(Net& net, const char* name, const Start& trigger, random_key key, duration timeout)
-        : name_(name), session_(net, name, timeout), machine_(trigger, session_.size(), session_.rank(), key, timeout) {
+    /// `name`: of the protocol, for the session and for messages. `outer`: the context of the group that the protocol
+    /// was made of; `inner`: of the one that its collectives run in.
+    round_starter(Net& net, const char* name, const Start& trigger, random_key key, duration timeout,
+                  std::uint64_t outer, std::uint64_t inner)
+        : name_(name),
+          outer_(outer),
+          inner_(inner),
+          session_(net, name, timeout),
+          machine_(trigger, session_.size(), session_.rank(), key, timeout) {
         if constexpr (MonitoredTransport<Net>) net.monitor(session_.on(0));
     }
 
@@ -22245,10 +22263,11 @@ class round_starter {
     void await(std::uint64_t round, std::span<const rank_t> partakers, const own_readiness& own) {
         const time_point now = std::as_const(session_.net()).now();
         run_machine(session_, session_.on(0), machine_, machine_.begin(round, partakers, own, now), *this);
+        session_.net().announce(session_.context(), {.number = round + 1, .kind = operation::all_reduce});
     }
 
-    /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number. Never waits.
-    void notify(message_kind kind, std::uint64_t number) noexcept {
+    /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number.
+    void notify(message_kind kind, std::uint64_t number) {
         try {
             session_.net().post(session_.rank(), session_.on(0), short_frame(kind, number), deadline::never);
         } catch (const error&) {  // the run has failed, which that activity finds
@@ -22284,9 +22303,14 @@ class round_starter {
     friend void run_machine(const Session&, channel, Machine&, machine_action, Host&);
     using message = typename Net::message;
 
-    /// A failure of what the protocol is built on is one of this session.
-    [[gnu::cold]] abort_notice own(abort_notice notice) const {
+    /// A failure of what the protocol is built on is one of this session. If the outer group has failed, ranks that had
+    /// noticed it are missing here.
+    [[gnu::cold]] abort_notice own(abort_notice notice) {
         if (notice.context == every_context) return notice;
+        if (const auto first = session_.net().aborted(outer_))
+            notice = *first;
+        else if (notice.context == inner_ && notice.kind == failure::timeout && notice.other == no_rank)
+            notice = without_start(notice.culprit);
         notice.context = session_.context();
         notice.operation = machine_.round();
         notice.first_tag = 0;
@@ -22324,11 +22348,29 @@ class round_starter {
 
     static std::size_t next_handle() { return 0; }
     static void keep(message&&, const wire::header&) {}
-    [[noreturn, gnu::cold]] void fail(const machine_action& asked) const {
-        throw_error(session_.waited_in_vain(scene(), asked.peer, ", which starts no round"));
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
+        throw_error(has_joined(asked.peer) ? without_start(session_.rank())
+                                           : session_.waited_in_vain(scene(), asked.peer, ", which starts no round"));
+    }
+
+    /// Why `rank` has not joined the round that others have joined: the link is at fault on which the start was lost.
+    [[gnu::cold]] abort_notice without_start(rank_t rank) {
+        rank_t parent = machine_.parent_of(rank);
+        for (; parent != no_rank && !has_joined(parent); parent = machine_.parent_of(rank)) rank = parent;
+        const std::string told =
+            parent == no_rank ? "" : ", whose start rank " + std::to_string(parent) + " has sent it";
+        return scene().notice(failure::timeout, rank, parent,
+                              "rank " + std::to_string(rank) + " has not joined the round" + told);
+    }
+    bool has_joined(rank_t rank) {
+        const std::uint64_t number = machine_.round() + 1;
+        const auto said = session_.net().inquire(rank, session_.context(), number, deadline::immediate);
+        return said && !has_departed(said);
     }
 
     const char* name_;
+    std::uint64_t outer_;
+    std::uint64_t inner_;
     session<Net> session_;
     start_machine<Start> machine_;
 };
@@ -22399,9 +22441,9 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     template <class Model>
     partial_all_reduce(Group& workers, const Start& start, const Age& age, const Sum& sum, const Move& move,
                        const Model& first, const Codec& codec = {})
-        : group_(workers.net(), workers.shape(), options_of(workers, start), workers.executor()),
+        : group_(group_over(workers, start)),
           starter_(workers.net(), name, start, random_key{workers.options().seed}.derive(fingerprint(name)),
-                   workers.options().timeout),
+                   workers.options().timeout, workers.context(), group_.context()),
           piled_up_(sum, age),
           age_(age),
           update_(move.template bind<T>(detail::size_of(first))),
@@ -22418,9 +22460,11 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         held_.values = model_;
         for (rank_t rank = 0; rank < workers.size(); ++rank) partakers_.push_back(rank);
         constexpr option_names names{{"trigger", "staleness", "backlog", "first model"}};
-        agree(group_, names,
-              {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
-               option_hash(hash_of_model())});
+        made_over(workers, [&] {
+            return agree(group_, names,
+                         {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
+                          option_hash(hash_of_model())});
+        });
         service_.emplace(workers.net().spawn([this] { serve(); }));
     }
     partial_all_reduce(const partial_all_reduce&) = delete;
@@ -22496,6 +22540,22 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
   private:
     static constexpr const char* name = "partial_all_reduce";
 
+    /// Runs `make()`. If it fails after `workers` has failed, the failure is that of `workers`: the ranks that had
+    /// noticed it are missing.
+    template <class Make>
+    static auto made_over(Group& workers, Make&& make) {
+        try {
+            return make();
+        } catch (const error&) {
+            if (const auto first = workers.net().aborted(workers.context())) throw_error(*first);
+            throw;
+        }
+    }
+    static group_type group_over(Group& workers, const Start& start) {
+        return made_over(workers, [&] {
+            return group_type(workers.net(), workers.shape(), options_of(workers, start), workers.executor());
+        });
+    }
     static group_options options_of(const Group& workers, const Start& start) {
         if constexpr (requires { start.require_options(1, rank_t{0}); })
             start.require_options(workers.size(), workers.rank());
