@@ -6,6 +6,7 @@
 #include <rill/core/buffer_shelf.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
+#include <rill/core/chain.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/coding.hpp>
 #include <rill/core/config.hpp>

@@ -48,8 +48,8 @@ class dense_state {
         fold_ = fold;
         input_ = input;
         output_ = output;
-        places_.assign(static_cast<std::size_t>(parts), input.data() == output.data() ? place::output : place::input);
-        tallies_.assign(static_cast<std::size_t>(parts), own);
+        parts_.assign(static_cast<std::size_t>(parts),
+                      {input.data() == output.data() ? place::output : place::input, own});
         headers_.reset();
         if (own.contributors == 0) {
             std::fill(output.begin(), output.end(), fold.template identity<T>());
@@ -140,31 +140,32 @@ class dense_state {
         return values;
     }
 
-    contribution_sum total(int part) const { return tallies_[static_cast<std::size_t>(part)]; }
+    contribution_sum total(int part) const { return parts_[static_cast<std::size_t>(part)].what; }
 
   private:
     enum class place : unsigned char { input, output, scratch };
+    struct part_state {
+        place where;
+        contribution_sum what;
+    };
 
     segment range(part_range parts) const {
-        if (parts == part_range{0, static_cast<int>(places_.size())}) return {0, output_.size()};  // needs no division
+        if (parts == part_range{0, static_cast<int>(parts_.size())}) return {0, output_.size()};  // needs no division
         const segment first = chunk(parts.first);
         return {first.begin, parts.count() == 0 ? first.begin : chunk(parts.last - 1).end};
     }
     segment chunk(int i) const {
         const auto at = static_cast<std::size_t>(i);
-        const segment part = split(output_.size(), places_.size() / chunks_, at / chunks_);
-        const segment inside = split(part.size(), chunks_, at % chunks_);
-        return {part.begin + inside.begin, part.begin + inside.end};
+        const segment whole = split(output_.size(), parts_.size() / chunks_, at / chunks_);
+        const segment inside = split(whole.size(), chunks_, at % chunks_);
+        return {whole.begin + inside.begin, whole.begin + inside.end};
     }
-    place place_of(part_range parts) const { return places_[static_cast<std::size_t>(parts.first)]; }
+    place place_of(part_range parts) const { return parts_[static_cast<std::size_t>(parts.first)].where; }
     contribution_sum contribution_sum_of(part_range parts) const {
-        return parts.count() == 0 ? contribution_sum{0, 0, 0} : tallies_[static_cast<std::size_t>(parts.first)];
+        return parts.count() == 0 ? contribution_sum{0, 0, 0} : parts_[static_cast<std::size_t>(parts.first)].what;
     }
     void set(part_range parts, place where, contribution_sum what) {
-        for (int p = parts.first; p < parts.last; ++p) {
-            places_[static_cast<std::size_t>(p)] = where;
-            tallies_[static_cast<std::size_t>(p)] = what;
-        }
+        for (int p = parts.first; p < parts.last; ++p) parts_[static_cast<std::size_t>(p)] = {where, what};
     }
 
     std::span<const T> at(place where, part_range parts) const {
@@ -236,8 +237,7 @@ class dense_state {
     std::span<T> output_{};
     aligned_vector<T> scratch_;
     std::size_t chunks_ = 1;
-    std::vector<place> places_;
-    std::vector<contribution_sum> tallies_;
+    std::vector<part_state> parts_;
     std::array<byte_span, 2> places_for_one_{};
     std::vector<std::span<const T>> operands_;
     arena headers_;

@@ -57,6 +57,8 @@ struct coding_set {
     bool rounds = true;                             ///< value codings other than raw
     index_coding indices = index_coding::smallest;  ///< this one besides raw and dense; `smallest`: every one
 
+    /// Whether all frames are sent from the stream's own arrays.
+    constexpr bool has_only_views() const { return !rounds && indices == index_coding::raw; }
     constexpr bool has(index_coding coding) const {
         return coding == index_coding::raw || indices == index_coding::smallest || coding == indices;
     }

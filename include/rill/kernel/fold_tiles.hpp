@@ -47,7 +47,7 @@ void ask_for(const T* first) {
 template <bool Fresh, Element T, class Fold, std::size_t... K>
 inline void fold_lines(const T* const* inputs, std::size_t i, T* acc, Fold& fold, std::index_sequence<K...>) {
     const T* const x[] = {inputs[K] + i...};
-    if constexpr (sizeof...(K) > streams_unasked) (ask_for(x[K]), ...);
+    if constexpr (!Fresh || sizeof...(K) > streams_unasked) (ask_for(x[K]), ...);
     T made[line<T>];  // a local array: the compiler knows that no input aliases it
     for (std::size_t j = 0; j < line<T>; ++j) {
         T value = Fresh ? x[0][j] : fold(acc[j], x[0][j]);
@@ -72,11 +72,14 @@ void with_indices(std::size_t count, Run&& run) {
     }
 }
 
-/// Folds in the inputs beyond `inputs_at_once`.
+/// Folds in the inputs beyond `inputs_at_once`, those that are left one by one.
 template <Element T, class Fold>
 void fold_further_lines(std::span<const T* const> inputs, std::size_t i, T (&acc)[line<T>], Fold& fold) {
-    for (std::size_t k = inputs_at_once; k < inputs.size(); k += inputs_at_once)
-        with_indices(inputs.size() - k, [&](auto all) { fold_lines<false>(inputs.data() + k, i, acc, fold, all); });
+    constexpr std::make_index_sequence<inputs_at_once> all;
+    std::size_t k = inputs_at_once;
+    for (; k + inputs_at_once <= inputs.size(); k += inputs_at_once)
+        fold_lines<false>(inputs.data() + k, i, acc, fold, all);
+    for (; k < inputs.size(); ++k) fold_lines<false>(inputs.data() + k, i, acc, fold, std::index_sequence<0>{});
 }
 
 template <Element T, class Fold>

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <rill/core/chain.hpp>
 #include <rill/core/config.hpp>
 
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -53,11 +53,10 @@ class workshop {
         return nullptr;
     }
     [[gnu::cold, gnu::noinline]] void* add(const void* type, owned object) {
-        made_.push_back({type, std::move(object)});
-        return made_.back().object.get();
+        return made_.add({type, std::move(object)}).object.get();
     }
 
-    std::vector<entry> made_;
+    chain<entry> made_;
 };
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -10,7 +10,6 @@
 #include <rill/session/detail/scene.hpp>
 #include <rill/session/detail/witnesses.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -122,11 +121,11 @@ class inquest {
     /// Throws `mismatch` unless all calls are equal. The culprit is the lowest rank outside the largest set of equal
     /// calls (of equally large sets: the one with the lowest rank).
     [[gnu::cold, gnu::noinline]] void blame_odd_one(const std::vector<entrant>& come) const {
-        std::ptrdiff_t most = 0;
+        std::size_t most = 0;
         call_signature usual{};
         for (const entrant& each : come) {
-            const auto equal =
-                std::count_if(come.begin(), come.end(), [&](const entrant& other) { return other.call == each.call; });
+            std::size_t equal = 0;
+            for (const entrant& other : come) equal += other.call == each.call ? 1U : 0U;
             if (equal <= most) continue;
             most = equal;
             usual = each.call;

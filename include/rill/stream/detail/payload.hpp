@@ -149,10 +149,14 @@ std::span<const Index> decode_indices(const wire::header& head, byte_view bytes,
         require_ascending(indices, head.range);
         return indices;
     }
-    kernel::check_index_count<Index, Among>(head.codes.indices, bytes, count, head.range);
-    room.resize(count);
-    kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, span_of(room));
-    return span_of(room);
+    if constexpr (Among.has_only_views()) {
+        kernel::detail::refuse_coding(head.codes.indices);
+    } else {
+        kernel::check_index_count<Index, Among>(head.codes.indices, bytes, count, head.range);
+        room.resize(count);
+        kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, span_of(room));
+        return span_of(room);
+    }
 }
 
 /// The values of a frame: a view of its bytes if they are raw, otherwise decoded into `room`.

@@ -1,16 +1,16 @@
 #pragma once
 
 #include <rill/core/call.hpp>
+#include <rill/core/chain.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/random.hpp>
 #include <rill/transport/detail/call_history.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -38,10 +38,9 @@ class call_table {
         state& closing = contexts_[context];
         if (closing.closed) return;
         closing.closed = true;
-        closed_.push_back(context);
-        if (closed_.size() <= closed_remembered) return;
-        contexts_.erase(closed_.front());
-        closed_.pop_front();
+        if (closed_.size() < closed_remembered) return closed_.push_back(context);
+        contexts_.erase(std::exchange(closed_[next_], context));
+        next_ = (next_ + 1) % closed_remembered;
     }
 
     bool is_closed(std::uint64_t context) const {
@@ -52,9 +51,7 @@ class call_table {
 
     [[gnu::cold, gnu::noinline]] std::uint64_t next_context(std::uint64_t key) {
         constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
-        auto made = std::find_if(made_.begin(), made_.end(), [&](const counter& each) { return each.key == key; });
-        if (made == made_.end()) made = made_.insert(made, {key, 0});
-        return mix64(family, key, ++made->count);
+        return mix64(family, key, ++made_of(key));
     }
 
   private:
@@ -64,14 +61,21 @@ class call_table {
     };
     struct counter {
         std::uint64_t key;
-        std::uint64_t count;
+        std::uint64_t count = 0;
     };
+
+    std::uint64_t& made_of(std::uint64_t key) {
+        for (counter& each : made_)
+            if (each.key == key) return each.count;
+        return made_.add({key}).count;
+    }
 
     std::unordered_map<std::uint64_t, state> contexts_;
     /// How many contexts each key has given: one entry for each view and session name, since a key that is forgotten
     /// and comes again would give a context twice, and another one than on ranks that remember it.
-    std::vector<counter> made_;
-    std::deque<std::uint64_t> closed_;
+    chain<counter> made_;
+    std::vector<std::uint64_t> closed_;  ///< a ring
+    std::size_t next_ = 0;               ///< the oldest of a full ring
 };
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -3,6 +3,7 @@
 #include <rill/concept/shared_memory.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/call.hpp>
+#include <rill/core/chain.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
 
@@ -58,8 +59,7 @@ class board {
     /// Allocates memory for exposed copies, which lives as long as the board.
     std::byte* new_slot() {
         const std::lock_guard lock(mutex_);
-        slots_.emplace_back(slot_bytes);
-        return slots_.back().data();
+        return slots_.add(aligned_vector<std::byte>(slot_bytes)).data();
     }
 
     /// The call that a rank has exposed under `number`. Only for callers that have not left that call: until then the
@@ -88,7 +88,7 @@ class board {
 
     std::vector<of_rank> ranks_;
     std::mutex mutex_;
-    std::vector<aligned_vector<std::byte>> slots_;
+    chain<aligned_vector<std::byte>> slots_;
 };
 
 /// The boards of all contexts; a board lives as long as some rank has a handle to it.

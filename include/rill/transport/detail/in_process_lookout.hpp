@@ -4,7 +4,6 @@
 #include <rill/core/config.hpp>
 #include <rill/core/types.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -41,14 +40,25 @@ class lookout {
 
     /// Whether a receive waits for peers of which nothing will come: see `MonitoredTransport`.
     bool waits_in_vain(std::span<const rank_t> peers, channel on) const {
-        if (channels_.empty() || peers.empty()) return false;
-        const bool is_open =
-            std::any_of(channels_.begin(), channels_.end(), [&](channel each) { return each.context == on.context; });
-        return is_open && std::find(channels_.begin(), channels_.end(), on) == channels_.end() &&
-               std::all_of(peers.begin(), peers.end(), [&](rank_t peer) { return is_fenced(peer) || has_ended(peer); });
+        return !channels_.empty() && !peers.empty() && is_answered_elsewhere(on) && are_gone(peers);
     }
 
   private:
+    /// Whether the end of a peer is told on another channel of the same context.
+    bool is_answered_elsewhere(channel on) const {
+        bool is_open = false;
+        for (const channel each : channels_) {
+            if (each == on) return false;
+            is_open = is_open || each.context == on.context;
+        }
+        return is_open;
+    }
+    bool are_gone(std::span<const rank_t> peers) const {
+        for (const rank_t peer : peers)
+            if (!is_fenced(peer) && !has_ended(peer)) return false;
+        return true;
+    }
+
     bool is_free_ = true;
     bool has_fences_ = false;
     std::vector<channel> channels_;

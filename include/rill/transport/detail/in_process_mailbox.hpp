@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rill/core/bytes.hpp>
+#include <rill/core/chain.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/span_of.hpp>
@@ -150,9 +151,8 @@ class mailbox {
     node& unused() {
         if (free_ == nullptr) free_ = retired_.exchange(nullptr, std::memory_order_acquire);
         if (free_ == nullptr) {
-            blocks_.push_back(std::make_unique<node[]>(nodes_per_block));
-            for (std::size_t i = 0; i < nodes_per_block; ++i)
-                blocks_.back()[i].next = std::exchange(free_, &blocks_.back()[i]);
+            node* const made = blocks_.add(std::make_unique<node[]>(nodes_per_block)).get();
+            for (std::size_t i = 0; i < nodes_per_block; ++i) made[i].next = std::exchange(free_, &made[i]);
         }
         return *std::exchange(free_, free_->next);
     }
@@ -176,7 +176,7 @@ class mailbox {
     }
 
     std::vector<list> lists_;
-    std::vector<std::unique_ptr<node[]>> blocks_;
+    chain<std::unique_ptr<node[]>> blocks_;
     node* free_ = nullptr;
     std::atomic<node*> retired_{nullptr};
     std::uint64_t arrivals_ = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <rill/core/chain.hpp>
 #include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
@@ -10,7 +11,6 @@
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI { namespace in_process::detail {
 
@@ -25,7 +25,7 @@ class notice_board {
     std::pair<abort_notice, bool> add(const abort_notice& notice) {
         const std::lock_guard lock(mutex_);
         if (const abort_notice* first = find({notice.context, notice.first_tag})) return {*first, false};
-        notices_.push_back(notice);
+        notices_.add(notice);
         count_.fetch_add(1, std::memory_order_release);
         return {notice, true};
     }
@@ -55,7 +55,7 @@ class notice_board {
     }
 
     std::mutex mutex_;
-    std::vector<abort_notice> notices_;  ///< in order
+    chain<abort_notice> notices_;  ///< in order
     std::atomic<int> count_{0};
 };
 

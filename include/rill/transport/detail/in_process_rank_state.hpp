@@ -7,8 +7,8 @@
 #include <rill/transport/detail/in_process_lookout.hpp>
 #include <rill/transport/detail/in_process_mailbox.hpp>
 
-#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -46,7 +46,10 @@ class room_request {
     [[gnu::cold, gnu::noinline]] ~room_request() {
         const std::lock_guard lock(target_.mutex);
         auto& all = target_.awaiting_room;
-        all.erase(std::find(all.begin(), all.end(), sender_));
+        std::size_t own = 0;
+        while (all[own] != sender_) ++own;
+        all[own] = all.back();  // their order does not matter
+        all.pop_back();
     }
 
   private:
