@@ -91,8 +91,8 @@ class stream_state {
     void fold(std::span<arrival<message>> arrivals) {
         const part_range parts = arrivals.front().from.parts;
         collect_operands(arrivals, parts);
-        const bool whole =
-            std::all_of(operands_.begin(), operands_.end(), [&](const block& b) { return b.parts == parts; });
+        bool whole = true;
+        for (const block& operand : operands_) whole = whole && operand.parts == parts;
         if (whole) return fold_operands(parts);
         for (int p = parts.first; p < parts.last; ++p) fold_operands({p, p + 1});
     }

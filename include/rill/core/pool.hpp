@@ -2,9 +2,7 @@
 
 #include <rill/core/config.hpp>
 
-#include <cstddef>
 #include <utility>
-#include <vector>
 
 namespace rill { inline namespace RILL_ABI {
 
@@ -14,30 +12,35 @@ template <class T>
 class pool {
   public:
     pool() = default;
-    pool(pool&& other) noexcept : objects_(std::exchange(other.objects_, {})), taken_(std::exchange(other.taken_, 0)) {}
+    pool(pool&& other) noexcept
+        : first_(std::exchange(other.first_, nullptr)), taken_(std::exchange(other.taken_, nullptr)) {}
     pool& operator=(pool other) noexcept {
-        std::swap(objects_, other.objects_);
+        std::swap(first_, other.first_);
         std::swap(taken_, other.taken_);
         return *this;
     }
     ~pool() {
-        for (T* each : objects_) delete each;
+        while (first_ != nullptr) delete std::exchange(first_, first_->next);
     }
 
     /// The next free object, in the state in which its last user left it.
     T& take() {
-        if (taken_ == objects_.size()) {
-            objects_.reserve(taken_ + 1);
-            objects_.push_back(new T());
-        }
-        return *objects_[taken_++];
+        link*& next = taken_ == nullptr ? first_ : taken_->next;
+        if (next == nullptr) next = new link();
+        taken_ = next;
+        return next->object;
     }
     /// Marks all objects as free.
-    void reset() { taken_ = 0; }
+    void reset() { taken_ = nullptr; }
 
   private:
-    std::vector<T*> objects_;
-    std::size_t taken_ = 0;
+    struct link {
+        T object{};
+        link* next = nullptr;
+    };
+
+    link* first_ = nullptr;
+    link* taken_ = nullptr;  ///< the last one that is in use
 };
 
 }}  // namespace rill::RILL_ABI
