@@ -1832,11 +1832,11 @@ class inquest {
     /// Throws `mismatch` unless all calls are equal. The culprit is the lowest rank outside the largest set of equal
     /// calls (of equally large sets: the one with the lowest rank).
     [[gnu::cold, gnu::noinline]] void blame_odd_one(const std::vector<entrant>& come) const {
-        std::ptrdiff_t most = 0;
+        std::size_t most = 0;
         call_signature usual{};
         for (const entrant& each : come) {
-            const auto equal =
-                std::count_if(come.begin(), come.end(), [&](const entrant& other) { return other.call == each.call; });
+            std::size_t equal = 0;
+            for (const entrant& other : come) equal += other.call == each.call ? 1U : 0U;
             if (equal <= most) continue;
             most = equal;
             usual = each.call;
@@ -2038,6 +2038,8 @@ struct coding_set {
     bool rounds = true;                             ///< value codings other than raw
     index_coding indices = index_coding::smallest;  ///< this one besides raw and dense; `smallest`: every one
 
+    /// Whether all frames are sent from the stream's own arrays.
+    constexpr bool has_only_views() const { return !rounds && indices == index_coding::raw; }
     constexpr bool has(index_coding coding) const {
         return coding == index_coding::raw || indices == index_coding::smallest || coding == indices;
     }
@@ -5761,10 +5763,14 @@ std::span<const Index> decode_indices(const wire::header& head, byte_view bytes,
         require_ascending(indices, head.range);
         return indices;
     }
-    kernel::check_index_count<Index, Among>(head.codes.indices, bytes, count, head.range);
-    room.resize(count);
-    kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, span_of(room));
-    return span_of(room);
+    if constexpr (Among.has_only_views()) {
+        kernel::detail::refuse_coding(head.codes.indices);
+    } else {
+        kernel::check_index_count<Index, Among>(head.codes.indices, bytes, count, head.range);
+        room.resize(count);
+        kernel::decode_indices<Index, Among>(head.codes.indices, bytes, count, head.range, span_of(room));
+        return span_of(room);
+    }
 }
 
 /// The values of a frame: a view of its bytes if they are raw, otherwise decoded into `room`.
@@ -5953,7 +5959,12 @@ struct frame_coder {
 template <coding_set Among, Element T, IndexType Index, Executor Exec>
 inline constexpr frame_coder<T, Index, Exec> coder_of{
     [](const wire::header& head, const stream_view<T, Index>& view, const coding& codes, random_key key, arena& memory,
-       const Exec& executor) { return coded_frame<Among>(head, view, codes, key, memory, executor); },
+       const Exec& executor) -> byte_view {
+        if constexpr (Among.has_only_views())
+            return {};  // not called: every coding is a view
+        else
+            return coded_frame<Among>(head, view, codes, key, memory, executor);
+    },
     [](const frame& f, frame_scratch<T, Index>& room, const Exec& executor) {
         return content_of<Among>(f, room, executor);
     }};
@@ -6796,8 +6807,8 @@ class dense_state {
         fold_ = fold;
         input_ = input;
         output_ = output;
-        places_.assign(static_cast<std::size_t>(parts), input.data() == output.data() ? place::output : place::input);
-        tallies_.assign(static_cast<std::size_t>(parts), own);
+        parts_.assign(static_cast<std::size_t>(parts),
+                      {input.data() == output.data() ? place::output : place::input, own});
         headers_.reset();
         if (own.contributors == 0) {
             std::fill(output.begin(), output.end(), fold.template identity<T>());
@@ -6888,31 +6899,32 @@ class dense_state {
         return values;
     }
 
-    contribution_sum total(int part) const { return tallies_[static_cast<std::size_t>(part)]; }
+    contribution_sum total(int part) const { return parts_[static_cast<std::size_t>(part)].what; }
 
   private:
     enum class place : unsigned char { input, output, scratch };
+    struct part_state {
+        place where;
+        contribution_sum what;
+    };
 
     segment range(part_range parts) const {
-        if (parts == part_range{0, static_cast<int>(places_.size())}) return {0, output_.size()};  // needs no division
+        if (parts == part_range{0, static_cast<int>(parts_.size())}) return {0, output_.size()};  // needs no division
         const segment first = chunk(parts.first);
         return {first.begin, parts.count() == 0 ? first.begin : chunk(parts.last - 1).end};
     }
     segment chunk(int i) const {
         const auto at = static_cast<std::size_t>(i);
-        const segment part = split(output_.size(), places_.size() / chunks_, at / chunks_);
-        const segment inside = split(part.size(), chunks_, at % chunks_);
-        return {part.begin + inside.begin, part.begin + inside.end};
+        const segment whole = split(output_.size(), parts_.size() / chunks_, at / chunks_);
+        const segment inside = split(whole.size(), chunks_, at % chunks_);
+        return {whole.begin + inside.begin, whole.begin + inside.end};
     }
-    place place_of(part_range parts) const { return places_[static_cast<std::size_t>(parts.first)]; }
+    place place_of(part_range parts) const { return parts_[static_cast<std::size_t>(parts.first)].where; }
     contribution_sum contribution_sum_of(part_range parts) const {
-        return parts.count() == 0 ? contribution_sum{0, 0, 0} : tallies_[static_cast<std::size_t>(parts.first)];
+        return parts.count() == 0 ? contribution_sum{0, 0, 0} : parts_[static_cast<std::size_t>(parts.first)].what;
     }
     void set(part_range parts, place where, contribution_sum what) {
-        for (int p = parts.first; p < parts.last; ++p) {
-            places_[static_cast<std::size_t>(p)] = where;
-            tallies_[static_cast<std::size_t>(p)] = what;
-        }
+        for (int p = parts.first; p < parts.last; ++p) parts_[static_cast<std::size_t>(p)] = {where, what};
     }
 
     std::span<const T> at(place where, part_range parts) const {
@@ -6984,8 +6996,7 @@ class dense_state {
     std::span<T> output_{};
     aligned_vector<T> scratch_;
     std::size_t chunks_ = 1;
-    std::vector<place> places_;
-    std::vector<contribution_sum> tallies_;
+    std::vector<part_state> parts_;
     std::array<byte_span, 2> places_for_one_{};
     std::vector<std::span<const T>> operands_;
     arena headers_;
@@ -8141,7 +8152,7 @@ void ask_for(const T* first) {
 template <bool Fresh, Element T, class Fold, std::size_t... K>
 inline void fold_lines(const T* const* inputs, std::size_t i, T* acc, Fold& fold, std::index_sequence<K...>) {
     const T* const x[] = {inputs[K] + i...};
-    if constexpr (sizeof...(K) > streams_unasked) (ask_for(x[K]), ...);
+    if constexpr (!Fresh || sizeof...(K) > streams_unasked) (ask_for(x[K]), ...);
     T made[line<T>];  // a local array: the compiler knows that no input aliases it
     for (std::size_t j = 0; j < line<T>; ++j) {
         T value = Fresh ? x[0][j] : fold(acc[j], x[0][j]);
@@ -8166,11 +8177,14 @@ void with_indices(std::size_t count, Run&& run) {
     }
 }
 
-/// Folds in the inputs beyond `inputs_at_once`.
+/// Folds in the inputs beyond `inputs_at_once`, those that are left one by one.
 template <Element T, class Fold>
 void fold_further_lines(std::span<const T* const> inputs, std::size_t i, T (&acc)[line<T>], Fold& fold) {
-    for (std::size_t k = inputs_at_once; k < inputs.size(); k += inputs_at_once)
-        with_indices(inputs.size() - k, [&](auto all) { fold_lines<false>(inputs.data() + k, i, acc, fold, all); });
+    constexpr std::make_index_sequence<inputs_at_once> all;
+    std::size_t k = inputs_at_once;
+    for (; k + inputs_at_once <= inputs.size(); k += inputs_at_once)
+        fold_lines<false>(inputs.data() + k, i, acc, fold, all);
+    for (; k < inputs.size(); ++k) fold_lines<false>(inputs.data() + k, i, acc, fold, std::index_sequence<0>{});
 }
 
 template <Element T, class Fold>
@@ -8656,6 +8670,58 @@ class task {
 
 }}}  // namespace rill::RILL_ABI::detail
 
+// ===== rill/core/chain.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A list of few objects, in the order in which they were added, at addresses that stay. It costs the compiler a small
+/// part of what `std::vector` costs for each type of element.
+template <class T>
+class chain {
+    struct link {
+        T value;
+        link* next = nullptr;
+    };
+
+  public:
+    class iterator {
+      public:
+        explicit iterator(link* at) : at_(at) {}
+        T& operator*() const { return at_->value; }
+        iterator& operator++() {
+            at_ = at_->next;
+            return *this;
+        }
+        friend bool operator==(iterator, iterator) = default;
+
+      private:
+        link* at_;
+    };
+
+    chain() = default;
+    chain(const chain&) = delete;
+    chain& operator=(const chain&) = delete;
+    ~chain() {
+        while (first_ != nullptr) delete std::exchange(first_, first_->next);
+    }
+
+    T& add(T value) {
+        link* const made = new link{std::move(value)};
+        *end_ = made;
+        end_ = &made->next;
+        return made->value;
+    }
+
+    iterator begin() const { return iterator(first_); }
+    static iterator end() { return iterator(nullptr); }
+
+  private:
+    link* first_ = nullptr;
+    link** end_ = &first_;
+};
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/collective/detail/owned.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -8706,11 +8772,10 @@ class workshop {
         return nullptr;
     }
     [[gnu::cold, gnu::noinline]] void* add(const void* type, owned object) {
-        made_.push_back({type, std::move(object)});
-        return made_.back().object.get();
+        return made_.add({type, std::move(object)}).object.get();
     }
 
-    std::vector<entry> made_;
+    chain<entry> made_;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -9486,30 +9551,35 @@ template <class T>
 class pool {
   public:
     pool() = default;
-    pool(pool&& other) noexcept : objects_(std::exchange(other.objects_, {})), taken_(std::exchange(other.taken_, 0)) {}
+    pool(pool&& other) noexcept
+        : first_(std::exchange(other.first_, nullptr)), taken_(std::exchange(other.taken_, nullptr)) {}
     pool& operator=(pool other) noexcept {
-        std::swap(objects_, other.objects_);
+        std::swap(first_, other.first_);
         std::swap(taken_, other.taken_);
         return *this;
     }
     ~pool() {
-        for (T* each : objects_) delete each;
+        while (first_ != nullptr) delete std::exchange(first_, first_->next);
     }
 
     /// The next free object, in the state in which its last user left it.
     T& take() {
-        if (taken_ == objects_.size()) {
-            objects_.reserve(taken_ + 1);
-            objects_.push_back(new T());
-        }
-        return *objects_[taken_++];
+        link*& next = taken_ == nullptr ? first_ : taken_->next;
+        if (next == nullptr) next = new link();
+        taken_ = next;
+        return next->object;
     }
     /// Marks all objects as free.
-    void reset() { taken_ = 0; }
+    void reset() { taken_ = nullptr; }
 
   private:
-    std::vector<T*> objects_;
-    std::size_t taken_ = 0;
+    struct link {
+        T object{};
+        link* next = nullptr;
+    };
+
+    link* first_ = nullptr;
+    link* taken_ = nullptr;  ///< the last one that is in use
 };
 
 }}  // namespace rill::RILL_ABI
@@ -13415,8 +13485,8 @@ class stream_state {
     void fold(std::span<arrival<message>> arrivals) {
         const part_range parts = arrivals.front().from.parts;
         collect_operands(arrivals, parts);
-        const bool whole =
-            std::all_of(operands_.begin(), operands_.end(), [&](const block& b) { return b.parts == parts; });
+        bool whole = true;
+        for (const block& operand : operands_) whole = whole && operand.parts == parts;
         if (whole) return fold_operands(parts);
         for (int p = parts.first; p < parts.last; ++p) fold_operands({p, p + 1});
     }
@@ -21348,18 +21418,19 @@ class survivors {
                        .operation = number_,
                        .kind = failure::timeout,
                        .culprit = net_->rank(),
-                       .reason = "survivors: the others have gone on without rank " + std::to_string(net_->rank()) +
-                                 ", which did not take part in agreement " + std::to_string(number_) + " within " +
-                                 std::to_string((timeout_ * 2).seconds()) + " s"});
+                       .reason = text_of({"survivors: the others have gone on without rank ", net_->rank(),
+                                          ", which did not take part in agreement ", number_, " within ",
+                                          (timeout_ * 2).seconds(), " s"})});
     }
 
     [[noreturn]] void give_up(const std::exception_ptr& failed) const {
         if (failed != nullptr) std::rethrow_exception(failed);
-        throw peer_failure({.context = session_,
-                            .operation = number_,
-                            .reason = "survivors: rank " + std::to_string(net_->rank()) +
-                                      " completed a step in which other ranks failed, also when it was repeated " +
-                                      std::to_string(most_repeats_) + " times: do all ranks make the same calls?"});
+        throw peer_failure(
+            {.context = session_,
+             .operation = number_,
+             .reason = text_of({"survivors: rank ", net_->rank(),
+                                " completed a step in which other ranks failed, also when it was repeated ",
+                                most_repeats_, " times: do all ranks make the same calls?"})});
     }
 
     Net* net_;
@@ -26903,8 +26974,7 @@ class board {
     /// Allocates memory for exposed copies, which lives as long as the board.
     std::byte* new_slot() {
         const std::lock_guard lock(mutex_);
-        slots_.emplace_back(slot_bytes);
-        return slots_.back().data();
+        return slots_.add(aligned_vector<std::byte>(slot_bytes)).data();
     }
 
     /// The call that a rank has exposed under `number`. Only for callers that have not left that call: until then the
@@ -26933,7 +27003,7 @@ class board {
 
     std::vector<of_rank> ranks_;
     std::mutex mutex_;
-    std::vector<aligned_vector<std::byte>> slots_;
+    chain<aligned_vector<std::byte>> slots_;
 };
 
 /// The boards of all contexts; a board lives as long as some rank has a handle to it.
@@ -27109,9 +27179,8 @@ class mailbox {
     node& unused() {
         if (free_ == nullptr) free_ = retired_.exchange(nullptr, std::memory_order_acquire);
         if (free_ == nullptr) {
-            blocks_.push_back(std::make_unique<node[]>(nodes_per_block));
-            for (std::size_t i = 0; i < nodes_per_block; ++i)
-                blocks_.back()[i].next = std::exchange(free_, &blocks_.back()[i]);
+            node* const made = blocks_.add(std::make_unique<node[]>(nodes_per_block)).get();
+            for (std::size_t i = 0; i < nodes_per_block; ++i) made[i].next = std::exchange(free_, &made[i]);
         }
         return *std::exchange(free_, free_->next);
     }
@@ -27135,7 +27204,7 @@ class mailbox {
     }
 
     std::vector<list> lists_;
-    std::vector<std::unique_ptr<node[]>> blocks_;
+    chain<std::unique_ptr<node[]>> blocks_;
     node* free_ = nullptr;
     std::atomic<node*> retired_{nullptr};
     std::uint64_t arrivals_ = 0;
@@ -27207,10 +27276,9 @@ class call_table {
         state& closing = contexts_[context];
         if (closing.closed) return;
         closing.closed = true;
-        closed_.push_back(context);
-        if (closed_.size() <= closed_remembered) return;
-        contexts_.erase(closed_.front());
-        closed_.pop_front();
+        if (closed_.size() < closed_remembered) return closed_.push_back(context);
+        contexts_.erase(std::exchange(closed_[next_], context));
+        next_ = (next_ + 1) % closed_remembered;
     }
 
     bool is_closed(std::uint64_t context) const {
@@ -27221,9 +27289,7 @@ class call_table {
 
     [[gnu::cold, gnu::noinline]] std::uint64_t next_context(std::uint64_t key) {
         constexpr std::uint64_t family = 0x72696C6C;  // keeps hashed contexts of key 0 apart from other uses of mix64
-        auto made = std::find_if(made_.begin(), made_.end(), [&](const counter& each) { return each.key == key; });
-        if (made == made_.end()) made = made_.insert(made, {key, 0});
-        return mix64(family, key, ++made->count);
+        return mix64(family, key, ++made_of(key));
     }
 
   private:
@@ -27233,14 +27299,21 @@ class call_table {
     };
     struct counter {
         std::uint64_t key;
-        std::uint64_t count;
+        std::uint64_t count = 0;
     };
+
+    std::uint64_t& made_of(std::uint64_t key) {
+        for (counter& each : made_)
+            if (each.key == key) return each.count;
+        return made_.add({key}).count;
+    }
 
     std::unordered_map<std::uint64_t, state> contexts_;
     /// How many contexts each key has given: one entry for each view and session name, since a key that is forgotten
     /// and comes again would give a context twice, and another one than on ranks that remember it.
-    std::vector<counter> made_;
-    std::deque<std::uint64_t> closed_;
+    chain<counter> made_;
+    std::vector<std::uint64_t> closed_;  ///< a ring
+    std::size_t next_ = 0;               ///< the oldest of a full ring
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -27388,14 +27461,25 @@ class lookout {
 
     /// Whether a receive waits for peers of which nothing will come: see `MonitoredTransport`.
     bool waits_in_vain(std::span<const rank_t> peers, channel on) const {
-        if (channels_.empty() || peers.empty()) return false;
-        const bool is_open =
-            std::any_of(channels_.begin(), channels_.end(), [&](channel each) { return each.context == on.context; });
-        return is_open && std::find(channels_.begin(), channels_.end(), on) == channels_.end() &&
-               std::all_of(peers.begin(), peers.end(), [&](rank_t peer) { return is_fenced(peer) || has_ended(peer); });
+        return !channels_.empty() && !peers.empty() && is_answered_elsewhere(on) && are_gone(peers);
     }
 
   private:
+    /// Whether the end of a peer is told on another channel of the same context.
+    bool is_answered_elsewhere(channel on) const {
+        bool is_open = false;
+        for (const channel each : channels_) {
+            if (each == on) return false;
+            is_open = is_open || each.context == on.context;
+        }
+        return is_open;
+    }
+    bool are_gone(std::span<const rank_t> peers) const {
+        for (const rank_t peer : peers)
+            if (!is_fenced(peer) && !has_ended(peer)) return false;
+        return true;
+    }
+
     bool is_free_ = true;
     bool has_fences_ = false;
     std::vector<channel> channels_;
@@ -27439,7 +27523,10 @@ class room_request {
     [[gnu::cold, gnu::noinline]] ~room_request() {
         const std::lock_guard lock(target_.mutex);
         auto& all = target_.awaiting_room;
-        all.erase(std::find(all.begin(), all.end(), sender_));
+        std::size_t own = 0;
+        while (all[own] != sender_) ++own;
+        all[own] = all.back();  // their order does not matter
+        all.pop_back();
     }
 
   private:
@@ -27476,7 +27563,7 @@ class notice_board {
     std::pair<abort_notice, bool> add(const abort_notice& notice) {
         const std::lock_guard lock(mutex_);
         if (const abort_notice* first = find({notice.context, notice.first_tag})) return {*first, false};
-        notices_.push_back(notice);
+        notices_.add(notice);
         count_.fetch_add(1, std::memory_order_release);
         return {notice, true};
     }
@@ -27506,7 +27593,7 @@ class notice_board {
     }
 
     std::mutex mutex_;
-    std::vector<abort_notice> notices_;  ///< in order
+    chain<abort_notice> notices_;  ///< in order
     std::atomic<int> count_{0};
 };
 

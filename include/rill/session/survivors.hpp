@@ -141,18 +141,19 @@ class survivors {
                        .operation = number_,
                        .kind = failure::timeout,
                        .culprit = net_->rank(),
-                       .reason = "survivors: the others have gone on without rank " + std::to_string(net_->rank()) +
-                                 ", which did not take part in agreement " + std::to_string(number_) + " within " +
-                                 std::to_string((timeout_ * 2).seconds()) + " s"});
+                       .reason = text_of({"survivors: the others have gone on without rank ", net_->rank(),
+                                          ", which did not take part in agreement ", number_, " within ",
+                                          (timeout_ * 2).seconds(), " s"})});
     }
 
     [[noreturn]] void give_up(const std::exception_ptr& failed) const {
         if (failed != nullptr) std::rethrow_exception(failed);
-        throw peer_failure({.context = session_,
-                            .operation = number_,
-                            .reason = "survivors: rank " + std::to_string(net_->rank()) +
-                                      " completed a step in which other ranks failed, also when it was repeated " +
-                                      std::to_string(most_repeats_) + " times: do all ranks make the same calls?"});
+        throw peer_failure(
+            {.context = session_,
+             .operation = number_,
+             .reason = text_of({"survivors: rank ", net_->rank(),
+                                " completed a step in which other ranks failed, also when it was repeated ",
+                                most_repeats_, " times: do all ranks make the same calls?"})});
     }
 
     Net* net_;
