@@ -8699,17 +8699,21 @@ class chain {
     };
 
     chain() = default;
-    chain(const chain&) = delete;
-    chain& operator=(const chain&) = delete;
+    chain(chain&& other) noexcept
+        : first_(std::exchange(other.first_, nullptr)), last_(std::exchange(other.last_, nullptr)) {}
+    chain& operator=(chain other) noexcept {
+        std::swap(first_, other.first_);
+        std::swap(last_, other.last_);
+        return *this;
+    }
     ~chain() {
         while (first_ != nullptr) delete std::exchange(first_, first_->next);
     }
 
     T& add(T value) {
-        link* const made = new link{std::move(value)};
-        *end_ = made;
-        end_ = &made->next;
-        return made->value;
+        link*& next = last_ == nullptr ? first_ : last_->next;
+        last_ = next = new link{std::move(value)};
+        return last_->value;
     }
 
     iterator begin() const { return iterator(first_); }
@@ -8717,7 +8721,7 @@ class chain {
 
   private:
     link* first_ = nullptr;
-    link** end_ = &first_;
+    link* last_ = nullptr;
 };
 
 }}  // namespace rill::RILL_ABI
@@ -22374,13 +22378,13 @@ class round_starter {
     friend void run_machine(const Session&, channel, Machine&, machine_action, Host&);
     using message = typename Net::message;
 
-    /// A failure of what the protocol is built on is one of this session. If the outer group has failed, ranks that had
-    /// noticed it are missing here.
+    /// A failure of what the protocol is built on is one of this session. If one of the two groups has failed, ranks
+    /// that had noticed it are missing here.
     [[gnu::cold]] abort_notice own(abort_notice notice) {
         if (notice.context == every_context) return notice;
-        if (const auto first = session_.net().aborted(outer_))
-            notice = *first;
-        else if (notice.context == inner_ && notice.kind == failure::timeout && notice.other == no_rank)
+        for (const std::uint64_t group : {inner_, outer_})
+            if (const auto first = session_.net().aborted(group)) notice = *first;
+        if (notice.context == inner_ && notice.kind == failure::timeout && notice.other == no_rank)
             notice = without_start(notice.culprit);
         notice.context = session_.context();
         notice.operation = machine_.round();

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 TEST_CASE("a chain holds what is added, in order, at addresses that stay") {
@@ -27,4 +28,22 @@ TEST_CASE("a chain destroys what it holds") {
         CHECK(counted.use_count() == 4);
     }
     CHECK(counted.use_count() == 1);
+}
+
+TEST_CASE("a chain can be moved") {
+    rill::chain<int> one;
+    one.add(1);
+    rill::chain<int> other = std::move(one);
+    other.add(2);
+    one = rill::chain<int>();
+    one.add(3);
+    const auto joined = [](const rill::chain<int>& all) {
+        std::vector<int> values;
+        for (const int each : all) values.push_back(each);
+        return values;
+    };
+    CHECK(joined(other) == std::vector{1, 2});
+    CHECK(joined(one) == std::vector{3});
+    other = std::move(one);
+    CHECK(joined(other) == std::vector{3});
 }

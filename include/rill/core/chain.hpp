@@ -31,17 +31,21 @@ class chain {
     };
 
     chain() = default;
-    chain(const chain&) = delete;
-    chain& operator=(const chain&) = delete;
+    chain(chain&& other) noexcept
+        : first_(std::exchange(other.first_, nullptr)), last_(std::exchange(other.last_, nullptr)) {}
+    chain& operator=(chain other) noexcept {
+        std::swap(first_, other.first_);
+        std::swap(last_, other.last_);
+        return *this;
+    }
     ~chain() {
         while (first_ != nullptr) delete std::exchange(first_, first_->next);
     }
 
     T& add(T value) {
-        link* const made = new link{std::move(value)};
-        *end_ = made;
-        end_ = &made->next;
-        return made->value;
+        link*& next = last_ == nullptr ? first_ : last_->next;
+        last_ = next = new link{std::move(value)};
+        return last_->value;
     }
 
     iterator begin() const { return iterator(first_); }
@@ -49,7 +53,7 @@ class chain {
 
   private:
     link* first_ = nullptr;
-    link** end_ = &first_;
+    link* last_ = nullptr;
 };
 
 }}  // namespace rill::RILL_ABI

@@ -86,13 +86,13 @@ class round_starter {
     friend void run_machine(const Session&, channel, Machine&, machine_action, Host&);
     using message = typename Net::message;
 
-    /// A failure of what the protocol is built on is one of this session. If the outer group has failed, ranks that had
-    /// noticed it are missing here.
+    /// A failure of what the protocol is built on is one of this session. If one of the two groups has failed, ranks
+    /// that had noticed it are missing here.
     [[gnu::cold]] abort_notice own(abort_notice notice) {
         if (notice.context == every_context) return notice;
-        if (const auto first = session_.net().aborted(outer_))
-            notice = *first;
-        else if (notice.context == inner_ && notice.kind == failure::timeout && notice.other == no_rank)
+        for (const std::uint64_t group : {inner_, outer_})
+            if (const auto first = session_.net().aborted(group)) notice = *first;
+        if (notice.context == inner_ && notice.kind == failure::timeout && notice.other == no_rank)
             notice = without_start(notice.culprit);
         notice.context = session_.context();
         notice.operation = machine_.round();
