@@ -28,8 +28,10 @@ inline constexpr const char* call_names[] = {"all_reduce dense",      "all_reduc
                                              "reduce_scatter stream", "all_gather dense",  "all_gather stream",
                                              "broadcast dense",       "broadcast stream",  "barrier"};
 
-/// What the ranks of a run record together, apart from their messages. No rank acts upon it.
+/// What the ranks of a run record together, apart from their messages.
 struct common {
+    /// Whether a call has failed on any rank. Notices can be lost, so the ranks learn from here whether they go on.
+    bool has_failed = false;
     /// Per call: how many ranks have entered it.
     std::vector<int> entered = std::vector<int>(64);
     /// Per call with a codec: the sum of what all ranks contributed, and of what is left in the residuals.

@@ -204,7 +204,7 @@ class member {
     }
 
   private:
-    /// Calls in a group of its own. Whether anything failed there, for any rank: known when all is over.
+    /// Calls in a group of its own. Returns whether anything failed there, for any rank.
     bool play_in(const rill::view& members, const rill::testing::call_record& kind, int steps,
                  rill::random_sequence& draw, bool at_leisure) {
         net_type net(*net_, members);
@@ -240,12 +240,14 @@ class member {
         ++step;
         if (!at_leisure) return false;
         net_->sleep_until(rill::time_point{} + rill::nanoseconds(limits_->timeout.ns * (4 * steps + 8)));
-        const bool has_failed = !workers || net.aborted(workers->context()).has_value();
-        if (has_failed && workers)
+        const bool knows_failure = workers && net.aborted(workers->context());
+        all_->has_failed |= knows_failure || !workers;
+        if (knows_failure)
             walk(*workers, named("the next call"), 1);
         else
             mine_->calls.resize(mine_->calls.size() + 1);
-        return has_failed;
+        net_->sleep_until(net_->now() + rill::seconds(1));  // every rank that knows of a failure has said so
+        return all_->has_failed;
     }
 
     void walk(group_type& workers, const rill::testing::call_record& as, std::uint64_t salt) {
@@ -316,19 +318,16 @@ class member {
             return f.kind == rill::fault::what::loss || f.kind == rill::fault::what::duplicate;
         });
     }
-    /// The rank that is left out of the next group: one that died, or one end of a link that stays cut.
+    /// The rank that is left out of the next group: one that dies, or one end of a link that stays cut.
     rill::rank_t left_out() const {
-        const auto is = [&](rill::fault::what kind) {
-            return std::any_of(of_->faults.faults.begin(), of_->faults.faults.end(),
-                               [&](const rill::fault& f) { return f.kind == kind; });
+        const auto find = [&](rill::fault::what kind) {
+            return std::find_if(of_->faults.faults.begin(), of_->faults.faults.end(),
+                                [&](const rill::fault& f) { return f.kind == kind; });
         };
-        const bool is_lasting =
-            is(rill::fault::what::kill) || (is(rill::fault::what::cut) && !is(rill::fault::what::heal));
-        if (!is_lasting) return rill::no_rank;
-        // Two faults may fail two calls. The last call, on a group that has ended, names the same culprit on all ranks.
-        for (std::size_t i = mine_->calls.size(); i-- > 0;)
-            if (mine_->calls[i].came == end::failed) return mine_->calls[i].culprit;
-        return rill::no_rank;
+        const auto none = of_->faults.faults.end();
+        if (const auto kill = find(rill::fault::what::kill); kill != none) return kill->from;
+        const auto cut = find(rill::fault::what::cut);
+        return cut != none && find(rill::fault::what::heal) == none ? cut->to : rill::no_rank;
     }
 
     rill::simulated::endpoint* net_;

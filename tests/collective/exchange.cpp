@@ -70,6 +70,7 @@ TEST_CASE("exchange: a rank that has not entered is blamed for a timeout; otherw
             const auto notice = thrown_by(current, [](auto& c) { c.receive(1); });
             CHECK(notice.kind == rill::failure::timeout);
             CHECK(notice.culprit == 2);
+            CHECK(notice.other == 0);
             CHECK(notice.reason == "all_reduce (operation 1): rank 2 has not entered the operation within 1.000000 s");
         }
     });

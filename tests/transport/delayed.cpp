@@ -66,7 +66,8 @@ TEST_CASE("a delayed transport keeps the laws of a transport") {
     };
     SUBCASE("simulated") {
         check_laws([&](int ranks, auto&& body) {
-            rill::simulated::run(ranks, {.mailbox_bytes = with_stamps}, delayed(body));
+            rill::simulated::run(
+                ranks, {.control = rill::simulated::control_plane::ideal, .mailbox_bytes = with_stamps}, delayed(body));
         });
     }
     SUBCASE("threads") {

@@ -95,7 +95,10 @@ static_assert(rill::ConcurrentTransport<rill::subgroup<rill::faulty<rill::in_pro
 
 TEST_CASE("a faulty transport without faults keeps the laws of a transport") {
     SUBCASE("simulated") {
-        check_laws([](int ranks, auto&& body) { rill::simulated::run(ranks, {.mailbox_bytes = mailbox_bytes}, body); });
+        check_laws([](int ranks, auto&& body) {
+            rill::simulated::run(
+                ranks, {.control = rill::simulated::control_plane::ideal, .mailbox_bytes = mailbox_bytes}, body);
+        });
     }
     SUBCASE("threads") {
         check_laws(

@@ -17,7 +17,7 @@ using rill::milliseconds;
 namespace {
 
 sim::network travelling(std::vector<rill::fault> planned = {}) {
-    return {.latency = microseconds(10), .faults = {std::move(planned)}, .control = sim::control_plane::travelling};
+    return {.latency = microseconds(10), .faults = {std::move(planned)}};
 }
 
 /// When rank 1 hears that rank 0 has aborted context 3 at once, in µs; -1 if it never does.
@@ -61,24 +61,19 @@ answer inquired(const sim::network& net_of_all) {
 
 }  // namespace
 
-TEST_CASE("travelling control keeps the laws of a transport, but that racing notices are one") {
-    const auto check = [](const sim::network& net_of_all) {
+TEST_CASE("ideal control keeps the laws of a transport, also that racing notices are one") {
+    for (const auto jitter : {rill::duration{}, milliseconds(1)}) {
+        const sim::network ideal{
+            .control = sim::control_plane::ideal, .jitter = jitter, .seed = 3, .mailbox_bytes = 4096};
         int laws = 0;
-        rill::testing::for_each_law(
-            [&](int ranks, auto&& body) { sim::run(ranks, net_of_all, body); },
-            {.mailbox_bytes = 4096, .same_first_notice = false, .large_bytes = 100'000, .largest_bytes = 1'000'000},
-            [&](const char* name, const rill::testing::law_outcome& outcome) {
-                ++laws;
-                CHECK_MESSAGE(outcome.held, std::string(name) << ": " << outcome.what);
-            });
+        rill::testing::for_each_law([&](int ranks, auto&& body) { sim::run(ranks, ideal, body); },
+                                    {.mailbox_bytes = 4096, .large_bytes = 100'000, .largest_bytes = 1'000'000},
+                                    [&](const char* name, const rill::testing::law_outcome& outcome) {
+                                        ++laws;
+                                        CHECK_MESSAGE(outcome.held, std::string(name) << ": " << outcome.what);
+                                    });
         CHECK(laws > 40);
-    };
-    sim::network plain = travelling();
-    plain.mailbox_bytes = 4096;
-    check(plain);
-    plain.jitter = milliseconds(1);
-    plain.seed = 3;
-    check(plain);
+    }
 }
 
 TEST_CASE("a notice takes the latency of its link, and none if control is ideal") {

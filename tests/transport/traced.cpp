@@ -53,7 +53,11 @@ static_assert(rill::ConcurrentTransport<rill::traced<rill::subgroup<rill::in_pro
 TEST_CASE("a traced transport keeps the laws of a transport") {
     SUBCASE("simulated, with a full log") {
         check_laws(recorded(
-            [](int ranks, auto&& body) { rill::simulated::run(ranks, {.mailbox_bytes = mailbox_bytes}, body); }, 10));
+            [](int ranks, auto&& body) {
+                rill::simulated::run(
+                    ranks, {.control = rill::simulated::control_plane::ideal, .mailbox_bytes = mailbox_bytes}, body);
+            },
+            10));
     }
     SUBCASE("threads") {
         check_laws(recorded(

@@ -59,6 +59,8 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 /// - `announce` publishes which call this rank has entered in a context; calls of a context may be entered in any
 ///   order. `inquire` waits until `peer` has entered call `number` and returns what it entered. If the deadline passes
 ///   before that, it returns the latest call that `peer` has entered if its number is higher, and otherwise nothing.
+///   What is announced as no call (`is_state`) is replaced by the next announcement of that number, and an inquiry that
+///   may wait returns what holds when it asks.
 ///   A transport that runs bodies answers at once if the body of `peer` has returned without entering call `number` or
 ///   a later one: it returns a call of kind `operation::departure` with that number. A transport remembers at least the
 ///   `calls_remembered` highest numbers.

@@ -93,6 +93,10 @@ struct call_signature {
     friend constexpr bool operator==(const call_signature&, const call_signature&) = default;
 };
 
+/// Whether an announcement is no call but a state of its rank, as a long wait is: a later one with its number replaces
+/// it, so what was heard of it does not hold for ever.
+constexpr bool is_state(const call_signature& announced) { return announced.kind == operation::none; }
+
 /// The tag of the messages of an operation.
 constexpr std::uint32_t tag_of(std::uint64_t number) { return static_cast<std::uint32_t>(number); }
 

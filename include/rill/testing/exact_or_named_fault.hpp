@@ -64,7 +64,7 @@ class call_judge {
             const call_record* const failed = first_failure_in(call.group);
             if (call.came == end::exact && failed != nullptr && failed->step < call.step)
                 return told(r, call, "came through after an earlier call of the group had failed: " + failed->said);
-            if (call.came == end::failed && blaming != nullptr &&
+            if (call.came == end::failed && blaming != nullptr && seen_->same_first_notice &&
                 (blaming->culprit != call.culprit || blaming->other != call.other))
                 return told(r, call, "blames another than " + blaming->said);
             if (call.came == end::failed) blaming = &call;

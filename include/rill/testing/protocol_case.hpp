@@ -81,6 +81,8 @@ struct protocol_limits {
     duration timeout = seconds(10);
     /// The longest delay before a rank's call. Below half the timeout, so that it can be told who waits for whom.
     duration latest_entry = seconds(4);
+    /// How notices travel. Where control is ideal, all failures of one call must name the same culprit.
+    simulated::control_plane control = simulated::control_plane::travelling;
     /// Longest virtual time of a run; one that takes longer counts as hanging.
     duration longest = seconds(10'000);
 };
@@ -103,6 +105,7 @@ inline protocol_case draw_case(fault_kind kind, std::uint64_t seed, const protoc
 /// Returns the network of a case, with its faults; its seed draws links, cards, jitter and computing times.
 inline simulated::network network_of(const protocol_case& of, const protocol_limits& limits = {}) {
     simulated::network net{.faults = of.faults,
+                           .control = limits.control,
                            .poll = microseconds(10),
                            .stack_bytes = std::size_t{256} << 10,
                            .longest = limits.longest};

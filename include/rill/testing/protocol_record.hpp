@@ -63,17 +63,18 @@ struct rank_record {
 /// What happened in a run.
 struct run_record {
     std::vector<rank_record> ranks;
-    simulated::report report{};  ///< if the run came to its end
-    std::string ended_by{};      ///< what else ended it: an exception of a body, a deadlock, the time limit
+    simulated::report report{};      ///< if the run came to its end
+    bool same_first_notice = false;  ///< control was ideal, so that of racing notices one won on all ranks
+    std::string ended_by{};          ///< what else ended it: an exception of a body, a deadlock, the time limit
 
     /// Whether the rank was killed: its body has not returned, or the rank has begun anew.
     bool has_died(rank_t rank) const {
         const auto at = static_cast<std::size_t>(rank);
         return rank >= 0 && at < report.ranks.size() && (!ranks[at].has_ended || report.ranks[at].lives > 1);
     }
-    /// Whether the link lost or duplicated messages; messages to a rank that died do not count.
+    /// Whether the link lost or duplicated messages, or lost control; what was sent to a rank that died does not count.
     bool has_failed(const simulated::link_report& link) const {
-        return link.lost + link.duplicated > 0 && !has_died(link.receiver);
+        return link.lost + link.duplicated + link.control_lost > 0 && !has_died(link.receiver);
     }
     /// Whether messages between two ranks were lost or duplicated, in either direction.
     bool has_failed_between(rank_t a, rank_t b) const {

@@ -31,6 +31,7 @@ inline std::string without_numbers(std::string text) {
 template <class Protocol>
 run_record play(const protocol_case& of, Protocol&& protocol, const protocol_limits& limits = {}) {
     run_record seen;
+    seen.same_first_notice = limits.control == simulated::control_plane::ideal;
     seen.ranks.resize(static_cast<std::size_t>(of.ranks));
     try {
         seen.report = simulated::run(of.ranks, network_of(of, limits), [&](auto& net) {

@@ -33,9 +33,9 @@ namespace rill { inline namespace RILL_ABI { namespace simulated {
 ///
 /// The clock is virtual: the program's own computation takes no time except by `compute`, messages take the time that
 /// the network says, and a poll that finds nothing takes `network::poll`. Messages to oneself, the release of a
-/// borrowed message and room in a mailbox take effect at once, and so does the control channel (abort, announce,
-/// inquire) unless `network::control` says that it travels. A receiver reads a borrowed message in the sender's memory;
-/// a buffer that is handed over is moved. Posts and receives allocate only while more messages are under way than ever
+/// borrowed message and room in a mailbox take effect at once. The control channel (abort, announce, inquire) travels
+/// over the links, unless `network::control` says that it is ideal. A receiver reads a borrowed message in the sender's
+/// memory; a buffer that is handed over is moved. Posts and receives allocate only while more messages are under way than ever
 /// before. No message or sending may outlive its `run`. A rank must not use a context again that it has closed.
 class endpoint {
   public:

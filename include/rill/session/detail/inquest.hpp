@@ -112,7 +112,7 @@ class inquest {
             if (entered)
                 come.push_back({r, *entered});
             else if (all_must_have_come)
-                where_.fail(failure::timeout, r, no_rank,
+                where_.fail(failure::timeout, r, all_.self(),
                             text_of({"rank ", r, " has not entered the operation within ", timeout_.seconds(), " s"}));
         }
         return come;

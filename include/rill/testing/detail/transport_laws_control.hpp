@@ -36,6 +36,27 @@ void tells_calls(Net& net) {
     expect(!net.inquire(net.rank(), law_context + 5, 1, deadline::immediate), "an inquiry looks into other contexts");
 }
 
+/// A state is replaced by the next one: an inquiry that waits does not return what an earlier one has heard.
+template <class Net>
+void tells_states(Net& net) {
+    const std::uint64_t context = law_context + 7;
+    const channel on{.context = law_context, .tag = 34};
+    const auto meet_all = [&] {
+        for (rank_t peer = 0; peer < net.size(); ++peer) post_number(net, peer, on, 0);
+        for (rank_t peer = 0; peer < net.size(); ++peer) receive_number(net, peer, on);
+    };
+    for (std::uint64_t state = 1; state <= 3; ++state) {
+        net.announce(context, {.number = 1, .dimension = state});
+        meet_all();
+        for (rank_t peer = 0; peer < net.size(); ++peer) {
+            const auto answer = net.inquire(peer, context, 1, deadline::never);
+            expect(answer && answer->dimension == state, "an inquiry answers with a state that is past");
+            expect(net.inquire(peer, context, 1, deadline::immediate) == answer, "what was heard is forgotten");
+        }
+        meet_all();
+    }
+}
+
 /// Announces calls in any order: each is found as long as its number is among the `calls_remembered` highest.
 template <class Net>
 void remembers_calls(Net& net) {
@@ -126,6 +147,7 @@ template <class Laws>
 void control_laws(const Laws& all) {
     for (const int ranks : {1, 2, 5})
         all.law("an inquiry learns what was announced", ranks, [](auto& net) { detail::tells_calls(net); });
+    all.law("an inquiry learns the state that holds", 3, [](auto& net) { detail::tells_states(net); });
     all.law("a transport remembers the latest calls", 3, [](auto& net) { detail::remembers_calls(net); });
     all.law("next_context agrees on all ranks", 3, [](auto& net) { detail::makes_contexts(net); });
     all.law("the epoch is the same on all ranks", 3, [](auto& net) { detail::agrees_on_the_epoch(net); });

@@ -29,6 +29,14 @@ class call_history {
         return calls_[place];
     }
 
+    /// Forgets the state (`is_state`) that was announced under `number`, if any, and returns it.
+    std::optional<call_signature> take_state(std::uint64_t number) {
+        const auto announced = entered(number);
+        if (!announced || !is_state(*announced)) return std::nullopt;
+        calls_[static_cast<std::size_t>(number % calls_remembered)].reset();
+        return announced;
+    }
+
     /// The answer to an inquiry that times out: call `number`, or else the newest call if its number is higher.
     std::optional<call_signature> entered_or_later(std::uint64_t number) const {
         if (const auto exactly = entered(number)) return exactly;

@@ -96,8 +96,8 @@ struct control {
         known.calls.announce(call);
     }
     /// The calls that `peer` is known to have entered in a context, or null.
-    const rill::detail::call_history* told(rank_t peer, std::uint64_t context) const {
-        for (const answer& known : answers)
+    rill::detail::call_history* told(rank_t peer, std::uint64_t context) {
+        for (answer& known : answers)
             if (known.peer == peer && known.context == context) return &known.calls;
         return nullptr;
     }

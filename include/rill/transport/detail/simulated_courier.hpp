@@ -61,6 +61,7 @@ class courier : public mail {
                                           deadline until) {
         const channel on{context, tag_of(number)};
         throw_if_ended(on);
+        const auto before = passed(until) ? std::nullopt : take_state(self, peer, context, number);
         if (const auto known = answer_at_once(self, peer, context, number)) return known;
         ask(self, peer, context, number);
         wait_record what{.kind = waits_for::announcement, .peers = {&peer, 1}, .on = on, .amount = number};
@@ -68,7 +69,8 @@ class courier : public mail {
             poll();
         else
             wait(at(peer).inquiring, what, until);
-        return answer_in_the_end(self, peer, context, number);
+        const auto said = answer_in_the_end(self, peer, context, number);
+        return said ? said : before;
     }
 
     /// The body of this rank has returned.
@@ -203,6 +205,11 @@ class courier : public mail {
 
     // --- inquiries
 
+    /// The state that was heard of, and is asked for anew.
+    std::optional<call_signature> take_state(rank_t self, rank_t peer, std::uint64_t context, std::uint64_t number) {
+        hearsay* const known = heard_.find({self, peer, context});
+        return known == nullptr ? std::nullopt : known->calls.take_state(number);
+    }
     /// What needs no wait.
     std::optional<call_signature> answer_at_once(rank_t self, rank_t peer, std::uint64_t context,
                                                  std::uint64_t number) {
@@ -239,10 +246,14 @@ class courier : public mail {
     }
 
     /// Tells those who have asked what this rank has entered by now: the call in question, or a later one meanwhile, or
-    /// that neither will ever be.
+    /// that neither will ever be; or the notice that has ended the call here.
     void answer_questions(rank_t self, std::uint64_t context) {
         std::erase_if(at(self).asked, [&](const question& asked) {
             if (asked.context != context) return false;
+            if (const abort_notice* known = find_notice(self, {context, tag_of(asked.number)})) {
+                tell(self, asked.by, *known);
+                return true;
+            }
             auto entered = calls_.entered_or_later(self, context, asked.number);
             if (!entered && at(self).has_departed) entered = departure_of(asked.number);
             if (!entered) return false;

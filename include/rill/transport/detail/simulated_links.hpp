@@ -71,7 +71,7 @@ class link_table {
         const auto fate = faults_.concerns_messages()
                               ? faults_.of_letter(source, receiver, way.messages + 1, now - time_point{}, letter)
                               : rill::detail::fault_judge::verdict{};
-        if (fate.lost) return std::nullopt;
+        if (fate.lost) return ++way.control_lost, std::nullopt;
         return now + way.properties.latency + network_.extra(source, receiver, ~letter) + fate.late;
     }
 
@@ -94,8 +94,9 @@ class link_table {
     std::vector<link_report> report() const {
         std::vector<link_report> all;
         links_.for_each([&](const ends& key, const used_link& way) {
-            if (way.messages == 0) return;
-            all.push_back({key.source, key.receiver, way.messages, way.bytes, way.lost, way.duplicated, way.held});
+            if (way.messages == 0 && way.control_lost == 0) return;
+            all.push_back({key.source, key.receiver, way.messages, way.bytes, way.lost, way.duplicated, way.held,
+                           way.control_lost});
         });
         std::sort(all.begin(), all.end(), [](const link_report& a, const link_report& b) {
             return a.source != b.source ? a.source < b.source : a.receiver < b.receiver;
@@ -120,6 +121,7 @@ class link_table {
         std::uint64_t bytes = 0;
         std::uint64_t lost = 0;
         std::uint64_t duplicated = 0;
+        std::uint64_t control_lost = 0;
         std::uint64_t held = 0;
         std::uint64_t letters = 0;
     };

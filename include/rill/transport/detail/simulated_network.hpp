@@ -43,8 +43,9 @@ struct network {
     ///
     /// A notice goes straight from the rank that issues it to every other rank. On each rank the first that reaches it
     /// wins, its own included: notices that race can win on different ranks. `inquire` asks the peer and waits for its
-    /// answer; with `deadline::immediate` it returns what answers to earlier inquiries have said.
-    control_plane control = control_plane::ideal;
+    /// answer; with `deadline::immediate` it returns what answers to earlier inquiries have said. A rank on which the
+    /// call has ended answers with the notice that has ended it.
+    control_plane control = control_plane::travelling;
     duration jitter{};                                  ///< adds to each message's latency, uniform in [0, jitter]
     std::uint64_t seed = 0;                             ///< of the jitter
     std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of bytes handed over to a rank and not received

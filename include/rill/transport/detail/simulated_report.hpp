@@ -15,9 +15,10 @@ struct link_report {
     rank_t receiver = no_rank;
     std::uint64_t messages = 0;  ///< posted, including those that were lost
     std::uint64_t bytes = 0;
-    std::uint64_t lost = 0;        ///< by faults, or because the receiver was dead
-    std::uint64_t duplicated = 0;  ///< by faults; the copies are not counted as posted
-    std::uint64_t held = 0;        ///< held back by faults, so that messages of other senders overtake them
+    std::uint64_t lost = 0;          ///< by faults, or because the receiver was dead
+    std::uint64_t duplicated = 0;    ///< by faults; the copies are not counted as posted
+    std::uint64_t held = 0;          ///< held back by faults, so that messages of other senders overtake them
+    std::uint64_t control_lost = 0;  ///< dispatches of travelling control that faults have lost; each is repeated
 
     friend constexpr bool operator==(const link_report&, const link_report&) = default;
 };
