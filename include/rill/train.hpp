@@ -3,6 +3,7 @@
 
 #include <rill/train/accuracy.hpp>
 #include <rill/train/adam.hpp>
+#include <rill/train/asynchronous_trainer.hpp>
 #include <rill/train/bsp.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/clip.hpp>
@@ -28,7 +29,9 @@
 #include <rill/train/overlapped_bsp.hpp>
 #include <rill/train/paced.hpp>
 #include <rill/train/partial_bsp.hpp>
+#include <rill/train/partial_replica.hpp>
 #include <rill/train/perceptron.hpp>
+#include <rill/train/replica_plan.hpp>
 #include <rill/train/rooted.hpp>
 #include <rill/train/sampler.hpp>
 #include <rill/train/schedule.hpp>

@@ -19,7 +19,9 @@
 #include <rill/protocol/detail/partial_table.hpp>
 #include <rill/protocol/detail/piled_up.hpp>
 #include <rill/protocol/detail/round_starter.hpp>
+#include <rill/protocol/detail/saved_parts.hpp>
 
+#include <array>
 #include <atomic>
 #include <concepts>
 #include <cstddef>
@@ -74,8 +76,8 @@ struct no_codec {
 /// A codec (`compress`), given last, makes the exchange sparse or rounded; its residual stays with the rank.
 ///
 /// Making it is collective; it makes a group of its own over the topology, options and executor of `workers`, which
-/// may be used in between and must outlive it. One activity calls its members. It needs activities that make progress
-/// while the rank computes.
+/// may be used in between and must outlive it. A rank joins rounds from its first `pull` on. One activity calls its
+/// members. It needs activities that make progress while the rank computes.
 ///
 /// Cost of a round: an `all_reduce` of N elements, one of 2 P integers, and at most P - 1 + 2 q short messages, where q
 /// ranks are asked. Between rounds no clock runs. Memory: four models, and one gradient for each push that waits.
@@ -116,9 +118,8 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         made_over(workers, [&] {
             return agree(group_, names,
                          {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
-                          option_hash(hash_of_model())});
+                          option_hash(hash_of(model_))});
         });
-        service_.emplace(workers.net().spawn([this] { serve(); }));
     }
     partial_all_reduce(const partial_all_reduce&) = delete;
     partial_all_reduce& operator=(const partial_all_reduce&) = delete;
@@ -131,6 +132,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == model_.size(), "partial_all_reduce: the model has another size");
+        begin_to_serve();
         adopt(deadline::immediate);
         while (must_wait() && adopt(deadline::never)) continue;
         const bool is_over = over_.wait(deadline::immediate);
@@ -190,6 +192,47 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         return version_;
     }
 
+    /// Saves what the next round depends on: the newest model, its version, the state of the update and of the codec.
+    /// Only once the run has ended, because only then all ranks have the same version. Pushes that no round has taken
+    /// are not saved; `fate` tells them.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "partial_all_reduce: it is saved once the run has ended");
+        out.add(std::string(prefix) + "replica", std::array{version_, group_.operation_number()});
+        out.add(std::string(prefix) + "model", model_);
+        detail::save_part(out, std::string(prefix) + "update", update_);
+        detail::save_part(out, std::string(prefix) + "codec", codec_);
+    }
+
+    /// Goes on where the saved run had ended, before the first `pull`. Collective. `also()` reads what else a rank
+    /// resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: on that rank what
+    /// the reader or `also` throws, elsewhere `mismatch`, which names a rank.
+    template <class Reader, class Also = void (*)()>
+    void restore(
+        const Reader& in, std::string_view prefix, Also&& also = [] {}) {
+        RILL_EXPECTS(!service_, "partial_all_reduce: it is restored before the first pull");
+        std::array<std::uint64_t, 2> saved{};
+        auto model = model_;
+        auto update = update_;
+        const std::exception_ptr refused = detail::thrown_by([&] {
+            in.read(std::string(prefix) + "replica", saved);
+            in.read(std::string(prefix) + "model", model);
+            also();
+            detail::restore_part(in, std::string(prefix) + "update", update);
+            detail::restore_part(in, std::string(prefix) + "codec", codec_);
+        });
+        const std::uint64_t told = refused == nullptr ? mix64(saved[0], saved[1], hash_of(model))
+                                                      : mix64(static_cast<std::uint64_t>(group_.rank()));
+        constexpr option_names names{{"state that it goes on from"}};
+        const std::exception_ptr differs = detail::thrown_by([&] { agree(group_, names, {option_hash(told)}); });
+        for (const std::exception_ptr& thrown : {refused, differs})
+            if (thrown != nullptr) std::rethrow_exception(thrown);
+        model_ = held_.values = std::move(model);
+        update_ = std::move(update);
+        version_ = held_.number = saved[0];
+        group_.resume_at(saved[1]);
+    }
+
   private:
     static constexpr const char* name = "partial_all_reduce";
 
@@ -220,11 +263,16 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         return own;
     }
 
-    std::uint64_t hash_of_model() const {
-        return fingerprint(std::string_view(reinterpret_cast<const char*>(model_.data()), model_.size() * sizeof(T)));
+    static std::uint64_t hash_of(const aligned_vector<T>& model) {
+        return fingerprint(std::string_view(reinterpret_cast<const char*>(model.data()), model.size() * sizeof(T)));
     }
 
     // --- the activity that computes
+
+    /// From the first `pull` on, so that a replica can be restored before.
+    void begin_to_serve() {
+        if (!service_) service_.emplace(group_.net().spawn([this] { serve(); }));
+    }
 
     /// Goes on to the newest version, for which it waits until `until`. False if there is none.
     bool adopt(deadline until) {
@@ -245,6 +293,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
 
     void depart(std::atomic<bool>& how) {
         if (is_leaving_ && how) return;
+        begin_to_serve();
         is_leaving_ = true;
         how = true;
         starter_.notify(detail::start_kind::urged, wish().count() - 1);

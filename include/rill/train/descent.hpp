@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -26,8 +27,14 @@ class bound_descent {
         optimizer_.step(model, fold, rate_.rate(round) * weight);
     }
 
-    auto& state() { return optimizer_; }
-    const auto& state() const { return optimizer_; }
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        optimizer_.save(out, prefix);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        optimizer_.restore(in, prefix);
+    }
 
   private:
     decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;

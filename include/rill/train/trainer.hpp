@@ -9,6 +9,7 @@
 #include <rill/core/types.hpp>
 #include <rill/train/checkpoint.hpp>
 #include <rill/train/data_error.hpp>
+#include <rill/train/detail/same_place.hpp>
 #include <rill/train/minibatches.hpp>
 #include <rill/train/step_record.hpp>
 #include <rill/train/strategy.hpp>
@@ -142,12 +143,7 @@ class trainer {
     saved_state read_state(const Reader& in, const std::string& name) const {
         saved_state saved{};
         in.read(name, saved);
-        const saved_state own = state();
-        constexpr const char* what[] = {"rank", "number of ranks", "seed of the group"};
-        for (std::size_t i = 0; i < 3; ++i)
-            if (saved[i] != own[i])
-                throw data_error(in.path(), "section \"" + name + "\", " + what[i], std::to_string(own[i]),
-                                 std::to_string(saved[i]));
+        detail::require_same_place(in.path(), name, saved, state());
         return saved;
     }
 

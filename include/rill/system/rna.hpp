@@ -1,0 +1,33 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/straggler/bounded.hpp>
+#include <rill/straggler/linear_mean.hpp>
+#include <rill/straggler/two_choices.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/train/descent.hpp>
+#include <rill/train/partial_replica.hpp>
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// `probes`: how many ranks are drawn in each round, of which the first that is ready starts it. `staleness`: how many
+/// rounds may move the model between the pull of a gradient's model and the round in which the gradient counts.
+struct rna_options {
+    int probes = 2;
+    std::uint32_t staleness = 16;
+};
+
+/// What `rna` returns.
+template <class Optimizer, class Rate>
+using rna_plan = train::partial_replica<topology::ring, straggler::two_choices, straggler::bounded,
+                                        straggler::linear_mean, train::descent<Optimizer, Rate>>;
+
+/// RNA (Yang et al. 2020), on one ring: a plan for `train::asynchronous_trainer`. `rate` multiplies the mean gradient
+/// of a round times the number of ranks that contribute to it. Deviation: a rank does not apply its gradients to its
+/// own model before the round, which would count them twice.
+template <class Optimizer, class Rate>
+constexpr rna_plan<Optimizer, Rate> rna(const rna_options& chosen, const Optimizer& optimizer, const Rate& rate) {
+    return {{}, {chosen.probes}, {chosen.staleness}, {}, {optimizer, rate}, {}};
+}
+
+}}}  // namespace rill::RILL_ABI::systems

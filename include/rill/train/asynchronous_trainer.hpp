@@ -1,0 +1,185 @@
+#pragma once
+
+#include <rill/concept/named_span.hpp>
+#include <rill/concept/objective.hpp>
+#include <rill/concept/replica.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/random.hpp>
+#include <rill/train/checkpoint.hpp>
+#include <rill/train/detail/same_place.hpp>
+#include <rill/train/minibatches.hpp>
+#include <rill/train/replica_plan.hpp>
+#include <rill/train/step_record.hpp>
+#include <rill/train/stopwatch.hpp>
+#include <rill/train/trainer.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// How many pushes of one rank have met each fate.
+struct push_counts {
+    std::uint64_t counted = 0;
+    std::uint64_t too_old = 0;
+    std::uint64_t not_finite = 0;
+    std::uint64_t run_over = 0;
+
+    friend constexpr bool operator==(const push_counts&, const push_counts&) = default;
+};
+
+/// One rank of training without a barrier: the loop of `Replica`, with batches and records.
+///
+///     train::asynchronous_trainer trainer{net, model, batches, systems::rna({}, optimizer, rate)};
+///     while (trainer.step())
+///         if (trainer.version() >= 1000) trainer.end();
+///
+/// Making one is collective. A step is not: each rank steps as fast as it computes, as far as the plan's staleness lets
+/// it. Each rank derives the first parameters from the key. A gradient that holds a NaN or an infinity moves nothing.
+/// After an exception of a step the run has ended on all ranks.
+/// Memory: parameters and gradient, besides what model, batches and replica hold.
+template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan,
+          StepHook Hook = no_hook>
+class asynchronous_trainer {
+  public:
+    using scalar = typename Model::scalar;
+
+    asynchronous_trainer(Net& net, Model model, Batches batches, const Plan& plan, const trainer_options& options = {},
+                         Hook hook = {})
+        : net_(&net),
+          seed_(options.group.seed),
+          model_(std::move(model)),
+          batches_(std::move(batches)),
+          parameters_(initial(model_, options.initial)),
+          gradient_(parameters_.size()),
+          replica_(plan.template bind<scalar>(net, std::span<const scalar>(parameters_), options.group)),
+          hook_(std::move(hook)) {}
+
+    /// The replica itself, for what only its kind has.
+    auto& replica() { return replica_; }
+    Model& model() { return model_; }
+    const Batches& batches() const { return batches_; }
+    /// Those that the latest step computed its gradient at; once the run has ended, the final ones.
+    std::span<const scalar> parameters() const { return parameters_; }
+    /// By how many rounds `parameters()` had been moved.
+    std::uint64_t version() const { return version_; }
+    /// How many gradients this rank has computed.
+    std::uint64_t step_number() const { return step_; }
+    /// What has become of this rank's gradients, as far as it is known.
+    const push_counts& counts() const { return counts_; }
+
+    /// Takes the newest parameters, computes the gradient of the next batch at them and hands it over. Then calls the
+    /// hook; an exception of the hook propagates, and the next call goes on with the next step. Once the run has ended
+    /// the record is false, and `parameters()` are the final ones.
+    ///
+    /// In the record `phases.exchange` is the time that this rank waited for newer parameters, and `invalid` names
+    /// gradients of this rank that were found not to be finite since its last step.
+    step_record step() {
+        step_record record{.step = step_};
+        stopwatch clock(*net_);
+        const auto held = replica_.pull(parameters_);
+        record.phases.exchange = clock.lap();
+        record.is_over = !held;
+        if (held) {
+            version_ = held->version;
+            [[maybe_unused]] const auto computing = named_span(*net_, "compute");
+            record.loss = model_.gradient(parameters_, batches_.next(), gradient_);
+            record.phases.compute = clock.lap();
+            replica_.push(gradient_, *held);
+            ++step_;
+        } else {
+            version_ = replica_.version();
+        }
+        take_fates(record);
+        record.elapsed = clock.total();
+        if (held) hook_(std::as_const(record));
+        return record;
+    }
+
+    /// The run ends on all ranks, without waiting for further gradients.
+    void end() { replica_.end(); }
+    /// This rank computes no more gradients, but serves the others: `step` waits for the end of the run.
+    void retire() { replica_.retire(); }
+
+    /// Everything that the next step depends on, on this rank: each rank writes a file of its own. Only once the run
+    /// has ended; a long run is saved by ending it and going on with a new trainer.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        replica_.save(out, prefix);
+        out.add(std::string(prefix) + "trainer", state());
+        batches_.save(out, prefix);
+    }
+
+    /// Goes on where the saved trainer had ended, before the first step; it had this rank, this number of ranks and
+    /// this seed. Collective: throws on all ranks where the file of any rank does not fit or their files hold
+    /// different models; the trainer cannot be used then. `data_error` on the rank whose file it is.
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        saved_state saved{};
+        auto batches = batches_;
+        replica_.restore(in, prefix, [&] {
+            saved = read_state(in, std::string(prefix) + "trainer");
+            batches.restore(in, prefix);
+        });
+        batches_ = std::move(batches);
+        step_ = saved[3];
+    }
+
+  private:
+    static_assert(
+        ReplicaPlan<Plan, Net, scalar>,
+        "rill::train::asynchronous_trainer: the plan does not model ReplicaPlan for this scalar and transport; "
+        "see rill/train/replica_plan.hpp (a strategy in lockstep, such as bsp, goes to train::trainer)");
+
+    using bound_replica = decltype(std::declval<const Plan&>().template bind<scalar>(
+        std::declval<Net&>(), std::span<const scalar>(), group_options{}));
+
+    static aligned_vector<scalar> initial(Model& model, random_key key) {
+        aligned_vector<scalar> parameters(model.dimension());
+        model.initialise(parameters, key);
+        return parameters;
+    }
+
+    using saved_state = std::array<std::uint64_t, 4>;
+    saved_state state() const { return {std::uint64_t(net_->rank()), std::uint64_t(net_->size()), seed_, step_}; }
+
+    template <class Reader>
+    saved_state read_state(const Reader& in, const std::string& name) const {
+        saved_state saved{};
+        in.read(name, saved);
+        detail::require_same_place(in.path(), name, saved, state());
+        return saved;
+    }
+
+    void take_fates(step_record& record) {
+        while (const auto fate = replica_.fate()) switch (fate->what) {
+                case push_fate::outcome::counted: ++counts_.counted; break;
+                case push_fate::outcome::too_old: ++counts_.too_old; break;
+                case push_fate::outcome::run_over: ++counts_.run_over; break;
+                case push_fate::outcome::not_finite:
+                    ++counts_.not_finite;
+                    record.invalid.push_back({net_->rank(), fate->coordinate});
+            }
+    }
+
+    Net* net_;
+    std::uint64_t seed_;
+    Model model_;
+    Batches batches_;
+    aligned_vector<scalar> parameters_;
+    aligned_vector<scalar> gradient_;
+    bound_replica replica_;
+    Hook hook_;
+    push_counts counts_{};
+    std::uint64_t step_ = 0;
+    std::uint64_t version_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::train

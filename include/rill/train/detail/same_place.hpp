@@ -1,0 +1,23 @@
+#pragma once
+
+#include <rill/core/config.hpp>
+#include <rill/train/data_error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace rill { inline namespace RILL_ABI { namespace train::detail {
+
+/// Throws unless what a trainer's section `name` begins with fits this trainer: rank, number of ranks, seed.
+inline void require_same_place(const std::string& path, const std::string& name, std::span<const std::uint64_t> saved,
+                               std::span<const std::uint64_t> own) {
+    constexpr const char* what[] = {"rank", "number of ranks", "seed of the group"};
+    for (std::size_t i = 0; i < 3; ++i)
+        if (saved[i] != own[i])
+            throw data_error(path, "section \"" + name + "\", " + what[i], std::to_string(own[i]),
+                             std::to_string(saved[i]));
+}
+
+}}}  // namespace rill::RILL_ABI::train::detail

@@ -1,0 +1,180 @@
+#include <rill/train/asynchronous_trainer.hpp>
+
+#include "../support/scratch.hpp"
+#include "jobs.hpp"
+
+#include <rill/aggregate/max.hpp>
+#include <rill/compress/error_feedback.hpp>
+#include <rill/compress/top_k.hpp>
+#include <rill/straggler/all_ready.hpp>
+#include <rill/straggler/in_step.hpp>
+#include <rill/straggler/plain_sum.hpp>
+#include <rill/system/rna.hpp>
+#include <rill/topology/ring.hpp>
+#include <rill/train/bsp.hpp>
+#include <rill/train/partial_replica.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace rill;
+using namespace jobs;
+
+namespace without_barrier {
+
+const auto rna = systems::rna({.probes = 2, .staleness = 8}, train::sgd{.momentum = 0.9}, train::constant_rate{0.02});
+
+/// All ranks in step, so that each round has all gradients.
+const train::partial_replica in_rounds{topology::ring{},
+                                       straggler::all_ready{},
+                                       straggler::in_step{},
+                                       straggler::plain_sum{},
+                                       train::descent{train::sgd{.momentum = 0.9}, train::constant_rate{0.05}},
+                                       compress::error_feedback{compress::top_k{.density = 0.1}}};
+
+template <class Net, class Plan>
+auto make(Net& net, const Plan& plan, std::vector<spoilt_step> faults = {}, std::uint64_t seed = 7) {
+    return train::asynchronous_trainer{
+        net, spoilt_perceptron(net.rank(), std::move(faults)),
+        train::minibatches{data(), {.batch = 8, .rank = net.rank(), .ranks = net.size(), .key = {2}}}, plan,
+        train::trainer_options{.initial = {3}, .group = {.timeout = seconds(20), .seed = seed}}};
+}
+
+/// Steps until version `last` and returns the final parameters.
+template <class Trainer>
+std::vector<float> run_to(Trainer& trainer, std::uint64_t last) {
+    if (last == 0) trainer.end();
+    while (trainer.step())
+        if (trainer.version() + 1 >= last) trainer.end();
+    return copy_of_parameters(trainer);
+}
+
+/// Runs to `version` on three ranks and saves each rank's file in `directory`. Returns the final parameters.
+template <class Plan>
+std::vector<float> saved_at(std::uint64_t version, const Plan& plan, const scratch_directory& directory) {
+    std::vector<float> reached;
+    simulated::run(3, {}, [&](auto& net) {
+        auto trainer = make(net, plan);
+        const auto end = run_to(trainer, version);
+        train::checkpoint::writer out;
+        trainer.save(out, "run.");
+        out.save(directory / std::to_string(net.rank()).c_str());
+        if (net.rank() == 0) reached = end;
+    });
+    return reached;
+}
+
+}  // namespace without_barrier
+
+using namespace without_barrier;
+
+TEST_CASE("asynchronous_trainer: learns, and ends with the same parameters on all ranks") {
+    on_transports(4, [](auto& net) {
+        auto trainer = make(net, rna);
+        spoilt_perceptron judge(0, {});
+        train::minibatches all{data(), {.batch = data().rows, .rank = 0, .ranks = 1, .key = {2}}};
+        const auto batch = all.next();
+        const double before = judge.loss(trainer.parameters(), batch);
+        const auto own = run_to(trainer, 150);
+        CHECK(judge.loss(own, batch) < 0.95 * before);
+        CHECK(trainer.version() >= 150);
+        const auto& told = trainer.counts();
+        CHECK(told.counted + told.too_old + told.run_over == trainer.step_number());
+        CHECK(told.counted > 0);
+        CHECK(!trainer.step());
+        group workers{net, topology::ring{}};
+        std::vector<float> sum(own.size());
+        all_reduce(workers, own, sum, aggregate::max{});
+        CHECK(sum == own);
+    });
+}
+
+TEST_CASE("asynchronous_trainer: with all ranks in each round the steps are those of bsp, at P times the rate") {
+    const train::partial_replica plan{topology::ring{}, straggler::all_ready{}, straggler::in_step{},
+                                      straggler::plain_sum{}, train::descent{train::sgd{}, train::constant_rate{0.25}}};
+    const train::bsp same{topology::ring{}, train::sgd{}, train::constant_rate{1}};
+    on_transports(4, [&](auto& net) {
+        auto rounds = make(net, plan);
+        auto lockstep = make_trainer(net, same);
+        for (int step = 0; step < 20; ++step) lockstep.step();
+        while (rounds.version() < 20) rounds.step();
+        CHECK(copy_of_parameters(rounds) == copy_of_parameters(lockstep));
+        CHECK(rounds.step_number() == 21);
+        rounds.end();
+        CHECK(!rounds.step());
+    });
+}
+
+TEST_CASE("asynchronous_trainer: a gradient that is not finite is named in a record, and its rank goes on") {
+    simulated::run(3, {}, [](auto& net) {
+        auto trainer = make(net, rna, {{.rank = 1, .step = 2, .coordinate = 5}});
+        std::vector<train::invalid_gradient> named;
+        while (auto record = trainer.step()) {
+            named.insert(named.end(), record.invalid.begin(), record.invalid.end());
+            CHECK(record.step + 1 == trainer.step_number());
+            if (trainer.version() > 30) trainer.end();
+        }
+        CHECK(trainer.counts().not_finite == (net.rank() == 1 ? 1U : 0U));
+        CHECK(named ==
+              (net.rank() == 1 ? std::vector{train::invalid_gradient{1, 5}} : std::vector<train::invalid_gradient>{}));
+    });
+}
+
+TEST_CASE("asynchronous_trainer: goes on where it was saved, bit for bit") {
+    const scratch_directory directory, unused;
+    const auto through = saved_at(9, in_rounds, unused);
+    saved_at(4, in_rounds, directory);
+    simulated::run(3, {}, [&](auto& net) {
+        auto trainer = make(net, in_rounds);
+        trainer.restore(train::checkpoint::load(directory / std::to_string(net.rank()).c_str()), "run.");
+        CHECK(trainer.step_number() == 4);
+        CHECK(run_to(trainer, 9) == through);
+        CHECK(trainer.version() == 9);
+    });
+}
+
+TEST_CASE("asynchronous_trainer: where one rank's file does not fit, all ranks throw") {
+    const scratch_directory early, late;
+    saved_at(4, in_rounds, early);
+    saved_at(5, in_rounds, late);
+    const auto refusals = [](auto file_of, std::uint64_t odd_seed) {
+        std::vector<std::string> texts(3);
+        simulated::run(3, {}, [&](auto& net) {
+            auto trainer = make(net, in_rounds, {}, net.rank() == 1 ? odd_seed : 7);
+            try {
+                trainer.restore(train::checkpoint::load(file_of(net.rank())), "run.");
+            } catch (const std::exception& thrown) {
+                texts[static_cast<std::size_t>(net.rank())] = thrown.what();
+            }
+        });
+        return texts;
+    };
+    const auto name = [](rank_t rank) { return std::to_string(rank); };
+    const auto one_late = refusals([&](rank_t r) { return (r == 2 ? late : early) / name(r).c_str(); }, 7);
+    for (const std::string& text : one_late) {
+        CAPTURE(text);
+        CHECK(has(text, "rank 2 calls with another state that it goes on from"));
+    }
+    const auto exchanged = refusals([&](rank_t r) { return early / name(r == 2 ? 1 : r).c_str(); }, 7);
+    CHECK(has(exchanged[2], "rank"));
+    CHECK(has(exchanged[2], "expected 2, found 1"));
+    CHECK(has(exchanged[0], "rank 2 calls with another state"));
+    CHECK(has(exchanged[1], "rank 2 calls with another state"));
+}
+
+TEST_CASE("asynchronous_trainer: is saved after its end and restored before its first step only") {
+    simulated::run(2, {}, [](auto& net) {
+        auto trainer = make(net, rna);
+        train::checkpoint::writer out;
+        CHECK_THROWS_AS(trainer.save(out, ""), contract_violation);
+        run_to(trainer, 3);
+        const scratch_directory directory;
+        trainer.save(out, "");
+        out.save(directory / "file");
+        CHECK_THROWS_AS(trainer.restore(train::checkpoint::load(directory / "file"), ""), contract_violation);
+    });
+}
