@@ -830,6 +830,10 @@ struct call_signature {
     friend constexpr bool operator==(const call_signature&, const call_signature&) = default;
 };
 
+/// Whether an announcement is no call but a state of its rank, as a long wait is: a later one with its number replaces
+/// it, so what was heard of it does not hold for ever.
+constexpr bool is_state(const call_signature& announced) { return announced.kind == operation::none; }
+
 /// The tag of the messages of an operation.
 constexpr std::uint32_t tag_of(std::uint64_t number) { return static_cast<std::uint32_t>(number); }
 
@@ -1181,6 +1185,8 @@ concept Sending = std::movable<S> && std::default_initializable<S> && requires(S
 /// - `announce` publishes which call this rank has entered in a context; calls of a context may be entered in any
 ///   order. `inquire` waits until `peer` has entered call `number` and returns what it entered. If the deadline passes
 ///   before that, it returns the latest call that `peer` has entered if its number is higher, and otherwise nothing.
+///   What is announced as no call (`is_state`) is replaced by the next announcement of that number, and an inquiry that
+///   may wait returns what holds when it asks.
 ///   A transport that runs bodies answers at once if the body of `peer` has returned without entering call `number` or
 ///   a later one: it returns a call of kind `operation::departure` with that number. A transport remembers at least the
 ///   `calls_remembered` highest numbers.
@@ -1823,7 +1829,7 @@ class inquest {
             if (entered)
                 come.push_back({r, *entered});
             else if (all_must_have_come)
-                where_.fail(failure::timeout, r, no_rank,
+                where_.fail(failure::timeout, r, all_.self(),
                             text_of({"rank ", r, " has not entered the operation within ", timeout_.seconds(), " s"}));
         }
         return come;
@@ -17575,7 +17581,8 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// `apply(model, fold, weight, round)` moves `model` in place by `fold`: what `fold_type`, an aggregator, made of the
 /// contributions, whose weights add up to `weight` > 0. `round` counts from 0. The same calls give the same bits, so
-/// that ranks which start with equal models keep equal models.
+/// that ranks which start with equal models keep equal models. A bound update with state is copyable and also has
+/// `save(out, prefix)` and `restore(in, prefix)`, as optimizers have.
 template <class U, class T>
 concept Update = std::copyable<U> && requires(const U& policy, decltype(policy.template bind<T>(std::size_t{}))& bound,
                                               std::span<T> model, std::span<const T> fold, std::uint64_t round) {
@@ -22452,6 +22459,37 @@ class round_starter {
 
 }}}  // namespace rill::RILL_ABI::detail
 
+// ===== rill/protocol/detail/saved_parts.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A part of a protocol that has state to save, as error feedback has its residual. A `restore` that throws changes
+/// nothing.
+template <class Part, class Writer>
+concept SavedBy = requires(const Part& part, Writer& out, const std::string& name) { part.save(out, name); };
+
+template <class Part, class Writer>
+void save_part(Writer& out, const std::string& name, const Part& part) {
+    if constexpr (SavedBy<Part, Writer>) part.save(out, name);
+}
+template <class Part, class Reader>
+void restore_part(const Reader& in, const std::string& name, Part& part) {
+    if constexpr (requires { part.restore(in, name); }) part.restore(in, name);
+}
+
+/// The exception that leaves `work()`, or null.
+template <class Work>
+std::exception_ptr thrown_by(Work&& work) {
+    try {
+        work();
+    } catch (const std::exception&) {
+        return std::current_exception();
+    }
+    return nullptr;
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/protocol/partial_all_reduce.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -22496,8 +22534,8 @@ struct no_codec {
 /// A codec (`compress`), given last, makes the exchange sparse or rounded; its residual stays with the rank.
 ///
 /// Making it is collective; it makes a group of its own over the topology, options and executor of `workers`, which
-/// may be used in between and must outlive it. One activity calls its members. It needs activities that make progress
-/// while the rank computes.
+/// may be used in between and must outlive it. A rank joins rounds from its first `pull` on. One activity calls its
+/// members. It needs activities that make progress while the rank computes.
 ///
 /// Cost of a round: an `all_reduce` of N elements, one of 2 P integers, and at most P - 1 + 2 q short messages, where q
 /// ranks are asked. Between rounds no clock runs. Memory: four models, and one gradient for each push that waits.
@@ -22538,9 +22576,8 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         made_over(workers, [&] {
             return agree(group_, names,
                          {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
-                          option_hash(hash_of_model())});
+                          option_hash(hash_of(model_))});
         });
-        service_.emplace(workers.net().spawn([this] { serve(); }));
     }
     partial_all_reduce(const partial_all_reduce&) = delete;
     partial_all_reduce& operator=(const partial_all_reduce&) = delete;
@@ -22553,6 +22590,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == model_.size(), "partial_all_reduce: the model has another size");
+        begin_to_serve();
         adopt(deadline::immediate);
         while (must_wait() && adopt(deadline::never)) continue;
         const bool is_over = over_.wait(deadline::immediate);
@@ -22612,6 +22650,47 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         return version_;
     }
 
+    /// Saves what the next round depends on: the newest model, its version, the state of the update and of the codec.
+    /// Only once the run has ended, because only then all ranks have the same version. Pushes that no round has taken
+    /// are not saved; `fate` tells them.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "partial_all_reduce: it is saved once the run has ended");
+        out.add(std::string(prefix) + "replica", std::array{version_, group_.operation_number()});
+        out.add(std::string(prefix) + "model", model_);
+        detail::save_part(out, std::string(prefix) + "update", update_);
+        detail::save_part(out, std::string(prefix) + "codec", codec_);
+    }
+
+    /// Goes on where the saved run had ended, before the first `pull`. Collective. `also()` reads what else a rank
+    /// resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: on that rank what
+    /// the reader or `also` throws, elsewhere `mismatch`, which names a rank.
+    template <class Reader, class Also = void (*)()>
+    void restore(
+        const Reader& in, std::string_view prefix, Also&& also = [] {}) {
+        RILL_EXPECTS(!service_, "partial_all_reduce: it is restored before the first pull");
+        std::array<std::uint64_t, 2> saved{};
+        auto model = model_;
+        auto update = update_;
+        const std::exception_ptr refused = detail::thrown_by([&] {
+            in.read(std::string(prefix) + "replica", saved);
+            in.read(std::string(prefix) + "model", model);
+            also();
+            detail::restore_part(in, std::string(prefix) + "update", update);
+            detail::restore_part(in, std::string(prefix) + "codec", codec_);
+        });
+        const std::uint64_t told = refused == nullptr ? mix64(saved[0], saved[1], hash_of(model))
+                                                      : mix64(static_cast<std::uint64_t>(group_.rank()));
+        constexpr option_names names{{"state that it goes on from"}};
+        const std::exception_ptr differs = detail::thrown_by([&] { agree(group_, names, {option_hash(told)}); });
+        for (const std::exception_ptr& thrown : {refused, differs})
+            if (thrown != nullptr) std::rethrow_exception(thrown);
+        model_ = held_.values = std::move(model);
+        update_ = std::move(update);
+        version_ = held_.number = saved[0];
+        group_.resume_at(saved[1]);
+    }
+
   private:
     static constexpr const char* name = "partial_all_reduce";
 
@@ -22642,11 +22721,16 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         return own;
     }
 
-    std::uint64_t hash_of_model() const {
-        return fingerprint(std::string_view(reinterpret_cast<const char*>(model_.data()), model_.size() * sizeof(T)));
+    static std::uint64_t hash_of(const aligned_vector<T>& model) {
+        return fingerprint(std::string_view(reinterpret_cast<const char*>(model.data()), model.size() * sizeof(T)));
     }
 
     // --- the activity that computes
+
+    /// From the first `pull` on, so that a replica can be restored before.
+    void begin_to_serve() {
+        if (!service_) service_.emplace(group_.net().spawn([this] { serve(); }));
+    }
 
     /// Goes on to the newest version, for which it waits until `until`. False if there is none.
     bool adopt(deadline until) {
@@ -22667,6 +22751,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
 
     void depart(std::atomic<bool>& how) {
         if (is_leaving_ && how) return;
+        begin_to_serve();
         is_leaving_ = true;
         how = true;
         starter_.notify(detail::start_kind::urged, wish().count() - 1);
@@ -27238,6 +27323,14 @@ class call_history {
         const auto place = static_cast<std::size_t>(number % calls_remembered);
         if (place >= calls_.size() || !calls_[place] || calls_[place]->number != number) return std::nullopt;
         return calls_[place];
+    }
+
+    /// Forgets the state (`is_state`) that was announced under `number`, if any, and returns it.
+    std::optional<call_signature> take_state(std::uint64_t number) {
+        const auto announced = entered(number);
+        if (!announced || !is_state(*announced)) return std::nullopt;
+        calls_[static_cast<std::size_t>(number % calls_remembered)].reset();
+        return announced;
     }
 
     /// The answer to an inquiry that times out: call `number`, or else the newest call if its number is higher.

@@ -922,6 +922,8 @@ struct protocol_limits {
     duration timeout = seconds(10);
     /// The longest delay before a rank's call. Below half the timeout, so that it can be told who waits for whom.
     duration latest_entry = seconds(4);
+    /// How notices travel. Where control is ideal, all failures of one call must name the same culprit.
+    simulated::control_plane control = simulated::control_plane::travelling;
     /// Longest virtual time of a run; one that takes longer counts as hanging.
     duration longest = seconds(10'000);
 };
@@ -944,6 +946,7 @@ inline protocol_case draw_case(fault_kind kind, std::uint64_t seed, const protoc
 /// Returns the network of a case, with its faults; its seed draws links, cards, jitter and computing times.
 inline simulated::network network_of(const protocol_case& of, const protocol_limits& limits = {}) {
     simulated::network net{.faults = of.faults,
+                           .control = limits.control,
                            .poll = microseconds(10),
                            .stack_bytes = std::size_t{256} << 10,
                            .longest = limits.longest};
@@ -1036,17 +1039,18 @@ struct rank_record {
 /// What happened in a run.
 struct run_record {
     std::vector<rank_record> ranks;
-    simulated::report report{};  ///< if the run came to its end
-    std::string ended_by{};      ///< what else ended it: an exception of a body, a deadlock, the time limit
+    simulated::report report{};      ///< if the run came to its end
+    bool same_first_notice = false;  ///< control was ideal, so that of racing notices one won on all ranks
+    std::string ended_by{};          ///< what else ended it: an exception of a body, a deadlock, the time limit
 
     /// Whether the rank was killed: its body has not returned, or the rank has begun anew.
     bool has_died(rank_t rank) const {
         const auto at = static_cast<std::size_t>(rank);
         return rank >= 0 && at < report.ranks.size() && (!ranks[at].has_ended || report.ranks[at].lives > 1);
     }
-    /// Whether the link lost or duplicated messages; messages to a rank that died do not count.
+    /// Whether the link lost or duplicated messages, or lost control; what was sent to a rank that died does not count.
     bool has_failed(const simulated::link_report& link) const {
-        return link.lost + link.duplicated > 0 && !has_died(link.receiver);
+        return link.lost + link.duplicated + link.control_lost > 0 && !has_died(link.receiver);
     }
     /// Whether messages between two ranks were lost or duplicated, in either direction.
     bool has_failed_between(rank_t a, rank_t b) const {
@@ -1131,7 +1135,7 @@ class call_judge {
             const call_record* const failed = first_failure_in(call.group);
             if (call.came == end::exact && failed != nullptr && failed->step < call.step)
                 return told(r, call, "came through after an earlier call of the group had failed: " + failed->said);
-            if (call.came == end::failed && blaming != nullptr &&
+            if (call.came == end::failed && blaming != nullptr && seen_->same_first_notice &&
                 (blaming->culprit != call.culprit || blaming->other != call.other))
                 return told(r, call, "blames another than " + blaming->said);
             if (call.came == end::failed) blaming = &call;
@@ -2154,6 +2158,7 @@ inline std::string without_numbers(std::string text) {
 template <class Protocol>
 run_record play(const protocol_case& of, Protocol&& protocol, const protocol_limits& limits = {}) {
     run_record seen;
+    seen.same_first_notice = limits.control == simulated::control_plane::ideal;
     seen.ranks.resize(static_cast<std::size_t>(of.ranks));
     try {
         seen.report = simulated::run(of.ranks, network_of(of, limits), [&](auto& net) {
@@ -3144,6 +3149,27 @@ void tells_calls(Net& net) {
     expect(!net.inquire(net.rank(), law_context + 5, 1, deadline::immediate), "an inquiry looks into other contexts");
 }
 
+/// A state is replaced by the next one: an inquiry that waits does not return what an earlier one has heard.
+template <class Net>
+void tells_states(Net& net) {
+    const std::uint64_t context = law_context + 7;
+    const channel on{.context = law_context, .tag = 34};
+    const auto meet_all = [&] {
+        for (rank_t peer = 0; peer < net.size(); ++peer) post_number(net, peer, on, 0);
+        for (rank_t peer = 0; peer < net.size(); ++peer) receive_number(net, peer, on);
+    };
+    for (std::uint64_t state = 1; state <= 3; ++state) {
+        net.announce(context, {.number = 1, .dimension = state});
+        meet_all();
+        for (rank_t peer = 0; peer < net.size(); ++peer) {
+            const auto answer = net.inquire(peer, context, 1, deadline::never);
+            expect(answer && answer->dimension == state, "an inquiry answers with a state that is past");
+            expect(net.inquire(peer, context, 1, deadline::immediate) == answer, "what was heard is forgotten");
+        }
+        meet_all();
+    }
+}
+
 /// Announces calls in any order: each is found as long as its number is among the `calls_remembered` highest.
 template <class Net>
 void remembers_calls(Net& net) {
@@ -3234,6 +3260,7 @@ template <class Laws>
 void control_laws(const Laws& all) {
     for (const int ranks : {1, 2, 5})
         all.law("an inquiry learns what was announced", ranks, [](auto& net) { detail::tells_calls(net); });
+    all.law("an inquiry learns the state that holds", 3, [](auto& net) { detail::tells_states(net); });
     all.law("a transport remembers the latest calls", 3, [](auto& net) { detail::remembers_calls(net); });
     all.law("next_context agrees on all ranks", 3, [](auto& net) { detail::makes_contexts(net); });
     all.law("the epoch is the same on all ranks", 3, [](auto& net) { detail::agrees_on_the_epoch(net); });

@@ -590,6 +590,654 @@ static_assert(Optimizer<adam>);
 
 }}}  // namespace rill::RILL_ABI::train
 
+// ===== rill/train/detail/same_place.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train::detail {
+
+/// Throws unless what a trainer's section `name` begins with fits this trainer: rank, number of ranks, seed.
+inline void require_same_place(const std::string& path, const std::string& name, std::span<const std::uint64_t> saved,
+                               std::span<const std::uint64_t> own) {
+    constexpr const char* what[] = {"rank", "number of ranks", "seed of the group"};
+    for (std::size_t i = 0; i < 3; ++i)
+        if (saved[i] != own[i])
+            throw data_error(path, "section \"" + name + "\", " + what[i], std::to_string(own[i]),
+                             std::to_string(saved[i]));
+}
+
+}}}  // namespace rill::RILL_ABI::train::detail
+
+// ===== rill/train/sampler.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Which rows a rank works on in each step.
+///
+/// Every epoch has its own permutation of the rows, a pure function of (key, epoch) and so the same on all ranks.
+/// Each step takes the next `ranks * batch` entries as the global batch; rank r gets the r-th `batch` of them.
+/// The rows that do not fill a last global batch are left out of that epoch. Memory: 4 bytes per row. Stepping does not
+/// allocate.
+class sampler {
+  public:
+    struct options {
+        std::size_t rows = 0;
+        std::size_t batch = 32;  ///< rows per rank and step
+        rank_t rank = 0;
+        int ranks = 1;
+        random_key key{};
+    };
+
+    explicit sampler(const options& chosen) : options_(chosen) {
+        RILL_EXPECTS(chosen.ranks > 0 && chosen.rank >= 0 && chosen.rank < chosen.ranks, "sampler: a rank of a group");
+        RILL_EXPECTS(chosen.batch > 0 && global_batch() <= chosen.rows, "sampler: rows for one step of all ranks");
+        RILL_EXPECTS(chosen.rows <= 0xFFFFFFFFU, "sampler: rows that 32 bits can number");
+        order_.resize(chosen.rows);
+        shuffle();
+    }
+
+    std::size_t steps_per_epoch() const { return options_.rows / global_batch(); }
+    /// The step of the next batch.
+    std::uint64_t epoch() const { return epoch_; }
+    /// The step of the next batch within its epoch.
+    std::size_t step() const { return step_; }
+
+    /// The rows of this rank's next batch; valid until the next call.
+    std::span<const std::uint32_t> next() {
+        if (is_epoch_over_) shuffle();
+        const std::size_t first = step_ * global_batch() + static_cast<std::size_t>(options_.rank) * options_.batch;
+        if (++step_ == steps_per_epoch()) {
+            step_ = 0;
+            ++epoch_;
+            is_epoch_over_ = true;
+        }
+        return std::span(order_).subspan(first, options_.batch);
+    }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        out.add(std::string(prefix) + "sampler", state());
+    }
+    /// Throws `data_error`, and changes nothing, if rows, global batch or key differ from those of this sampler.
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        const std::string name = std::string(prefix) + "sampler";
+        saved_state saved{};
+        in.read(name, saved);
+        const saved_state own = state();
+        constexpr const char* what[] = {"rows", "rows per global batch", "the random key"};
+        for (std::size_t i = 0; i < 3; ++i)
+            if (saved[i] != own[i])
+                throw data_error(in.path(), "section \"" + name + "\", " + what[i], std::to_string(own[i]),
+                                 std::to_string(saved[i]));
+        if (saved[4] >= steps_per_epoch())
+            throw data_error(in.path(), "section \"" + name + "\", step",
+                             "less than " + std::to_string(steps_per_epoch()), std::to_string(saved[4]));
+        epoch_ = saved[3];
+        step_ = static_cast<std::size_t>(saved[4]);
+        shuffle();
+    }
+
+  private:
+    using saved_state = std::array<std::uint64_t, 5>;
+    saved_state state() const { return {options_.rows, global_batch(), options_.key.value, epoch_, step_}; }
+
+    std::size_t global_batch() const { return options_.batch * static_cast<std::size_t>(options_.ranks); }
+
+    void shuffle() {
+        std::iota(order_.begin(), order_.end(), 0U);
+        random_sequence random(options_.key.derive(epoch_));
+        for (std::size_t left = order_.size(); left > 1; --left)
+            std::swap(order_[left - 1], order_[static_cast<std::size_t>(random.below(left))]);
+        is_epoch_over_ = false;
+    }
+
+    options options_;
+    std::vector<std::uint32_t> order_;
+    std::uint64_t epoch_ = 0;
+    std::size_t step_ = 0;
+    bool is_epoch_over_ = false;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/minibatches.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Gives a rank the batch of each step; its position can be saved.
+template <class B, class Batch>
+concept BatchSource = std::copyable<B> && Persistent<B> && requires(B& source) {
+    { source.next() } -> std::convertible_to<Batch>;
+};
+
+/// The batches of a dataset in the order of a `sampler`. Models `BatchSource`. The dataset must outlive it.
+class minibatches {
+  public:
+    /// If `order.rows` is 0, all rows of the dataset are used.
+    minibatches(const dataset& data, sampler::options order) : data_(&data), sampler_(complete(order, data)) {}
+
+    const train::sampler& order() const { return sampler_; }
+
+    /// Valid until the next call.
+    batch next() { return {*data_, sampler_.next()}; }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        sampler_.save(out, prefix);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        sampler_.restore(in, prefix);
+    }
+
+  private:
+    static sampler::options complete(sampler::options order, const dataset& data) {
+        if (order.rows == 0) order.rows = data.rows;
+        RILL_EXPECTS(order.rows <= data.rows, "minibatches: rows of the dataset");
+        return order;
+    }
+
+    const dataset* data_;
+    train::sampler sampler_;
+};
+
+static_assert(BatchSource<minibatches, batch>);
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/replica_plan.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A system of training in which no rank waits for all others: a value that binds to one rank's end of a transport and
+/// to the first model, equal on all ranks. Binding is collective; it makes the sessions, with the given timeout and
+/// seed. The result models `Replica`; once the run has ended, `version()` is that of the last `pull`. It is
+/// `Persistent`: saved once the run has ended, restored before the first `pull`, on all ranks.
+template <class P, class Net, class T = float>
+concept ReplicaPlan =
+    std::copyable<P> && requires(const P& plan, Net& net, std::span<const T> first, const group_options& options) {
+        { plan.template bind<T>(net, first, options) } -> Replica<T>;
+        { plan.template bind<T>(net, first, options) } -> Persistent;
+    };
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/step_record.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// A gradient that is not finite: its rank, and its first coordinate that is a NaN or infinite.
+struct invalid_gradient {
+    rank_t rank = no_rank;
+    std::size_t coordinate = 0;
+
+    friend bool operator==(const invalid_gradient&, const invalid_gradient&) = default;
+};
+
+/// The times that the phases of a step took on one rank, on its transport's clock.
+struct step_phases {
+    duration compute{};
+    duration exchange{};  ///< waiting for the exchange, without what overlapped with computing
+    duration update{};
+
+    friend constexpr bool operator==(const step_phases&, const step_phases&) = default;
+};
+
+/// What one step of training did, as one rank saw it.
+struct step_record {
+    std::uint64_t step = 0;
+    double loss = 0;     ///< of this rank's batch, before the step
+    receipt exchange{};  ///< its `wire`: all that this rank sent and received in the step
+    duration elapsed{};  ///< time of the whole step
+    step_phases phases{};
+    /// Why the step was skipped; else empty. If the strategy keeps replicas equal, all ranks have the same list; else
+    /// it tells of this rank alone.
+    std::vector<invalid_gradient> invalid{};
+    bool is_over = false;  ///< the run has ended, and nothing was done
+
+    bool skipped() const { return !invalid.empty(); }
+    /// Whether a step was made: false once the run has ended.
+    explicit operator bool() const { return !is_over; }
+};
+
+/// What a trainer calls with the record of each step, on its rank.
+template <class H>
+concept StepHook = std::move_constructible<H> && requires(H& hook, const step_record& record) { hook(record); };
+
+/// Ignores the records of steps.
+struct no_hook {
+    void operator()(const step_record&) const {}
+};
+
+static_assert(StepHook<no_hook>);
+
+/// A text such as "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12".
+inline std::string describe_skip(const step_record& record) {
+    std::string text = "step " + std::to_string(record.step) + " skipped: ";
+    for (const invalid_gradient& bad : record.invalid) {
+        if (&bad != record.invalid.data()) text += ", ";
+        text += "the gradient of rank " + std::to_string(bad.rank) + " is not finite at coordinate " +
+                std::to_string(bad.coordinate);
+    }
+    return text;
+}
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/stopwatch.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Times the phases of a step on a transport's clock.
+template <class Net>
+class stopwatch {
+  public:
+    explicit stopwatch(const Net& net) : net_(&net), begun_(net.now()), last_(begun_) {}
+
+    /// The time since the last call, or since this was made.
+    duration lap() {
+        const time_point before = last_;
+        last_ = net_->now();
+        return last_ - before;
+    }
+    /// The time from the beginning to the last `lap`.
+    duration total() const { return last_ - begun_; }
+
+  private:
+    const Net* net_;
+    time_point begun_;
+    time_point last_;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/strategy.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+namespace detail {
+
+/// What a strategy is handed to compute with.
+struct any_computation {
+    double operator()() const;
+    double operator()(void (*ready)(std::size_t layer)) const;
+};
+
+}  // namespace detail
+
+/// A strategy bound to one rank. It owns its groups or other sessions.
+///
+/// - `step(parameters, gradient, number, compute)`, collective, makes one step: it may replace the parameters by newer
+///   ones, calls `compute` on ranks that contribute, exchanges the gradient, which is lost, and moves the parameters.
+///   `compute()` writes the gradient at the parameters and returns the loss; `compute(ready)` also calls `ready(layer)`
+///   as soon as that layer's part is final. Gradients that are not finite are left out and told in the record, whose
+///   `step` is `number`, or a later one where this rank has missed steps. Once the run has ended the record `is_over`.
+/// - `end()`: the run ends after the last step. Where `replicas_equal`, all ranks call it after the same step;
+/// elsewhere
+///   the root's call counts and the other ranks learn of it in a later step.
+/// - `contributes()`: whether this rank computes gradients. A master does not.
+/// - `state()`: what the next step depends on, besides arguments and session; it can be copied, saved and restored.
+/// - `position()`, `resume_at(position)`: where the sessions stand in their random numbers.
+/// - `add_up(table)`, collective: the sum over all ranks, on all ranks. For the trainer's own agreements.
+template <class B, class T>
+concept BoundStrategy =
+    requires(B& bound, const B& constant, std::span<T> parameters, std::span<T> gradient, std::uint64_t number,
+             const detail::any_computation& compute, std::span<std::int64_t> table) {
+        { bound.step(parameters, gradient, number, compute) } -> std::same_as<step_record>;
+        { bound.end() };
+        { constant.contributes() } -> std::same_as<bool>;
+        { bound.state() } -> Persistent;
+        requires std::copyable<std::remove_reference_t<decltype(bound.state())>>;
+        { constant.position() } -> std::same_as<std::uint64_t>;
+        { bound.resume_at(number) };
+        { bound.add_up(table) };
+    };
+
+/// How the gradients of all ranks become steps: a value that binds to one rank's end of a transport and to the layers
+/// of a model. Binding is collective: it makes the sessions, with the given timeout and seed.
+///
+/// `replicas_equal`: after each step the parameters are the same on all ranks, bit for bit, and a gradient that is not
+/// finite skips the step of all ranks. Else it skips its own rank's contribution alone.
+/// `is_layered`: `step` calls `compute(ready)`, else `compute()`.
+template <class S, class Net, class T = float>
+concept Strategy = std::copyable<S> &&
+                   requires(const S& policy, Net& net, std::span<const layer> layers, const group_options& options) {
+                       requires std::same_as<decltype(S::replicas_equal), const bool>;
+                       requires std::same_as<decltype(S::is_layered), const bool>;
+                       { policy.template bind<T>(net, layers, options) } -> BoundStrategy<T>;
+                   };
+
+/// How many parameters a model with these layers has.
+inline std::size_t dimension_of(std::span<const layer> layers) { return layers.empty() ? 0 : layers.back().part.end; }
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/trainer.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Options of a trainer. They must be the same on all ranks.
+struct trainer_options {
+    random_key initial{};   ///< the key from which the first parameters are drawn
+    group_options group{};  ///< timeout of each exchange, seed of the codecs' random numbers
+};
+
+/// One rank of data-parallel training, with its replica of the model. Making one is collective, and so is each step.
+///
+/// Each rank derives the first parameters from the key. With a strategy whose `replicas_equal` they stay the same bits
+/// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With
+/// other strategies such a gradient is left out of the step.
+/// After an exception of a step the strategy's sessions have ended: restore a checkpoint into a new trainer.
+/// Memory: parameters and gradient, besides what model, batches and strategy hold. A step that is not skipped allocates
+/// nothing once the first ones are done.
+template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan,
+          StepHook Hook = no_hook>
+class trainer {
+  public:
+    using scalar = typename Model::scalar;
+
+    trainer(Net& net, Model model, Batches batches, const Plan& strategy, const trainer_options& options = {},
+            Hook hook = {})
+        : net_(&net),
+          seed_(options.group.seed),
+          model_(std::move(model)),
+          batches_(std::move(batches)),
+          strategy_(strategy.template bind<scalar>(net, model_.layers(), options.group)),
+          parameters_(model_.dimension()),
+          gradient_(model_.dimension()),
+          hook_(std::move(hook)) {
+        model_.initialise(parameters_, options.initial);
+    }
+
+    auto& strategy() { return strategy_; }
+    Model& model() { return model_; }
+    const Batches& batches() const { return batches_; }
+    std::span<const scalar> parameters() const { return parameters_; }
+    /// The number of the next step. Skipped steps count.
+    std::uint64_t step_number() const { return step_; }
+
+    /// Computes the gradient of the next batch, exchanges it with those of the other ranks and moves the parameters.
+    /// Once the run has ended it does nothing, and the record is false. Then calls the hook; an exception of the hook
+    /// propagates, and the next call goes on with the next step.
+    step_record step() {
+        const auto compute = [this](auto&&... ready) {
+            [[maybe_unused]] const auto computing = named_span(*net_, "compute");
+            return model_.gradient(parameters_, batches_.next(), gradient_, ready...);
+        };
+        step_record record = strategy_.step(std::span(parameters_), std::span(gradient_), step_, compute);
+        if (!record) return record;
+        step_ = record.step + 1;
+        hook_(std::as_const(record));
+        return record;
+    }
+
+    /// Ends the run after the last step: `while (trainer.step()) if (is_good(trainer)) trainer.end();`. Where the
+    /// strategy keeps replicas equal, all ranks call it after the same step; elsewhere the root's call counts.
+    void end() { strategy_.end(); }
+
+    /// Everything that the next step depends on, on this rank: each rank writes a file of its own.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        out.add(std::string(prefix) + "trainer", state());
+        out.add(std::string(prefix) + "parameters", parameters_);
+        batches_.save(out, prefix);
+        strategy_.state().save(out, prefix);
+    }
+
+    /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks and this seed.
+    /// Collective: throws `data_error` on all ranks, and changes nothing, where the file of any rank does not fit, or
+    /// their files hold different steps or, where the strategy keeps replicas equal, different parameters. The reason
+    /// why a rank's own file is refused is thrown on that rank alone.
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        saved_state saved{};
+        auto parameters = parameters_;
+        auto batches = batches_;
+        auto state = strategy_.state();
+        std::exception_ptr refused;
+        try {
+            saved = read_state(in, std::string(prefix) + "trainer");
+            in.read(std::string(prefix) + "parameters", parameters);
+            batches.restore(in, prefix);
+            state.restore(in, prefix);
+        } catch (const std::exception&) {
+            refused = std::current_exception();  // thrown after the other ranks have been told
+        }
+        require_agreement(in.path(), refused, saved[3], parameters);
+        parameters_.swap(parameters);
+        batches_ = std::move(batches);
+        strategy_.state() = std::move(state);
+        step_ = saved[3];
+        strategy_.resume_at(saved[4]);
+    }
+
+  private:
+    static_assert(Strategy<Plan, Net, scalar>,
+                  "rill::train::trainer: the strategy does not model Strategy for this scalar and transport; see "
+                  "rill/train/strategy.hpp");
+    static_assert(
+        !Plan::is_layered || LayeredObjective<Model>,
+        "rill::train::trainer: the strategy exchanges gradients layer by layer and the objective does not say "
+        "when they are ready; give it gradient(parameters, batch, output, ready) or use train::bsp");
+
+    using bound_strategy = decltype(std::declval<const Plan&>().template bind<scalar>(
+        std::declval<Net&>(), std::span<const layer>(), group_options{}));
+
+    using saved_state = std::array<std::uint64_t, 5>;
+    saved_state state() const {
+        return {static_cast<std::uint64_t>(net_->rank()), static_cast<std::uint64_t>(net_->size()), seed_, step_,
+                strategy_.position()};
+    }
+
+    template <class Reader>
+    saved_state read_state(const Reader& in, const std::string& name) const {
+        saved_state saved{};
+        in.read(name, saved);
+        detail::require_same_place(in.path(), name, saved, state());
+        return saved;
+    }
+
+    /// Tells all ranks what this one has read, and throws on all of them unless all can go on from there.
+    void require_agreement(const std::string& path, const std::exception_ptr& refused, std::uint64_t step,
+                           std::span<const scalar> parameters) {
+        const auto size = static_cast<std::size_t>(net_->size()), rank = static_cast<std::size_t>(net_->rank());
+        std::vector<std::int64_t> told(3 * size);
+        const std::span refusals = std::span(told).first(size), steps = std::span(told).subspan(size, size),
+                        sums = std::span(told).last(size);
+        refusals[rank] = refused != nullptr ? 1 : 0;
+        steps[rank] = static_cast<std::int64_t>(step);
+        if (Plan::replicas_equal) sums[rank] = static_cast<std::int64_t>(detail::checksum(std::as_bytes(parameters)));
+        strategy_.add_up(told);
+        if (refused != nullptr) std::rethrow_exception(refused);
+        const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
+        for (std::size_t other = 0; other < size; ++other)
+            if (refusals[other] != 0)
+                throw data_error(path, beside(other), "one that fits its trainer", "another: see that rank's error");
+        for (std::size_t other = 1; other < size; ++other) {
+            if (steps[other] != steps[0])
+                throw data_error(path, beside(other), "step " + std::to_string(steps[0]) + " as on rank 0",
+                                 std::to_string(steps[other]));
+            if (sums[other] != sums[0])
+                throw data_error(path, beside(other), "the parameters that rank 0 has, the same on all ranks",
+                                 "others");
+        }
+    }
+
+    Net* net_;
+    std::uint64_t seed_;
+    Model model_;
+    Batches batches_;
+    bound_strategy strategy_;
+    aligned_vector<scalar> parameters_;
+    aligned_vector<scalar> gradient_;
+    Hook hook_;
+    std::uint64_t step_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
+// ===== rill/train/asynchronous_trainer.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// How many pushes of one rank have met each fate.
+struct push_counts {
+    std::uint64_t counted = 0;
+    std::uint64_t too_old = 0;
+    std::uint64_t not_finite = 0;
+    std::uint64_t run_over = 0;
+
+    friend constexpr bool operator==(const push_counts&, const push_counts&) = default;
+};
+
+/// One rank of training without a barrier: the loop of `Replica`, with batches and records.
+///
+///     train::asynchronous_trainer trainer{net, model, batches, systems::rna({}, optimizer, rate)};
+///     while (trainer.step())
+///         if (trainer.version() >= 1000) trainer.end();
+///
+/// Making one is collective. A step is not: each rank steps as fast as it computes, as far as the plan's staleness lets
+/// it. Each rank derives the first parameters from the key. A gradient that holds a NaN or an infinity moves nothing.
+/// After an exception of a step the run has ended on all ranks.
+/// Memory: parameters and gradient, besides what model, batches and replica hold.
+template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan,
+          StepHook Hook = no_hook>
+class asynchronous_trainer {
+  public:
+    using scalar = typename Model::scalar;
+
+    asynchronous_trainer(Net& net, Model model, Batches batches, const Plan& plan, const trainer_options& options = {},
+                         Hook hook = {})
+        : net_(&net),
+          seed_(options.group.seed),
+          model_(std::move(model)),
+          batches_(std::move(batches)),
+          parameters_(initial(model_, options.initial)),
+          gradient_(parameters_.size()),
+          replica_(plan.template bind<scalar>(net, std::span<const scalar>(parameters_), options.group)),
+          hook_(std::move(hook)) {}
+
+    /// The replica itself, for what only its kind has.
+    auto& replica() { return replica_; }
+    Model& model() { return model_; }
+    const Batches& batches() const { return batches_; }
+    /// Those that the latest step computed its gradient at; once the run has ended, the final ones.
+    std::span<const scalar> parameters() const { return parameters_; }
+    /// By how many rounds `parameters()` had been moved.
+    std::uint64_t version() const { return version_; }
+    /// How many gradients this rank has computed.
+    std::uint64_t step_number() const { return step_; }
+    /// What has become of this rank's gradients, as far as it is known.
+    const push_counts& counts() const { return counts_; }
+
+    /// Takes the newest parameters, computes the gradient of the next batch at them and hands it over. Then calls the
+    /// hook; an exception of the hook propagates, and the next call goes on with the next step. Once the run has ended
+    /// the record is false, and `parameters()` are the final ones.
+    ///
+    /// In the record `phases.exchange` is the time that this rank waited for newer parameters, and `invalid` names
+    /// gradients of this rank that were found not to be finite since its last step.
+    step_record step() {
+        step_record record{.step = step_};
+        stopwatch clock(*net_);
+        const auto held = replica_.pull(parameters_);
+        record.phases.exchange = clock.lap();
+        record.is_over = !held;
+        if (held) {
+            version_ = held->version;
+            [[maybe_unused]] const auto computing = named_span(*net_, "compute");
+            record.loss = model_.gradient(parameters_, batches_.next(), gradient_);
+            record.phases.compute = clock.lap();
+            replica_.push(gradient_, *held);
+            ++step_;
+        } else {
+            version_ = replica_.version();
+        }
+        take_fates(record);
+        record.elapsed = clock.total();
+        if (held) hook_(std::as_const(record));
+        return record;
+    }
+
+    /// The run ends on all ranks, without waiting for further gradients.
+    void end() { replica_.end(); }
+    /// This rank computes no more gradients, but serves the others: `step` waits for the end of the run.
+    void retire() { replica_.retire(); }
+
+    /// Everything that the next step depends on, on this rank: each rank writes a file of its own. Only once the run
+    /// has ended; a long run is saved by ending it and going on with a new trainer.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        replica_.save(out, prefix);
+        out.add(std::string(prefix) + "trainer", state());
+        batches_.save(out, prefix);
+    }
+
+    /// Goes on where the saved trainer had ended, before the first step; it had this rank, this number of ranks and
+    /// this seed. Collective: throws on all ranks where the file of any rank does not fit or their files hold
+    /// different models; the trainer cannot be used then. `data_error` on the rank whose file it is.
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        saved_state saved{};
+        auto batches = batches_;
+        replica_.restore(in, prefix, [&] {
+            saved = read_state(in, std::string(prefix) + "trainer");
+            batches.restore(in, prefix);
+        });
+        batches_ = std::move(batches);
+        step_ = saved[3];
+    }
+
+  private:
+    static_assert(
+        ReplicaPlan<Plan, Net, scalar>,
+        "rill::train::asynchronous_trainer: the plan does not model ReplicaPlan for this scalar and transport; "
+        "see rill/train/replica_plan.hpp (a strategy in lockstep, such as bsp, goes to train::trainer)");
+
+    using bound_replica = decltype(std::declval<const Plan&>().template bind<scalar>(
+        std::declval<Net&>(), std::span<const scalar>(), group_options{}));
+
+    static aligned_vector<scalar> initial(Model& model, random_key key) {
+        aligned_vector<scalar> parameters(model.dimension());
+        model.initialise(parameters, key);
+        return parameters;
+    }
+
+    using saved_state = std::array<std::uint64_t, 4>;
+    saved_state state() const { return {std::uint64_t(net_->rank()), std::uint64_t(net_->size()), seed_, step_}; }
+
+    template <class Reader>
+    saved_state read_state(const Reader& in, const std::string& name) const {
+        saved_state saved{};
+        in.read(name, saved);
+        detail::require_same_place(in.path(), name, saved, state());
+        return saved;
+    }
+
+    void take_fates(step_record& record) {
+        while (const auto fate = replica_.fate()) switch (fate->what) {
+                case push_fate::outcome::counted: ++counts_.counted; break;
+                case push_fate::outcome::too_old: ++counts_.too_old; break;
+                case push_fate::outcome::run_over: ++counts_.run_over; break;
+                case push_fate::outcome::not_finite:
+                    ++counts_.not_finite;
+                    record.invalid.push_back({net_->rank(), fate->coordinate});
+            }
+    }
+
+    Net* net_;
+    std::uint64_t seed_;
+    Model model_;
+    Batches batches_;
+    aligned_vector<scalar> parameters_;
+    aligned_vector<scalar> gradient_;
+    bound_replica replica_;
+    Hook hook_;
+    push_counts counts_{};
+    std::uint64_t step_ = 0;
+    std::uint64_t version_ = 0;
+};
+
+}}}  // namespace rill::RILL_ABI::train
+
 // ===== rill/train/clip.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -686,95 +1334,6 @@ static_assert(Clipping<clip_norm>);
 static_assert(Clipping<clip_value>);
 static_assert(Clipping<no_clip>);
 static_assert(Clipping<per_bucket<clip_norm>>);
-
-}}}  // namespace rill::RILL_ABI::train
-
-// ===== rill/train/step_record.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// A gradient that is not finite: its rank, and its first coordinate that is a NaN or infinite.
-struct invalid_gradient {
-    rank_t rank = no_rank;
-    std::size_t coordinate = 0;
-
-    friend bool operator==(const invalid_gradient&, const invalid_gradient&) = default;
-};
-
-/// The times that the phases of a step took on one rank, on its transport's clock.
-struct step_phases {
-    duration compute{};
-    duration exchange{};  ///< waiting for the exchange, without what overlapped with computing
-    duration update{};
-
-    friend constexpr bool operator==(const step_phases&, const step_phases&) = default;
-};
-
-/// What one step of training did, as one rank saw it.
-struct step_record {
-    std::uint64_t step = 0;
-    double loss = 0;     ///< of this rank's batch, before the step
-    receipt exchange{};  ///< its `wire`: all that this rank sent and received in the step
-    duration elapsed{};  ///< time of the whole step
-    step_phases phases{};
-    /// Why the step was skipped; else empty. If the strategy keeps replicas equal, all ranks have the same list; else
-    /// it tells of this rank alone.
-    std::vector<invalid_gradient> invalid{};
-    bool is_over = false;  ///< the run has ended, and nothing was done
-
-    bool skipped() const { return !invalid.empty(); }
-    /// Whether a step was made: false once the run has ended.
-    explicit operator bool() const { return !is_over; }
-};
-
-/// What a trainer calls with the record of each step, on its rank.
-template <class H>
-concept StepHook = std::move_constructible<H> && requires(H& hook, const step_record& record) { hook(record); };
-
-/// Ignores the records of steps.
-struct no_hook {
-    void operator()(const step_record&) const {}
-};
-
-static_assert(StepHook<no_hook>);
-
-/// A text such as "step 7 skipped: the gradient of rank 3 is not finite at coordinate 12".
-inline std::string describe_skip(const step_record& record) {
-    std::string text = "step " + std::to_string(record.step) + " skipped: ";
-    for (const invalid_gradient& bad : record.invalid) {
-        if (&bad != record.invalid.data()) text += ", ";
-        text += "the gradient of rank " + std::to_string(bad.rank) + " is not finite at coordinate " +
-                std::to_string(bad.coordinate);
-    }
-    return text;
-}
-
-}}}  // namespace rill::RILL_ABI::train
-
-// ===== rill/train/stopwatch.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// Times the phases of a step on a transport's clock.
-template <class Net>
-class stopwatch {
-  public:
-    explicit stopwatch(const Net& net) : net_(&net), begun_(net.now()), last_(begun_) {}
-
-    /// The time since the last call, or since this was made.
-    duration lap() {
-        const time_point before = last_;
-        last_ = net_->now();
-        return last_ - before;
-    }
-    /// The time from the beginning to the last `lap`.
-    duration total() const { return last_ - begun_; }
-
-  private:
-    const Net* net_;
-    time_point begun_;
-    time_point last_;
-};
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -921,67 +1480,6 @@ static_assert(RateSchedule<warmup_cosine>);
 
 }}}  // namespace rill::RILL_ABI::train
 
-// ===== rill/train/strategy.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-namespace detail {
-
-/// What a strategy is handed to compute with.
-struct any_computation {
-    double operator()() const;
-    double operator()(void (*ready)(std::size_t layer)) const;
-};
-
-}  // namespace detail
-
-/// A strategy bound to one rank. It owns its groups or other sessions.
-///
-/// - `step(parameters, gradient, number, compute)`, collective, makes one step: it may replace the parameters by newer
-///   ones, calls `compute` on ranks that contribute, exchanges the gradient, which is lost, and moves the parameters.
-///   `compute()` writes the gradient at the parameters and returns the loss; `compute(ready)` also calls `ready(layer)`
-///   as soon as that layer's part is final. Gradients that are not finite are left out and told in the record, whose
-///   `step` is `number`, or a later one where this rank has missed steps. Once the run has ended the record `is_over`.
-/// - `end()`: the run ends after the last step. Where `replicas_equal`, all ranks call it after the same step;
-/// elsewhere
-///   the root's call counts and the other ranks learn of it in a later step.
-/// - `contributes()`: whether this rank computes gradients. A master does not.
-/// - `state()`: what the next step depends on, besides arguments and session; it can be copied, saved and restored.
-/// - `position()`, `resume_at(position)`: where the sessions stand in their random numbers.
-/// - `add_up(table)`, collective: the sum over all ranks, on all ranks. For the trainer's own agreements.
-template <class B, class T>
-concept BoundStrategy =
-    requires(B& bound, const B& constant, std::span<T> parameters, std::span<T> gradient, std::uint64_t number,
-             const detail::any_computation& compute, std::span<std::int64_t> table) {
-        { bound.step(parameters, gradient, number, compute) } -> std::same_as<step_record>;
-        { bound.end() };
-        { constant.contributes() } -> std::same_as<bool>;
-        { bound.state() } -> Persistent;
-        requires std::copyable<std::remove_reference_t<decltype(bound.state())>>;
-        { constant.position() } -> std::same_as<std::uint64_t>;
-        { bound.resume_at(number) };
-        { bound.add_up(table) };
-    };
-
-/// How the gradients of all ranks become steps: a value that binds to one rank's end of a transport and to the layers
-/// of a model. Binding is collective: it makes the sessions, with the given timeout and seed.
-///
-/// `replicas_equal`: after each step the parameters are the same on all ranks, bit for bit, and a gradient that is not
-/// finite skips the step of all ranks. Else it skips its own rank's contribution alone.
-/// `is_layered`: `step` calls `compute(ready)`, else `compute()`.
-template <class S, class Net, class T = float>
-concept Strategy = std::copyable<S> &&
-                   requires(const S& policy, Net& net, std::span<const layer> layers, const group_options& options) {
-                       requires std::same_as<decltype(S::replicas_equal), const bool>;
-                       requires std::same_as<decltype(S::is_layered), const bool>;
-                       { policy.template bind<T>(net, layers, options) } -> BoundStrategy<T>;
-                   };
-
-/// How many parameters a model with these layers has.
-inline std::size_t dimension_of(std::span<const layer> layers) { return layers.empty() ? 0 : layers.back().part.end; }
-
-}}}  // namespace rill::RILL_ABI::train
-
 // ===== rill/train/bsp.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -1039,144 +1537,6 @@ template <class S, class D, class R>
 bsp(S, D, R) -> bsp<S, D, R>;
 template <class S, class D, class R, class C>
 bsp(S, D, R, C) -> bsp<S, D, R, C>;
-
-}}}  // namespace rill::RILL_ABI::train
-
-// ===== rill/train/sampler.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// Which rows a rank works on in each step.
-///
-/// Every epoch has its own permutation of the rows, a pure function of (key, epoch) and so the same on all ranks.
-/// Each step takes the next `ranks * batch` entries as the global batch; rank r gets the r-th `batch` of them.
-/// The rows that do not fill a last global batch are left out of that epoch. Memory: 4 bytes per row. Stepping does not
-/// allocate.
-class sampler {
-  public:
-    struct options {
-        std::size_t rows = 0;
-        std::size_t batch = 32;  ///< rows per rank and step
-        rank_t rank = 0;
-        int ranks = 1;
-        random_key key{};
-    };
-
-    explicit sampler(const options& chosen) : options_(chosen) {
-        RILL_EXPECTS(chosen.ranks > 0 && chosen.rank >= 0 && chosen.rank < chosen.ranks, "sampler: a rank of a group");
-        RILL_EXPECTS(chosen.batch > 0 && global_batch() <= chosen.rows, "sampler: rows for one step of all ranks");
-        RILL_EXPECTS(chosen.rows <= 0xFFFFFFFFU, "sampler: rows that 32 bits can number");
-        order_.resize(chosen.rows);
-        shuffle();
-    }
-
-    std::size_t steps_per_epoch() const { return options_.rows / global_batch(); }
-    /// The step of the next batch.
-    std::uint64_t epoch() const { return epoch_; }
-    /// The step of the next batch within its epoch.
-    std::size_t step() const { return step_; }
-
-    /// The rows of this rank's next batch; valid until the next call.
-    std::span<const std::uint32_t> next() {
-        if (is_epoch_over_) shuffle();
-        const std::size_t first = step_ * global_batch() + static_cast<std::size_t>(options_.rank) * options_.batch;
-        if (++step_ == steps_per_epoch()) {
-            step_ = 0;
-            ++epoch_;
-            is_epoch_over_ = true;
-        }
-        return std::span(order_).subspan(first, options_.batch);
-    }
-
-    template <class Writer>
-    void save(Writer& out, std::string_view prefix) const {
-        out.add(std::string(prefix) + "sampler", state());
-    }
-    /// Throws `data_error`, and changes nothing, if rows, global batch or key differ from those of this sampler.
-    template <class Reader>
-    void restore(const Reader& in, std::string_view prefix) {
-        const std::string name = std::string(prefix) + "sampler";
-        saved_state saved{};
-        in.read(name, saved);
-        const saved_state own = state();
-        constexpr const char* what[] = {"rows", "rows per global batch", "the random key"};
-        for (std::size_t i = 0; i < 3; ++i)
-            if (saved[i] != own[i])
-                throw data_error(in.path(), "section \"" + name + "\", " + what[i], std::to_string(own[i]),
-                                 std::to_string(saved[i]));
-        if (saved[4] >= steps_per_epoch())
-            throw data_error(in.path(), "section \"" + name + "\", step",
-                             "less than " + std::to_string(steps_per_epoch()), std::to_string(saved[4]));
-        epoch_ = saved[3];
-        step_ = static_cast<std::size_t>(saved[4]);
-        shuffle();
-    }
-
-  private:
-    using saved_state = std::array<std::uint64_t, 5>;
-    saved_state state() const { return {options_.rows, global_batch(), options_.key.value, epoch_, step_}; }
-
-    std::size_t global_batch() const { return options_.batch * static_cast<std::size_t>(options_.ranks); }
-
-    void shuffle() {
-        std::iota(order_.begin(), order_.end(), 0U);
-        random_sequence random(options_.key.derive(epoch_));
-        for (std::size_t left = order_.size(); left > 1; --left)
-            std::swap(order_[left - 1], order_[static_cast<std::size_t>(random.below(left))]);
-        is_epoch_over_ = false;
-    }
-
-    options options_;
-    std::vector<std::uint32_t> order_;
-    std::uint64_t epoch_ = 0;
-    std::size_t step_ = 0;
-    bool is_epoch_over_ = false;
-};
-
-}}}  // namespace rill::RILL_ABI::train
-
-// ===== rill/train/minibatches.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// Gives a rank the batch of each step; its position can be saved.
-template <class B, class Batch>
-concept BatchSource = std::copyable<B> && Persistent<B> && requires(B& source) {
-    { source.next() } -> std::convertible_to<Batch>;
-};
-
-/// The batches of a dataset in the order of a `sampler`. Models `BatchSource`. The dataset must outlive it.
-class minibatches {
-  public:
-    /// If `order.rows` is 0, all rows of the dataset are used.
-    minibatches(const dataset& data, sampler::options order) : data_(&data), sampler_(complete(order, data)) {}
-
-    const train::sampler& order() const { return sampler_; }
-
-    /// Valid until the next call.
-    batch next() { return {*data_, sampler_.next()}; }
-
-    template <class Writer>
-    void save(Writer& out, std::string_view prefix) const {
-        sampler_.save(out, prefix);
-    }
-    template <class Reader>
-    void restore(const Reader& in, std::string_view prefix) {
-        sampler_.restore(in, prefix);
-    }
-
-  private:
-    static sampler::options complete(sampler::options order, const dataset& data) {
-        if (order.rows == 0) order.rows = data.rows;
-        RILL_EXPECTS(order.rows <= data.rows, "minibatches: rows of the dataset");
-        return order;
-    }
-
-    const dataset* data_;
-    train::sampler sampler_;
-};
-
-static_assert(BatchSource<minibatches, batch>);
 
 }}}  // namespace rill::RILL_ABI::train
 
@@ -1946,8 +2306,14 @@ class bound_descent {
         optimizer_.step(model, fold, rate_.rate(round) * weight);
     }
 
-    auto& state() { return optimizer_; }
-    const auto& state() const { return optimizer_; }
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        optimizer_.save(out, prefix);
+    }
+    template <class Reader>
+    void restore(const Reader& in, std::string_view prefix) {
+        optimizer_.restore(in, prefix);
+    }
 
   private:
     decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;
@@ -2656,6 +3022,64 @@ partial_bsp(S, E, D, R, A, C, bool) -> partial_bsp<S, E, D, R, A, C>;
 
 }}}  // namespace rill::RILL_ABI::train
 
+// ===== rill/train/partial_replica.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+namespace detail {
+
+/// The group of a replica, which must outlive it.
+template <class Group>
+struct replica_group {
+    Group workers;
+};
+
+template <class Net, class Policy, std::floating_point T>
+using partial_replica_of = partial_all_reduce<group<Net, decltype(Policy::topology)>, T, decltype(Policy::trigger),
+                                              decltype(Policy::staleness), decltype(Policy::backlog),
+                                              decltype(Policy::update), decltype(Policy::codec)>;
+
+}  // namespace detail
+
+/// A `partial_replica` bound to one rank: a `partial_all_reduce` and its group.
+template <class Net, class Policy, std::floating_point T>
+class bound_partial_replica : detail::replica_group<group<Net, decltype(Policy::topology)>>,
+                              public detail::partial_replica_of<Net, Policy, T> {
+    using holder = detail::replica_group<group<Net, decltype(Policy::topology)>>;
+
+  public:
+    bound_partial_replica(Net& net, const Policy& policy, std::span<const T> first, const group_options& options)
+        : holder{group<Net, decltype(Policy::topology)>(net, policy.topology, options)},
+          detail::partial_replica_of<Net, Policy, T>(holder::workers, policy.trigger, policy.staleness, policy.backlog,
+                                                     policy.update, first, policy.codec) {}
+};
+
+/// Training by rounds that some ranks start and all join (`partial_all_reduce`).
+///
+/// Models `ReplicaPlan`. All ranks have the same model after each round.
+template <class Shape, Trigger Start, Staleness Age, Backlog Sum, class Move, class Codec = no_codec>
+struct partial_replica {
+    Shape topology{};
+    Start trigger{};
+    Age staleness{};
+    Sum backlog{};
+    Move update{};
+    Codec codec{};
+
+    template <std::floating_point T = float, class Net>
+    bound_partial_replica<Net, partial_replica, T> bind(Net& net, std::span<const T> first,
+                                                        const group_options& options = {}) const {
+        return {net, *this, first, options};
+    }
+};
+
+template <class S, class R, class A, class B, class U>
+partial_replica(S, R, A, B, U) -> partial_replica<S, R, A, B, U>;
+template <class S, class R, class A, class B, class U, class C>
+partial_replica(S, R, A, B, U, C) -> partial_replica<S, R, A, B, U, C>;
+
+}}}  // namespace rill::RILL_ABI::train
+
 // ===== rill/train/softmax.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -2921,175 +3345,6 @@ static_assert(Classifier<softmax_regression<float>>);
 
 }}}  // namespace rill::RILL_ABI::train
 
-// ===== rill/train/trainer.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace train {
-
-/// Options of a trainer. They must be the same on all ranks.
-struct trainer_options {
-    random_key initial{};   ///< the key from which the first parameters are drawn
-    group_options group{};  ///< timeout of each exchange, seed of the codecs' random numbers
-};
-
-/// One rank of data-parallel training, with its replica of the model. Making one is collective, and so is each step.
-///
-/// Each rank derives the first parameters from the key. With a strategy whose `replicas_equal` they stay the same bits
-/// on all ranks at all times, and a step in which any rank's gradient holds a NaN or an infinity moves none. With
-/// other strategies such a gradient is left out of the step.
-/// After an exception of a step the strategy's sessions have ended: restore a checkpoint into a new trainer.
-/// Memory: parameters and gradient, besides what model, batches and strategy hold. A step that is not skipped allocates
-/// nothing once the first ones are done.
-template <Transport Net, Objective Model, BatchSource<typename Model::batch> Batches, class Plan,
-          StepHook Hook = no_hook>
-class trainer {
-  public:
-    using scalar = typename Model::scalar;
-
-    trainer(Net& net, Model model, Batches batches, const Plan& strategy, const trainer_options& options = {},
-            Hook hook = {})
-        : net_(&net),
-          seed_(options.group.seed),
-          model_(std::move(model)),
-          batches_(std::move(batches)),
-          strategy_(strategy.template bind<scalar>(net, model_.layers(), options.group)),
-          parameters_(model_.dimension()),
-          gradient_(model_.dimension()),
-          hook_(std::move(hook)) {
-        model_.initialise(parameters_, options.initial);
-    }
-
-    auto& strategy() { return strategy_; }
-    Model& model() { return model_; }
-    const Batches& batches() const { return batches_; }
-    std::span<const scalar> parameters() const { return parameters_; }
-    /// The number of the next step. Skipped steps count.
-    std::uint64_t step_number() const { return step_; }
-
-    /// Computes the gradient of the next batch, exchanges it with those of the other ranks and moves the parameters.
-    /// Once the run has ended it does nothing, and the record is false. Then calls the hook; an exception of the hook
-    /// propagates, and the next call goes on with the next step.
-    step_record step() {
-        const auto compute = [this](auto&&... ready) {
-            [[maybe_unused]] const auto computing = named_span(*net_, "compute");
-            return model_.gradient(parameters_, batches_.next(), gradient_, ready...);
-        };
-        step_record record = strategy_.step(std::span(parameters_), std::span(gradient_), step_, compute);
-        if (!record) return record;
-        step_ = record.step + 1;
-        hook_(std::as_const(record));
-        return record;
-    }
-
-    /// Ends the run after the last step: `while (trainer.step()) if (is_good(trainer)) trainer.end();`. Where the
-    /// strategy keeps replicas equal, all ranks call it after the same step; elsewhere the root's call counts.
-    void end() { strategy_.end(); }
-
-    /// Everything that the next step depends on, on this rank: each rank writes a file of its own.
-    template <class Writer>
-    void save(Writer& out, std::string_view prefix) const {
-        out.add(std::string(prefix) + "trainer", state());
-        out.add(std::string(prefix) + "parameters", parameters_);
-        batches_.save(out, prefix);
-        strategy_.state().save(out, prefix);
-    }
-
-    /// Continues bit for bit where the saved trainer stood; it had this rank, this number of ranks and this seed.
-    /// Collective: throws `data_error` on all ranks, and changes nothing, where the file of any rank does not fit, or
-    /// their files hold different steps or, where the strategy keeps replicas equal, different parameters. The reason
-    /// why a rank's own file is refused is thrown on that rank alone.
-    template <class Reader>
-    void restore(const Reader& in, std::string_view prefix) {
-        saved_state saved{};
-        auto parameters = parameters_;
-        auto batches = batches_;
-        auto state = strategy_.state();
-        std::exception_ptr refused;
-        try {
-            saved = read_state(in, std::string(prefix) + "trainer");
-            in.read(std::string(prefix) + "parameters", parameters);
-            batches.restore(in, prefix);
-            state.restore(in, prefix);
-        } catch (const std::exception&) {
-            refused = std::current_exception();  // thrown after the other ranks have been told
-        }
-        require_agreement(in.path(), refused, saved[3], parameters);
-        parameters_.swap(parameters);
-        batches_ = std::move(batches);
-        strategy_.state() = std::move(state);
-        step_ = saved[3];
-        strategy_.resume_at(saved[4]);
-    }
-
-  private:
-    static_assert(Strategy<Plan, Net, scalar>,
-                  "rill::train::trainer: the strategy does not model Strategy for this scalar and transport; see "
-                  "rill/train/strategy.hpp");
-    static_assert(
-        !Plan::is_layered || LayeredObjective<Model>,
-        "rill::train::trainer: the strategy exchanges gradients layer by layer and the objective does not say "
-        "when they are ready; give it gradient(parameters, batch, output, ready) or use train::bsp");
-
-    using bound_strategy = decltype(std::declval<const Plan&>().template bind<scalar>(
-        std::declval<Net&>(), std::span<const layer>(), group_options{}));
-
-    using saved_state = std::array<std::uint64_t, 5>;
-    saved_state state() const {
-        return {static_cast<std::uint64_t>(net_->rank()), static_cast<std::uint64_t>(net_->size()), seed_, step_,
-                strategy_.position()};
-    }
-
-    template <class Reader>
-    saved_state read_state(const Reader& in, const std::string& name) const {
-        saved_state saved{};
-        in.read(name, saved);
-        const saved_state own = state();
-        constexpr const char* what[] = {"rank", "number of ranks", "seed of the group"};
-        for (std::size_t i = 0; i < 3; ++i)
-            if (saved[i] != own[i])
-                throw data_error(in.path(), "section \"" + name + "\", " + what[i], std::to_string(own[i]),
-                                 std::to_string(saved[i]));
-        return saved;
-    }
-
-    /// Tells all ranks what this one has read, and throws on all of them unless all can go on from there.
-    void require_agreement(const std::string& path, const std::exception_ptr& refused, std::uint64_t step,
-                           std::span<const scalar> parameters) {
-        const auto size = static_cast<std::size_t>(net_->size()), rank = static_cast<std::size_t>(net_->rank());
-        std::vector<std::int64_t> told(3 * size);
-        const std::span refusals = std::span(told).first(size), steps = std::span(told).subspan(size, size),
-                        sums = std::span(told).last(size);
-        refusals[rank] = refused != nullptr ? 1 : 0;
-        steps[rank] = static_cast<std::int64_t>(step);
-        if (Plan::replicas_equal) sums[rank] = static_cast<std::int64_t>(detail::checksum(std::as_bytes(parameters)));
-        strategy_.add_up(told);
-        if (refused != nullptr) std::rethrow_exception(refused);
-        const auto beside = [](std::size_t other) { return "compared with the file of rank " + std::to_string(other); };
-        for (std::size_t other = 0; other < size; ++other)
-            if (refusals[other] != 0)
-                throw data_error(path, beside(other), "one that fits its trainer", "another: see that rank's error");
-        for (std::size_t other = 1; other < size; ++other) {
-            if (steps[other] != steps[0])
-                throw data_error(path, beside(other), "step " + std::to_string(steps[0]) + " as on rank 0",
-                                 std::to_string(steps[other]));
-            if (sums[other] != sums[0])
-                throw data_error(path, beside(other), "the parameters that rank 0 has, the same on all ranks",
-                                 "others");
-        }
-    }
-
-    Net* net_;
-    std::uint64_t seed_;
-    Model model_;
-    Batches batches_;
-    bound_strategy strategy_;
-    aligned_vector<scalar> parameters_;
-    aligned_vector<scalar> gradient_;
-    Hook hook_;
-    std::uint64_t step_ = 0;
-};
-
-}}}  // namespace rill::RILL_ABI::train
-
 // ===== rill/train/widen.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace train {
@@ -3204,6 +3459,26 @@ coded_reduce_strategy<Optimizer, Rate> gradient_coding(int workers, int straggle
 
 }}}  // namespace rill::RILL_ABI::systems
 
+// ===== rill/system/eager_sgd.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// What `eager_sgd` returns.
+template <class Start, class Optimizer, class Rate>
+using eager_sgd_plan = train::partial_replica<topology::recursive_doubling, Start, straggler::in_step,
+                                              straggler::plain_sum, train::descent<Optimizer, Rate>>;
+
+/// Eager-SGD (Li et al. 2020): a plan for `train::asynchronous_trainer`. A round starts with one rank drawn at random
+/// (`majority`: on average half of the ranks are ready) or with the first that is ready (`solo`); a late gradient
+/// counts in the next round. `rate` multiplies the sum of the gradients of a round.
+template <class Optimizer, class Rate, class Start = straggler::majority>
+constexpr eager_sgd_plan<Start, Optimizer, Rate> eager_sgd(const Optimizer& optimizer, const Rate& rate,
+                                                           const Start& start = {}) {
+    return {{}, start, {}, {}, {optimizer, rate}, {}};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
 // ===== rill/system/master_worker.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace systems {
@@ -3245,6 +3520,32 @@ template <class Optimizer, class Rate, class Clip = train::no_clip>
 constexpr psgd_strategy<Optimizer, Rate, Clip> psgd(const Optimizer& optimizer, const Rate& rate,
                                                     const Clip& clip = {}) {
     return {{}, optimizer, rate, clip};
+}
+
+}}}  // namespace rill::RILL_ABI::systems
+
+// ===== rill/system/rna.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace systems {
+
+/// `probes`: how many ranks are drawn in each round, of which the first that is ready starts it. `staleness`: how many
+/// rounds may move the model between the pull of a gradient's model and the round in which the gradient counts.
+struct rna_options {
+    int probes = 2;
+    std::uint32_t staleness = 16;
+};
+
+/// What `rna` returns.
+template <class Optimizer, class Rate>
+using rna_plan = train::partial_replica<topology::ring, straggler::two_choices, straggler::bounded,
+                                        straggler::linear_mean, train::descent<Optimizer, Rate>>;
+
+/// RNA (Yang et al. 2020), on one ring: a plan for `train::asynchronous_trainer`. `rate` multiplies the mean gradient
+/// of a round times the number of ranks that contribute to it. Deviation: a rank does not apply its gradients to its
+/// own model before the round, which would count them twice.
+template <class Optimizer, class Rate>
+constexpr rna_plan<Optimizer, Rate> rna(const rna_options& chosen, const Optimizer& optimizer, const Rate& rate) {
+    return {{}, {chosen.probes}, {chosen.staleness}, {}, {optimizer, rate}, {}};
 }
 
 }}}  // namespace rill::RILL_ABI::systems

@@ -35,8 +35,9 @@ namespace rill { inline namespace RILL_ABI { namespace simulated {
 /// the network says, and a poll that finds nothing takes `network::poll`. Messages to oneself, the release of a
 /// borrowed message and room in a mailbox take effect at once. The control channel (abort, announce, inquire) travels
 /// over the links, unless `network::control` says that it is ideal. A receiver reads a borrowed message in the sender's
-/// memory; a buffer that is handed over is moved. Posts and receives allocate only while more messages are under way than ever
-/// before. No message or sending may outlive its `run`. A rank must not use a context again that it has closed.
+/// memory; a buffer that is handed over is moved. Posts and receives allocate only while more messages are under way
+/// than ever before. No message or sending may outlive its `run`. A rank must not use a context again that it has
+/// closed.
 class endpoint {
   public:
     using message = simulated::message;

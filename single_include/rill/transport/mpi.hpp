@@ -118,8 +118,8 @@ struct control {
         known.calls.announce(call);
     }
     /// The calls that `peer` is known to have entered in a context, or null.
-    const rill::detail::call_history* told(rank_t peer, std::uint64_t context) const {
-        for (const answer& known : answers)
+    rill::detail::call_history* told(rank_t peer, std::uint64_t context) {
+        for (answer& known : answers)
             if (known.peer == peer && known.context == context) return &known.calls;
         return nullptr;
     }
@@ -2577,11 +2577,13 @@ typename engine<Port>::node* engine<Port>::receive_into(rank_t peer, channel on,
 template <class Port>
 std::optional<call_signature> engine<Port>::inquire(rank_t peer, std::uint64_t context, std::uint64_t number,
                                                     deadline until) {
-    const control& known = office_.knowledge();
+    control& known = office_.knowledge();
     bool asked = peer == rank();
-    std::optional<call_signature> answer;
+    bool takes_state = until.at > this->now();
+    std::optional<call_signature> answer, before;
     const auto look = [&] {
-        const rill::detail::call_history* const told = known.told(peer, context);
+        rill::detail::call_history* const told = known.told(peer, context);
+        if (std::exchange(takes_state, false) && told != nullptr) before = told->take_state(number);
         answer = peer == rank()    ? known.calls.entered(context, number)
                  : told != nullptr ? told->entered(number)
                                    : std::nullopt;
@@ -2593,7 +2595,8 @@ std::optional<call_signature> engine<Port>::inquire(rank_t peer, std::uint64_t c
     const guard lock(mutex_);
     if (peer == rank()) return known.calls.entered_or_later(context, number);
     const rill::detail::call_history* const told = known.told(peer, context);
-    return told != nullptr ? told->entered_or_later(number) : std::nullopt;
+    const auto said = told != nullptr ? told->entered_or_later(number) : std::nullopt;
+    return said ? said : before;
 }
 
 }}}  // namespace rill::RILL_ABI::mail

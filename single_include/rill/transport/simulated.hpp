@@ -579,8 +579,9 @@ struct network {
     ///
     /// A notice goes straight from the rank that issues it to every other rank. On each rank the first that reaches it
     /// wins, its own included: notices that race can win on different ranks. `inquire` asks the peer and waits for its
-    /// answer; with `deadline::immediate` it returns what answers to earlier inquiries have said.
-    control_plane control = control_plane::ideal;
+    /// answer; with `deadline::immediate` it returns what answers to earlier inquiries have said. A rank on which the
+    /// call has ended answers with the notice that has ended it.
+    control_plane control = control_plane::travelling;
     duration jitter{};                                  ///< adds to each message's latency, uniform in [0, jitter]
     std::uint64_t seed = 0;                             ///< of the jitter
     std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of bytes handed over to a rank and not received
@@ -617,9 +618,10 @@ struct link_report {
     rank_t receiver = no_rank;
     std::uint64_t messages = 0;  ///< posted, including those that were lost
     std::uint64_t bytes = 0;
-    std::uint64_t lost = 0;        ///< by faults, or because the receiver was dead
-    std::uint64_t duplicated = 0;  ///< by faults; the copies are not counted as posted
-    std::uint64_t held = 0;        ///< held back by faults, so that messages of other senders overtake them
+    std::uint64_t lost = 0;          ///< by faults, or because the receiver was dead
+    std::uint64_t duplicated = 0;    ///< by faults; the copies are not counted as posted
+    std::uint64_t held = 0;          ///< held back by faults, so that messages of other senders overtake them
+    std::uint64_t control_lost = 0;  ///< dispatches of travelling control that faults have lost; each is repeated
 
     friend constexpr bool operator==(const link_report&, const link_report&) = default;
 };
@@ -798,7 +800,7 @@ class link_table {
         const auto fate = faults_.concerns_messages()
                               ? faults_.of_letter(source, receiver, way.messages + 1, now - time_point{}, letter)
                               : rill::detail::fault_judge::verdict{};
-        if (fate.lost) return std::nullopt;
+        if (fate.lost) return ++way.control_lost, std::nullopt;
         return now + way.properties.latency + network_.extra(source, receiver, ~letter) + fate.late;
     }
 
@@ -821,8 +823,9 @@ class link_table {
     std::vector<link_report> report() const {
         std::vector<link_report> all;
         links_.for_each([&](const ends& key, const used_link& way) {
-            if (way.messages == 0) return;
-            all.push_back({key.source, key.receiver, way.messages, way.bytes, way.lost, way.duplicated, way.held});
+            if (way.messages == 0 && way.control_lost == 0) return;
+            all.push_back({key.source, key.receiver, way.messages, way.bytes, way.lost, way.duplicated, way.held,
+                           way.control_lost});
         });
         std::sort(all.begin(), all.end(), [](const link_report& a, const link_report& b) {
             return a.source != b.source ? a.source < b.source : a.receiver < b.receiver;
@@ -847,6 +850,7 @@ class link_table {
         std::uint64_t bytes = 0;
         std::uint64_t lost = 0;
         std::uint64_t duplicated = 0;
+        std::uint64_t control_lost = 0;
         std::uint64_t held = 0;
         std::uint64_t letters = 0;
     };
@@ -1770,6 +1774,7 @@ class courier : public mail {
                                           deadline until) {
         const channel on{context, tag_of(number)};
         throw_if_ended(on);
+        const auto before = passed(until) ? std::nullopt : take_state(self, peer, context, number);
         if (const auto known = answer_at_once(self, peer, context, number)) return known;
         ask(self, peer, context, number);
         wait_record what{.kind = waits_for::announcement, .peers = {&peer, 1}, .on = on, .amount = number};
@@ -1777,7 +1782,8 @@ class courier : public mail {
             poll();
         else
             wait(at(peer).inquiring, what, until);
-        return answer_in_the_end(self, peer, context, number);
+        const auto said = answer_in_the_end(self, peer, context, number);
+        return said ? said : before;
     }
 
     /// The body of this rank has returned.
@@ -1912,6 +1918,11 @@ class courier : public mail {
 
     // --- inquiries
 
+    /// The state that was heard of, and is asked for anew.
+    std::optional<call_signature> take_state(rank_t self, rank_t peer, std::uint64_t context, std::uint64_t number) {
+        hearsay* const known = heard_.find({self, peer, context});
+        return known == nullptr ? std::nullopt : known->calls.take_state(number);
+    }
     /// What needs no wait.
     std::optional<call_signature> answer_at_once(rank_t self, rank_t peer, std::uint64_t context,
                                                  std::uint64_t number) {
@@ -1948,10 +1959,14 @@ class courier : public mail {
     }
 
     /// Tells those who have asked what this rank has entered by now: the call in question, or a later one meanwhile, or
-    /// that neither will ever be.
+    /// that neither will ever be; or the notice that has ended the call here.
     void answer_questions(rank_t self, std::uint64_t context) {
         std::erase_if(at(self).asked, [&](const question& asked) {
             if (asked.context != context) return false;
+            if (const abort_notice* known = find_notice(self, {context, tag_of(asked.number)})) {
+                tell(self, asked.by, *known);
+                return true;
+            }
             auto entered = calls_.entered_or_later(self, context, asked.number);
             if (!entered && at(self).has_departed) entered = departure_of(asked.number);
             if (!entered) return false;
@@ -2455,10 +2470,11 @@ namespace rill { inline namespace RILL_ABI { namespace simulated {
 ///
 /// The clock is virtual: the program's own computation takes no time except by `compute`, messages take the time that
 /// the network says, and a poll that finds nothing takes `network::poll`. Messages to oneself, the release of a
-/// borrowed message and room in a mailbox take effect at once, and so does the control channel (abort, announce,
-/// inquire) unless `network::control` says that it travels. A receiver reads a borrowed message in the sender's memory;
-/// a buffer that is handed over is moved. Posts and receives allocate only while more messages are under way than ever
-/// before. No message or sending may outlive its `run`. A rank must not use a context again that it has closed.
+/// borrowed message and room in a mailbox take effect at once. The control channel (abort, announce, inquire) travels
+/// over the links, unless `network::control` says that it is ideal. A receiver reads a borrowed message in the sender's
+/// memory; a buffer that is handed over is moved. Posts and receives allocate only while more messages are under way
+/// than ever before. No message or sending may outlive its `run`. A rank must not use a context again that it has
+/// closed.
 class endpoint {
   public:
     using message = simulated::message;
