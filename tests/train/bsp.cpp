@@ -19,7 +19,7 @@ TEST_CASE("bsp: one rank does what its optimizer does, bit for bit") {
     train::perceptron<float> model({12, 9, 3});
     std::vector<float> parameters(model.dimension()), gradient(model.dimension());
     model.initialise(parameters, {3});
-    auto optimizer = descent.bind(model.dimension());
+    auto optimizer = with_momentum.bind(model.dimension());
     train::minibatches batches{data(), {.batch = 8, .key = {2}}};
     for (std::uint64_t step = 0; step < 10; ++step) {
         model.gradient(parameters, batches.next(), gradient);

@@ -33,8 +33,9 @@ train::step_record step(Bound& bound, std::vector<float>& parameters, std::vecto
 }  // namespace
 
 TEST_CASE("compressed_bsp: a codec that leaves nothing out gives the result of dense exchange") {
-    const train::compressed_bsp everything{topology::ring{}, compress::keep_all{}, descent, train::constant_rate{0.1}};
-    const train::bsp dense{topology::ring{}, descent, train::constant_rate{0.1}};
+    const train::compressed_bsp everything{topology::ring{}, compress::keep_all{}, with_momentum,
+                                           train::constant_rate{0.1}};
+    const train::bsp dense{topology::ring{}, with_momentum, train::constant_rate{0.1}};
     vectors results(2);
     const auto trained_with = [&](const auto& plan, std::vector<float>& result) {
         in_process::run(3, [&](auto& net) {

@@ -32,17 +32,17 @@ namespace jobs {
 /// A model of three weights.
 inline const std::vector<rill::layer> three{{"w", {0, 3}}};
 
-inline constexpr rill::train::sgd descent{.momentum = 0.9};
+inline constexpr rill::train::sgd with_momentum{.momentum = 0.9};
 inline constexpr rill::train::warmup_cosine rate{.peak = 0.2, .warmup = 3, .total = 40};
-inline constexpr rill::train::bsp dense_plan{rill::topology::ring{}, descent, rate};
+inline constexpr rill::train::bsp dense_plan{rill::topology::ring{}, with_momentum, rate};
 inline constexpr rill::train::compressed_bsp sparse_plan{
     rill::topology::split_allgather{},
     rill::compress::error_feedback{rill::compress::encoded{rill::compress::top_k{.density = 0.1}, rill::compress::raw{},
                                                            rill::compress::packed_gaps{},
                                                            rill::compress::qsgd{.bits = 4}}},
-    descent, rate};
+    with_momentum, rate};
 
-inline constexpr rill::train::overlapped_bsp overlapped_plan{rill::topology::split_allgather{}, descent, rate,
+inline constexpr rill::train::overlapped_bsp overlapped_plan{rill::topology::split_allgather{}, with_momentum, rate,
                                                              rill::train::no_clip{}, rill::fusion{.bytes = 200}};
 
 template <class Visit>

@@ -59,9 +59,10 @@ duration step_time(const Plan& plan) {
 }
 
 template <class Shape>
-constexpr train::bsp dense{Shape{}, descent, rate};
+constexpr train::bsp dense{Shape{}, with_momentum, rate};
 template <class Shape>
-constexpr train::overlapped_bsp overlapped{Shape{}, descent, rate, train::no_clip{}, fusion{.bytes = three_buckets}};
+constexpr train::overlapped_bsp overlapped{Shape{}, with_momentum, rate, train::no_clip{},
+                                           fusion{.bytes = three_buckets}};
 
 }  // namespace
 
@@ -164,8 +165,9 @@ TEST_CASE("overlapped_bsp: an objective that throws in its backward pass fails t
 }
 
 TEST_CASE("overlapped_bsp: where computing takes as long as the exchange, a step takes less than 3/4 of the time") {
-    const train::overlapped_bsp plan{topology::ring{}, descent, rate, train::no_clip{}, fusion{.bytes = layer_bytes}};
-    const duration without = step_time(train::bsp{topology::ring{}, descent, rate}), with = step_time(plan);
+    const train::overlapped_bsp plan{topology::ring{}, with_momentum, rate, train::no_clip{},
+                                     fusion{.bytes = layer_bytes}};
+    const duration without = step_time(train::bsp{topology::ring{}, with_momentum, rate}), with = step_time(plan);
     CHECK(without.seconds() == doctest::Approx(0.024).epsilon(0.03));
     CHECK(with.seconds() <= 0.75 * without.seconds());
     // The forward pass and the backward pass of the last layer are computed before anything can be sent.

@@ -86,7 +86,7 @@ TEST_CASE("partial_bsp: clips each gradient, and gives the rate the number of th
 }
 
 TEST_CASE("partial_bsp: a trainer learns along a tree, and ends on all ranks when the root does") {
-    const train::partial_bsp plan{topology::tree{2}, straggler::wait_all{}, descent, rate};
+    const train::partial_bsp plan{topology::tree{2}, straggler::wait_all{}, with_momentum, rate};
     std::vector<double> first(ranks), last(ranks);
     std::vector<std::uint64_t> steps(ranks);
     on_transports(ranks, [&](auto& net) {
@@ -107,7 +107,7 @@ TEST_CASE("partial_bsp: a trainer learns along a tree, and ends on all ranks whe
 
 TEST_CASE("partial_bsp: a gradient that is not finite is left out, and its rank knows") {
     std::vector<std::vector<train::step_record>> records(ranks);
-    const train::partial_bsp plan{topology::star{}, straggler::wait_all{}, descent, rate};
+    const train::partial_bsp plan{topology::star{}, straggler::wait_all{}, with_momentum, rate};
     on_transports(ranks, [&](auto& net) {
         auto& own = records[static_cast<std::size_t>(net.rank())];
         own.clear();
@@ -129,7 +129,7 @@ TEST_CASE("partial_bsp: a gradient that is not finite is left out, and its rank 
 TEST_CASE("partial_bsp: resumes from files whose parameters differ between ranks, bit for bit") {
     const scratch_directory directory;
     const auto path = [&](rank_t rank) { return directory / ("rank-" + std::to_string(rank)).c_str(); };
-    const train::partial_bsp plan{topology::star{}, straggler::wait_all{}, descent, rate};
+    const train::partial_bsp plan{topology::star{}, straggler::wait_all{}, with_momentum, rate};
     std::vector<float> through, resumed;
     std::vector<std::uint64_t> numbers;
     simulated::run(ranks, {}, [&](auto& net) {
