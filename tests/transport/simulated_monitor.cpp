@@ -90,11 +90,31 @@ TEST_CASE("the first message of a life proves the end of the last one, even if i
 TEST_CASE("a cut holds the telling of an end back until it heals") {
     const std::vector plan{faults::kill(1).at(microseconds(50)), faults::cut(1, 0),
                            faults::heal(1, 0).at(rill::milliseconds(5))};
-    CHECK(told_of(wire({plan[0], plan[1]}), rill::seconds(5), sleep_long).empty());
+    CHECK(told_of(wire({plan[0], plan[1]}), rill::seconds(2), sleep_long).empty());
     const auto late = told_of(wire(plan), rill::seconds(5), sleep_long);
     REQUIRE(late.size() == 1);
     CHECK(late[0].at > rill::milliseconds(5).ns);
     CHECK(late[0].at < rill::milliseconds(10).ns);
+}
+
+TEST_CASE("a peer whose control is lost for long is told to be silent, and to have recovered when it is heard again") {
+    const auto heals = faults::heal(1, 0).at(rill::seconds(6));
+    for (const bool is_killed : {false, true}) {
+        std::vector plan{faults::cut(1, 0), heals};
+        if (is_killed) plan.push_back(faults::kill(1).at(microseconds(50)));
+        const auto all = told_of(wire(plan), rill::seconds(9), [](sim::endpoint& net) {
+            net.abort({.context = 77, .culprit = 1, .reason = "enough"});
+            sleep_long(net);
+        });
+        REQUIRE(all.size() == (is_killed ? 3 : 2));
+        CHECK(all[0].event.kind == peer_change::silent);
+        CHECK(all[0].at >= rill::seconds(3).ns);
+        CHECK(all[0].at < rill::seconds(5).ns);
+        CHECK(all[1].event.kind == peer_change::recovered);
+        CHECK(all[1].at >= rill::seconds(6).ns);
+        CHECK(all[1].event.incarnation == all[0].event.incarnation);
+        if (is_killed) CHECK(all[2].event.kind == peer_change::ended);
+    }
 }
 
 TEST_CASE("an end waits for a large message that is still under way") {

@@ -236,14 +236,15 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
   private:
     static constexpr const char* name = "partial_all_reduce";
 
-    /// Runs `make()`. If it fails after `workers` has failed, the failure is that of `workers`: the ranks that had
-    /// noticed it are missing.
+    /// Runs `make()`. If it fails after `workers` has failed, the failure is that of `workers`, whose notice may still
+    /// be on its way: the ranks that had noticed it are missing.
     template <class Make>
     static auto made_over(Group& workers, Make&& make) {
         try {
             return make();
         } catch (const error&) {
-            if (const auto first = workers.net().aborted(workers.context())) throw_error(*first);
+            const time_point now = std::as_const(workers.net()).now();
+            workers.net().inquire(workers.rank(), workers.context(), last_tag, now + workers.options().timeout / 8);
             throw;
         }
     }
@@ -321,7 +322,8 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
                        {.has_contribution = !piled_up_.empty(),
                         .is_urgent = wish().count() > told_wish_.count(),
                         .pushes_seen = pushes_seen_,
-                        .urges_seen = told_wish_.count()});
+                        .urges_seen = told_wish_.count()},
+                       group_.operation_number());
         collect();
         const contribution own = piled_up_.take(
             version_, own_, [&](const push_fate& fate) { told_.push_back(fate); },

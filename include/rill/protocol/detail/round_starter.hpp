@@ -40,10 +40,14 @@ class round_starter {
           session_(net, name, timeout),
           machine_(trigger, session_.size(), session_.rank(), key, timeout) {
         if constexpr (MonitoredTransport<Net>) net.monitor(session_.on(0));
+        net.announce(session_.context(), {.number = 0, .kind = operation::handshake});
     }
 
-    /// Returns when a round has started. `partakers`: the ranks that may contribute, ascending.
-    void await(std::uint64_t round, std::span<const rank_t> partakers, const own_readiness& own) {
+    /// Returns when a round has started. `partakers`: the ranks that may contribute, ascending; `operations`: how many
+    /// the inner group has run.
+    void await(std::uint64_t round, std::span<const rank_t> partakers, const own_readiness& own,
+               std::uint64_t operations) {
+        operations_before_ = operations;
         const time_point now = std::as_const(session_.net()).now();
         run_machine(session_, session_.on(0), machine_, machine_.begin(round, partakers, own, now), *this);
         session_.net().announce(session_.context(), {.number = round + 1, .kind = operation::all_reduce});
@@ -64,7 +68,10 @@ class round_starter {
             try {
                 body();
             } catch (const error& thrown) {
-                throw_error(own(thrown.notice()));
+                abort_notice notice = own(thrown.notice());
+                if (notice.context == every_context) throw;
+                session_.net().abort(in_context(notice, inner_));  // for ranks that are in a collective
+                throw_error(in_context(std::move(notice), session_.context()));
             }
         });
     }
@@ -92,11 +99,23 @@ class round_starter {
         if (notice.context == every_context) return notice;
         for (const std::uint64_t group : {inner_, outer_})
             if (const auto first = session_.net().aborted(group)) notice = *first;
-        if (notice.context == inner_ && notice.kind == failure::timeout && notice.other == no_rank)
-            notice = without_start(notice.culprit);
-        notice.context = session_.context();
+        const bool is_of_round = notice.context == inner_ && notice.operation > operations_before_;
+        if (is_of_round && notice.kind == failure::timeout) notice = of_missing(std::move(notice));
         notice.operation = machine_.round();
         notice.first_tag = 0;
+        return notice;
+    }
+    /// A rank that has not entered a collective of the round has not joined the round: says why. Any other notice
+    /// stays.
+    [[gnu::cold]] abort_notice of_missing(abort_notice notice) {
+        const rank_t missing = notice.culprit;
+        if (!answers(missing))
+            return scene().notice(failure::timeout, missing, session_.rank(),
+                                  "rank " + std::to_string(missing) + " does not answer");
+        return has_joined(missing, end_of_patience()) ? notice : without_start(path_of(missing));
+    }
+    static abort_notice in_context(abort_notice notice, std::uint64_t context) {
+        notice.context = context;
         return notice;
     }
 
@@ -121,39 +140,59 @@ class round_starter {
             return head;
         });
     }
-    /// What becomes of a rank ends the run if the rank has ended, and is of no kind otherwise.
+    /// What becomes of a rank ends the run if the rank has ended or is silent, and is of no kind otherwise.
     [[gnu::cold]] wire::header require_life(const message& got) const {
-        if (read_peer_event(got).kind == peer_change::ended)
-            scene().fail(failure::exception, got.source(), no_rank,
-                         "rank " + std::to_string(got.source()) + " has ended");
+        const peer_change change = read_peer_event(got).kind;
+        const std::string rank = "rank " + std::to_string(got.source());
+        if (change == peer_change::ended) scene().fail(failure::exception, got.source(), no_rank, rank + " has ended");
+        if (change == peer_change::silent)
+            scene().fail(failure::timeout, got.source(), session_.rank(), rank + " is silent: is the link cut?");
         return {};
     }
 
     static std::size_t next_handle() { return 0; }
     static void keep(message&&, const wire::header&) {}
+    /// `asked.peer` starts no round. A collective that holds it up fails at about this time, and names the reason.
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
-        throw_error(has_joined(asked.peer) ? without_start(session_.rank())
-                                           : session_.waited_in_vain(scene(), asked.peer, ", which starts no round"));
+        session_.net().inquire(asked.peer, inner_, last_tag, end_of_patience());
+        throw_error(has_joined(asked.peer, end_of_patience())
+                        ? without_start(path_of(session_.rank()))
+                        : session_.waited_in_vain(scene(), asked.peer, ", which starts no round"));
     }
 
-    /// Why `rank` has not joined the round that others have joined: the link is at fault on which the start was lost.
-    [[gnu::cold]] abort_notice without_start(rank_t rank) {
-        rank_t parent = machine_.parent_of(rank);
-        for (; parent != no_rank && !has_joined(parent); parent = machine_.parent_of(rank)) rank = parent;
+    /// The ranks by which the start of the round comes to `rank`, from it to the coordinator.
+    [[gnu::cold]] std::vector<rank_t> path_of(rank_t rank) const {
+        std::vector<rank_t> path;
+        for (; rank != no_rank; rank = machine_.parent_of(rank)) path.push_back(rank);
+        return path;
+    }
+    /// Why the first of `path` has not joined the round that others have joined: the link is at fault on which the
+    /// start was lost.
+    [[gnu::cold]] abort_notice without_start(const std::vector<rank_t>& path) {
+        const time_point until = end_of_patience();
+        for (const rank_t each : path) has_joined(each, deadline::immediate);  // all questions are under way at once
+        std::size_t at = 0;
+        while (at + 1 < path.size() && !has_joined(path[at + 1], until)) ++at;
+        const rank_t parent = at + 1 < path.size() ? path[at + 1] : no_rank;
         const std::string told =
             parent == no_rank ? "" : ", whose start rank " + std::to_string(parent) + " has sent it";
-        return scene().notice(failure::timeout, rank, parent,
-                              "rank " + std::to_string(rank) + " has not joined the round" + told);
+        return scene().notice(failure::timeout, path[at], parent == no_rank ? session_.rank() : parent,
+                              "rank " + std::to_string(path[at]) + " has not joined the round" + told);
     }
-    bool has_joined(rank_t rank) {
-        const std::uint64_t number = machine_.round() + 1;
-        const auto said = session_.net().inquire(rank, session_.context(), number, deadline::immediate);
+    /// Whether `rank` answers that it has joined the round before, as all have: if not, the link to it is at fault.
+    bool answers(rank_t rank) {
+        return session_.net().inquire(rank, session_.context(), machine_.round(), end_of_patience()).has_value();
+    }
+    bool has_joined(rank_t rank, deadline until) {
+        const auto said = session_.net().inquire(rank, session_.context(), machine_.round() + 1, until);
         return said && !has_departed(said);
     }
+    time_point end_of_patience() const { return std::as_const(session_.net()).now() + session_.timeout() / 8; }
 
     const char* name_;
     std::uint64_t outer_;
     std::uint64_t inner_;
+    std::uint64_t operations_before_ = 0;  ///< the round under way
     session<Net> session_;
     start_machine<Start> machine_;
 };

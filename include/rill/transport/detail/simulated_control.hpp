@@ -135,6 +135,7 @@ class control {
                 scheduler_.call(each, wake::ended);
     }
     void forget_notices(rank_t rank) { known_[list_of(rank)].clear(); }
+    const std::vector<const abort_notice*>& notices_of(rank_t rank) const { return known_[list_of(rank)]; }
 
     /// Makes a notice of the exception being handled, in ranks of this world even if its error has ranks of a subgroup.
     abort_notice notice_of_current(rank_t rank) const {

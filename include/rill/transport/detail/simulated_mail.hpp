@@ -272,7 +272,17 @@ class mail : public rooms {
             last = {.life = life};
             for (const channel on : at(self).monitored) tell_change(self, peer, on, peer_change::arrived, life);
         }
-        if (has_ended && last.life == life && !last.has_ended) tell_end(self, peer, last);
+        if (last.life != life || last.has_ended) return;
+        if (last.is_silent) tell_silence(self, peer, false);
+        if (has_ended) tell_end(self, peer, last);
+    }
+
+    /// A rank that monitors has heard nothing of a peer for long, or hears of it again.
+    void tell_silence(rank_t self, rank_t peer, bool is_silent) {
+        known_peer& last = at(self).known[static_cast<std::size_t>(peer)];
+        last.is_silent = is_silent;
+        for (const channel on : at(self).monitored)
+            tell_change(self, peer, on, is_silent ? peer_change::silent : peer_change::recovered, last.life);
     }
 
     void tell_end(rank_t self, rank_t peer, known_peer& last) {

@@ -46,6 +46,9 @@ struct network {
     /// answer; with `deadline::immediate` it returns what answers to earlier inquiries have said. A rank on which the
     /// call has ended answers with the notice that has ended it.
     control_plane control = control_plane::travelling;
+    /// A rank that monitors is told that a peer is silent when control of that peer has been lost for so long, and that
+    /// it has recovered when anything of it arrives again.
+    duration silence = seconds(3);
     duration jitter{};                                  ///< adds to each message's latency, uniform in [0, jitter]
     std::uint64_t seed = 0;                             ///< of the jitter
     std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of bytes handed over to a rank and not received

@@ -27,6 +27,7 @@ struct turning_point : appointment {
 struct known_peer {
     int life = 0;  ///< the latest one; 0: its seat was always free
     bool has_ended = false;
+    bool is_silent = false;
 };
 
 /// What another rank has asked this one and waits to hear.
