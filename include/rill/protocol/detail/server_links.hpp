@@ -148,7 +148,8 @@ class server_links {
     }
     [[noreturn, gnu::cold]] void gone(rank_t server) {
         require_made();
-        scene().fail(failure::exception, server, no_rank, text_of({"rank ", server, ", a server, has ended"}));
+        scene().fail(failure::exception, server, session_.rank(),
+                     text_of({"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()}));
     }
     /// If the ranks have not agreed, some have never begun.
     [[gnu::cold]] void require_made() {
