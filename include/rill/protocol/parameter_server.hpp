@@ -87,10 +87,11 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
           session_(net, name, options.timeout),
           links_(session_, options.servers, group_.context()),
           values_(detail::size_of(first)),
-          dimension_(values_.size()) {
+          dimension_(values_.size()),
+          pushes_(links_.count()) {
         detail::read_tensor(first, std::span<T>(values_));
         agree_on(age, move);
-        if (works()) links_.monitor();
+        links_.join(works());
         if (!serves()) return;
         const segment part = part_of(static_cast<std::size_t>(net.rank() - (net.size() - options.servers)));
         service_.emplace(session_, workers(), age, move, std::span<const T>(values_).subspan(part.begin, part.size()));
@@ -123,7 +124,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
         values_.resize(dimension_);
         const auto question = [&](std::size_t, std::uint64_t number) {
-            return detail::empty_frame(links_.stamped(detail::server_kind::pull, number));
+            return detail::empty_frame(question_head(detail::server_kind::pull, number));
         };
         return fetch(model, question, [&](std::size_t server, std::span<const T> from, bool) {
             const segment part = part_of(server);
@@ -140,7 +141,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         RILL_EXPECTS(detail::are_keys(keys, dimension_), "parameter_server: keys ascend and lie within the model");
         values_.resize(keys.size());
         const auto question = [&](std::size_t server, std::uint64_t number) {
-            return detail::keys_frame(links_.stamped(detail::server_kind::pull_keys, number), keys, part_of(server));
+            return detail::keys_frame(question_head(detail::server_kind::pull_keys, number), keys, part_of(server));
         };
         return fetch(values, question, [&](std::size_t server, std::span<const T> from, bool has_all) {
             const segment part = part_of(server), places = detail::places_of(keys, part);
@@ -193,7 +194,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         RILL_EXPECTS(works(), "parameter_server: a dedicated server gives up nobody");
         RILL_EXPECTS(0 <= worker && worker < workers() && worker != session_.rank(),
                      "parameter_server: only another worker can be given up");
-        links_.tell(detail::server_kind::give_up, static_cast<std::uint64_t>(worker));
+        links_.tell(question_head(detail::server_kind::give_up, static_cast<std::uint64_t>(worker)));
     }
 
   private:
@@ -241,6 +242,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
                 links_.await();
                 read_all(take);
             }
+            if (const wire::header* const late = links_.first_of(kinds::late)) links_.require_joined(*late);
         });
         if (const wire::header* const late = links_.first_of(kinds::late)) throw_late(*late);
         pulled_ = version_;
@@ -251,9 +253,12 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     }
 
     void ask_to_leave() {
-        links_.ask([&](std::size_t, std::uint64_t number) {
-            return detail::empty_frame(links_.stamped(departs_by_, number));
-        });
+        links_.ask(
+            [&](std::size_t, std::uint64_t number) { return detail::empty_frame(question_head(departs_by_, number)); });
+    }
+
+    wire::header question_head(message_kind kind, std::uint64_t number) const {
+        return links_.stamped(kind, number, static_cast<double>(pushes_.count()));
     }
 
     template <class Take>
@@ -268,10 +273,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
             frame_reader frames(links_.answer(server));
             const std::span<const std::int64_t> numbers = detail::next_values<std::int64_t>(frames);
             wire::detail::require(numbers.size() >= 2, "it has no version");
-            if (server == 0) {
-                version_ = static_cast<std::uint64_t>(numbers[0]);
-                pushes_.took(static_cast<std::uint64_t>(numbers[1]), numbers.subspan(2));
-            }
+            if (server == 0) version_ = static_cast<std::uint64_t>(numbers[0]);
+            pushes_.took(server, static_cast<std::uint64_t>(numbers[1]), numbers.subspan(2));
             take(server, detail::next_values<T>(frames), kind == detail::server_kind::final);
         });
     }
@@ -282,8 +285,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         RILL_EXPECTS(!is_leaving_, "parameter_server: a worker pushes nothing after retire or end");
         std::optional<std::size_t> not_finite = kernel::find_non_finite(gradient.values());
         if (not_finite && !gradient.is_dense()) not_finite = static_cast<std::size_t>(gradient.indices()[*not_finite]);
-        wire::header head = links_.stamped(detail::server_kind::push, pushes_.count());
-        if (not_finite) head.weight = 0;
+        const wire::header head = links_.stamped(detail::server_kind::push, pushes_.count(), not_finite ? 0.0 : 1.0);
         for (std::size_t i = 0; i < links_.count(); ++i)
             links_.hand(i,
                         not_finite ? detail::empty_frame(head) : detail::part_frame(head, gradient.slice(part_of(i))));
@@ -314,7 +316,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
                 session_.net().abort(
                     links_.scene().of_self(" has destroyed its parameter_server before the run had ended"));
             else if (!is_leaving_)
-                links_.tell(detail::server_kind::retire, 0);
+                links_.tell(question_head(detail::server_kind::retire, 0));
         } catch (...) {  // the run has failed
         }
     }

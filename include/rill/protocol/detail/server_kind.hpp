@@ -7,7 +7,8 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// The messages between the workers and the servers of a parameter server.
 struct server_kind {
-    // To a server. All but `push` and `give_up` carry the number of a question; 0 asks for no answer.
+    // To a server. All but `push` and `give_up` carry the number of a question, 0 to ask for no answer, and as weight
+    // how often the worker has pushed.
     static constexpr message_kind pull{"parameter server", 1};
     static constexpr message_kind pull_keys{"parameter server", 2};  ///< with the coordinates that it asks for
     static constexpr message_kind retire{"parameter server", 3};     ///< the worker pushes no more

@@ -3,6 +3,7 @@
 #include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
+#include <rill/core/call.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/message_kind.hpp>
@@ -39,14 +40,20 @@ class server_links {
         for (int i = 0; i < servers; ++i) servers_.push_back(of.size() - servers + i);
     }
 
-    /// From now on this rank is told of the end of servers.
-    void monitor() {
-        if constexpr (MonitoredTransport<Net>) session_.net().monitor(session_.on(to_workers));
+    /// The ranks have agreed. A rank that works is told of the end of servers from now on.
+    void join(bool works) {
+        session_.net().announce(session_.context(), joined);
+        if constexpr (MonitoredTransport<Net>)
+            if (works) session_.net().monitor(session_.on(to_workers));
+    }
+    /// If a worker is late because it is still about to agree, that fails for some reason, which is thrown.
+    void require_joined(const wire::header& late) {
+        require_joined(static_cast<rank_t>(late.call), late.contributors == 0 ? duration{} : session_.timeout() / 2);
     }
 
     std::size_t count() const { return links_.size(); }
-    wire::header stamped(message_kind kind, std::uint64_t number) const {
-        return session_.stamped({.weight = 1, .contributors = 1}, kind, number);
+    wire::header stamped(message_kind kind, std::uint64_t number, double weight) const {
+        return session_.stamped({.weight = weight, .contributors = 1}, kind, number);
     }
 
     /// Hands a message to a server, now or later. Waits for nobody.
@@ -58,8 +65,8 @@ class server_links {
         }
     }
     /// Hands the same message to all servers.
-    void tell(message_kind kind, std::uint64_t number) {
-        for (std::size_t i = 0; i < count(); ++i) hand(i, empty_frame(stamped(kind, number)));
+    void tell(const wire::header& head) {
+        for (std::size_t i = 0; i < count(); ++i) hand(i, empty_frame(head));
     }
 
     /// Asks each server that has not given its final part: hands it `question(server, number)`.
@@ -141,7 +148,7 @@ class server_links {
     }
 
     [[noreturn, gnu::cold]] void silent(std::size_t server) {
-        require_made();
+        require_joined(servers_[server], session_.timeout() / 2);
         throw_error(session_.waited_in_vain(scene(), servers_[server],
                                             links_[server].waiting.empty() ? ", a server, which does not answer"
                                                                            : ", a server, whose mailbox is full"));
@@ -151,6 +158,12 @@ class server_links {
         scene().fail(failure::exception, server, session_.rank(),
                      text_of({"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()}));
     }
+
+    [[gnu::cold]] void require_joined(rank_t rank, duration patience) {
+        const time_point until = std::as_const(session_.net()).now() + patience;
+        const auto said = session_.net().inquire(rank, session_.context(), joined.number, until);
+        if (!said || has_departed(said)) require_made();
+    }
     /// If the ranks have not agreed, some have never begun.
     [[gnu::cold]] void require_made() {
         const auto first = session_.net().aborted(made_in_);
@@ -159,6 +172,8 @@ class server_links {
         own.context = session_.context();
         throw_error(own);
     }
+
+    static constexpr call_signature joined{.number = 1, .kind = operation::handshake};
 
     const session<Net>& session_;
     std::uint64_t made_in_;

@@ -8,6 +8,7 @@
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
+#include <rill/stream/wire.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -92,6 +93,7 @@ class server_machine {
 
     bool take(const machine_event& event, time_point now) {
         const message_kind kind = event.head.kind;
+        if (lacks(event.peer, pushed_before(event.head))) return false;
         if (kind == server_kind::push) return count(event, now);
         if (kind == server_kind::give_up && event.head.number < ranks_.size())
             change(static_cast<rank_t>(event.head.number), now, [](worker& of) { of.is_given_up = true; });
@@ -107,10 +109,20 @@ class server_machine {
         return asks && hold(event, now);
     }
 
+    /// How often the sender had pushed before it sent a message, as far as the message says.
+    static std::uint64_t pushed_before(const wire::header& head) {
+        return head.kind == server_kind::push ? head.number : static_cast<std::uint64_t>(head.weight);
+    }
+    bool lacks(rank_t rank, std::uint64_t pushes) {
+        if (pushes <= at(rank).clock) return false;
+        lost_of_ = rank;
+        lost_ = pushes;
+        return true;
+    }
+
     /// Counts the worker's next push, and no other.
     bool count(const machine_event& event, time_point now) {
         worker& from = at(event.peer);
-        if (event.head.number > from.clock) lost_ = event;
         if (event.head.number != from.clock) return false;  // it came twice
         ++from.clock;
         if (event.peer == slowest_) review(now);
@@ -184,8 +196,7 @@ class server_machine {
 
     machine_action next(time_point now) {
         using ask = machine_action::ask;
-        if (lost_)
-            return {.what = ask::fail, .peer = lost_->peer, .kind = server_kind::push, .number = lost_->head.number};
+        if (lost_of_ != no_rank) return {.what = ask::fail, .peer = lost_of_, .number = lost_};
         if (told_ == due_.size()) {
             due_.clear();
             told_ = 0;
@@ -215,7 +226,8 @@ class server_machine {
     bool has_room_ = true;         ///< the latest message has not met a full mailbox
     bool ends_ = false;            ///< a worker has ended the run
     time_point over_at_{};
-    std::optional<machine_event> lost_{};  ///< a push that shows that an earlier one is missing
+    rank_t lost_of_ = no_rank;  ///< of whom a push is missing
+    std::uint64_t lost_ = 0;    ///< how often it has pushed
 };
 
 }}}  // namespace rill::RILL_ABI::detail

@@ -102,8 +102,8 @@ class shard_service {
     }
 
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
-        scene().refuse(asked.peer, text_of({"sends its push ", asked.number, " where push ",
-                                            machine_.clock_of(asked.peer), " is due"}));
+        scene().refuse(asked.peer, text_of({"has pushed ", asked.number, " times, of which ",
+                                            machine_.clock_of(asked.peer), " have arrived"}));
     }
 
     const session<Net>& session_;
