@@ -353,3 +353,24 @@ TEST_CASE("parameter_server: an update that throws ends the run on all ranks, an
             }
         });
 }
+
+TEST_CASE("parameter_server: a server that hears of nobody ends the run after its patience, and names who is missing") {
+    std::string said;
+    rill::simulated::run(2, with(rill::faults::cut(0, 1).at(rill::milliseconds(1))), [&](endpoint& net) {
+        const server_options options{.timeout = rill::seconds(5), .patience = rill::seconds(50)};
+        std::vector<double> model(2);
+        parameter_server replica{net, options, unbounded{}, add{}, model};
+        net.sleep_until(rill::time_point{} + rill::milliseconds(2));
+        try {
+            replica.is_server() ? replica.serve() : static_cast<void>(replica.pull(model));
+            FAIL("nothing gets through");
+        } catch (const rill::error& thrown) {
+            CHECK(thrown.culprit() == 1 - net.rank());
+            CHECK(thrown.notice().other == net.rank());
+            if (net.rank() == 1) said = thrown.what();
+        }
+    });
+    CHECK(said ==
+          "rill: parameter_server (server): rank 1, a server, has heard from no worker for 50.000000 s; rank 0 "
+          "has not ended its work");
+}

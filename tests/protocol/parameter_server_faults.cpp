@@ -131,8 +131,10 @@ void explore(const char* name, Age age, int servers, bool dedicated) {
     testing::protocol_test test(name, {.most_ranks = 6});
     const auto options_of = [=](const testing::protocol_case& of) {
         const int most = dedicated ? of.ranks - 1 : of.ranks;
-        return rill::server_options{
-            .servers = servers < most ? servers : most, .dedicated = dedicated, .timeout = rill::seconds(10)};
+        return rill::server_options{.servers = servers < most ? servers : most,
+                                    .dedicated = dedicated,
+                                    .timeout = rill::seconds(10),
+                                    .patience = rill::seconds(100)};
     };
     const auto on_one_rank = [&](auto& net, const testing::protocol_case& of, testing::rank_record& mine) {
         if (net.restarts() > 0) return;

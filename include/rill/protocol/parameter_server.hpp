@@ -94,7 +94,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         links_.join(works());
         if (!serves()) return;
         const segment part = part_of(static_cast<std::size_t>(net.rank() - (net.size() - options.servers)));
-        service_.emplace(session_, workers(), age, move, std::span<const T>(values_).subspan(part.begin, part.size()));
+        service_.emplace(session_, workers(), options.patience, age, move,
+                         std::span<const T>(values_).subspan(part.begin, part.size()));
         if (works()) activity_.emplace(net.spawn([this] { serve_beside(); }));
     }
     parameter_server(const parameter_server&) = delete;

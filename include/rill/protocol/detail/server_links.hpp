@@ -48,7 +48,7 @@ class server_links {
     }
     /// If a worker is late because it is still about to agree, that fails for some reason, which is thrown.
     void require_joined(const wire::header& late) {
-        require_joined(static_cast<rank_t>(late.call), late.contributors == 0 ? duration{} : session_.timeout() / 2);
+        require_joined(static_cast<rank_t>(late.call), session_.timeout() / (late.contributors == 0 ? 8 : 2));
     }
 
     std::size_t count() const { return links_.size(); }
@@ -154,23 +154,25 @@ class server_links {
                                                                            : ", a server, whose mailbox is full"));
     }
     [[noreturn, gnu::cold]] void gone(rank_t server) {
-        require_made();
+        require_joined(server, session_.timeout() / 8);
         scene().fail(failure::exception, server, session_.rank(),
                      text_of({"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()}));
     }
 
+    /// Asks `rank`, which tells the failure that it has heard of, if any: that is thrown, and no other. If the ranks
+    /// have not agreed, some have never begun.
     [[gnu::cold]] void require_joined(rank_t rank, duration patience) {
-        const time_point until = std::as_const(session_.net()).now() + patience;
-        const auto said = session_.net().inquire(rank, session_.context(), joined.number, until);
-        if (!said || has_departed(said)) require_made();
-    }
-    /// If the ranks have not agreed, some have never begun.
-    [[gnu::cold]] void require_made() {
-        const auto first = session_.net().aborted(made_in_);
-        if (!first) return;
-        abort_notice own = *first;
-        own.context = session_.context();
-        throw_error(own);
+        Net& net = session_.net();
+        const time_point until = std::as_const(net).now() + patience;
+        const auto said = net.inquire(rank, session_.context(), joined.number, until);
+        if (said && !has_departed(said)) return;
+        try {
+            net.inquire(rank, made_in_, ~std::uint64_t{0}, until);
+        } catch (const error& thrown) {
+            abort_notice failed = thrown.notice();
+            failed.context = session_.context();
+            throw_error(failed);
+        }
     }
 
     static constexpr call_signature joined{.number = 1, .kind = operation::handshake};

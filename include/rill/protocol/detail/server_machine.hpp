@@ -33,16 +33,21 @@ constexpr duration nap(duration timeout) { return std::min(timeout / 256, millis
 template <Staleness Age>
 class server_machine {
   public:
-    server_machine(const Age& age, int workers, duration timeout)
+    /// `timeout`: for a pull; `patience`: to hear from any worker.
+    server_machine(const Age& age, int workers, duration timeout, duration patience)
         : age_(age),
           timeout_(timeout),
+          patience_(patience),
           ranks_(static_cast<std::size_t>(workers)),
           workers_(static_cast<std::size_t>(workers)),
           working_(workers) {
         std::iota(ranks_.begin(), ranks_.end(), rank_t{0});
     }
 
-    machine_action begin(time_point now) { return next(now); }
+    machine_action begin(time_point now) {
+        heard_at_ = now;
+        return next(now);
+    }
 
     machine_action on(const machine_event& event, time_point now) {
         using what = machine_event::what;
@@ -50,7 +55,10 @@ class server_machine {
         has_room_ = event.happened != what::no_room;
         if (event.happened == what::sent) ++told_;
         if (event.happened == what::no_room) put_off();
-        if (event.happened == what::arrived) keeps = take(event, now);
+        if (event.happened == what::arrived) {
+            heard_at_ = now;
+            keeps = take(event, now);
+        }
         if (event.happened == what::nothing_came) review(now);
         machine_action asked = next(now);
         asked.keeps = keeps;
@@ -63,13 +71,10 @@ class server_machine {
     bool is_over() const { return working_ == 0; }
 
     /// For whom a worker waits in vain: the slowest one.
-    rank_t late_for(rank_t asker) const {
-        if (!at(asker).has_left) return slowest_;
-        rank_t slowest = no_rank;
-        for (const rank_t rank : ranks_)
-            if (at(rank).works() && (slowest == no_rank || at(rank).clock < at(slowest).clock)) slowest = rank;
-        return slowest;
-    }
+    rank_t late_for(rank_t asker) const { return at(asker).has_left ? slowest_working() : slowest_; }
+
+    /// Why it fails.
+    static constexpr std::uint8_t push_is_missing = 1, all_are_silent = 2;
 
   private:
     struct worker {
@@ -87,6 +92,14 @@ class server_machine {
         message_kind kind;
         std::uint64_t number;
     };
+
+    /// The slowest worker that may still push.
+    rank_t slowest_working() const {
+        rank_t slowest = no_rank;
+        for (const rank_t rank : ranks_)
+            if (at(rank).works() && (slowest == no_rank || at(rank).clock < at(slowest).clock)) slowest = rank;
+        return slowest;
+    }
 
     worker& at(rank_t rank) { return workers_[static_cast<std::size_t>(rank)]; }
     const worker& at(rank_t rank) const { return workers_[static_cast<std::size_t>(rank)]; }
@@ -196,7 +209,10 @@ class server_machine {
 
     machine_action next(time_point now) {
         using ask = machine_action::ask;
-        if (lost_of_ != no_rank) return {.what = ask::fail, .peer = lost_of_, .number = lost_};
+        if (lost_of_ != no_rank)
+            return {.what = ask::fail, .peer = lost_of_, .number = lost_, .reason = push_is_missing};
+        if (now >= heard_at_ + patience_)
+            return {.what = ask::fail, .peer = slowest_working(), .reason = all_are_silent};
         if (told_ == due_.size()) {
             due_.clear();
             told_ = 0;
@@ -211,11 +227,14 @@ class server_machine {
     }
     deadline until(time_point now) const {
         if (!has_room_) return now + nap(timeout_);
-        return waiting_.empty() ? deadline::never : deadline(at(waiting_.front()).asked_at + timeout_);
+        const time_point silent = heard_at_ + patience_;
+        return waiting_.empty() ? silent : std::min(silent, at(waiting_.front()).asked_at + timeout_);
     }
 
     Age age_;
     duration timeout_;
+    duration patience_;
+    time_point heard_at_{};  ///< of any worker, the last time
     std::vector<rank_t> ranks_;
     std::vector<worker> workers_;
     int working_;                  ///< workers that may still push

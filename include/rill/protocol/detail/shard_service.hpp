@@ -9,6 +9,7 @@
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/text.hpp>
+#include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/model_shard.hpp>
@@ -51,9 +52,13 @@ wire::header server_head_of(const Session& of, const Message& got, const Place& 
 template <Transport Net, Element T, Staleness Age, class Move>
 class shard_service {
   public:
-    /// `first`: its part of the model at the beginning.
-    shard_service(const session<Net>& of, int workers, const Age& age, const Move& move, std::span<const T> first)
-        : session_(of), machine_(age, workers, of.timeout()), shard_(move, first, workers) {
+    /// `patience`: how long it waits to hear from any worker; `first`: its part of the model at the beginning.
+    shard_service(const session<Net>& of, int workers, duration patience, const Age& age, const Move& move,
+                  std::span<const T> first)
+        : session_(of),
+          patience_(patience),
+          machine_(age, workers, of.timeout(), patience),
+          shard_(move, first, workers) {
         if constexpr (MonitoredTransport<Net>) of.net().monitor(of.on(to_servers));
     }
 
@@ -69,6 +74,7 @@ class shard_service {
     template <class Session, class Machine, class Host>
     friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
     using message = typename Net::message;
+    using machine_type = server_machine<Age>;
 
     buffer frame(const machine_action& asked) {
         const wire::header head = session_.stamped({}, asked.kind, asked.number);
@@ -102,12 +108,17 @@ class shard_service {
     }
 
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
-        scene().refuse(asked.peer, text_of({"has pushed ", asked.number, " times, of which ",
-                                            machine_.clock_of(asked.peer), " have arrived"}));
+        if (asked.reason == machine_type::push_is_missing)
+            scene().refuse(asked.peer, text_of({"has pushed ", asked.number, " times, of which ",
+                                                machine_.clock_of(asked.peer), " have arrived"}));
+        scene().fail(failure::timeout, asked.peer, session_.rank(),
+                     text_of({"rank ", session_.rank(), ", a server, has heard from no worker for ",
+                              patience_.seconds(), " s; rank ", asked.peer, " has not ended its work"}));
     }
 
     const session<Net>& session_;
-    server_machine<Age> machine_;
+    duration patience_;
+    machine_type machine_;
     model_shard<T, Move> shard_;
 };
 
