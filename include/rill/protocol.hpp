@@ -1,7 +1,10 @@
-/// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce.
+/// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce,
+/// parameter server.
 #pragma once
 
 #include <rill/protocol/coded_allocation.hpp>
 #include <rill/protocol/coded_reduce.hpp>
+#include <rill/protocol/parameter_server.hpp>
 #include <rill/protocol/partial_all_reduce.hpp>
 #include <rill/protocol/rounds.hpp>
+#include <rill/protocol/server_options.hpp>

@@ -7,12 +7,15 @@
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
 
-/// A late contribution goes into the current round, up to `rounds` rounds late. Ranks that are further ahead wait, so
-/// that nothing is ever dropped. With 0, everybody waits for everybody. Models `Staleness`. Source: stale synchronous
-/// parallel (Ho et al. 2013).
+/// A late contribution still counts, up to `rounds` rounds late. Ranks that are further ahead wait, so that nothing is
+/// ever dropped. With 0, everybody waits for everybody. Models `Staleness`.
 ///
-/// The bound holds between the root and its children. Deeper in a tree, ranks with children may themselves have missed
-/// rounds: what a rank h edges from the root sends reaches its parent at most h (rounds - 1) + 1 rounds late.
+/// - In `parameter_server` it counts clocks, each rank's own pushes: a rank that has pushed c times reads once all
+///   others have pushed c - `rounds` times. This is stale synchronous parallel (Ho et al. 2013).
+/// - In `rounds` it counts the root's rounds, and holds between the root and its children. Deeper in a tree, ranks with
+///   children may themselves have missed rounds: what a rank h edges from the root sends reaches its parent at most
+///   h (rounds - 1) + 1 rounds late.
+/// - In `partial_all_reduce` it counts the rounds that have moved the model since it was pulled.
 struct bounded {
     std::uint32_t rounds = 1;
 

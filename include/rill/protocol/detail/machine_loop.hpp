@@ -47,6 +47,15 @@ struct machine_event {
     std::size_t handle = 0;  ///< stands for the message, if it is kept
 };
 
+/// Where the messages of a machine arrive, and where it sends its own.
+struct machine_channels {
+    channel in;
+    channel out;
+
+    constexpr machine_channels(channel both) : in(both), out(both) {}  // NOLINT(google-explicit-constructor)
+    constexpr machine_channels(channel arriving, channel sent) : in(arriving), out(sent) {}
+};
+
 /// Does what a machine asks, until its call is over. The machine has neither a clock nor a transport: `on(event, now)`
 /// returns its next action. So it can be explored without either, and runs alike on all transports.
 ///
@@ -54,7 +63,7 @@ struct machine_event {
 /// its header, checked, and throws if it is not one of this protocol; `next_handle()` is what the next message is known
 /// by if `keep(message, head)` follows; `fail(action)` throws. The loop itself allocates nothing.
 template <class Session, class Machine, class Host>
-void run_machine(const Session& session, channel on, Machine& machine, machine_action asked, Host& host) {
+void run_machine(const Session& session, machine_channels on, Machine& machine, machine_action asked, Host& host) {
     using ask = machine_action::ask;
     using what = machine_event::what;
     auto& net = session.net();
@@ -66,14 +75,14 @@ void run_machine(const Session& session, channel on, Machine& machine, machine_a
         if (asked.what == ask::send) {
             buffer message = host.frame(asked);
             event.bytes = message.size();
-            const bool is_sent = net.post(asked.peer, on, std::move(message), asked.until);
+            const bool is_sent = net.post(asked.peer, on.out, std::move(message), asked.until);
             event.happened = is_sent ? what::sent : what::no_room;
         }
         if (asked.what != ask::receive) {
             asked = machine.on(event, net.now());
             continue;
         }
-        auto got = net.receive(machine.neighbours(asked.from), on, asked.until);
+        auto got = net.receive(machine.neighbours(asked.from), on.in, asked.until);
         event.happened = got ? what::arrived : what::nothing_came;
         if (got) {
             event.peer = got->source();

@@ -89,7 +89,7 @@ class round_links {
 
   private:
     template <class Session, class Machine, class Host>
-    friend void run_machine(const Session&, channel, Machine&, machine_action, Host&);
+    friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
 
     time_point now() const { return std::as_const(session_.net()).now(); }
     [[gnu::cold]] detail::scene scene_of(std::uint64_t round) const {

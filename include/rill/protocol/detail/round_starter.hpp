@@ -90,7 +90,7 @@ class round_starter {
 
   private:
     template <class Session, class Machine, class Host>
-    friend void run_machine(const Session&, channel, Machine&, machine_action, Host&);
+    friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
     using message = typename Net::message;
 
     /// A failure of what the protocol is built on is one of this session. If one of the two groups has failed, ranks

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <rill/concept/update.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/types.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI { namespace aggregate {
+
+/// The model is the mean of the latest models that ranks have pushed, of those that have pushed one. Models
+/// `RankedUpdate`: ranks push models, not gradients, and all of a model.
+///
+/// Cost of a push to a server that holds n coordinates, with P ranks: a pass over P n values, added in the order of
+/// ranks. Memory: P n values. Source: RNA (Yang et al. 2020), between groups.
+struct mean_of_latest {
+    static constexpr const char* name = "mean_of_latest";
+
+    template <std::floating_point T>
+    class bound {
+      public:
+        void apply_of(rank_t rank, std::span<T> model, std::span<const T> push, std::uint64_t) {
+            const auto place = static_cast<std::size_t>(rank);
+            if (latest_.size() <= place) latest_.resize(place + 1);
+            latest_[place].assign(push.begin(), push.end());
+            std::fill(model.begin(), model.end(), T{0});
+            std::size_t models = 0;
+            for (const auto& values : latest_) {
+                if (values.empty()) continue;
+                ++models;
+                for (std::size_t i = 0; i < model.size(); ++i) model[i] += values[i];
+            }
+            for (T& value : model) value /= static_cast<T>(models);
+        }
+
+      private:
+        std::vector<aligned_vector<T>> latest_;  ///< by rank; empty where there is none
+    };
+    template <std::floating_point T>
+    bound<T> bind(std::size_t) const {
+        return {};
+    }
+    friend constexpr bool operator==(mean_of_latest, mean_of_latest) = default;
+};
+
+static_assert(RankedUpdate<mean_of_latest, float>);
+
+}}}  // namespace rill::RILL_ABI::aggregate

@@ -1,0 +1,353 @@
+#pragma once
+
+#include <rill/collective/agree.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/concept/replica.hpp>
+#include <rill/concept/staleness.hpp>
+#include <rill/concept/tensor.hpp>
+#include <rill/concept/update.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/fingerprint.hpp>
+#include <rill/core/message_kind.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/segment.hpp>
+#include <rill/core/text.hpp>
+#include <rill/core/types.hpp>
+#include <rill/kernel/magnitude.hpp>
+#include <rill/protocol/detail/part_frames.hpp>
+#include <rill/protocol/detail/push_log.hpp>
+#include <rill/protocol/detail/server_kind.hpp>
+#include <rill/protocol/detail/server_links.hpp>
+#include <rill/protocol/detail/server_requirements.hpp>
+#include <rill/protocol/detail/shard_service.hpp>
+#include <rill/protocol/server_options.hpp>
+#include <rill/session/session.hpp>
+#include <rill/stream/frame.hpp>
+#include <rill/stream/stream.hpp>
+#include <rill/stream/stream_view.hpp>
+#include <rill/stream/wire.hpp>
+#include <rill/topology/tree.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A replica whose model lies in parts on some ranks, the servers, and moves with every push of every worker.
+///
+///     rill::parameter_server replica{net, {.servers = 2}, bounded{3}, descent, model};
+///     if (replica.is_server()) replica.serve();
+///     else while (const auto held = replica.pull(model)) {
+///         gradient_at(model, gradient);
+///         replica.push(gradient, *held);
+///     }
+///
+/// The servers are the last ranks; server i of S holds part `split(N, S, i)`. Dedicated ones call `serve()`, others
+/// serve in a second activity beside their work. Each push is applied once on each server, the pushes of one worker in
+/// its order; between workers arrival decides. A worker sees its own pushes. Models `Replica`.
+///
+/// - *Staleness*: a worker's clock is the number of its pushes. `pull` waits until `may_lead` lets it lead the slowest
+///   worker: with `bounded{s}` at clock c until all other clocks are at least c - s (SSP); with `unbounded` never
+///   (BAP).
+/// - *Update*: how one push moves the model: an `Update`, to which it is a fold of weight 1, or a `RankedUpdate`.
+/// - *Versions and rounds* count the pushes that have moved the first server's part; so do the ages of fates.
+/// - *Keys*: `pull(keys, values)` and `push(stream, held)` send only these coordinates.
+/// - *The end*: once one rank has called `end`, or all have retired, `pull` returns nothing, and the model that it
+///   writes is the same on all workers: all that was pushed is in it.
+///
+/// A push with a NaN counts as nothing but moves the clock. A worker that is destroyed early retires. If a worker dies,
+/// nobody waits for it under `unbounded`; where the staleness makes a `pull` wait for it, that throws and names it: at
+/// the timeout, or at once on a `MonitoredTransport`. After `give_up(rank)` the others go on. Only for these errors
+/// `pull` may be called again. Every other failure, the end of a server among them, ends the run on all ranks with one
+/// culprit. Of a worker that has died, the last push may be on some servers only.
+///
+/// Making it is collective. One activity calls its members; `net` must outlive it. `push` copies; what finds no room in
+/// a server's mailbox is sent by the next call. Cost of a pull or push: a message to each server, of a frame and its
+/// part of the N values or of the keys; a pull has as many answers. Memory: the model once on the servers, twice on
+/// each worker. Source: Ho et al. 2013 (SSP); Li et al. 2014 (shards, keys).
+template <class Net, Element T, class Age, class Move>
+class parameter_server : detail::server_requirements<Net, Age, Move, T> {
+  public:
+    using element_type = T;
+
+    /// `first`: the model to begin with, equal on all ranks. Errors: `contract_violation` if the options do not suit
+    /// this many ranks; `mismatch` if options, policies or models differ.
+    template <class Model>
+    parameter_server(Net& net, const server_options& options, const Age& age, const Move& move, const Model& first)
+        : options_(checked(net, options)),
+          group_(net, topology::tree{}, {.timeout = options.timeout, .name = name}),
+          session_(net, name, options.timeout),
+          links_(session_, options.servers, group_.context()),
+          values_(detail::size_of(first)),
+          dimension_(values_.size()),
+          pushes_(links_.count()) {
+        detail::read_tensor(first, std::span<T>(values_));
+        agree_on(age, move);
+        links_.join(works());
+        if (!serves()) return;
+        const segment part = part_of(static_cast<std::size_t>(net.rank() - (net.size() - options.servers)));
+        service_.emplace(session_, workers(), options.patience, age, move,
+                         std::span<const T>(values_).subspan(part.begin, part.size()));
+        if (works()) activity_.emplace(net.spawn([this] { serve_beside(); }));
+    }
+    parameter_server(const parameter_server&) = delete;
+    parameter_server& operator=(const parameter_server&) = delete;
+    ~parameter_server() {
+        if (!is_over_) leave();
+        activity_.reset();
+    }
+
+    /// Whether this rank holds a part of the model and does nothing else.
+    bool is_server() const { return !works(); }
+    /// The workers are the ranks below this number.
+    int workers() const { return options_.dedicated ? session_.size() - options_.servers : session_.size(); }
+
+    /// On a dedicated server: serves until the run is over.
+    void serve() {
+        RILL_EXPECTS(is_server(), "parameter_server: a rank that works does not call serve");
+        if (is_over_) return;
+        session_.require_going();
+        session_.guarded(*service_, [&] { service_->run(); });
+        is_over_ = true;
+    }
+
+    /// Writes the newest model to `model` and returns its version; see `Replica`.
+    template <class Model>
+    std::optional<held_version> pull(Model&& model) {
+        RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
+        values_.resize(dimension_);
+        const auto question = [&](std::size_t, std::uint64_t number) {
+            return detail::empty_frame(question_head(detail::server_kind::pull, number));
+        };
+        return fetch(model, question, [&](std::size_t server, std::span<const T> from, bool) {
+            const segment part = part_of(server);
+            wire::detail::require(from.size() == part.size(), "it is of another size");
+            std::copy(from.begin(), from.end(), values_.begin() + static_cast<std::ptrdiff_t>(part.begin));
+        });
+    }
+
+    /// Writes the newest values of the coordinates `keys`, strictly ascending, to `values` in that order. Returns the
+    /// model's version. Only the keys and their values travel, but at the end of the run the whole model.
+    template <IndexType Index, class Values>
+    std::optional<held_version> pull(std::span<const Index> keys, Values&& values) {
+        RILL_EXPECTS(detail::size_of(values) == keys.size(), "parameter_server: each key has one value");
+        RILL_EXPECTS(detail::are_keys(keys, dimension_), "parameter_server: keys ascend and lie within the model");
+        values_.resize(keys.size());
+        const auto question = [&](std::size_t server, std::uint64_t number) {
+            return detail::keys_frame(question_head(detail::server_kind::pull_keys, number), keys, part_of(server));
+        };
+        return fetch(values, question, [&](std::size_t server, std::span<const T> from, bool has_all) {
+            const segment part = part_of(server), places = detail::places_of(keys, part);
+            wire::detail::require(from.size() == (has_all ? part : places).size(), "it is of another size");
+            for (std::size_t i = places.begin; i < places.end; ++i)
+                values_[i] = from[has_all ? static_cast<std::size_t>(keys[i]) - part.begin : i - places.begin];
+        });
+    }
+    template <IndexType Index, class Allocator, class Values>
+    std::optional<held_version> pull(const std::vector<Index, Allocator>& keys, Values&& values) {
+        return pull(std::span<const Index>(keys), values);
+    }
+
+    /// Hands over a gradient that was computed at the model of `held`; see `Replica`. Throws `contract_violation`,
+    /// before anything is sent, if its size is another one, if this rank has not pulled that version, on a dedicated
+    /// server, or after `retire` or `end`.
+    template <class Gradient>
+    void push(const Gradient& gradient, const held_version& held) {
+        RILL_EXPECTS(detail::size_of(gradient) == dimension_, "parameter_server: the gradient has another size");
+        values_.resize(dimension_);
+        detail::read_tensor(gradient, std::span<T>(values_));
+        push_view(stream_view<T, std::uint64_t>({0, dimension_}, values_), held);
+    }
+
+    /// Pushes a gradient that is 0 where the stream has no entry. Its range is the whole model.
+    template <IndexType Index>
+    void push(const stream<T, Index>& gradient, const held_version& held) {
+        static_assert(!RankedUpdate<Move, T>,
+                      "rill::parameter_server: the update takes whole models, but a stream is pushed; push a dense "
+                      "model, or use train::descent or aggregate::add");
+        RILL_EXPECTS(gradient.range() == (segment{0, dimension_}), "parameter_server: the stream has another range");
+        RILL_EXPECTS(gradient.is_dense() || detail::are_keys(gradient.indices(), dimension_),
+                     "parameter_server: keys ascend and lie within the model");
+        push_view(gradient.view(), held);
+    }
+
+    /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none. `pull`
+    /// learns it.
+    std::optional<push_fate> fate() {
+        return pushes_.next(is_over_ || session_.net().aborted(session_.context()).has_value());
+    }
+
+    /// This worker pushes no more, and nobody waits for it.
+    void retire() { depart(detail::server_kind::retire); }
+    /// Ends the run on all ranks. The other workers learn it by their next `pull`, for which this one's waits.
+    void end() { depart(detail::server_kind::end); }
+
+    /// No `pull` waits any more for a worker that has not kept up. If it lives, it may go on.
+    void give_up(rank_t worker) {
+        RILL_EXPECTS(works(), "parameter_server: a dedicated server gives up nobody");
+        RILL_EXPECTS(0 <= worker && worker < workers() && worker != session_.rank(),
+                     "parameter_server: only another worker can be given up");
+        links_.tell(question_head(detail::server_kind::give_up, static_cast<std::uint64_t>(worker)));
+    }
+
+  private:
+    static constexpr const char* name = "parameter_server";
+
+    static const server_options& checked(const Net& net, const server_options& options) {
+        options.require_options(net.size(), net.rank());
+        RILL_EXPECTS(options.dedicated || net.activities_run_alone(),
+                     "parameter_server: the transport's activities make no progress while their rank computes (MPI "
+                     "below MPI_THREAD_MULTIPLE), so that its servers must be dedicated");
+        return options;
+    }
+    void agree_on(const Age& age, const Move& move) {
+        constexpr option_names names{{"servers", "staleness", "update", "first model"}};
+        std::uint64_t update = 0;
+        if constexpr (requires { fingerprint(move); }) update = fingerprint(move);
+        const std::span<const T> first(values_);
+        const std::string_view bytes(reinterpret_cast<const char*>(first.data()), first.size_bytes());
+        agree(group_, names,
+              {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
+               option_hash(fingerprint(age)), option_hash(update), option_hash(fingerprint(bytes))});
+    }
+
+    bool works() const { return session_.rank() < workers(); }
+    bool serves() const { return session_.rank() >= session_.size() - options_.servers; }
+    segment part_of(std::size_t server) const { return split(dimension_, links_.count(), server); }
+
+    /// Asks the servers, and lets `take(server, values, has_all)` put into `values_` what they answer.
+    template <class Out, class Question, class Take>
+    std::optional<held_version> fetch(Out& out, Question&& question, Take&& take) {
+        using kinds = detail::server_kind;
+        RILL_EXPECTS(works(), "parameter_server: a dedicated server pulls nothing");
+        if (is_over_) return std::nullopt;
+        session_.require_going();
+        session_.guarded(links_, [&] {
+            if (!is_leaving_) {
+                links_.ask(question);
+                links_.await();
+                read_all(take);
+                if (links_.first_of(kinds::over) != nullptr || links_.first_of(kinds::final) != nullptr)
+                    depart(kinds::retire);
+            }
+            if (is_leaving_) {
+                if (links_.first_of(kinds::late) != nullptr) ask_to_leave();  // again
+                links_.await();
+                read_all(take);
+            }
+            if (const wire::header* const late = links_.first_of(kinds::late)) links_.require_joined(*late);
+        });
+        if (const wire::header* const late = links_.first_of(kinds::late)) throw_late(*late);
+        pulled_ = version_;
+        is_over_ = is_leaving_;
+        detail::write_tensor(std::span<const T>(values_), out);
+        if (is_over_) return std::nullopt;
+        return held_version{version_};
+    }
+
+    void ask_to_leave() {
+        links_.ask(
+            [&](std::size_t, std::uint64_t number) { return detail::empty_frame(question_head(departs_by_, number)); });
+    }
+
+    wire::header question_head(message_kind kind, std::uint64_t number) const {
+        return links_.stamped(kind, number, static_cast<double>(pushes_.count()));
+    }
+
+    template <class Take>
+    void read_all(Take&& take) {
+        for (std::size_t i = 0; i < links_.count(); ++i) read(i, take);
+    }
+    template <class Take>
+    void read(std::size_t server, Take&& take) {
+        const message_kind kind = links_.head(server).kind;
+        if (kind != detail::server_kind::answer && kind != detail::server_kind::final) return;
+        read_from(links_, links_.rank_of(server), [&] {
+            frame_reader frames(links_.answer(server));
+            const std::span<const std::int64_t> numbers = detail::next_values<std::int64_t>(frames);
+            wire::detail::require(numbers.size() >= 2, "it has no version");
+            if (server == 0) version_ = static_cast<std::uint64_t>(numbers[0]);
+            pushes_.took(server, static_cast<std::uint64_t>(numbers[1]), numbers.subspan(2));
+            take(server, detail::next_values<T>(frames), kind == detail::server_kind::final);
+        });
+    }
+    template <IndexType Index>
+    void push_view(const stream_view<T, Index>& gradient, const held_version& held) {
+        RILL_EXPECTS(works(), "parameter_server: a dedicated server pushes nothing");
+        RILL_EXPECTS(pulled_ && held.version <= *pulled_, "parameter_server: this version has not been pulled");
+        RILL_EXPECTS(!is_leaving_, "parameter_server: a worker pushes nothing after retire or end");
+        std::optional<std::size_t> not_finite = kernel::find_non_finite(gradient.values());
+        if (not_finite && !gradient.is_dense()) not_finite = static_cast<std::size_t>(gradient.indices()[*not_finite]);
+        const wire::header head = links_.stamped(detail::server_kind::push, pushes_.count(), not_finite ? 0.0 : 1.0);
+        for (std::size_t i = 0; i < links_.count(); ++i)
+            links_.hand(i,
+                        not_finite ? detail::empty_frame(head) : detail::part_frame(head, gradient.slice(part_of(i))));
+        pushes_.add(held.version, not_finite);
+    }
+
+    void depart(message_kind how) {
+        RILL_EXPECTS(works(), "parameter_server: a dedicated server serves until the workers end the run");
+        if (is_over_ || (is_leaving_ && departs_by_ == how)) return;
+        is_leaving_ = true;
+        departs_by_ = how;
+        ask_to_leave();
+    }
+
+    [[noreturn, gnu::cold]] void throw_late(const wire::header& late) {
+        const auto rank = static_cast<rank_t>(late.call);
+        const bool has_ended = late.contributors == 0;
+        links_.scene().fail(has_ended ? failure::exception : failure::timeout, rank, no_rank,
+                            text_of({"rank ", session_.rank(), " waits for rank ", rank, ", which ",
+                                     has_ended ? "has ended" : "has not come on within the timeout", ", ", late.age,
+                                     " pushes behind; give_up(", rank, ") lets the others go on"}));
+    }
+
+    /// This rank's part in the run is over before the run is.
+    void leave() noexcept {
+        try {
+            if (serves())
+                session_.net().abort(
+                    links_.scene().of_self(" has destroyed its parameter_server before the run had ended"));
+            else if (!is_leaving_)
+                links_.tell(question_head(detail::server_kind::retire, 0));
+        } catch (...) {  // the run has failed
+        }
+    }
+
+    /// The service of a rank that works too.
+    void serve_beside() {
+        try {
+            session_.guarded(*service_, [&] { service_->run(); });
+        } catch (...) {  // all ranks have been told, and this one's pull throws
+        }
+    }
+
+    server_options options_;
+    group<Net, topology::tree> group_;  ///< which the ranks agree in
+    session<Net> session_;
+    detail::server_links<Net> links_;
+    aligned_vector<T> values_;  ///< on their way to or from the worker
+    std::size_t dimension_;
+    std::optional<std::uint64_t> pulled_{};  ///< the newest version that this rank has pulled
+    std::uint64_t version_ = 0;
+    detail::push_log pushes_;
+    bool is_leaving_ = false;
+    message_kind departs_by_ = detail::server_kind::retire;
+    bool is_over_ = false;
+    std::optional<detail::shard_service<Net, T, Age, Move>> service_;
+    std::optional<typename Net::activity> activity_;
+};
+
+template <class Net, class Age, class Move, class Model>
+parameter_server(Net&, const server_options&, Age, Move, const Model&)
+    -> parameter_server<Net, tensor_element<Model>, Age, Move>;
+
+}}  // namespace rill::RILL_ABI
