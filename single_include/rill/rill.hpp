@@ -98,29 +98,6 @@
 
 #endif  // RILL_SINGLE_CORE_CONFIG_HPP
 
-// ===== rill/aggregate/detail/larger.hpp
-
-// The fold of `max`; `min` applies it to negated values.
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// IEEE 754-2019 `maximum`: +0 is larger than −0, a NaN larger than every number. The result of two NaNs is the bitwise
-/// or of both, so that its bits do not depend on the order.
-///
-/// It has no branch and uses only comparisons that vector units have. For ordered values the two selections differ only
-/// if one is +0 and the other −0.
-template <std::floating_point T>
-constexpr T larger(T a, T b) noexcept {
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-    using word = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-    const auto bits = [](T x) { return std::bit_cast<word>(x); };
-    const word ordered = bits(a < b ? b : a) & bits(b < a ? a : b);
-    // NOLINTNEXTLINE(misc-redundant-expression): false of a NaN
-    return std::bit_cast<T>(ordered | bits(a == a ? T{0} : a) | bits(b == b ? T{0} : b));
-}
-
-}}}  // namespace rill::RILL_ABI::detail
-
 #ifndef RILL_SINGLE_CORE_ADDITION_HPP
 #define RILL_SINGLE_CORE_ADDITION_HPP
 
@@ -272,6 +249,328 @@ void finish_folded(const A& aggregator, std::span<T> values, double weight) {
 }  // namespace detail
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/aggregate/sum.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace aggregate {
+
+/// The sum of the contributions. Every partial sum of integers must be in the range of the type. Models `Aggregator`.
+struct sum {
+    static constexpr const char* name = "sum";
+    static constexpr bool is_commutative = true;
+    static constexpr bool is_addition = true;
+    static constexpr bool finish_is_trivial = true;
+
+    template <class T>
+    static constexpr T identity() {
+        return T{};
+    }
+    template <class T>
+    static constexpr T fold(T a, T b) noexcept {
+        return static_cast<T>(a + b);
+    }
+    template <class T>
+    static constexpr void finish(std::span<T>, double) noexcept {}
+
+    friend constexpr bool operator==(sum, sum) = default;
+};
+static_assert(Aggregator<sum, float>);
+
+}}}  // namespace rill::RILL_ABI::aggregate
+
+// ===== rill/concept/update.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// How the result of a round moves a model: a policy that binds to a number of parameters.
+///
+/// `apply(model, fold, weight, round)` moves `model` in place by `fold`: what `fold_type`, an aggregator, made of the
+/// contributions, whose weights add up to `weight` > 0. `round` counts from 0. The same calls give the same bits, so
+/// that ranks which start with equal models keep equal models. A bound update with state is copyable and also has
+/// `save(out, prefix)` and `restore(in, prefix)`, as optimizers have.
+///
+/// Optional: `apply(model, stream_view, weight, round)`, a fold that is 0 where the stream has no entry.
+template <class U, class T>
+concept Update = std::copyable<U> && requires(const U& policy, decltype(policy.template bind<T>(std::size_t{}))& bound,
+                                              std::span<T> model, std::span<const T> fold, std::uint64_t round) {
+    typename U::fold_type;
+    { bound.apply(model, fold, 1.0, round) };
+};
+
+/// How one push of one rank moves a model that servers hold: a policy that binds to a number of parameters.
+///
+/// `apply_of(rank, model, push, round)` moves `model` in place; `round` counts the pushes of all ranks, from 0. An
+/// `Update` does so too: a push is the fold of one contribution of weight 1.
+template <class U, class T>
+concept RankedUpdate =
+    std::copyable<U> && requires(const U& policy, decltype(policy.template bind<T>(std::size_t{}))& bound, rank_t rank,
+                                 std::span<T> model, std::span<const T> push, std::uint64_t round) {
+        { bound.apply_of(rank, model, push, round) };
+    };
+
+}}  // namespace rill::RILL_ABI
+
+#ifndef RILL_SINGLE_CORE_TEXT_HPP
+#define RILL_SINGLE_CORE_TEXT_HPP
+
+// ===== rill/core/text.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A piece of a message: characters, or a number in the notation of `std::to_string`. It refers to the characters.
+class text_piece {
+  public:
+    // NOLINTBEGIN(google-explicit-constructor): a text is written as a list of what it consists of
+    constexpr text_piece(const char* text) : text_piece(std::string_view(text)) {}
+    constexpr text_piece(std::string_view text) : kind_(kind::characters), text_(text.data()), size_(text.size()) {}
+    text_piece(const std::string& text) : text_piece(std::string_view(text)) {}
+    template <std::signed_integral Number>
+    constexpr text_piece(Number number) : kind_(kind::with_sign), signed_(number) {}
+    template <std::unsigned_integral Number>
+    constexpr text_piece(Number number) : kind_(kind::without_sign), unsigned_(number) {}
+    constexpr text_piece(double number) : kind_(kind::real), real_(number) {}
+    text_piece(char) = delete;
+    // NOLINTEND(google-explicit-constructor)
+
+  private:
+    friend std::string text_of(std::initializer_list<text_piece> pieces);
+    enum class kind : unsigned char { characters, with_sign, without_sign, real };
+
+    kind kind_;
+    union {
+        const char* text_;
+        long long signed_;
+        unsigned long long unsigned_;
+        double real_;
+    };
+    std::size_t size_ = 0;
+};
+
+/// Composes a message: `text_of({"rank ", rank, " sent nothing"})`. It is compiled once; a chain of `+` would be
+/// compiled anew wherever a message is made.
+[[gnu::cold, gnu::noinline]] inline std::string text_of(std::initializer_list<text_piece> pieces) {
+    std::string all;
+    char digits[512];  // room for the largest double
+    for (const text_piece& each : pieces) {
+        int size = 0;
+        switch (each.kind_) {
+            case text_piece::kind::characters: all.append(each.text_, each.size_); continue;
+            case text_piece::kind::with_sign: size = std::snprintf(digits, sizeof digits, "%lld", each.signed_); break;
+            case text_piece::kind::without_sign:
+                size = std::snprintf(digits, sizeof digits, "%llu", each.unsigned_);
+                break;
+            case text_piece::kind::real: size = std::snprintf(digits, sizeof digits, "%f", each.real_); break;
+        }
+        all.append(digits, static_cast<std::size_t>(size));
+    }
+    return all;
+}
+
+}}  // namespace rill::RILL_ABI
+
+#endif  // RILL_SINGLE_CORE_TEXT_HPP
+
+#ifndef RILL_SINGLE_CORE_CONTRACT_HPP
+#define RILL_SINGLE_CORE_CONTRACT_HPP
+
+// ===== rill/core/contract.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Thrown when the caller breaks a precondition. Nothing has been changed or sent.
+class contract_violation : public std::logic_error {
+  public:
+    using std::logic_error::logic_error;
+};
+
+namespace detail {
+[[noreturn, gnu::cold, gnu::noinline]] inline void contract_failed(const char* condition, const char* message,
+                                                                   const char* file, int line) {
+    throw contract_violation(text_of({"rill: ", message, " (expected: ", condition, ") at ", file, ":", line}));
+}
+}  // namespace detail
+}}  // namespace rill::RILL_ABI
+
+#define RILL_DETAIL_CHECK(condition, message) \
+    ((condition) ? static_cast<void>(0) : ::rill::detail::contract_failed(#condition, message, __FILE__, __LINE__))
+
+/// Checks a precondition at constant cost, at the levels `RILL_CONTRACTS_FAST` and `RILL_CONTRACTS_DEBUG`.
+#if RILL_CONTRACTS >= RILL_CONTRACTS_FAST
+#define RILL_EXPECTS(condition, message) RILL_DETAIL_CHECK(condition, message)
+#else
+#define RILL_EXPECTS(condition, message) static_cast<void>(0)
+#endif
+
+/// Checks a precondition by reading whole inputs, at the level `RILL_CONTRACTS_DEBUG`.
+#if RILL_CONTRACTS >= RILL_CONTRACTS_DEBUG
+#define RILL_EXPECTS_DEBUG(condition, message) RILL_DETAIL_CHECK(condition, message)
+#else
+#define RILL_EXPECTS_DEBUG(condition, message) static_cast<void>(0)
+#endif
+
+#endif  // RILL_SINGLE_CORE_CONTRACT_HPP
+
+// ===== rill/core/segment.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A half-open range `[begin, end)` of coordinates.
+struct segment {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+
+    constexpr std::size_t size() const { return end - begin; }
+    constexpr bool empty() const { return begin == end; }
+    constexpr bool contains(std::size_t i) const { return begin <= i && i < end; }
+    constexpr bool contains(segment other) const { return begin <= other.begin && other.end <= end; }
+    constexpr bool overlaps(segment other) const { return begin < other.end && other.begin < end; }
+    friend constexpr bool operator==(segment, segment) = default;
+};
+
+/// Part `i` of `parts` nearly equal consecutive parts of `[0, n)`; the first `n % parts` of them are one longer. `n`
+/// may be less than `parts`.
+constexpr segment split(std::size_t n, std::size_t parts, std::size_t i) {
+    const std::size_t each = n / parts;
+    const std::size_t longer = n % parts;
+    const std::size_t begin = i * each + (i < longer ? i : longer);
+    return {begin, begin + each + (i < longer ? 1U : 0U)};
+}
+
+/// Parts `[first, last)` of `split(n, parts, ·)` as one segment.
+constexpr segment split(std::size_t n, std::size_t parts, std::size_t first, std::size_t last) {
+    if (first == last) return {split(n, parts, first).begin, split(n, parts, first).begin};
+    return {split(n, parts, first).begin, split(n, parts, last - 1).end};
+}
+
+}}  // namespace rill::RILL_ABI
+
+#ifndef RILL_SINGLE_CORE_SPARSE_VIEW_HPP
+#define RILL_SINGLE_CORE_SPARSE_VIEW_HPP
+
+// ===== rill/core/sparse_view.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A read-only sparse vector: strictly ascending indices and, in the same order, their values.
+template <Element T, IndexType Index>
+struct sparse_view {
+    std::span<const Index> indices{};
+    std::span<const T> values{};
+
+    constexpr std::size_t count() const { return indices.size(); }
+};
+
+}}  // namespace rill::RILL_ABI
+
+#endif  // RILL_SINGLE_CORE_SPARSE_VIEW_HPP
+
+// ===== rill/stream/stream_view.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A read-only stream over the coordinates `range`: dense (one value per coordinate) or sparse (absolute indices, all
+/// in `range`). A slice of a view is a view; slicing a sparse one costs two binary searches.
+template <Element T, IndexType Index = std::uint32_t>
+class stream_view {
+  public:
+    constexpr stream_view() = default;
+    /// Dense: `values.size() == range.size()`.
+    constexpr stream_view(segment range, std::span<const T> values) : range_(range), values_(values), dense_(true) {}
+    /// Sparse: strictly ascending indices in `range`.
+    constexpr stream_view(segment range, sparse_view<T, Index> pairs)
+        : range_(range), indices_(pairs.indices), values_(pairs.values) {}
+
+    constexpr bool is_dense() const { return dense_; }
+    constexpr segment range() const { return range_; }
+    /// Entries present: `range().size()` when dense.
+    constexpr std::size_t count() const { return values_.size(); }
+    constexpr std::span<const T> values() const { return values_; }
+    /// Empty when dense.
+    constexpr std::span<const Index> indices() const { return indices_; }
+    constexpr sparse_view<T, Index> pairs() const { return {indices_, values_}; }
+
+    /// The part of this view in `part`, which must lie in `range()`.
+    constexpr stream_view slice(segment part) const {
+        RILL_EXPECTS(range_.contains(part), "a slice must lie in the range of its stream");
+        if (part == range_) return *this;
+        if (dense_) return {part, values_.subspan(part.begin - range_.begin, part.size())};
+        const std::size_t first = position(part.begin);
+        const std::size_t last = part.end == range_.end ? indices_.size() : position(part.end);
+        return {part,
+                sparse_view<T, Index>{indices_.subspan(first, last - first), values_.subspan(first, last - first)}};
+    }
+
+  private:
+    constexpr std::size_t position(std::size_t coordinate) const {
+        const auto found = std::lower_bound(indices_.begin(), indices_.end(), coordinate,
+                                            [](Index index, std::size_t c) { return index < c; });
+        return static_cast<std::size_t>(found - indices_.begin());
+    }
+
+    segment range_{};
+    std::span<const Index> indices_{};
+    std::span<const T> values_{};
+    bool dense_ = false;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/aggregate/add.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace aggregate {
+
+/// Adds the sum of what ranks have pushed to the model: for changes of models, and for counts. Models `Update`.
+struct add {
+    using fold_type = sum;
+    static constexpr const char* name = "add";
+
+    template <Element T>
+    struct bound {
+        static void apply(std::span<T> model, std::span<const T> fold, double, std::uint64_t) {
+            for (std::size_t i = 0; i < model.size(); ++i) model[i] = sum::fold(model[i], fold[i]);
+        }
+        template <IndexType Index>
+        static void apply(std::span<T> model, const stream_view<T, Index>& fold, double, std::uint64_t round) {
+            if (fold.is_dense()) return apply(model, fold.values(), 1.0, round);
+            for (std::size_t e = 0; e < fold.count(); ++e) {
+                T& each = model[static_cast<std::size_t>(fold.indices()[e])];
+                each = sum::fold(each, fold.values()[e]);
+            }
+        }
+    };
+    template <Element T>
+    bound<T> bind(std::size_t) const {
+        return {};
+    }
+    friend constexpr bool operator==(add, add) = default;
+};
+
+static_assert(Update<add, float>);
+
+}}}  // namespace rill::RILL_ABI::aggregate
+
+// ===== rill/aggregate/detail/larger.hpp
+
+// The fold of `max`; `min` applies it to negated values.
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// IEEE 754-2019 `maximum`: +0 is larger than −0, a NaN larger than every number. The result of two NaNs is the bitwise
+/// or of both, so that its bits do not depend on the order.
+///
+/// It has no branch and uses only comparisons that vector units have. For ordered values the two selections differ only
+/// if one is +0 and the other −0.
+template <std::floating_point T>
+constexpr T larger(T a, T b) noexcept {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    using word = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    const auto bits = [](T x) { return std::bit_cast<word>(x); };
+    const word ordered = bits(a < b ? b : a) & bits(b < a ? a : b);
+    // NOLINTNEXTLINE(misc-redundant-expression): false of a NaN
+    return std::bit_cast<T>(ordered | bits(a == a ? T{0} : a) | bits(b == b ? T{0} : b));
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/aggregate/max.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace aggregate {
@@ -308,34 +607,6 @@ static_assert(Aggregator<max, float>);
 
 }}}  // namespace rill::RILL_ABI::aggregate
 
-// ===== rill/aggregate/sum.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace aggregate {
-
-/// The sum of the contributions. Every partial sum of integers must be in the range of the type. Models `Aggregator`.
-struct sum {
-    static constexpr const char* name = "sum";
-    static constexpr bool is_commutative = true;
-    static constexpr bool is_addition = true;
-    static constexpr bool finish_is_trivial = true;
-
-    template <class T>
-    static constexpr T identity() {
-        return T{};
-    }
-    template <class T>
-    static constexpr T fold(T a, T b) noexcept {
-        return static_cast<T>(a + b);
-    }
-    template <class T>
-    static constexpr void finish(std::span<T>, double) noexcept {}
-
-    friend constexpr bool operator==(sum, sum) = default;
-};
-static_assert(Aggregator<sum, float>);
-
-}}}  // namespace rill::RILL_ABI::aggregate
-
 // ===== rill/aggregate/mean.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace aggregate {
@@ -369,44 +640,6 @@ struct mean {
 static_assert(Aggregator<mean, float>);
 
 }}}  // namespace rill::RILL_ABI::aggregate
-
-// ===== rill/aggregate/min.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace aggregate {
-
-/// The smallest contribution, by `minimum` of IEEE 754-2019: −0 < +0, and the result is a NaN if a rank contributes a
-/// NaN, as in `max`. Models `Aggregator`. Determinism: same bits in any order of ranks.
-struct min {
-    static constexpr const char* name = "min";
-    static constexpr bool is_commutative = true;
-    static constexpr bool finish_is_trivial = true;
-
-    template <class T>
-    static constexpr T identity() {
-        if constexpr (std::numeric_limits<T>::has_infinity)
-            return std::numeric_limits<T>::infinity();
-        else
-            return std::numeric_limits<T>::max();
-    }
-    template <class T>
-    static constexpr T fold(T a, T b) noexcept {
-        if constexpr (std::floating_point<T>)
-            return -detail::larger(-a, -b);
-        else
-            return b < a ? b : a;
-    }
-    template <class T>
-    static constexpr void finish(std::span<T>, double) noexcept {}
-
-    friend constexpr bool operator==(min, min) = default;
-};
-static_assert(Aggregator<min, float>);
-
-}}}  // namespace rill::RILL_ABI::aggregate
-
-// ===== rill/aggregate.hpp
-
-/// All aggregators: how contributions are folded.
 
 #ifndef RILL_SINGLE_CORE_BUFFER_SHELF_HPP
 #define RILL_SINGLE_CORE_BUFFER_SHELF_HPP
@@ -599,6 +832,87 @@ class byte_pieces {
 }}  // namespace rill::RILL_ABI
 
 #endif  // RILL_SINGLE_CORE_BYTES_HPP
+
+// ===== rill/aggregate/mean_of_latest.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace aggregate {
+
+/// The model is the mean of the latest models that ranks have pushed, of those that have pushed one. Models
+/// `RankedUpdate`: ranks push models, not gradients, and all of a model.
+///
+/// Cost of a push to a server that holds n coordinates, with P ranks: a pass over P n values, added in the order of
+/// ranks. Memory: P n values. Source: RNA (Yang et al. 2020), between groups.
+struct mean_of_latest {
+    static constexpr const char* name = "mean_of_latest";
+
+    template <std::floating_point T>
+    class bound {
+      public:
+        void apply_of(rank_t rank, std::span<T> model, std::span<const T> push, std::uint64_t) {
+            const auto place = static_cast<std::size_t>(rank);
+            if (latest_.size() <= place) latest_.resize(place + 1);
+            latest_[place].assign(push.begin(), push.end());
+            std::fill(model.begin(), model.end(), T{0});
+            std::size_t models = 0;
+            for (const auto& values : latest_) {
+                if (values.empty()) continue;
+                ++models;
+                for (std::size_t i = 0; i < model.size(); ++i) model[i] += values[i];
+            }
+            for (T& value : model) value /= static_cast<T>(models);
+        }
+
+      private:
+        std::vector<aligned_vector<T>> latest_;  ///< by rank; empty where there is none
+    };
+    template <std::floating_point T>
+    bound<T> bind(std::size_t) const {
+        return {};
+    }
+    friend constexpr bool operator==(mean_of_latest, mean_of_latest) = default;
+};
+
+static_assert(RankedUpdate<mean_of_latest, float>);
+
+}}}  // namespace rill::RILL_ABI::aggregate
+
+// ===== rill/aggregate/min.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace aggregate {
+
+/// The smallest contribution, by `minimum` of IEEE 754-2019: −0 < +0, and the result is a NaN if a rank contributes a
+/// NaN, as in `max`. Models `Aggregator`. Determinism: same bits in any order of ranks.
+struct min {
+    static constexpr const char* name = "min";
+    static constexpr bool is_commutative = true;
+    static constexpr bool finish_is_trivial = true;
+
+    template <class T>
+    static constexpr T identity() {
+        if constexpr (std::numeric_limits<T>::has_infinity)
+            return std::numeric_limits<T>::infinity();
+        else
+            return std::numeric_limits<T>::max();
+    }
+    template <class T>
+    static constexpr T fold(T a, T b) noexcept {
+        if constexpr (std::floating_point<T>)
+            return -detail::larger(-a, -b);
+        else
+            return b < a ? b : a;
+    }
+    template <class T>
+    static constexpr void finish(std::span<T>, double) noexcept {}
+
+    friend constexpr bool operator==(min, min) = default;
+};
+static_assert(Aggregator<min, float>);
+
+}}}  // namespace rill::RILL_ABI::aggregate
+
+// ===== rill/aggregate.hpp
+
+/// All aggregators: how contributions are folded. Updates that add or average what was pushed.
 
 // ===== rill/core/random.hpp
 
@@ -1506,66 +1820,6 @@ class function_ref<Result(Arguments...)> {
 
 }}  // namespace rill::RILL_ABI
 
-#ifndef RILL_SINGLE_CORE_TEXT_HPP
-#define RILL_SINGLE_CORE_TEXT_HPP
-
-// ===== rill/core/text.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// A piece of a message: characters, or a number in the notation of `std::to_string`. It refers to the characters.
-class text_piece {
-  public:
-    // NOLINTBEGIN(google-explicit-constructor): a text is written as a list of what it consists of
-    constexpr text_piece(const char* text) : text_piece(std::string_view(text)) {}
-    constexpr text_piece(std::string_view text) : kind_(kind::characters), text_(text.data()), size_(text.size()) {}
-    text_piece(const std::string& text) : text_piece(std::string_view(text)) {}
-    template <std::signed_integral Number>
-    constexpr text_piece(Number number) : kind_(kind::with_sign), signed_(number) {}
-    template <std::unsigned_integral Number>
-    constexpr text_piece(Number number) : kind_(kind::without_sign), unsigned_(number) {}
-    constexpr text_piece(double number) : kind_(kind::real), real_(number) {}
-    text_piece(char) = delete;
-    // NOLINTEND(google-explicit-constructor)
-
-  private:
-    friend std::string text_of(std::initializer_list<text_piece> pieces);
-    enum class kind : unsigned char { characters, with_sign, without_sign, real };
-
-    kind kind_;
-    union {
-        const char* text_;
-        long long signed_;
-        unsigned long long unsigned_;
-        double real_;
-    };
-    std::size_t size_ = 0;
-};
-
-/// Composes a message: `text_of({"rank ", rank, " sent nothing"})`. It is compiled once; a chain of `+` would be
-/// compiled anew wherever a message is made.
-[[gnu::cold, gnu::noinline]] inline std::string text_of(std::initializer_list<text_piece> pieces) {
-    std::string all;
-    char digits[512];  // room for the largest double
-    for (const text_piece& each : pieces) {
-        int size = 0;
-        switch (each.kind_) {
-            case text_piece::kind::characters: all.append(each.text_, each.size_); continue;
-            case text_piece::kind::with_sign: size = std::snprintf(digits, sizeof digits, "%lld", each.signed_); break;
-            case text_piece::kind::without_sign:
-                size = std::snprintf(digits, sizeof digits, "%llu", each.unsigned_);
-                break;
-            case text_piece::kind::real: size = std::snprintf(digits, sizeof digits, "%f", each.real_); break;
-        }
-        all.append(digits, static_cast<std::size_t>(size));
-    }
-    return all;
-}
-
-}}  // namespace rill::RILL_ABI
-
-#endif  // RILL_SINGLE_CORE_TEXT_HPP
-
 // ===== rill/session/detail/long_wait.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -2050,40 +2304,6 @@ struct coding_set {
         return coding == index_coding::raw || indices == index_coding::smallest || coding == indices;
     }
 };
-
-}}  // namespace rill::RILL_ABI
-
-// ===== rill/core/segment.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// A half-open range `[begin, end)` of coordinates.
-struct segment {
-    std::size_t begin = 0;
-    std::size_t end = 0;
-
-    constexpr std::size_t size() const { return end - begin; }
-    constexpr bool empty() const { return begin == end; }
-    constexpr bool contains(std::size_t i) const { return begin <= i && i < end; }
-    constexpr bool contains(segment other) const { return begin <= other.begin && other.end <= end; }
-    constexpr bool overlaps(segment other) const { return begin < other.end && other.begin < end; }
-    friend constexpr bool operator==(segment, segment) = default;
-};
-
-/// Part `i` of `parts` nearly equal consecutive parts of `[0, n)`; the first `n % parts` of them are one longer. `n`
-/// may be less than `parts`.
-constexpr segment split(std::size_t n, std::size_t parts, std::size_t i) {
-    const std::size_t each = n / parts;
-    const std::size_t longer = n % parts;
-    const std::size_t begin = i * each + (i < longer ? i : longer);
-    return {begin, begin + each + (i < longer ? 1U : 0U)};
-}
-
-/// Parts `[first, last)` of `split(n, parts, ·)` as one segment.
-constexpr segment split(std::size_t n, std::size_t parts, std::size_t first, std::size_t last) {
-    if (first == last) return {split(n, parts, first).begin, split(n, parts, first).begin};
-    return {split(n, parts, first).begin, split(n, parts, last - 1).end};
-}
 
 }}  // namespace rill::RILL_ABI
 
@@ -2765,46 +2985,6 @@ class arena {
 };
 
 }}  // namespace rill::RILL_ABI
-
-#ifndef RILL_SINGLE_CORE_CONTRACT_HPP
-#define RILL_SINGLE_CORE_CONTRACT_HPP
-
-// ===== rill/core/contract.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// Thrown when the caller breaks a precondition. Nothing has been changed or sent.
-class contract_violation : public std::logic_error {
-  public:
-    using std::logic_error::logic_error;
-};
-
-namespace detail {
-[[noreturn, gnu::cold, gnu::noinline]] inline void contract_failed(const char* condition, const char* message,
-                                                                   const char* file, int line) {
-    throw contract_violation(text_of({"rill: ", message, " (expected: ", condition, ") at ", file, ":", line}));
-}
-}  // namespace detail
-}}  // namespace rill::RILL_ABI
-
-#define RILL_DETAIL_CHECK(condition, message) \
-    ((condition) ? static_cast<void>(0) : ::rill::detail::contract_failed(#condition, message, __FILE__, __LINE__))
-
-/// Checks a precondition at constant cost, at the levels `RILL_CONTRACTS_FAST` and `RILL_CONTRACTS_DEBUG`.
-#if RILL_CONTRACTS >= RILL_CONTRACTS_FAST
-#define RILL_EXPECTS(condition, message) RILL_DETAIL_CHECK(condition, message)
-#else
-#define RILL_EXPECTS(condition, message) static_cast<void>(0)
-#endif
-
-/// Checks a precondition by reading whole inputs, at the level `RILL_CONTRACTS_DEBUG`.
-#if RILL_CONTRACTS >= RILL_CONTRACTS_DEBUG
-#define RILL_EXPECTS_DEBUG(condition, message) RILL_DETAIL_CHECK(condition, message)
-#else
-#define RILL_EXPECTS_DEBUG(condition, message) static_cast<void>(0)
-#endif
-
-#endif  // RILL_SINGLE_CORE_CONTRACT_HPP
 
 // ===== rill/core/span_of.hpp
 
@@ -5405,26 +5585,6 @@ void copy(std::span<const T> source, std::span<T> target) {
 
 }}}  // namespace rill::RILL_ABI::kernel
 
-#ifndef RILL_SINGLE_CORE_SPARSE_VIEW_HPP
-#define RILL_SINGLE_CORE_SPARSE_VIEW_HPP
-
-// ===== rill/core/sparse_view.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// A read-only sparse vector: strictly ascending indices and, in the same order, their values.
-template <Element T, IndexType Index>
-struct sparse_view {
-    std::span<const Index> indices{};
-    std::span<const T> values{};
-
-    constexpr std::size_t count() const { return indices.size(); }
-};
-
-}}  // namespace rill::RILL_ABI
-
-#endif  // RILL_SINGLE_CORE_SPARSE_VIEW_HPP
-
 // ===== rill/kernel/scatter.hpp
 
 // Writing or folding a sparse vector into a dense one.
@@ -5474,57 +5634,6 @@ void scatter_fold(sparse_view<T, Index> x, std::size_t offset, std::span<T> dens
 }
 
 }}}  // namespace rill::RILL_ABI::kernel
-
-// ===== rill/stream/stream_view.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// A read-only stream over the coordinates `range`: dense (one value per coordinate) or sparse (absolute indices, all
-/// in `range`). A slice of a view is a view; slicing a sparse one costs two binary searches.
-template <Element T, IndexType Index = std::uint32_t>
-class stream_view {
-  public:
-    constexpr stream_view() = default;
-    /// Dense: `values.size() == range.size()`.
-    constexpr stream_view(segment range, std::span<const T> values) : range_(range), values_(values), dense_(true) {}
-    /// Sparse: strictly ascending indices in `range`.
-    constexpr stream_view(segment range, sparse_view<T, Index> pairs)
-        : range_(range), indices_(pairs.indices), values_(pairs.values) {}
-
-    constexpr bool is_dense() const { return dense_; }
-    constexpr segment range() const { return range_; }
-    /// Entries present: `range().size()` when dense.
-    constexpr std::size_t count() const { return values_.size(); }
-    constexpr std::span<const T> values() const { return values_; }
-    /// Empty when dense.
-    constexpr std::span<const Index> indices() const { return indices_; }
-    constexpr sparse_view<T, Index> pairs() const { return {indices_, values_}; }
-
-    /// The part of this view in `part`, which must lie in `range()`.
-    constexpr stream_view slice(segment part) const {
-        RILL_EXPECTS(range_.contains(part), "a slice must lie in the range of its stream");
-        if (part == range_) return *this;
-        if (dense_) return {part, values_.subspan(part.begin - range_.begin, part.size())};
-        const std::size_t first = position(part.begin);
-        const std::size_t last = part.end == range_.end ? indices_.size() : position(part.end);
-        return {part,
-                sparse_view<T, Index>{indices_.subspan(first, last - first), values_.subspan(first, last - first)}};
-    }
-
-  private:
-    constexpr std::size_t position(std::size_t coordinate) const {
-        const auto found = std::lower_bound(indices_.begin(), indices_.end(), coordinate,
-                                            [](Index index, std::size_t c) { return index < c; });
-        return static_cast<std::size_t>(found - indices_.begin());
-    }
-
-    segment range_{};
-    std::span<const Index> indices_{};
-    std::span<const T> values_{};
-    bool dense_ = false;
-};
-
-}}  // namespace rill::RILL_ABI
 
 // ===== rill/stream/stream.hpp
 
@@ -17573,25 +17682,6 @@ concept Trigger = std::regular<T> &&
 
 }}  // namespace rill::RILL_ABI
 
-// ===== rill/concept/update.hpp
-
-namespace rill { inline namespace RILL_ABI {
-
-/// How the result of a round moves a model: a policy that binds to a number of parameters.
-///
-/// `apply(model, fold, weight, round)` moves `model` in place by `fold`: what `fold_type`, an aggregator, made of the
-/// contributions, whose weights add up to `weight` > 0. `round` counts from 0. The same calls give the same bits, so
-/// that ranks which start with equal models keep equal models. A bound update with state is copyable and also has
-/// `save(out, prefix)` and `restore(in, prefix)`, as optimizers have.
-template <class U, class T>
-concept Update = std::copyable<U> && requires(const U& policy, decltype(policy.template bind<T>(std::size_t{}))& bound,
-                                              std::span<T> model, std::span<const T> fold, std::uint64_t round) {
-    typename U::fold_type;
-    { bound.apply(model, fold, 1.0, round) };
-};
-
-}}  // namespace rill::RILL_ABI
-
 // ===== rill/concept.hpp
 
 /// All concepts: what a policy, a transport or a type of yours has to offer.
@@ -17956,6 +18046,15 @@ struct machine_event {
     std::size_t handle = 0;  ///< stands for the message, if it is kept
 };
 
+/// Where the messages of a machine arrive, and where it sends its own.
+struct machine_channels {
+    channel in;
+    channel out;
+
+    constexpr machine_channels(channel both) : in(both), out(both) {}  // NOLINT(google-explicit-constructor)
+    constexpr machine_channels(channel arriving, channel sent) : in(arriving), out(sent) {}
+};
+
 /// Does what a machine asks, until its call is over. The machine has neither a clock nor a transport: `on(event, now)`
 /// returns its next action. So it can be explored without either, and runs alike on all transports.
 ///
@@ -17963,7 +18062,7 @@ struct machine_event {
 /// its header, checked, and throws if it is not one of this protocol; `next_handle()` is what the next message is known
 /// by if `keep(message, head)` follows; `fail(action)` throws. The loop itself allocates nothing.
 template <class Session, class Machine, class Host>
-void run_machine(const Session& session, channel on, Machine& machine, machine_action asked, Host& host) {
+void run_machine(const Session& session, machine_channels on, Machine& machine, machine_action asked, Host& host) {
     using ask = machine_action::ask;
     using what = machine_event::what;
     auto& net = session.net();
@@ -17975,14 +18074,14 @@ void run_machine(const Session& session, channel on, Machine& machine, machine_a
         if (asked.what == ask::send) {
             buffer message = host.frame(asked);
             event.bytes = message.size();
-            const bool is_sent = net.post(asked.peer, on, std::move(message), asked.until);
+            const bool is_sent = net.post(asked.peer, on.out, std::move(message), asked.until);
             event.happened = is_sent ? what::sent : what::no_room;
         }
         if (asked.what != ask::receive) {
             asked = machine.on(event, net.now());
             continue;
         }
-        auto got = net.receive(machine.neighbours(asked.from), on, asked.until);
+        auto got = net.receive(machine.neighbours(asked.from), on.in, asked.until);
         event.happened = got ? what::arrived : what::nothing_came;
         if (got) {
             event.peer = got->source();
@@ -18623,7 +18722,7 @@ class round_links {
 
   private:
     template <class Session, class Machine, class Host>
-    friend void run_machine(const Session&, channel, Machine&, machine_action, Host&);
+    friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
 
     time_point now() const { return std::as_const(session_.net()).now(); }
     [[gnu::cold]] detail::scene scene_of(std::uint64_t round) const {
@@ -19202,12 +19301,15 @@ static_assert(Trigger<all_ready>);
 
 namespace rill { inline namespace RILL_ABI { namespace straggler {
 
-/// A late contribution goes into the current round, up to `rounds` rounds late. Ranks that are further ahead wait, so
-/// that nothing is ever dropped. With 0, everybody waits for everybody. Models `Staleness`. Source: stale synchronous
-/// parallel (Ho et al. 2013).
+/// A late contribution still counts, up to `rounds` rounds late. Ranks that are further ahead wait, so that nothing is
+/// ever dropped. With 0, everybody waits for everybody. Models `Staleness`.
 ///
-/// The bound holds between the root and its children. Deeper in a tree, ranks with children may themselves have missed
-/// rounds: what a rank h edges from the root sends reaches its parent at most h (rounds - 1) + 1 rounds late.
+/// - In `parameter_server` it counts clocks, each rank's own pushes: a rank that has pushed c times reads once all
+///   others have pushed c - `rounds` times. This is stale synchronous parallel (Ho et al. 2013).
+/// - In `rounds` it counts the root's rounds, and holds between the root and its children. Deeper in a tree, ranks with
+///   children may themselves have missed rounds: what a rank h edges from the root sends reaches its parent at most
+///   h (rounds - 1) + 1 rounds late.
+/// - In `partial_all_reduce` it counts the rounds that have moved the model since it was pulled.
 struct bounded {
     std::uint32_t rounds = 1;
 
@@ -21946,6 +22048,1188 @@ class coded_reduce
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/protocol/detail/part_frames.hpp
+
+// The messages by which a worker and a server exchange a part of a model. Coordinates count from the part's beginning.
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// All entries as a dense stream of its own.
+template <Element T>
+stream_view<T, std::uint64_t> whole(std::span<const T> values) {
+    return {{0, values.size()}, values};
+}
+
+/// Appends a frame of `view`, raw, to a message that consists of whole frames.
+template <Element T, IndexType Index>
+void append_frame(buffer& message, wire::header head, const stream_view<T, Index>& view) {
+    wire::header_block block;
+    head.dimension = view.range().end;
+    const byte_pieces frame = view_frame(head, view, block.data());
+    const std::size_t at = next_frame_at(message.size());
+    message.reserve(at + frame.size_bytes());
+    message.resize(at, std::byte{0});
+    for (const byte_view piece : frame) message.insert(message.end(), piece.begin(), piece.end());
+}
+
+/// A message that says what its header says, and nothing else.
+inline buffer empty_frame(const wire::header& head) {
+    buffer message;
+    append_frame(message, head, whole(std::span<const std::int32_t>()));
+    return message;
+}
+
+/// Whether `keys` ascend strictly and lie below `dimension`.
+template <IndexType Index>
+bool are_keys(std::span<const Index> keys, std::size_t dimension) {
+    const auto falls = std::adjacent_find(keys.begin(), keys.end(), [](Index a, Index b) { return a >= b; });
+    return falls == keys.end() && (keys.empty() || keys.back() < dimension);
+}
+
+/// The places of the keys that lie in a part.
+template <IndexType Index>
+segment places_of(std::span<const Index> keys, segment part) {
+    const auto place = [&](std::size_t coordinate) {
+        const auto at = std::lower_bound(keys.begin(), keys.end(), coordinate);
+        return static_cast<std::size_t>(at - keys.begin());
+    };
+    return {place(part.begin), place(part.end)};
+}
+
+/// The keys that lie in a part, as integers of their width.
+template <IndexType Index>
+buffer keys_frame(const wire::header& head, std::span<const Index> keys, segment part) {
+    const segment places = places_of(keys, part);
+    std::vector<std::make_signed_t<Index>> own;
+    own.reserve(places.size());
+    for (const Index key : keys.subspan(places.begin, places.size()))
+        own.push_back(static_cast<std::make_signed_t<Index>>(key - part.begin));
+    buffer message;
+    append_frame(message, head, whole(std::span<const std::make_signed_t<Index>>(own)));
+    return message;
+}
+
+/// The entries of a part of a stream.
+template <Element T, IndexType Index>
+buffer part_frame(const wire::header& head, const stream_view<T, Index>& part) {
+    buffer message;
+    if (part.is_dense()) {
+        append_frame(message, head, whole(part.values()));
+        return message;
+    }
+    std::vector<Index> own(part.indices().begin(), part.indices().end());
+    for (Index& index : own) index -= static_cast<Index>(part.range().begin);
+    append_frame(message, head,
+                 stream_view<T, Index>{{0, part.range().size()}, sparse_view<T, Index>{own, part.values()}});
+    return message;
+}
+
+/// What a frame holds that must be raw, read where it lies.
+template <Element T, IndexType Index>
+stream_view<T, Index> raw_content(const frame& of) {
+    frame_scratch<T, Index> unused;
+    return content_of<coding_set{.rounds = false, .indices = index_coding::raw}>(of, unused);
+}
+/// The next frame of a message, which must be dense.
+template <Element T>
+std::span<const T> next_values(frame_reader& frames) {
+    const stream_view<T, std::uint64_t> content = raw_content<T, std::uint64_t>(frames.next<T, std::uint64_t>());
+    wire::detail::require(content.is_dense(), "it is not dense");
+    return content.values();
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/push_log.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The pushes of one worker, and what has become of them.
+class push_log {
+  public:
+    explicit push_log(std::size_t servers) : taken_(servers) {}
+
+    /// How many there are: the number of the next one.
+    std::uint64_t count() const { return count_; }
+
+    /// A push of a gradient that was computed at `version`.
+    void add(std::uint64_t version, std::optional<std::size_t> not_finite) {
+        untold_.push_back({.number = count_++, .version = version, .not_finite = not_finite, .round = 0});
+    }
+
+    /// A server has taken some: the one with the number `first`, and those after it, each in its round. Rounds are told
+    /// as the first server counts them, once all servers have taken the push.
+    void took(std::size_t server, std::uint64_t first, std::span<const std::int64_t> rounds) {
+        taken_[server] = std::max(taken_[server], first + rounds.size());
+        const std::uint64_t by_all = *std::min_element(taken_.begin(), taken_.end());
+        for (pushed& push : untold_)
+            if (server == 0 && first <= push.number && push.number < first + rounds.size())
+                push.round = static_cast<std::uint64_t>(rounds[static_cast<std::size_t>(push.number - first)]);
+        while (!untold_.empty() && untold_.front().number < by_all) tell();
+    }
+
+    /// A fate that has not been told yet. `is_over`: nothing more will be taken.
+    std::optional<push_fate> next(bool is_over) {
+        if (fates_.empty() && is_over && !untold_.empty()) {
+            fates_.push_back({.push = untold_.front().number, .what = push_fate::outcome::run_over});
+            untold_.pop_front();
+        }
+        if (fates_.empty()) return std::nullopt;
+        const push_fate told = fates_.front();
+        fates_.pop_front();
+        return told;
+    }
+
+  private:
+    struct pushed {
+        std::uint64_t number;
+        std::uint64_t version;
+        std::optional<std::size_t> not_finite;
+        std::uint64_t round;
+    };
+
+    void tell() {
+        const pushed& push = untold_.front();
+        push_fate fate{.push = push.number,
+                       .round = push.round,
+                       .weight = 1,
+                       .age = static_cast<std::uint32_t>(push.round - push.version)};
+        if (push.not_finite) {
+            fate.what = push_fate::outcome::not_finite;
+            fate.weight = 0;
+            fate.coordinate = *push.not_finite;
+        }
+        fates_.push_back(fate);
+        untold_.pop_front();
+    }
+
+    std::uint64_t count_ = 0;
+    std::vector<std::uint64_t> taken_;  ///< how many each server has taken
+    std::deque<pushed> untold_;
+    std::deque<push_fate> fates_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/server_kind.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The messages between the workers and the servers of a parameter server.
+struct server_kind {
+    // To a server. All but `push` and `give_up` carry the number of a question, 0 to ask for no answer, and as weight
+    // how often the worker has pushed.
+    static constexpr message_kind pull{"parameter server", 1};
+    static constexpr message_kind pull_keys{"parameter server", 2};  ///< with the coordinates that it asks for
+    static constexpr message_kind retire{"parameter server", 3};     ///< the worker pushes no more
+    static constexpr message_kind end{"parameter server", 4};        ///< and no other worker shall go on
+    static constexpr message_kind push{"parameter server", 5};       ///< the worker's next push, with its number
+    static constexpr message_kind give_up{"parameter server", 6};    ///< wait no more for the worker of this number
+
+    // To a worker, with the number of its question.
+    static constexpr message_kind answer{"parameter server", 7};  ///< what was asked for
+    static constexpr message_kind late{"parameter server", 8};    ///< another worker is too far behind, for too long
+    static constexpr message_kind over{"parameter server", 9};    ///< retire: a worker has ended the run
+    static constexpr message_kind final{"parameter server", 10};  ///< the run is over; the server's whole part follows
+
+    /// Never sent: what a transport tells of a rank that has ended.
+    static constexpr message_kind ended{"parameter server", 11};
+
+    static constexpr bool is_to_server(message_kind kind) {
+        return kind.protocol == pull.protocol && kind.number <= give_up.number;
+    }
+    static constexpr bool is_to_worker(message_kind kind) {
+        return kind.protocol == pull.protocol && answer.number <= kind.number && kind.number <= final.number;
+    }
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/model_shard.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The part of a model that one server holds: what pushes do to it, and what pulls are answered. Coordinates count from
+/// the beginning of the part. What it cannot read throws `protocol_error`.
+template <Element T, class Move>
+class model_shard {
+  public:
+    model_shard(const Move& move, std::span<const T> first, int workers)
+        : values_(first.begin(), first.end()),
+          update_(move.template bind<T>(first.size())),
+          told_(static_cast<std::size_t>(workers)) {}
+
+    /// Moves the model by a push, unless its weight is 0.
+    void take_push(rank_t from, const wire::header& head, const byte_pieces& message) {
+        told(from).rounds.push_back(static_cast<std::int64_t>(version_));
+        if (head.weight == 0) return;
+        if (head.index_bytes == 4)
+            move<std::uint32_t>(from, message);
+        else
+            move<std::uint64_t>(from, message);
+        ++version_;
+    }
+
+    /// Keeps what a worker asks for.
+    void take_question(rank_t from, const wire::header& head, const byte_pieces& message) {
+        told(from).keys.clear();
+        told(from).by_keys = head.kind == server_kind::pull_keys;
+        if (!told(from).by_keys) return;
+        if (head.element == element_type::int32)
+            keep_keys<std::int32_t>(from, message);
+        else
+            keep_keys<std::int64_t>(from, message);
+    }
+
+    /// What a worker is told: the version, the rounds of its pushes since the last answer, and the values that it has
+    /// asked for, or all.
+    buffer answer(const wire::header& head, rank_t to) {
+        told_to& worker = told(to);
+        if (worker.question != head.number) worker.forget();
+        worker.question = head.number;
+        worker.of_question = worker.rounds.size();
+        buffer message;
+        numbers_ = {static_cast<std::int64_t>(version_), static_cast<std::int64_t>(worker.first)};
+        numbers_.insert(numbers_.end(), worker.rounds.begin(), worker.rounds.end());
+        append_frame(message, head, whole(std::span<const std::int64_t>(numbers_)));
+        const bool by_keys = worker.by_keys && head.kind == server_kind::answer;
+        append_frame(message, head, whole(by_keys ? chosen(worker.keys) : std::span<const T>(values_)));
+        return message;
+    }
+
+  private:
+    struct told_to {
+        std::vector<std::int64_t> rounds;  ///< of its pushes from number `first` on
+        std::uint64_t first = 0;
+        std::uint64_t question = 0;   ///< that was answered last
+        std::size_t of_question = 0;  ///< how many of `rounds` that answer told
+        bool by_keys = false;
+        std::vector<std::uint64_t> keys;
+
+        /// The worker asks again, so it has read the last answer.
+        void forget() {
+            rounds.erase(rounds.begin(), rounds.begin() + static_cast<std::ptrdiff_t>(of_question));
+            first += std::exchange(of_question, 0);
+        }
+    };
+    told_to& told(rank_t rank) { return told_[static_cast<std::size_t>(rank)]; }
+
+    template <IndexType Index>
+    void move(rank_t from, const byte_pieces& message) {
+        const frame pushed = frame_reader(message).template next<T, Index>();
+        wire::detail::require(pushed.head.range == segment{0, values_.size()}, "it is of another range");
+        const stream_view<T, Index> content = raw_content<T, Index>(pushed);
+        if constexpr (RankedUpdate<Move, T>) {
+            wire::detail::require(content.is_dense(), "this update takes whole models");
+            update_.apply_of(from, std::span(values_), content.values(), version_);
+        } else if constexpr (requires { update_.apply(std::span(values_), content, 1.0, version_); }) {
+            if (content.is_dense())
+                update_.apply(std::span(values_), content.values(), 1.0, version_);
+            else
+                update_.apply(std::span(values_), content, 1.0, version_);
+        } else {
+            update_.apply(std::span(values_), spread(content), 1.0, version_);
+        }
+    }
+    template <IndexType Index>
+    std::span<const T> spread(const stream_view<T, Index>& content) {
+        if (content.is_dense()) return content.values();
+        spread_.assign(values_.size(), T{});
+        kernel::scatter_assign(content.pairs(), 0, std::span<T>(spread_));
+        return spread_;
+    }
+
+    /// Keys travel as the integers of their width.
+    template <class Key>
+    void keep_keys(rank_t from, const byte_pieces& message) {
+        frame_reader asked(message);
+        std::vector<std::uint64_t>& keys = told(from).keys;
+        for (const Key key : next_values<Key>(asked)) {
+            keys.push_back(static_cast<std::make_unsigned_t<Key>>(key));
+            const bool ascends = keys.size() == 1 || keys[keys.size() - 2] < keys.back();
+            wire::detail::require(ascends && keys.back() < values_.size(), "it asks for what this server has not");
+        }
+    }
+    std::span<const T> chosen(std::span<const std::uint64_t> keys) {
+        chosen_.resize(keys.size());
+        for (std::size_t i = 0; i < keys.size(); ++i) chosen_[i] = values_[static_cast<std::size_t>(keys[i])];
+        return chosen_;
+    }
+
+    aligned_vector<T> values_;
+    decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
+    std::uint64_t version_ = 0;  ///< pushes that have moved the values
+    std::vector<told_to> told_;
+    std::vector<std::int64_t> numbers_;
+    aligned_vector<T> chosen_;
+    aligned_vector<T> spread_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/server_machine.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// After how long a message is tried again that has met a full mailbox.
+constexpr duration nap(duration timeout) { return std::min(timeout / 256, milliseconds(1)); }
+
+/// What one server of a parameter server does and when; a state machine for `run_machine`. The workers are the ranks
+/// `0 … workers-1`.
+///
+/// It counts the pushes of each worker, its *clock*, and answers a pull when the staleness lets its worker lead the
+/// slowest one. An event that it answers with `keeps` is a push that counts, or a question whose keys are needed. The
+/// run is over when no worker is left that may still push.
+template <Staleness Age>
+class server_machine {
+  public:
+    /// `timeout`: for a pull; `patience`: to hear from any worker.
+    server_machine(const Age& age, int workers, duration timeout, duration patience)
+        : age_(age),
+          timeout_(timeout),
+          patience_(patience),
+          ranks_(static_cast<std::size_t>(workers)),
+          workers_(static_cast<std::size_t>(workers)),
+          working_(workers) {
+        std::iota(ranks_.begin(), ranks_.end(), rank_t{0});
+    }
+
+    machine_action begin(time_point now) {
+        heard_at_ = now;
+        return next(now);
+    }
+
+    machine_action on(const machine_event& event, time_point now) {
+        using what = machine_event::what;
+        bool keeps = false;
+        has_room_ = event.happened != what::no_room;
+        if (event.happened == what::sent) ++told_;
+        if (event.happened == what::no_room) put_off();
+        if (event.happened == what::arrived) {
+            heard_at_ = now;
+            keeps = take(event, now);
+        }
+        if (event.happened == what::nothing_came) review(now);
+        machine_action asked = next(now);
+        asked.keeps = keeps;
+        return asked;
+    }
+
+    std::span<const rank_t> neighbours(segment) const { return ranks_; }
+    std::uint64_t clock_of(rank_t rank) const { return at(rank).clock; }
+    bool has_ended(rank_t rank) const { return at(rank).is_dead; }
+    bool is_over() const { return working_ == 0; }
+
+    /// For whom a worker waits in vain: the slowest one.
+    rank_t late_for(rank_t asker) const { return at(asker).has_left ? slowest_working() : slowest_; }
+
+    /// Why it fails.
+    static constexpr std::uint8_t push_is_missing = 1, all_are_silent = 2;
+
+  private:
+    struct worker {
+        std::uint64_t clock = 0;     ///< pushes
+        std::uint64_t question = 0;  ///< the number of the latest one
+        time_point asked_at{};
+        bool has_left = false;  ///< it pushes no more
+        bool is_given_up = false;
+        bool is_dead = false;
+
+        bool works() const { return !has_left && !is_given_up && !is_dead; }
+    };
+    struct reply {
+        rank_t to;
+        message_kind kind;
+        std::uint64_t number;
+    };
+
+    /// The slowest worker that may still push.
+    rank_t slowest_working() const {
+        rank_t slowest = no_rank;
+        for (const rank_t rank : ranks_)
+            if (at(rank).works() && (slowest == no_rank || at(rank).clock < at(slowest).clock)) slowest = rank;
+        return slowest;
+    }
+
+    worker& at(rank_t rank) { return workers_[static_cast<std::size_t>(rank)]; }
+    const worker& at(rank_t rank) const { return workers_[static_cast<std::size_t>(rank)]; }
+
+    bool take(const machine_event& event, time_point now) {
+        const message_kind kind = event.head.kind;
+        if (lacks(event.peer, pushed_before(event.head))) return false;
+        if (kind == server_kind::push) return count(event, now);
+        if (kind == server_kind::give_up && event.head.number < ranks_.size())
+            change(static_cast<rank_t>(event.head.number), now, [](worker& of) { of.is_given_up = true; });
+        if (kind == server_kind::ended) {
+            std::erase(waiting_, event.peer);
+            change(event.peer, now, [](worker& of) { of.is_dead = true; });
+        }
+        if (kind == server_kind::retire || kind == server_kind::end) {
+            ends_ |= kind == server_kind::end;
+            change(event.peer, now, [](worker& of) { of.has_left = true; });
+        }
+        const bool asks = kind.number != 0 && kind.number <= server_kind::end.number;
+        return asks && hold(event, now);
+    }
+
+    /// How often the sender had pushed before it sent a message, as far as the message says.
+    static std::uint64_t pushed_before(const wire::header& head) {
+        return head.kind == server_kind::push ? head.number : static_cast<std::uint64_t>(head.weight);
+    }
+    bool lacks(rank_t rank, std::uint64_t pushes) {
+        if (pushes <= at(rank).clock) return false;
+        lost_of_ = rank;
+        lost_ = pushes;
+        return true;
+    }
+
+    /// Counts the worker's next push, and no other.
+    bool count(const machine_event& event, time_point now) {
+        worker& from = at(event.peer);
+        if (event.head.number != from.clock) return false;  // it came twice
+        ++from.clock;
+        if (event.peer == slowest_) review(now);
+        return true;
+    }
+
+    /// Changes what a worker takes part in, and looks for whom that helps.
+    template <class Change>
+    void change(rank_t rank, time_point now, Change&& change_it) {
+        const bool worked = at(rank).works();
+        change_it(at(rank));
+        if (worked && !at(rank).works()) --working_;
+        if (worked && is_over())
+            tell_all(now);
+        else
+            review(now);
+    }
+
+    bool hold(const machine_event& event, time_point now) {
+        worker& from = at(event.peer);
+        if (event.head.number <= from.question || is_over()) return false;
+        from.question = event.head.number;
+        from.asked_at = now;
+        if (!settle(event.peer, now)) waiting_.push_back(event.peer);
+        return true;
+    }
+
+    /// Finds the slowest worker anew, and answers those who need not wait any more.
+    void review(time_point now) {
+        slowest_ = no_rank;
+        for (const rank_t rank : ranks_)
+            if (!at(rank).has_left && !at(rank).is_given_up &&
+                (slowest_ == no_rank || at(rank).clock < at(slowest_).clock))
+                slowest_ = rank;
+        std::erase_if(waiting_, [&](rank_t rank) { return settle(rank, now); });
+    }
+
+    /// Decides what a worker that has asked is told. False: it must wait.
+    bool settle(rank_t rank, time_point now) {
+        const worker& asker = at(rank);
+        std::optional<message_kind> told;
+        if (!asker.has_left && ends_)
+            told = server_kind::over;
+        else if (!asker.has_left && may_read(asker))
+            told = server_kind::answer;
+        else if (now >= asker.asked_at + timeout_ || (!asker.has_left && at(slowest_).is_dead))
+            told = server_kind::late;
+        if (told) due_.push_back({rank, *told, asker.question});
+        return told.has_value();
+    }
+    bool may_read(const worker& asker) const {
+        if (slowest_ == no_rank || asker.clock <= at(slowest_).clock) return true;
+        const std::uint64_t lag = asker.clock - at(slowest_).clock - 1;
+        return age_.may_lead(
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(lag, std::numeric_limits<std::uint32_t>::max())));
+    }
+
+    /// The run is over: nobody waits any more.
+    void tell_all(time_point now) {
+        waiting_.clear();
+        over_at_ = now;
+        for (const rank_t rank : ranks_)
+            if (!at(rank).is_dead) due_.push_back({rank, server_kind::final, at(rank).question});
+    }
+
+    /// The mailbox of a receiver is full: tells the others first.
+    void put_off() {
+        const auto first = due_.begin() + static_cast<std::ptrdiff_t>(told_);
+        std::rotate(first, first + 1, due_.end());
+    }
+
+    machine_action next(time_point now) {
+        using ask = machine_action::ask;
+        if (lost_of_ != no_rank)
+            return {.what = ask::fail, .peer = lost_of_, .number = lost_, .reason = push_is_missing};
+        if (now >= heard_at_ + patience_)
+            return {.what = ask::fail, .peer = slowest_working(), .reason = all_are_silent};
+        if (told_ == due_.size()) {
+            due_.clear();
+            told_ = 0;
+            if (is_over()) return {};
+        } else if (has_room_) {
+            const reply& each = due_[told_];
+            return {.what = ask::send, .peer = each.to, .kind = each.kind, .number = each.number};
+        } else if (is_over() && now >= over_at_ + timeout_) {
+            return {};
+        }
+        return {.what = ask::receive, .until = until(now)};
+    }
+    deadline until(time_point now) const {
+        if (!has_room_) return now + nap(timeout_);
+        const time_point silent = heard_at_ + patience_;
+        return waiting_.empty() ? silent : std::min(silent, at(waiting_.front()).asked_at + timeout_);
+    }
+
+    Age age_;
+    duration timeout_;
+    duration patience_;
+    time_point heard_at_{};  ///< of any worker, the last time
+    std::vector<rank_t> ranks_;
+    std::vector<worker> workers_;
+    int working_;                  ///< workers that may still push
+    rank_t slowest_ = 0;           ///< among those that are waited for; also one that has ended
+    std::vector<rank_t> waiting_;  ///< who has asked and must wait, by the time of asking
+    std::vector<reply> due_;       ///< what to tell
+    std::size_t told_ = 0;         ///< how many of `due_` have been told
+    bool has_room_ = true;         ///< the latest message has not met a full mailbox
+    bool ends_ = false;            ///< a worker has ended the run
+    time_point over_at_{};
+    rank_t lost_of_ = no_rank;  ///< of whom a push is missing
+    std::uint64_t lost_ = 0;    ///< how often it has pushed
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/shard_service.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The tags of a parameter server's session.
+inline constexpr std::uint32_t to_servers = 0;
+inline constexpr std::uint32_t to_workers = 1;
+
+/// The header of a message of a parameter server. Where the transport tells that a rank has ended, it is that of
+/// `server_kind::ended`, and of no kind where it tells something else. Throws unless `is_due(kind)`.
+template <class Session, class Message, class Place, class IsDue>
+wire::header server_head_of(const Session& of, const Message& got, const Place& place, IsDue&& is_due) {
+    return read_from(place, got.source(), [&]() -> wire::header {
+        if (got.pieces().size_bytes() < wire::header_bytes) {
+            const bool has_ended = read_peer_event(got).kind == peer_change::ended;
+            return {.kind = has_ended ? server_kind::ended : message_kind{}};
+        }
+        const wire::header head = frame_reader(got.pieces()).peek();
+        of.require_own(head);
+        wire::detail::require(is_due(head.kind), "its kind is not one that is due here");
+        return head;
+    });
+}
+
+/// One server of a parameter server: a `server_machine` and its part of the model, on a transport.
+template <Transport Net, Element T, Staleness Age, class Move>
+class shard_service {
+  public:
+    /// `patience`: how long it waits to hear from any worker; `first`: its part of the model at the beginning.
+    shard_service(const session<Net>& of, int workers, duration patience, const Age& age, const Move& move,
+                  std::span<const T> first)
+        : session_(of),
+          patience_(patience),
+          machine_(age, workers, of.timeout(), patience),
+          shard_(move, first, workers) {
+        if constexpr (MonitoredTransport<Net>) of.net().monitor(of.on(to_servers));
+    }
+
+    /// Serves until the run is over. A failure is not told to the others yet.
+    void run() {
+        const machine_channels on{session_.on(to_servers), session_.on(to_workers)};
+        run_machine(session_, on, machine_, machine_.begin(std::as_const(session_.net()).now()), *this);
+    }
+
+    [[gnu::cold]] detail::scene scene() const { return session_.scene(0, 0, "parameter_server (server)"); }
+
+  private:
+    template <class Session, class Machine, class Host>
+    friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
+    using message = typename Net::message;
+    using machine_type = server_machine<Age>;
+
+    buffer frame(const machine_action& asked) {
+        const wire::header head = session_.stamped({}, asked.kind, asked.number);
+        if (asked.kind == server_kind::answer || asked.kind == server_kind::final)
+            return shard_.answer(head, asked.peer);
+        return empty_frame(asked.kind == server_kind::late ? late_for(asked.peer, head) : head);
+    }
+    /// Says who is late: `call`; by how many pushes: `age`; and whether it has ended: `contributors` is 0.
+    wire::header late_for(rank_t asker, wire::header head) const {
+        const rank_t late = machine_.late_for(asker);
+        if (late == no_rank) return head;
+        const std::uint64_t own = machine_.clock_of(asker), its = machine_.clock_of(late);
+        head.call = static_cast<std::uint32_t>(late);
+        head.age = static_cast<std::uint32_t>(own - std::min(own, its));
+        head.contributors = machine_.has_ended(late) ? 0 : 1;
+        return head;
+    }
+
+    wire::header head_of(const message& got) const {
+        return server_head_of(session_, got, *this, [](message_kind kind) { return server_kind::is_to_server(kind); });
+    }
+
+    static std::size_t next_handle() { return 0; }
+    void keep(message&& got, const wire::header& head) {
+        read_from(*this, got.source(), [&] {
+            if (head.kind == server_kind::push)
+                shard_.take_push(got.source(), head, got.pieces());
+            else
+                shard_.take_question(got.source(), head, got.pieces());
+        });
+    }
+
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
+        if (asked.reason == machine_type::push_is_missing)
+            scene().refuse(asked.peer, text_of({"has pushed ", asked.number, " times, of which ",
+                                                machine_.clock_of(asked.peer), " have arrived"}));
+        scene().fail(failure::timeout, asked.peer, session_.rank(),
+                     text_of({"rank ", session_.rank(), ", a server, has heard from no worker for ",
+                              patience_.seconds(), " s; rank ", asked.peer, " has not ended its work"}));
+    }
+
+    const session<Net>& session_;
+    duration patience_;
+    machine_type machine_;
+    model_shard<T, Move> shard_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/server_links.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A worker's links to the servers. Messages are handed over in order; what finds no room in a server's mailbox stays
+/// here until the next one is sent.
+template <Transport Net>
+class server_links {
+  public:
+    using message = typename Net::message;
+
+    /// The servers are the last ranks. `made_in`: the context that the ranks have agreed in.
+    server_links(const session<Net>& of, int servers, std::uint64_t made_in)
+        : session_(of), made_in_(made_in), links_(static_cast<std::size_t>(servers)) {
+        for (int i = 0; i < servers; ++i) servers_.push_back(of.size() - servers + i);
+    }
+
+    /// The ranks have agreed. A rank that works is told of the end of servers from now on.
+    void join(bool works) {
+        session_.net().announce(session_.context(), joined);
+        if constexpr (MonitoredTransport<Net>)
+            if (works) session_.net().monitor(session_.on(to_workers));
+    }
+    /// If a worker is late because it is still about to agree, that fails for some reason, which is thrown.
+    void require_joined(const wire::header& late) {
+        require_joined(static_cast<rank_t>(late.call), session_.timeout() / (late.contributors == 0 ? 8 : 2));
+    }
+
+    std::size_t count() const { return links_.size(); }
+    wire::header stamped(message_kind kind, std::uint64_t number, double weight) const {
+        return session_.stamped({.weight = weight, .contributors = 1}, kind, number);
+    }
+
+    /// Hands a message to a server, now or later. Waits for nobody.
+    void hand(std::size_t server, buffer&& bytes) {
+        links_[server].waiting.push_back(std::move(bytes));
+        try {
+            send(server);
+        } catch (const error&) {  // the run has failed, which the next question finds
+        }
+    }
+    /// Hands the same message to all servers.
+    void tell(const wire::header& head) {
+        for (std::size_t i = 0; i < count(); ++i) hand(i, empty_frame(head));
+    }
+
+    /// Asks each server that has not given its final part: hands it `question(server, number)`.
+    template <class Question>
+    void ask(Question&& question) {
+        ++number_;
+        for (std::size_t i = 0; i < count(); ++i) {
+            if (has_ended(i)) continue;
+            links_[i].answer.reset();
+            hand(i, question(i, number_));
+        }
+    }
+    /// Waits for all answers to the latest question.
+    void await() {
+        const duration timeout = session_.timeout();
+        const time_point until = std::as_const(session_.net()).now() + timeout + timeout / 4;
+        while (const auto missing = first_missing()) hear(*missing, until);
+    }
+
+    const wire::header& head(std::size_t server) const { return links_[server].head; }
+    byte_pieces answer(std::size_t server) const { return links_[server].answer->pieces(); }
+    bool has_ended(std::size_t server) const {
+        return links_[server].answer && links_[server].head.kind == server_kind::final;
+    }
+    /// The first server that has answered so, or null.
+    const wire::header* first_of(message_kind kind) const {
+        for (const link& each : links_)
+            if (each.answer && each.head.kind == kind) return &each.head;
+        return nullptr;
+    }
+    rank_t rank_of(std::size_t server) const { return servers_[server]; }
+
+    [[gnu::cold]] detail::scene scene() const {
+        return session_.scene(number_, 0, text_of({"parameter_server (pull ", number_, ")"}));
+    }
+
+  private:
+    struct link {
+        std::deque<buffer> waiting;  ///< messages that have found no room yet
+        wire::header head{};
+        std::optional<message> answer;
+    };
+
+    /// Sends what there is room for.
+    void send(std::size_t server) {
+        std::deque<buffer>& waiting = links_[server].waiting;
+        while (!waiting.empty() &&
+               session_.net().post(servers_[server], session_.on(to_servers), std::move(waiting.front())))
+            waiting.pop_front();
+    }
+
+    std::optional<std::size_t> first_missing() const {
+        for (std::size_t i = 0; i < count(); ++i)
+            if (!links_[i].answer) return i;
+        return std::nullopt;
+    }
+
+    /// Takes the next message of any server, while the answer of `awaited` is due. What has found no room is tried
+    /// again meanwhile: servers may need the room that an answer takes.
+    void hear(std::size_t awaited, time_point until) {
+        bool has_room = true;
+        for (std::size_t i = 0; i < count(); ++i) {
+            send(i);
+            has_room = has_room && links_[i].waiting.empty();
+        }
+        const time_point now = std::as_const(session_.net()).now();
+        auto got = session_.net().receive(servers_, session_.on(to_workers),
+                                          has_room ? until : std::min(until, now + nap(session_.timeout())));
+        if (!got && now >= until) silent(awaited);
+        if (!got) return;
+        const wire::header head =
+            server_head_of(session_, *got, *this, [](message_kind kind) { return server_kind::is_to_worker(kind); });
+        const auto from = static_cast<std::size_t>(got->source() - servers_.front());
+        if (has_ended(from)) return;
+        if (head.kind == server_kind::ended) gone(got->source());
+        if (head.kind != server_kind::final && head.number != number_) return;  // of an earlier question
+        links_[from].head = head;
+        links_[from].answer = std::move(got);
+    }
+
+    [[noreturn, gnu::cold]] void silent(std::size_t server) {
+        require_joined(servers_[server], session_.timeout() / 2);
+        throw_error(session_.waited_in_vain(scene(), servers_[server],
+                                            links_[server].waiting.empty() ? ", a server, which does not answer"
+                                                                           : ", a server, whose mailbox is full"));
+    }
+    [[noreturn, gnu::cold]] void gone(rank_t server) {
+        require_joined(server, session_.timeout() / 8);
+        scene().fail(failure::exception, server, session_.rank(),
+                     text_of({"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()}));
+    }
+
+    /// Asks `rank`, which tells the failure that it has heard of, if any: that is thrown, and no other. If the ranks
+    /// have not agreed, some have never begun.
+    [[gnu::cold]] void require_joined(rank_t rank, duration patience) {
+        Net& net = session_.net();
+        const time_point until = std::as_const(net).now() + patience;
+        const auto said = net.inquire(rank, session_.context(), joined.number, until);
+        if (said && !has_departed(said)) return;
+        try {
+            net.inquire(rank, made_in_, ~std::uint64_t{0}, until);
+        } catch (const error& thrown) {
+            abort_notice failed = thrown.notice();
+            failed.context = session_.context();
+            throw_error(failed);
+        }
+    }
+
+    static constexpr call_signature joined{.number = 1, .kind = operation::handshake};
+
+    const session<Net>& session_;
+    std::uint64_t made_in_;
+    std::vector<rank_t> servers_;
+    std::vector<link> links_;
+    std::uint64_t number_ = 0;  ///< of the latest question
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/server_requirements.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The base of `parameter_server`, so that its messages come before all others.
+template <class Net, class Age, class Move, class T>
+struct server_requirements {
+    static_assert(
+        ConcurrentTransport<Net>,
+        "rill::parameter_server: the transport does not model ConcurrentTransport, so no rank can serve while "
+        "it computes; use in_process, simulated or mpi");
+    static_assert(Staleness<Age>,
+                  "rill::parameter_server: the policy after the options does not model Staleness, which says how far a "
+                  "worker may lead; use straggler::bounded, in_step or unbounded (see rill/concept/staleness.hpp)");
+    static_assert(Update<Move, T> || RankedUpdate<Move, T>,
+                  "rill::parameter_server: the policy after the staleness models neither Update nor RankedUpdate for "
+                  "the model's elements; use train::descent, aggregate::add or aggregate::mean_of_latest (see "
+                  "rill/concept/update.hpp)");
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/server_options.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// Which ranks of a parameter server hold the model. They must be the same on all ranks, which is checked.
+struct server_options {
+    int servers = 1;        ///< the last ranks, each with a part of the model
+    bool dedicated = true;  ///< servers do nothing else; false: they work too, and serve in a second activity
+    /// How long a pull waits for slower workers. To find a server that does not answer may take a quarter of it more.
+    duration timeout = seconds(60);
+    /// How long a server waits to hear from any worker, all of which may be computing, before it ends the run.
+    duration patience = seconds(3600);
+
+    /// Throws `contract_violation` unless the options suit `size` ranks; `rank` is the caller's, for the message.
+    void require_options(int size, rank_t rank) const {
+        detail::require_option(servers >= 1, "parameter_server: servers", servers, "at least 1", rank);
+        detail::require_option(servers <= size, "parameter_server: servers", servers, "at most the number of ranks",
+                               rank);
+        detail::require_option(!dedicated || servers < size, "parameter_server: servers", servers,
+                               "below the number of ranks where they are dedicated, so that one works", rank);
+        detail::require_option(timeout.ns > 0, "parameter_server: timeout (ns)", timeout.ns, "above 0", rank);
+        detail::require_option(patience >= timeout, "parameter_server: patience (ns)", patience.ns,
+                               "at least the timeout", rank);
+    }
+    friend constexpr bool operator==(const server_options&, const server_options&) = default;
+};
+
+}}  // namespace rill::RILL_ABI
+
+// ===== rill/protocol/parameter_server.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// A replica whose model lies in parts on some ranks, the servers, and moves with every push of every worker.
+///
+///     rill::parameter_server replica{net, {.servers = 2}, bounded{3}, descent, model};
+///     if (replica.is_server()) replica.serve();
+///     else while (const auto held = replica.pull(model)) {
+///         gradient_at(model, gradient);
+///         replica.push(gradient, *held);
+///     }
+///
+/// The servers are the last ranks; server i of S holds part `split(N, S, i)`. Dedicated ones call `serve()`, others
+/// serve in a second activity beside their work. Each push is applied once on each server, the pushes of one worker in
+/// its order; between workers arrival decides. A worker sees its own pushes. Models `Replica`.
+///
+/// - *Staleness*: a worker's clock is the number of its pushes. `pull` waits until `may_lead` lets it lead the slowest
+///   worker: with `bounded{s}` at clock c until all other clocks are at least c - s (SSP); with `unbounded` never
+///   (BAP).
+/// - *Update*: how one push moves the model: an `Update`, to which it is a fold of weight 1, or a `RankedUpdate`.
+/// - *Versions and rounds* count the pushes that have moved the first server's part; so do the ages of fates.
+/// - *Keys*: `pull(keys, values)` and `push(stream, held)` send only these coordinates.
+/// - *The end*: once one rank has called `end`, or all have retired, `pull` returns nothing, and the model that it
+///   writes is the same on all workers: all that was pushed is in it.
+///
+/// A push with a NaN counts as nothing but moves the clock. A worker that is destroyed early retires. If a worker dies,
+/// nobody waits for it under `unbounded`; where the staleness makes a `pull` wait for it, that throws and names it: at
+/// the timeout, or at once on a `MonitoredTransport`. After `give_up(rank)` the others go on. Only for these errors
+/// `pull` may be called again. Every other failure, the end of a server among them, ends the run on all ranks with one
+/// culprit. Of a worker that has died, the last push may be on some servers only.
+///
+/// Making it is collective. One activity calls its members; `net` must outlive it. `push` copies; what finds no room in
+/// a server's mailbox is sent by the next call. Cost of a pull or push: a message to each server, of a frame and its
+/// part of the N values or of the keys; a pull has as many answers. Memory: the model once on the servers, twice on
+/// each worker. Source: Ho et al. 2013 (SSP); Li et al. 2014 (shards, keys).
+template <class Net, Element T, class Age, class Move>
+class parameter_server : detail::server_requirements<Net, Age, Move, T> {
+  public:
+    using element_type = T;
+
+    /// `first`: the model to begin with, equal on all ranks. Errors: `contract_violation` if the options do not suit
+    /// this many ranks; `mismatch` if options, policies or models differ.
+    template <class Model>
+    parameter_server(Net& net, const server_options& options, const Age& age, const Move& move, const Model& first)
+        : options_(checked(net, options)),
+          group_(net, topology::tree{}, {.timeout = options.timeout, .name = name}),
+          session_(net, name, options.timeout),
+          links_(session_, options.servers, group_.context()),
+          values_(detail::size_of(first)),
+          dimension_(values_.size()),
+          pushes_(links_.count()) {
+        detail::read_tensor(first, std::span<T>(values_));
+        agree_on(age, move);
+        links_.join(works());
+        if (!serves()) return;
+        const segment part = part_of(static_cast<std::size_t>(net.rank() - (net.size() - options.servers)));
+        service_.emplace(session_, workers(), options.patience, age, move,
+                         std::span<const T>(values_).subspan(part.begin, part.size()));
+        if (works()) activity_.emplace(net.spawn([this] { serve_beside(); }));
+    }
+    parameter_server(const parameter_server&) = delete;
+    parameter_server& operator=(const parameter_server&) = delete;
+    ~parameter_server() {
+        if (!is_over_) leave();
+        activity_.reset();
+    }
+
+    /// Whether this rank holds a part of the model and does nothing else.
+    bool is_server() const { return !works(); }
+    /// The workers are the ranks below this number.
+    int workers() const { return options_.dedicated ? session_.size() - options_.servers : session_.size(); }
+
+    /// On a dedicated server: serves until the run is over.
+    void serve() {
+        RILL_EXPECTS(is_server(), "parameter_server: a rank that works does not call serve");
+        if (is_over_) return;
+        session_.require_going();
+        session_.guarded(*service_, [&] { service_->run(); });
+        is_over_ = true;
+    }
+
+    /// Writes the newest model to `model` and returns its version; see `Replica`.
+    template <class Model>
+    std::optional<held_version> pull(Model&& model) {
+        RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
+        values_.resize(dimension_);
+        const auto question = [&](std::size_t, std::uint64_t number) {
+            return detail::empty_frame(question_head(detail::server_kind::pull, number));
+        };
+        return fetch(model, question, [&](std::size_t server, std::span<const T> from, bool) {
+            const segment part = part_of(server);
+            wire::detail::require(from.size() == part.size(), "it is of another size");
+            std::copy(from.begin(), from.end(), values_.begin() + static_cast<std::ptrdiff_t>(part.begin));
+        });
+    }
+
+    /// Writes the newest values of the coordinates `keys`, strictly ascending, to `values` in that order. Returns the
+    /// model's version. Only the keys and their values travel, but at the end of the run the whole model.
+    template <IndexType Index, class Values>
+    std::optional<held_version> pull(std::span<const Index> keys, Values&& values) {
+        RILL_EXPECTS(detail::size_of(values) == keys.size(), "parameter_server: each key has one value");
+        RILL_EXPECTS(detail::are_keys(keys, dimension_), "parameter_server: keys ascend and lie within the model");
+        values_.resize(keys.size());
+        const auto question = [&](std::size_t server, std::uint64_t number) {
+            return detail::keys_frame(question_head(detail::server_kind::pull_keys, number), keys, part_of(server));
+        };
+        return fetch(values, question, [&](std::size_t server, std::span<const T> from, bool has_all) {
+            const segment part = part_of(server), places = detail::places_of(keys, part);
+            wire::detail::require(from.size() == (has_all ? part : places).size(), "it is of another size");
+            for (std::size_t i = places.begin; i < places.end; ++i)
+                values_[i] = from[has_all ? static_cast<std::size_t>(keys[i]) - part.begin : i - places.begin];
+        });
+    }
+    template <IndexType Index, class Allocator, class Values>
+    std::optional<held_version> pull(const std::vector<Index, Allocator>& keys, Values&& values) {
+        return pull(std::span<const Index>(keys), values);
+    }
+
+    /// Hands over a gradient that was computed at the model of `held`; see `Replica`. Throws `contract_violation`,
+    /// before anything is sent, if its size is another one, if this rank has not pulled that version, on a dedicated
+    /// server, or after `retire` or `end`.
+    template <class Gradient>
+    void push(const Gradient& gradient, const held_version& held) {
+        RILL_EXPECTS(detail::size_of(gradient) == dimension_, "parameter_server: the gradient has another size");
+        values_.resize(dimension_);
+        detail::read_tensor(gradient, std::span<T>(values_));
+        push_view(stream_view<T, std::uint64_t>({0, dimension_}, values_), held);
+    }
+
+    /// Pushes a gradient that is 0 where the stream has no entry. Its range is the whole model.
+    template <IndexType Index>
+    void push(const stream<T, Index>& gradient, const held_version& held) {
+        static_assert(!RankedUpdate<Move, T>,
+                      "rill::parameter_server: the update takes whole models, but a stream is pushed; push a dense "
+                      "model, or use train::descent or aggregate::add");
+        RILL_EXPECTS(gradient.range() == (segment{0, dimension_}), "parameter_server: the stream has another range");
+        RILL_EXPECTS(gradient.is_dense() || detail::are_keys(gradient.indices(), dimension_),
+                     "parameter_server: keys ascend and lie within the model");
+        push_view(gradient.view(), held);
+    }
+
+    /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none. `pull`
+    /// learns it.
+    std::optional<push_fate> fate() {
+        return pushes_.next(is_over_ || session_.net().aborted(session_.context()).has_value());
+    }
+
+    /// This worker pushes no more, and nobody waits for it.
+    void retire() { depart(detail::server_kind::retire); }
+    /// Ends the run on all ranks. The other workers learn it by their next `pull`, for which this one's waits.
+    void end() { depart(detail::server_kind::end); }
+
+    /// No `pull` waits any more for a worker that has not kept up. If it lives, it may go on.
+    void give_up(rank_t worker) {
+        RILL_EXPECTS(works(), "parameter_server: a dedicated server gives up nobody");
+        RILL_EXPECTS(0 <= worker && worker < workers() && worker != session_.rank(),
+                     "parameter_server: only another worker can be given up");
+        links_.tell(question_head(detail::server_kind::give_up, static_cast<std::uint64_t>(worker)));
+    }
+
+  private:
+    static constexpr const char* name = "parameter_server";
+
+    static const server_options& checked(const Net& net, const server_options& options) {
+        options.require_options(net.size(), net.rank());
+        RILL_EXPECTS(options.dedicated || net.activities_run_alone(),
+                     "parameter_server: the transport's activities make no progress while their rank computes (MPI "
+                     "below MPI_THREAD_MULTIPLE), so that its servers must be dedicated");
+        return options;
+    }
+    void agree_on(const Age& age, const Move& move) {
+        constexpr option_names names{{"servers", "staleness", "update", "first model"}};
+        std::uint64_t update = 0;
+        if constexpr (requires { fingerprint(move); }) update = fingerprint(move);
+        const std::span<const T> first(values_);
+        const std::string_view bytes(reinterpret_cast<const char*>(first.data()), first.size_bytes());
+        agree(group_, names,
+              {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
+               option_hash(fingerprint(age)), option_hash(update), option_hash(fingerprint(bytes))});
+    }
+
+    bool works() const { return session_.rank() < workers(); }
+    bool serves() const { return session_.rank() >= session_.size() - options_.servers; }
+    segment part_of(std::size_t server) const { return split(dimension_, links_.count(), server); }
+
+    /// Asks the servers, and lets `take(server, values, has_all)` put into `values_` what they answer.
+    template <class Out, class Question, class Take>
+    std::optional<held_version> fetch(Out& out, Question&& question, Take&& take) {
+        using kinds = detail::server_kind;
+        RILL_EXPECTS(works(), "parameter_server: a dedicated server pulls nothing");
+        if (is_over_) return std::nullopt;
+        session_.require_going();
+        session_.guarded(links_, [&] {
+            if (!is_leaving_) {
+                links_.ask(question);
+                links_.await();
+                read_all(take);
+                if (links_.first_of(kinds::over) != nullptr || links_.first_of(kinds::final) != nullptr)
+                    depart(kinds::retire);
+            }
+            if (is_leaving_) {
+                if (links_.first_of(kinds::late) != nullptr) ask_to_leave();  // again
+                links_.await();
+                read_all(take);
+            }
+            if (const wire::header* const late = links_.first_of(kinds::late)) links_.require_joined(*late);
+        });
+        if (const wire::header* const late = links_.first_of(kinds::late)) throw_late(*late);
+        pulled_ = version_;
+        is_over_ = is_leaving_;
+        detail::write_tensor(std::span<const T>(values_), out);
+        if (is_over_) return std::nullopt;
+        return held_version{version_};
+    }
+
+    void ask_to_leave() {
+        links_.ask(
+            [&](std::size_t, std::uint64_t number) { return detail::empty_frame(question_head(departs_by_, number)); });
+    }
+
+    wire::header question_head(message_kind kind, std::uint64_t number) const {
+        return links_.stamped(kind, number, static_cast<double>(pushes_.count()));
+    }
+
+    template <class Take>
+    void read_all(Take&& take) {
+        for (std::size_t i = 0; i < links_.count(); ++i) read(i, take);
+    }
+    template <class Take>
+    void read(std::size_t server, Take&& take) {
+        const message_kind kind = links_.head(server).kind;
+        if (kind != detail::server_kind::answer && kind != detail::server_kind::final) return;
+        read_from(links_, links_.rank_of(server), [&] {
+            frame_reader frames(links_.answer(server));
+            const std::span<const std::int64_t> numbers = detail::next_values<std::int64_t>(frames);
+            wire::detail::require(numbers.size() >= 2, "it has no version");
+            if (server == 0) version_ = static_cast<std::uint64_t>(numbers[0]);
+            pushes_.took(server, static_cast<std::uint64_t>(numbers[1]), numbers.subspan(2));
+            take(server, detail::next_values<T>(frames), kind == detail::server_kind::final);
+        });
+    }
+    template <IndexType Index>
+    void push_view(const stream_view<T, Index>& gradient, const held_version& held) {
+        RILL_EXPECTS(works(), "parameter_server: a dedicated server pushes nothing");
+        RILL_EXPECTS(pulled_ && held.version <= *pulled_, "parameter_server: this version has not been pulled");
+        RILL_EXPECTS(!is_leaving_, "parameter_server: a worker pushes nothing after retire or end");
+        std::optional<std::size_t> not_finite = kernel::find_non_finite(gradient.values());
+        if (not_finite && !gradient.is_dense()) not_finite = static_cast<std::size_t>(gradient.indices()[*not_finite]);
+        const wire::header head = links_.stamped(detail::server_kind::push, pushes_.count(), not_finite ? 0.0 : 1.0);
+        for (std::size_t i = 0; i < links_.count(); ++i)
+            links_.hand(i,
+                        not_finite ? detail::empty_frame(head) : detail::part_frame(head, gradient.slice(part_of(i))));
+        pushes_.add(held.version, not_finite);
+    }
+
+    void depart(message_kind how) {
+        RILL_EXPECTS(works(), "parameter_server: a dedicated server serves until the workers end the run");
+        if (is_over_ || (is_leaving_ && departs_by_ == how)) return;
+        is_leaving_ = true;
+        departs_by_ = how;
+        ask_to_leave();
+    }
+
+    [[noreturn, gnu::cold]] void throw_late(const wire::header& late) {
+        const auto rank = static_cast<rank_t>(late.call);
+        const bool has_ended = late.contributors == 0;
+        links_.scene().fail(has_ended ? failure::exception : failure::timeout, rank, no_rank,
+                            text_of({"rank ", session_.rank(), " waits for rank ", rank, ", which ",
+                                     has_ended ? "has ended" : "has not come on within the timeout", ", ", late.age,
+                                     " pushes behind; give_up(", rank, ") lets the others go on"}));
+    }
+
+    /// This rank's part in the run is over before the run is.
+    void leave() noexcept {
+        try {
+            if (serves())
+                session_.net().abort(
+                    links_.scene().of_self(" has destroyed its parameter_server before the run had ended"));
+            else if (!is_leaving_)
+                links_.tell(question_head(detail::server_kind::retire, 0));
+        } catch (...) {  // the run has failed
+        }
+    }
+
+    /// The service of a rank that works too.
+    void serve_beside() {
+        try {
+            session_.guarded(*service_, [&] { service_->run(); });
+        } catch (...) {  // all ranks have been told, and this one's pull throws
+        }
+    }
+
+    server_options options_;
+    group<Net, topology::tree> group_;  ///< which the ranks agree in
+    session<Net> session_;
+    detail::server_links<Net> links_;
+    aligned_vector<T> values_;  ///< on their way to or from the worker
+    std::size_t dimension_;
+    std::optional<std::uint64_t> pulled_{};  ///< the newest version that this rank has pulled
+    std::uint64_t version_ = 0;
+    detail::push_log pushes_;
+    bool is_leaving_ = false;
+    message_kind departs_by_ = detail::server_kind::retire;
+    bool is_over_ = false;
+    std::optional<detail::shard_service<Net, T, Age, Move>> service_;
+    std::optional<typename Net::activity> activity_;
+};
+
+template <class Net, class Age, class Move, class Model>
+parameter_server(Net&, const server_options&, Age, Move, const Model&)
+    -> parameter_server<Net, tensor_element<Model>, Age, Move>;
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/protocol/detail/model_shelf.hpp
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
@@ -22339,10 +23623,14 @@ class round_starter {
           session_(net, name, timeout),
           machine_(trigger, session_.size(), session_.rank(), key, timeout) {
         if constexpr (MonitoredTransport<Net>) net.monitor(session_.on(0));
+        net.announce(session_.context(), {.number = 0, .kind = operation::handshake});
     }
 
-    /// Returns when a round has started. `partakers`: the ranks that may contribute, ascending.
-    void await(std::uint64_t round, std::span<const rank_t> partakers, const own_readiness& own) {
+    /// Returns when a round has started. `partakers`: the ranks that may contribute, ascending; `operations`: how many
+    /// the inner group has run.
+    void await(std::uint64_t round, std::span<const rank_t> partakers, const own_readiness& own,
+               std::uint64_t operations) {
+        operations_before_ = operations;
         const time_point now = std::as_const(session_.net()).now();
         run_machine(session_, session_.on(0), machine_, machine_.begin(round, partakers, own, now), *this);
         session_.net().announce(session_.context(), {.number = round + 1, .kind = operation::all_reduce});
@@ -22363,7 +23651,10 @@ class round_starter {
             try {
                 body();
             } catch (const error& thrown) {
-                throw_error(own(thrown.notice()));
+                abort_notice notice = own(thrown.notice());
+                if (notice.context == every_context) throw;
+                session_.net().abort(in_context(notice, inner_));  // for ranks that are in a collective
+                throw_error(in_context(std::move(notice), session_.context()));
             }
         });
     }
@@ -22382,7 +23673,7 @@ class round_starter {
 
   private:
     template <class Session, class Machine, class Host>
-    friend void run_machine(const Session&, channel, Machine&, machine_action, Host&);
+    friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
     using message = typename Net::message;
 
     /// A failure of what the protocol is built on is one of this session. If one of the two groups has failed, ranks
@@ -22391,11 +23682,23 @@ class round_starter {
         if (notice.context == every_context) return notice;
         for (const std::uint64_t group : {inner_, outer_})
             if (const auto first = session_.net().aborted(group)) notice = *first;
-        if (notice.context == inner_ && notice.kind == failure::timeout && notice.other == no_rank)
-            notice = without_start(notice.culprit);
-        notice.context = session_.context();
+        const bool is_of_round = notice.context == inner_ && notice.operation > operations_before_;
+        if (is_of_round && notice.kind == failure::timeout) notice = of_missing(std::move(notice));
         notice.operation = machine_.round();
         notice.first_tag = 0;
+        return notice;
+    }
+    /// A rank that has not entered a collective of the round has not joined the round: says why. Any other notice
+    /// stays.
+    [[gnu::cold]] abort_notice of_missing(abort_notice notice) {
+        const rank_t missing = notice.culprit;
+        if (!answers(missing))
+            return scene().notice(failure::timeout, missing, session_.rank(),
+                                  "rank " + std::to_string(missing) + " does not answer");
+        return has_joined(missing, end_of_patience()) ? notice : without_start(path_of(missing));
+    }
+    static abort_notice in_context(abort_notice notice, std::uint64_t context) {
+        notice.context = context;
         return notice;
     }
 
@@ -22420,39 +23723,59 @@ class round_starter {
             return head;
         });
     }
-    /// What becomes of a rank ends the run if the rank has ended, and is of no kind otherwise.
+    /// What becomes of a rank ends the run if the rank has ended or is silent, and is of no kind otherwise.
     [[gnu::cold]] wire::header require_life(const message& got) const {
-        if (read_peer_event(got).kind == peer_change::ended)
-            scene().fail(failure::exception, got.source(), no_rank,
-                         "rank " + std::to_string(got.source()) + " has ended");
+        const peer_change change = read_peer_event(got).kind;
+        const std::string rank = "rank " + std::to_string(got.source());
+        if (change == peer_change::ended) scene().fail(failure::exception, got.source(), no_rank, rank + " has ended");
+        if (change == peer_change::silent)
+            scene().fail(failure::timeout, got.source(), session_.rank(), rank + " is silent: is the link cut?");
         return {};
     }
 
     static std::size_t next_handle() { return 0; }
     static void keep(message&&, const wire::header&) {}
+    /// `asked.peer` starts no round. A collective that holds it up fails at about this time, and names the reason.
     [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
-        throw_error(has_joined(asked.peer) ? without_start(session_.rank())
-                                           : session_.waited_in_vain(scene(), asked.peer, ", which starts no round"));
+        session_.net().inquire(asked.peer, inner_, last_tag, end_of_patience());
+        throw_error(has_joined(asked.peer, end_of_patience())
+                        ? without_start(path_of(session_.rank()))
+                        : session_.waited_in_vain(scene(), asked.peer, ", which starts no round"));
     }
 
-    /// Why `rank` has not joined the round that others have joined: the link is at fault on which the start was lost.
-    [[gnu::cold]] abort_notice without_start(rank_t rank) {
-        rank_t parent = machine_.parent_of(rank);
-        for (; parent != no_rank && !has_joined(parent); parent = machine_.parent_of(rank)) rank = parent;
+    /// The ranks by which the start of the round comes to `rank`, from it to the coordinator.
+    [[gnu::cold]] std::vector<rank_t> path_of(rank_t rank) const {
+        std::vector<rank_t> path;
+        for (; rank != no_rank; rank = machine_.parent_of(rank)) path.push_back(rank);
+        return path;
+    }
+    /// Why the first of `path` has not joined the round that others have joined: the link is at fault on which the
+    /// start was lost.
+    [[gnu::cold]] abort_notice without_start(const std::vector<rank_t>& path) {
+        const time_point until = end_of_patience();
+        for (const rank_t each : path) has_joined(each, deadline::immediate);  // all questions are under way at once
+        std::size_t at = 0;
+        while (at + 1 < path.size() && !has_joined(path[at + 1], until)) ++at;
+        const rank_t parent = at + 1 < path.size() ? path[at + 1] : no_rank;
         const std::string told =
             parent == no_rank ? "" : ", whose start rank " + std::to_string(parent) + " has sent it";
-        return scene().notice(failure::timeout, rank, parent,
-                              "rank " + std::to_string(rank) + " has not joined the round" + told);
+        return scene().notice(failure::timeout, path[at], parent == no_rank ? session_.rank() : parent,
+                              "rank " + std::to_string(path[at]) + " has not joined the round" + told);
     }
-    bool has_joined(rank_t rank) {
-        const std::uint64_t number = machine_.round() + 1;
-        const auto said = session_.net().inquire(rank, session_.context(), number, deadline::immediate);
+    /// Whether `rank` answers that it has joined the round before, as all have: if not, the link to it is at fault.
+    bool answers(rank_t rank) {
+        return session_.net().inquire(rank, session_.context(), machine_.round(), end_of_patience()).has_value();
+    }
+    bool has_joined(rank_t rank, deadline until) {
+        const auto said = session_.net().inquire(rank, session_.context(), machine_.round() + 1, until);
         return said && !has_departed(said);
     }
+    time_point end_of_patience() const { return std::as_const(session_.net()).now() + session_.timeout() / 8; }
 
     const char* name_;
     std::uint64_t outer_;
     std::uint64_t inner_;
+    std::uint64_t operations_before_ = 0;  ///< the round under way
     session<Net> session_;
     start_machine<Start> machine_;
 };
@@ -22694,14 +24017,15 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
   private:
     static constexpr const char* name = "partial_all_reduce";
 
-    /// Runs `make()`. If it fails after `workers` has failed, the failure is that of `workers`: the ranks that had
-    /// noticed it are missing.
+    /// Runs `make()`. If it fails after `workers` has failed, the failure is that of `workers`, whose notice may still
+    /// be on its way: the ranks that had noticed it are missing.
     template <class Make>
     static auto made_over(Group& workers, Make&& make) {
         try {
             return make();
         } catch (const error&) {
-            if (const auto first = workers.net().aborted(workers.context())) throw_error(*first);
+            const time_point now = std::as_const(workers.net()).now();
+            workers.net().inquire(workers.rank(), workers.context(), last_tag, now + workers.options().timeout / 8);
             throw;
         }
     }
@@ -22779,7 +24103,8 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
                        {.has_contribution = !piled_up_.empty(),
                         .is_urgent = wish().count() > told_wish_.count(),
                         .pushes_seen = pushes_seen_,
-                        .urges_seen = told_wish_.count()});
+                        .urges_seen = told_wish_.count()},
+                       group_.operation_number());
         collect();
         const contribution own = piled_up_.take(
             version_, own_, [&](const push_fate& fate) { told_.push_back(fate); },
@@ -22868,7 +24193,8 @@ partial_all_reduce(Group&, Start, Age, Sum, Move, const Model&, Codec)
 
 // ===== rill/protocol.hpp
 
-/// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce.
+/// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce,
+/// parameter server.
 
 // ===== rill/gradient_code/amplification.hpp
 

@@ -2298,11 +2298,20 @@ namespace rill { inline namespace RILL_ABI { namespace train {
 /// A `descent` bound to the parameters of one replica.
 template <class Policy, std::floating_point T>
 class bound_descent {
+    using optimizer_type = decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{}));
+
   public:
     bound_descent(const Policy& policy, std::size_t dimension)
         : optimizer_(policy.optimizer.template bind<T>(dimension)), rate_(policy.rate) {}
 
     void apply(std::span<T> model, std::span<const T> fold, double weight, std::uint64_t round) {
+        optimizer_.step(model, fold, rate_.rate(round) * weight);
+    }
+    /// By a fold that is 0 where the stream has no entry.
+    template <IndexType Index>
+    void apply(std::span<T> model, const stream_view<T, Index>& fold, double weight, std::uint64_t round)
+        requires StreamOptimizer<optimizer_type, T, stream_view<T, Index>>
+    {
         optimizer_.step(model, fold, rate_.rate(round) * weight);
     }
 
@@ -2316,7 +2325,7 @@ class bound_descent {
     }
 
   private:
-    decltype(std::declval<const Policy&>().optimizer.template bind<T>(std::size_t{})) optimizer_;
+    optimizer_type optimizer_;
     decltype(Policy::rate) rate_;
 };
 

@@ -582,6 +582,9 @@ struct network {
     /// answer; with `deadline::immediate` it returns what answers to earlier inquiries have said. A rank on which the
     /// call has ended answers with the notice that has ended it.
     control_plane control = control_plane::travelling;
+    /// A rank that monitors is told that a peer is silent when control of that peer has been lost for so long, and that
+    /// it has recovered when anything of it arrives again.
+    duration silence = seconds(3);
     duration jitter{};                                  ///< adds to each message's latency, uniform in [0, jitter]
     std::uint64_t seed = 0;                             ///< of the jitter
     std::size_t mailbox_bytes = std::size_t{64} << 20;  ///< bound of bytes handed over to a rank and not received
@@ -1027,6 +1030,7 @@ struct turning_point : appointment {
 struct known_peer {
     int life = 0;  ///< the latest one; 0: its seat was always free
     bool has_ended = false;
+    bool is_silent = false;
 };
 
 /// What another rank has asked this one and waits to hear.
@@ -1314,6 +1318,7 @@ class control {
                 scheduler_.call(each, wake::ended);
     }
     void forget_notices(rank_t rank) { known_[list_of(rank)].clear(); }
+    const std::vector<const abort_notice*>& notices_of(rank_t rank) const { return known_[list_of(rank)]; }
 
     /// Makes a notice of the exception being handled, in ranks of this world even if its error has ranks of a subgroup.
     abort_notice notice_of_current(rank_t rank) const {
@@ -1665,7 +1670,17 @@ class mail : public rooms {
             last = {.life = life};
             for (const channel on : at(self).monitored) tell_change(self, peer, on, peer_change::arrived, life);
         }
-        if (has_ended && last.life == life && !last.has_ended) tell_end(self, peer, last);
+        if (last.life != life || last.has_ended) return;
+        if (last.is_silent) tell_silence(self, peer, false);
+        if (has_ended) tell_end(self, peer, last);
+    }
+
+    /// A rank that monitors has heard nothing of a peer for long, or hears of it again.
+    void tell_silence(rank_t self, rank_t peer, bool is_silent) {
+        known_peer& last = at(self).known[static_cast<std::size_t>(peer)];
+        last.is_silent = is_silent;
+        for (const channel on : at(self).monitored)
+            tell_change(self, peer, on, is_silent ? peer_change::silent : peer_change::recovered, last.life);
     }
 
     void tell_end(rank_t self, rank_t peer, known_peer& last) {
@@ -1746,19 +1761,24 @@ struct letter : appointment {
     rank_t source = no_rank;
     rank_t receiver = no_rank;
     int life = 0;  ///< of its source
+    time_point written{};
     const abort_notice* notice = nullptr;
     std::uint64_t context = 0;
     call_signature call{};   ///< of a question: only its number
     int repeated = 0;        ///< how often
     int followed = 0;        ///< how often it has waited for others to arrive first
     bool is_on_way = false;  ///< its appointment is its arrival, otherwise its next dispatch
+    bool is_open = false;    ///< neither arrived nor given up
 };
 
 /// The control channel: notices, announced calls and inquiries. It is ideal or travels by letters.
 class courier : public mail {
   public:
     courier(int ranks, const network& chosen)
-        : mail(ranks, chosen), travels_(chosen.control == control_plane::travelling), jitter_(chosen.jitter) {}
+        : mail(ranks, chosen),
+          travels_(chosen.control == control_plane::travelling),
+          jitter_(chosen.jitter),
+          silence_(chosen.silence) {}
 
     void announce(rank_t self, std::uint64_t context, const call_signature& call) {
         throw_if_killed();
@@ -1815,14 +1835,15 @@ class courier : public mail {
         letter& l = static_cast<letter&>(due);
         if (!l.is_on_way) return dispatch(l);
         if (!at(l.receiver).is_alive) return repeat_later(l);
-        if (l.kind == letter::about::end && is_under_way(l.source, l.life, l.receiver)) return follow(l);
+        if (must_wait(l)) return follow(l);
         scheduler_.record(6U, static_cast<unsigned>(l.source), static_cast<unsigned>(l.receiver));
         const letter read = l;
-        unused_.push_back(&l);
+        lay_down(l);
         if (is_fenced(read.receiver, read.source, read.life)) return;
+        learn_life(read.receiver, read.source, read.life, read.kind == letter::about::end);
         switch (read.kind) {
-            case letter::about::arrival: return learn_life(read.receiver, read.source, read.life, false);
-            case letter::about::end: return learn_life(read.receiver, read.source, read.life, true);
+            case letter::about::arrival:
+            case letter::about::end: return;
             case letter::about::notice: return hear(read.receiver, *read.notice);
             case letter::about::question:
                 at(read.receiver).asked.push_back({read.source, read.context, read.call.number});
@@ -1850,11 +1871,15 @@ class courier : public mail {
     }
 
   protected:
-    /// Sends those who monitor the arrival or the end of a rank.
+    /// Sends those who monitor the arrival or the end of a rank; first the notices that it knows, which may be why it
+    /// has ended.
     void tell_of_life(letter::about change, rank_t rank) {
         at(rank).has_ended = change == letter::about::end;
-        for (rank_t peer = 0; peer < size(); ++peer)
-            if (peer != rank && !at(peer).monitored.empty()) write_of_life(change, rank, peer);
+        for (rank_t peer = 0; peer < size(); ++peer) {
+            if (peer == rank || at(peer).monitored.empty()) continue;
+            if (change == letter::about::end) forward_notices(rank, peer);
+            write_of_life(change, rank, peer);
+        }
     }
 
     /// What a rank has asked, said and heard ends with its life.
@@ -1968,7 +1993,10 @@ class courier : public mail {
                 return true;
             }
             auto entered = calls_.entered_or_later(self, context, asked.number);
-            if (!entered && at(self).has_departed) entered = departure_of(asked.number);
+            if (!entered && at(self).has_departed) {
+                forward_notices(self, asked.by);
+                entered = departure_of(asked.number);
+            }
             if (!entered) return false;
             letter& l = write(letter::about::answer, self, asked.by);
             l.context = context;
@@ -2021,15 +2049,13 @@ class courier : public mail {
         l.source = source;
         l.receiver = receiver;
         l.life = at(source).lives;
-        l.repeated = 0;
+        l.written = now();
+        l.repeated = l.followed = 0;
+        l.is_open = true;
         return l;
     }
 
-    void write_of_life(letter::about change, rank_t of, rank_t reader) {
-        letter& l = write(change, of, reader);
-        l.followed = 0;
-        dispatch(l);
-    }
+    void write_of_life(letter::about change, rank_t of, rank_t reader) { dispatch(write(change, of, reader)); }
 
     /// Others than a rank itself tell its end: its host, or those who hear its connections break.
     void dispatch(letter& l) {
@@ -2040,7 +2066,23 @@ class courier : public mail {
         scheduler_.future().add(l, *arrival);
     }
 
-    /// An end waits until all else of its life has arrived.
+    /// Tells `peer` the notices that `self` knows: whoever hears that a rank has gone also hears why.
+    void forward_notices(rank_t self, rank_t peer) {
+        if (!travels_) return;
+        for (const abort_notice* const each : notices_of(self)) tell(self, peer, *each);
+    }
+    /// Whether a letter that says that a rank has gone would overtake what else it has sent to that receiver.
+    bool must_wait(const letter& l) {
+        const bool is_end = l.kind == letter::about::end;
+        if (is_end && is_under_way(l.source, l.life, l.receiver)) return true;
+        if (!is_end && !(l.kind == letter::about::answer && l.call.kind == operation::departure)) return false;
+        return std::any_of(letters_.begin(), letters_.end(), [&](const letter& other) {
+            return other.is_open && other.kind == letter::about::notice && other.source == l.source &&
+                   other.life == l.life && other.receiver == l.receiver;
+        });
+    }
+
+    /// Until then it waits.
     void follow(letter& l) {
         const duration pause = microseconds(std::int64_t{1} << std::min(l.followed++, 20));
         scheduler_.future().add(l, now() + pause);
@@ -2048,16 +2090,30 @@ class courier : public mail {
 
     void repeat_later(letter& l) {
         if (l.repeated == most_repeats || is_gone_for_good(l.receiver)) return give_up(l);
+        if (now() - l.written >= silence_) notice_silence(l);
         const duration first = std::max(least_pause, (links_.latency(l.source, l.receiver) + jitter_) * 4);
         const duration pause = first * (std::int64_t{1} << std::min(l.repeated++, 10));
         l.is_on_way = false;
         scheduler_.future().add(l, now() + std::min(pause, std::max(first, most_pause)));
     }
 
+    /// What `l.source` sends has not arrived for long.
+    void notice_silence(const letter& l) {
+        const rank_state& receiver = at(l.receiver);
+        if (!receiver.is_alive || receiver.known.empty() || is_fenced(l.receiver, l.source, l.life)) return;
+        const known_peer& last = receiver.known[static_cast<std::size_t>(l.source)];
+        if (last.life == l.life && !last.has_ended && !last.is_silent) tell_silence(l.receiver, l.source, true);
+    }
+
     void give_up(letter& l) {
         if (l.kind == letter::about::question)
             if (hearsay* const known = heard_.find({l.source, l.receiver, l.context}))
                 std::erase(known->asked, l.call.number);
+        lay_down(l);
+    }
+
+    void lay_down(letter& l) {
+        l.is_open = false;
         unused_.push_back(&l);
     }
 
@@ -2068,6 +2124,7 @@ class courier : public mail {
 
     bool travels_;
     duration jitter_;
+    duration silence_;
     std::deque<issued_notice> issued_;  ///< known to ranks by their addresses
     std::deque<letter> letters_;
     std::vector<letter*> unused_;
