@@ -1,12 +1,12 @@
 #pragma once
 
 #include <rill/collective/agree.hpp>
+#include <rill/collective/detail/tensor_access.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/concept/replica.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/tensor.hpp>
 #include <rill/concept/update.hpp>
-#include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/fingerprint.hpp>
@@ -86,16 +86,14 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
           group_(net, topology::tree{}, {.timeout = options.timeout, .name = name}),
           session_(net, name, options.timeout),
           links_(session_, options.servers, group_.context()),
-          values_(detail::size_of(first)),
-          dimension_(values_.size()),
+          dimension_(detail::size_of(first)),
           pushes_(links_.count()) {
-        detail::read_tensor(first, std::span<T>(values_));
-        agree_on(age, move);
+        const std::span<const T> model = detail::elements_of_input(first, stage_);
+        agree_on(age, move, model);
         links_.join(works());
         if (!serves()) return;
         const segment part = part_of(static_cast<std::size_t>(net.rank() - (net.size() - options.servers)));
-        service_.emplace(session_, workers(), options.patience, age, move,
-                         std::span<const T>(values_).subspan(part.begin, part.size()));
+        service_.emplace(session_, workers(), options.patience, age, move, model.subspan(part.begin, part.size()));
         if (works()) activity_.emplace(net.spawn([this] { serve_beside(); }));
     }
     parameter_server(const parameter_server&) = delete;
@@ -123,32 +121,32 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
-        values_.resize(dimension_);
+        const std::span<T> values = stage_.room(dimension_);
         const auto question = [&](std::size_t, std::uint64_t number) {
             return detail::empty_frame(question_head(detail::server_kind::pull, number));
         };
-        return fetch(model, question, [&](std::size_t server, std::span<const T> from, bool) {
+        return fetch(model, values, question, [&](std::size_t server, std::span<const T> from, bool) {
             const segment part = part_of(server);
             wire::detail::require(from.size() == part.size(), "it is of another size");
-            std::copy(from.begin(), from.end(), values_.begin() + static_cast<std::ptrdiff_t>(part.begin));
+            std::copy(from.begin(), from.end(), values.subspan(part.begin).begin());
         });
     }
 
-    /// Writes the newest values of the coordinates `keys`, strictly ascending, to `values` in that order. Returns the
+    /// Writes the newest values of the coordinates `keys`, strictly ascending, to `output` in that order. Returns the
     /// model's version. Only the keys and their values travel, but at the end of the run the whole model.
     template <IndexType Index, class Values>
-    std::optional<held_version> pull(std::span<const Index> keys, Values&& values) {
-        RILL_EXPECTS(detail::size_of(values) == keys.size(), "parameter_server: each key has one value");
+    std::optional<held_version> pull(std::span<const Index> keys, Values&& output) {
+        RILL_EXPECTS(detail::size_of(output) == keys.size(), "parameter_server: each key has one value");
         RILL_EXPECTS(detail::are_keys(keys, dimension_), "parameter_server: keys ascend and lie within the model");
-        values_.resize(keys.size());
+        const std::span<T> values = stage_.room(keys.size());
         const auto question = [&](std::size_t server, std::uint64_t number) {
             return detail::keys_frame(question_head(detail::server_kind::pull_keys, number), keys, part_of(server));
         };
-        return fetch(values, question, [&](std::size_t server, std::span<const T> from, bool has_all) {
+        return fetch(output, values, question, [&](std::size_t server, std::span<const T> from, bool has_all) {
             const segment part = part_of(server), places = detail::places_of(keys, part);
             wire::detail::require(from.size() == (has_all ? part : places).size(), "it is of another size");
             for (std::size_t i = places.begin; i < places.end; ++i)
-                values_[i] = from[has_all ? static_cast<std::size_t>(keys[i]) - part.begin : i - places.begin];
+                values[i] = from[has_all ? static_cast<std::size_t>(keys[i]) - part.begin : i - places.begin];
         });
     }
     template <IndexType Index, class Allocator, class Values>
@@ -162,9 +160,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
         RILL_EXPECTS(detail::size_of(gradient) == dimension_, "parameter_server: the gradient has another size");
-        values_.resize(dimension_);
-        detail::read_tensor(gradient, std::span<T>(values_));
-        push_view(stream_view<T, std::uint64_t>({0, dimension_}, values_), held);
+        push_view(detail::whole(detail::elements_of_input(gradient, stage_)), held);
     }
 
     /// Pushes a gradient that is 0 where the stream has no entry. Its range is the whole model.
@@ -208,11 +204,10 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
                      "below MPI_THREAD_MULTIPLE), so that its servers must be dedicated");
         return options;
     }
-    void agree_on(const Age& age, const Move& move) {
+    void agree_on(const Age& age, const Move& move, std::span<const T> first) {
         constexpr option_names names{{"servers", "staleness", "update", "first model"}};
         std::uint64_t update = 0;
         if constexpr (requires { fingerprint(move); }) update = fingerprint(move);
-        const std::span<const T> first(values_);
         const std::string_view bytes(reinterpret_cast<const char*>(first.data()), first.size_bytes());
         agree(group_, names,
               {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
@@ -223,9 +218,9 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     bool serves() const { return session_.rank() >= session_.size() - options_.servers; }
     segment part_of(std::size_t server) const { return split(dimension_, links_.count(), server); }
 
-    /// Asks the servers, and lets `take(server, values, has_all)` put into `values_` what they answer.
+    /// Asks the servers, and lets `take(server, part, has_all)` put into `values` what they answer; then writes `out`.
     template <class Out, class Question, class Take>
-    std::optional<held_version> fetch(Out& out, Question&& question, Take&& take) {
+    std::optional<held_version> fetch(Out& out, std::span<const T> values, Question&& question, Take&& take) {
         using kinds = detail::server_kind;
         RILL_EXPECTS(works(), "parameter_server: a dedicated server pulls nothing");
         if (is_over_) return std::nullopt;
@@ -248,7 +243,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         if (const wire::header* const late = links_.first_of(kinds::late)) throw_late(*late);
         pulled_ = version_;
         is_over_ = is_leaving_;
-        detail::write_tensor(std::span<const T>(values_), out);
+        detail::write_tensor(values, out);
         if (is_over_) return std::nullopt;
         return held_version{version_};
     }
@@ -334,7 +329,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     group<Net, topology::tree> group_;  ///< which the ranks agree in
     session<Net> session_;
     detail::server_links<Net> links_;
-    aligned_vector<T> values_;  ///< on their way to or from the worker
+    detail::staging<T> stage_;  ///< values on their way to or from the worker
     std::size_t dimension_;
     std::optional<std::uint64_t> pulled_{};  ///< the newest version that this rank has pulled
     std::uint64_t version_ = 0;

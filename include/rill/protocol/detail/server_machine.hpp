@@ -70,6 +70,19 @@ class server_machine {
     bool has_ended(rank_t rank) const { return at(rank).is_dead; }
     bool is_over() const { return working_ == 0; }
 
+    /// Calls `visit(number)` for all that its next actions depend on, so that an explorer knows equal states.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        for (const worker& each : workers_) {
+            visit(each.clock), visit(each.question), visit(each.asked_at.ns);
+            visit(each.has_left), visit(each.is_given_up), visit(each.is_dead);
+        }
+        for (const rank_t rank : waiting_) visit(rank);
+        for (std::size_t i = told_; i < due_.size(); ++i)
+            visit(due_[i].to), visit(due_[i].kind.number), visit(due_[i].number);
+        visit(waiting_.size()), visit(due_.size() - told_), visit(has_room_), visit(ends_), visit(lost_of_);
+    }
+
     /// For whom a worker waits in vain: the slowest one.
     rank_t late_for(rank_t asker) const { return at(asker).has_left ? slowest_working() : slowest_; }
 
