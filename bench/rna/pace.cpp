@@ -4,6 +4,7 @@
 
 #include "shared/expected.hpp"
 
+#include <rill/protocol/parameter_server.hpp>
 #include <rill/protocol/partial_all_reduce.hpp>
 #include <rill/rill.hpp>
 #include <rill/straggler.hpp>
@@ -19,6 +20,7 @@
 #include <exception>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -115,6 +117,33 @@ pace barrier(const task& of, int ranks, std::uint64_t steps) {
     return seen;
 }
 
+/// Gradients per second that reach a parameter server on a rank of its own, until the first worker has computed
+/// `gradients`. They are -1, and each moves the model by 1: the final model is their number.
+template <class Staleness>
+double served(const task& of, int workers, std::uint64_t gradients, const Staleness& staleness) {
+    double pushed = 0, seconds = 0;
+    rill::simulated::run(workers + 1, network_of(of, workers, 7), [&](rill::simulated::endpoint& net) {
+        const rill::train::descent add{rill::train::sgd{}, rill::train::constant_rate{1}};
+        std::vector<double> model(1);
+        const std::vector<double> gradient{-1};
+        rill::parameter_server replica{net, {.servers = 1, .timeout = rill::seconds(1000)}, staleness, add, model};
+        if (replica.is_server()) return replica.serve();
+        std::uint64_t own = 0;
+        while (const auto held = replica.pull(model)) {
+            if (seconds > 0) {
+                replica.end();
+                continue;
+            }
+            net.compute(1);
+            replica.push(gradient, *held);
+            pushed += 1;
+            if (++own == gradients) seconds = (net.now() - rill::time_point{}).seconds();
+        }
+        bench::require(model[0] == pushed, "the model");
+    });
+    return pushed / seconds;
+}
+
 void print(const char* name, const pace& of, bool last = false) {
     std::printf("\"%s\": {\"rounds\": %.6g, \"gradients\": %.6g, \"contributors\": %.6g}%s", name, of.rounds,
                 of.gradients, of.contributors, last ? "" : ", ");
@@ -170,6 +199,21 @@ void uniform(std::uint64_t rounds) {
     std::printf("}\n");
 }
 
+/// A parameter server with bounded and without bounded staleness beside the barrier: gradients per second. Ranks take
+/// between 10 and 60 ms; or between 25 and 75, and half of them 50 more.
+void servers(std::uint64_t rounds) {
+    constexpr int ranks = 16;
+    std::printf("{");
+    for (const auto& [name, of] :
+         {std::pair("alike", task{}), std::pair("mixed", task{.from = 25, .to = 75, .second_half = 50})}) {
+        const double base = barrier(of, ranks, rounds).gradients;
+        std::printf("\"%s\": {\"ssp_1\": %.6g, \"ssp_3\": %.6g, \"bap\": %.6g}%s", name,
+                    served(of, ranks, rounds, bounded{1}) / base, served(of, ranks, rounds, bounded{3}) / base,
+                    served(of, ranks, rounds, unbounded{}) / base, std::string(name) == "mixed" ? "" : ", ");
+    }
+    std::printf("}\n");
+}
+
 /// Gradients per second of RNA beside the barrier, where times are lognormal as a translator's on its sentences.
 void lognormal(std::uint64_t rounds) {
     const task of{.kind = task::law::lognormal, .from = 1219, .to = 760, .least = 156, .most = 8000};
@@ -193,9 +237,10 @@ int main(int count, char** arguments) {
         const auto run = which == "response"    ? &response
                          : which == "uniform"   ? &uniform
                          : which == "lognormal" ? &lognormal
+                         : which == "servers"   ? &servers
                                                 : nullptr;
         if (run == nullptr || rounds == 0) {
-            std::fprintf(stderr, "usage: bench_rna_pace response|uniform|lognormal ROUNDS\n");
+            std::fprintf(stderr, "usage: bench_rna_pace response|uniform|lognormal|servers ROUNDS\n");
             return 2;
         }
         run(rounds);
