@@ -154,7 +154,7 @@ class server_links {
                                                                            : ", a server, whose mailbox is full"));
     }
     [[noreturn, gnu::cold]] void gone(rank_t server) {
-        require_joined(server, session_.timeout() / 8);
+        if (const auto first = session_.net().aborted(made_in_)) throw_own(*first);
         scene().fail(failure::exception, server, session_.rank(),
                      text_of({"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()}));
     }
@@ -169,10 +169,12 @@ class server_links {
         try {
             net.inquire(rank, made_in_, ~std::uint64_t{0}, until);
         } catch (const error& thrown) {
-            abort_notice failed = thrown.notice();
-            failed.context = session_.context();
-            throw_error(failed);
+            throw_own(thrown.notice());
         }
+    }
+    [[noreturn, gnu::cold]] void throw_own(abort_notice notice) const {
+        notice.context = session_.context();
+        throw_error(notice);
     }
 
     static constexpr call_signature joined{.number = 1, .kind = operation::handshake};
