@@ -345,7 +345,7 @@ TEST_CASE("any mixture of steps and failures ends alike on every rank, in simula
 TEST_CASE("any mixture of steps and failures ends alike on every rank, on threads") {
     failures all;
     const auto on_threads = [&](std::uint64_t number) {
-        play(number, all, [](const scenario& story, auto body) { rill::in_process::run(story.ranks, body); });
+        play(number, all, true, [](const scenario& story, auto body) { rill::in_process::run(story.ranks, body); });
     };
     std::vector<std::jthread> at_once;  // scenarios that wait for a rank that never enters
     std::vector<std::uint64_t> in_turn;
