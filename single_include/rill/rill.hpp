@@ -22048,6 +22048,222 @@ class coded_reduce
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/protocol/detail/saved_parts.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A part of a protocol that has state to save, as error feedback has its residual. A `restore` that throws changes
+/// nothing.
+template <class Part, class Writer>
+concept SavedBy = requires(const Part& part, Writer& out, const std::string& name) { part.save(out, name); };
+
+template <class Part, class Writer>
+void save_part(Writer& out, const std::string& name, const Part& part) {
+    if constexpr (SavedBy<Part, Writer>) part.save(out, name);
+}
+template <class Part, class Reader>
+void restore_part(const Reader& in, const std::string& name, Part& part) {
+    if constexpr (requires { part.restore(in, name); }) part.restore(in, name);
+}
+
+/// The exception that leaves `work()`, or null.
+template <class Work>
+std::exception_ptr thrown_by(Work&& work) {
+    try {
+        work();
+    } catch (const std::exception&) {
+        return std::current_exception();
+    }
+    return nullptr;
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/local_steps.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// How many steps a rank makes by itself before it pushes their sum.
+struct local_step_options {
+    std::uint32_t every = 32;
+
+    friend bool operator==(const local_step_options&, const local_step_options&) = default;
+};
+
+/// A replica on which each rank makes `every` steps by itself, at a model of its own. Then it pushes to `replica` the
+/// model from before these steps less that after them, which for a replica that descends is a gradient.
+///
+///     const train::descent outer{train::sgd{}, train::constant_rate{1}, false};  // averages models
+///     rill::partial_all_reduce rounds{workers, all_ready{}, in_step{}, plain_sum{}, outer, model};
+///     rill::local_steps replica{rounds, {.every = 32}, inner, model};
+///
+/// Over rounds that wait for all ranks this is local SGD, with an outer Nesterov step DiLoCo; over `majority` or
+/// `two_choices` their asynchronous kin. Models `Replica`; `pull` and `push` reach `replica` once in `every` steps.
+///
+/// - *Move*: an `Update`, to which each gradient is a fold of weight 1, in the order of this rank's steps. Its state
+///   lasts over the pushes.
+/// - A push of n steps has weight 1 and is the sum of n steps. Under `train::descent`, which multiplies the mean by the
+///   weight of all, that moves the model as n steps of weight 1 each would.
+/// - A gradient with a NaN is refused, and makes no step. The others share the fate of the push that they are in;
+///   rounds and ages count pushes.
+/// - `retire` and `end` push first what steps there are.
+///
+/// One activity calls its members; `replica` must outlive it. Memory: the model twice and the inner update's state.
+/// Source: Stich 2019 (local SGD); Douillard et al. 2023 (DiLoCo).
+template <class R, class Move>
+class local_steps {
+  public:
+    using element_type = typename R::element_type;
+
+    /// `first`: the replica's first model. Throws `contract_violation` if `every` is 0. Not collective.
+    template <class Model>
+    local_steps(R& replica, const local_step_options& options, const Move& move, const Model& first)
+        : replica_(&replica),
+          every_(options.every),
+          move_(move.template bind<element_type>(detail::size_of(first))),
+          base_(detail::size_of(first)),
+          own_(base_.size()),
+          step_(base_.size()) {
+        RILL_EXPECTS(every_ > 0, "local_steps: every is at least 1");
+    }
+    local_steps(const local_steps&) = delete;
+    local_steps& operator=(const local_steps&) = delete;
+
+    /// Writes the model after this rank's own steps; after a push, the newest one of the replica.
+    template <class Model>
+    std::optional<held_version> pull(Model&& model) {
+        RILL_EXPECTS(detail::size_of(model) == own_.size(), "local_steps: the model has another size");
+        if (steps_ == 0 || is_leaving_) {
+            is_over_ = true;  // also if the replica throws
+            held_ = replica_->pull(base_);
+            is_over_ = !held_;
+            own_ = base_;
+        }
+        detail::write_tensor(std::span<const element_type>(own_), model);
+        return held_;
+    }
+
+    /// Makes a step along a gradient that was computed at the model that `pull` has given last.
+    template <class Gradient>
+    void push(const Gradient& gradient, const held_version& held) {
+        RILL_EXPECTS(held_ && held == *held_, "local_steps: this version is not the one that was pulled last");
+        RILL_EXPECTS(detail::size_of(gradient) == own_.size(), "local_steps: the gradient has another size");
+        RILL_EXPECTS(!is_leaving_, "local_steps: a rank pushes nothing after retire or end");
+        detail::read_tensor(gradient, std::span<element_type>(step_));
+        const std::uint64_t number = pushes_++;
+        if (const auto bad = kernel::find_non_finite(std::span<const element_type>(step_))) {
+            refused_.push_back(
+                {.push = number, .what = push_fate::outcome::not_finite, .weight = 0, .coordinate = *bad});
+            return;
+        }
+        move_.apply(std::span<element_type>(own_), std::span<const element_type>(step_), 1.0, moves_++);
+        under_way_.push_back({.push = number, .group = groups_});
+        if (++steps_ == every_) hand_over();
+    }
+
+    /// What has become of a push that has not been told yet; empty if there is none.
+    std::optional<push_fate> fate() {
+        if (!refused_.empty()) {
+            const push_fate told = refused_.front();
+            refused_.pop_front();
+            return told;
+        }
+        for (;;) {
+            if (!of_group_) of_group_ = replica_->fate();
+            if (!of_group_) return is_over_ ? left_over() : std::nullopt;
+            const auto next = std::find_if(under_way_.begin(), under_way_.end(),
+                                           [&](const step& each) { return each.group == of_group_->push; });
+            if (next == under_way_.end()) {
+                of_group_.reset();
+                continue;
+            }
+            push_fate told = *of_group_;
+            told.push = next->push;
+            under_way_.erase(next);
+            return told;
+        }
+    }
+
+    void retire() {
+        leave();
+        replica_->retire();
+    }
+    void end() {
+        leave();
+        replica_->end();
+    }
+
+    /// The version of the replica's model once the run has ended.
+    std::uint64_t version() const { return replica_->version(); }
+
+    /// Once the run has ended: the replica's state and that of the inner update.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        replica_->save(out, prefix);
+        detail::save_part(out, std::string(prefix) + "local", move_);
+    }
+    /// Before the first `pull`, as the replica's.
+    template <class Reader, class Also = void (*)()>
+    void restore(
+        const Reader& in, std::string_view prefix, Also&& also = [] {}) {
+        auto move = move_;
+        replica_->restore(in, prefix, [&] {
+            also();
+            detail::restore_part(in, std::string(prefix) + "local", move);
+        });
+        move_ = std::move(move);
+    }
+
+  private:
+    struct step {
+        std::uint64_t push;
+        std::uint64_t group;  ///< the number of the replica's push
+    };
+
+    /// A step that has not been handed over when the run ended.
+    std::optional<push_fate> left_over() {
+        if (under_way_.empty()) return std::nullopt;
+        const push_fate told{.push = under_way_.front().push, .what = push_fate::outcome::run_over};
+        under_way_.pop_front();
+        return told;
+    }
+
+    void leave() {
+        if (is_leaving_) return;
+        if (steps_ > 0) hand_over();
+        is_leaving_ = true;
+    }
+
+    void hand_over() {
+        for (std::size_t i = 0; i < own_.size(); ++i) step_[i] = base_[i] - own_[i];
+        replica_->push(step_, *held_);
+        ++groups_;
+        steps_ = 0;
+    }
+
+    R* replica_;
+    std::uint32_t every_;
+    decltype(std::declval<const Move&>().template bind<element_type>(std::size_t{})) move_;
+    aligned_vector<element_type> base_{};  ///< the replica's model
+    aligned_vector<element_type> own_{};   ///< and after this rank's steps
+    aligned_vector<element_type> step_{};
+    std::optional<held_version> held_{};
+    std::uint32_t steps_ = 0;   ///< since the last push
+    std::uint64_t moves_ = 0;   ///< of the inner update
+    std::uint64_t pushes_ = 0;  ///< gradients
+    std::uint64_t groups_ = 0;  ///< pushes to the replica
+    std::deque<step> under_way_{};
+    std::deque<push_fate> refused_{};
+    std::optional<push_fate> of_group_{};
+    bool is_leaving_ = false;
+    bool is_over_ = false;
+};
+
+template <class R, class Move, class Model>
+local_steps(R&, local_step_options, Move, const Model&) -> local_steps<R, Move>;
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/protocol/detail/part_frames.hpp
 
 // The messages by which a worker and a server exchange a part of a model. Coordinates count from the part's beginning.
@@ -22419,6 +22635,19 @@ class server_machine {
     std::uint64_t clock_of(rank_t rank) const { return at(rank).clock; }
     bool has_ended(rank_t rank) const { return at(rank).is_dead; }
     bool is_over() const { return working_ == 0; }
+
+    /// Calls `visit(number)` for all that its next actions depend on, so that an explorer knows equal states.
+    template <class Visit>
+    void visit_state(Visit&& visit) const {
+        for (const worker& each : workers_) {
+            visit(each.clock), visit(each.question), visit(each.asked_at.ns);
+            visit(each.has_left), visit(each.is_given_up), visit(each.is_dead);
+        }
+        for (const rank_t rank : waiting_) visit(rank);
+        for (std::size_t i = told_; i < due_.size(); ++i)
+            visit(due_[i].to), visit(due_[i].kind.number), visit(due_[i].number);
+        visit(waiting_.size()), visit(due_.size() - told_), visit(has_room_), visit(ends_), visit(lost_of_);
+    }
 
     /// For whom a worker waits in vain: the slowest one.
     rank_t late_for(rank_t asker) const { return at(asker).has_left ? slowest_working() : slowest_; }
@@ -22832,7 +23061,7 @@ class server_links {
                                                                            : ", a server, whose mailbox is full"));
     }
     [[noreturn, gnu::cold]] void gone(rank_t server) {
-        require_joined(server, session_.timeout() / 8);
+        if (const auto first = session_.net().aborted(made_in_)) throw_own(*first);
         scene().fail(failure::exception, server, session_.rank(),
                      text_of({"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()}));
     }
@@ -22847,10 +23076,12 @@ class server_links {
         try {
             net.inquire(rank, made_in_, ~std::uint64_t{0}, until);
         } catch (const error& thrown) {
-            abort_notice failed = thrown.notice();
-            failed.context = session_.context();
-            throw_error(failed);
+            throw_own(thrown.notice());
         }
+    }
+    [[noreturn, gnu::cold]] void throw_own(abort_notice notice) const {
+        notice.context = session_.context();
+        throw_error(notice);
     }
 
     static constexpr call_signature joined{.number = 1, .kind = operation::handshake};
@@ -22964,16 +23195,14 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
           group_(net, topology::tree{}, {.timeout = options.timeout, .name = name}),
           session_(net, name, options.timeout),
           links_(session_, options.servers, group_.context()),
-          values_(detail::size_of(first)),
-          dimension_(values_.size()),
+          dimension_(detail::size_of(first)),
           pushes_(links_.count()) {
-        detail::read_tensor(first, std::span<T>(values_));
-        agree_on(age, move);
+        const std::span<const T> model = detail::elements_of_input(first, stage_);
+        agree_on(age, move, model);
         links_.join(works());
         if (!serves()) return;
         const segment part = part_of(static_cast<std::size_t>(net.rank() - (net.size() - options.servers)));
-        service_.emplace(session_, workers(), options.patience, age, move,
-                         std::span<const T>(values_).subspan(part.begin, part.size()));
+        service_.emplace(session_, workers(), options.patience, age, move, model.subspan(part.begin, part.size()));
         if (works()) activity_.emplace(net.spawn([this] { serve_beside(); }));
     }
     parameter_server(const parameter_server&) = delete;
@@ -23001,32 +23230,32 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == dimension_, "parameter_server: the model has another size");
-        values_.resize(dimension_);
+        const std::span<T> values = stage_.room(dimension_);
         const auto question = [&](std::size_t, std::uint64_t number) {
             return detail::empty_frame(question_head(detail::server_kind::pull, number));
         };
-        return fetch(model, question, [&](std::size_t server, std::span<const T> from, bool) {
+        return fetch(model, values, question, [&](std::size_t server, std::span<const T> from, bool) {
             const segment part = part_of(server);
             wire::detail::require(from.size() == part.size(), "it is of another size");
-            std::copy(from.begin(), from.end(), values_.begin() + static_cast<std::ptrdiff_t>(part.begin));
+            std::copy(from.begin(), from.end(), values.subspan(part.begin).begin());
         });
     }
 
-    /// Writes the newest values of the coordinates `keys`, strictly ascending, to `values` in that order. Returns the
+    /// Writes the newest values of the coordinates `keys`, strictly ascending, to `output` in that order. Returns the
     /// model's version. Only the keys and their values travel, but at the end of the run the whole model.
     template <IndexType Index, class Values>
-    std::optional<held_version> pull(std::span<const Index> keys, Values&& values) {
-        RILL_EXPECTS(detail::size_of(values) == keys.size(), "parameter_server: each key has one value");
+    std::optional<held_version> pull(std::span<const Index> keys, Values&& output) {
+        RILL_EXPECTS(detail::size_of(output) == keys.size(), "parameter_server: each key has one value");
         RILL_EXPECTS(detail::are_keys(keys, dimension_), "parameter_server: keys ascend and lie within the model");
-        values_.resize(keys.size());
+        const std::span<T> values = stage_.room(keys.size());
         const auto question = [&](std::size_t server, std::uint64_t number) {
             return detail::keys_frame(question_head(detail::server_kind::pull_keys, number), keys, part_of(server));
         };
-        return fetch(values, question, [&](std::size_t server, std::span<const T> from, bool has_all) {
+        return fetch(output, values, question, [&](std::size_t server, std::span<const T> from, bool has_all) {
             const segment part = part_of(server), places = detail::places_of(keys, part);
             wire::detail::require(from.size() == (has_all ? part : places).size(), "it is of another size");
             for (std::size_t i = places.begin; i < places.end; ++i)
-                values_[i] = from[has_all ? static_cast<std::size_t>(keys[i]) - part.begin : i - places.begin];
+                values[i] = from[has_all ? static_cast<std::size_t>(keys[i]) - part.begin : i - places.begin];
         });
     }
     template <IndexType Index, class Allocator, class Values>
@@ -23040,9 +23269,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     template <class Gradient>
     void push(const Gradient& gradient, const held_version& held) {
         RILL_EXPECTS(detail::size_of(gradient) == dimension_, "parameter_server: the gradient has another size");
-        values_.resize(dimension_);
-        detail::read_tensor(gradient, std::span<T>(values_));
-        push_view(stream_view<T, std::uint64_t>({0, dimension_}, values_), held);
+        push_view(detail::whole(detail::elements_of_input(gradient, stage_)), held);
     }
 
     /// Pushes a gradient that is 0 where the stream has no entry. Its range is the whole model.
@@ -23086,11 +23313,10 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
                      "below MPI_THREAD_MULTIPLE), so that its servers must be dedicated");
         return options;
     }
-    void agree_on(const Age& age, const Move& move) {
+    void agree_on(const Age& age, const Move& move, std::span<const T> first) {
         constexpr option_names names{{"servers", "staleness", "update", "first model"}};
         std::uint64_t update = 0;
         if constexpr (requires { fingerprint(move); }) update = fingerprint(move);
-        const std::span<const T> first(values_);
         const std::string_view bytes(reinterpret_cast<const char*>(first.data()), first.size_bytes());
         agree(group_, names,
               {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
@@ -23101,9 +23327,9 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     bool serves() const { return session_.rank() >= session_.size() - options_.servers; }
     segment part_of(std::size_t server) const { return split(dimension_, links_.count(), server); }
 
-    /// Asks the servers, and lets `take(server, values, has_all)` put into `values_` what they answer.
+    /// Asks the servers, and lets `take(server, part, has_all)` put into `values` what they answer; then writes `out`.
     template <class Out, class Question, class Take>
-    std::optional<held_version> fetch(Out& out, Question&& question, Take&& take) {
+    std::optional<held_version> fetch(Out& out, std::span<const T> values, Question&& question, Take&& take) {
         using kinds = detail::server_kind;
         RILL_EXPECTS(works(), "parameter_server: a dedicated server pulls nothing");
         if (is_over_) return std::nullopt;
@@ -23126,7 +23352,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         if (const wire::header* const late = links_.first_of(kinds::late)) throw_late(*late);
         pulled_ = version_;
         is_over_ = is_leaving_;
-        detail::write_tensor(std::span<const T>(values_), out);
+        detail::write_tensor(values, out);
         if (is_over_) return std::nullopt;
         return held_version{version_};
     }
@@ -23212,7 +23438,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     group<Net, topology::tree> group_;  ///< which the ranks agree in
     session<Net> session_;
     detail::server_links<Net> links_;
-    aligned_vector<T> values_;  ///< on their way to or from the worker
+    detail::staging<T> stage_;  ///< values on their way to or from the worker
     std::size_t dimension_;
     std::optional<std::uint64_t> pulled_{};  ///< the newest version that this rank has pulled
     std::uint64_t version_ = 0;
@@ -23782,37 +24008,6 @@ class round_starter {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/protocol/detail/saved_parts.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// A part of a protocol that has state to save, as error feedback has its residual. A `restore` that throws changes
-/// nothing.
-template <class Part, class Writer>
-concept SavedBy = requires(const Part& part, Writer& out, const std::string& name) { part.save(out, name); };
-
-template <class Part, class Writer>
-void save_part(Writer& out, const std::string& name, const Part& part) {
-    if constexpr (SavedBy<Part, Writer>) part.save(out, name);
-}
-template <class Part, class Reader>
-void restore_part(const Reader& in, const std::string& name, Part& part) {
-    if constexpr (requires { part.restore(in, name); }) part.restore(in, name);
-}
-
-/// The exception that leaves `work()`, or null.
-template <class Work>
-std::exception_ptr thrown_by(Work&& work) {
-    try {
-        work();
-    } catch (const std::exception&) {
-        return std::current_exception();
-    }
-    return nullptr;
-}
-
-}}}  // namespace rill::RILL_ABI::detail
-
 // ===== rill/protocol/partial_all_reduce.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -24194,7 +24389,7 @@ partial_all_reduce(Group&, Start, Age, Sum, Move, const Model&, Codec)
 // ===== rill/protocol.hpp
 
 /// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce,
-/// parameter server.
+/// parameter server, local steps.
 
 // ===== rill/gradient_code/amplification.hpp
 

@@ -2302,17 +2302,19 @@ class bound_descent {
 
   public:
     bound_descent(const Policy& policy, std::size_t dimension)
-        : optimizer_(policy.optimizer.template bind<T>(dimension)), rate_(policy.rate) {}
+        : optimizer_(policy.optimizer.template bind<T>(dimension)),
+          rate_(policy.rate),
+          scales_by_weight_(policy.scales_by_weight) {}
 
     void apply(std::span<T> model, std::span<const T> fold, double weight, std::uint64_t round) {
-        optimizer_.step(model, fold, rate_.rate(round) * weight);
+        optimizer_.step(model, fold, rate_at(round, weight));
     }
     /// By a fold that is 0 where the stream has no entry.
     template <IndexType Index>
     void apply(std::span<T> model, const stream_view<T, Index>& fold, double weight, std::uint64_t round)
         requires StreamOptimizer<optimizer_type, T, stream_view<T, Index>>
     {
-        optimizer_.step(model, fold, rate_.rate(round) * weight);
+        optimizer_.step(model, fold, rate_at(round, weight));
     }
 
     template <class Writer>
@@ -2325,8 +2327,13 @@ class bound_descent {
     }
 
   private:
+    double rate_at(std::uint64_t round, double weight) const {
+        return rate_.rate(round) * (scales_by_weight_ ? weight : 1.0);
+    }
+
     optimizer_type optimizer_;
     decltype(Policy::rate) rate_;
+    bool scales_by_weight_;
 };
 
 /// Moves the model by a step of `optimizer` along the mean of the gradients, at the rate of the round times the weight
@@ -2340,6 +2347,7 @@ struct descent {
 
     Descent optimizer{};
     Rate rate{};
+    bool scales_by_weight = true;  ///< else a step is one along the mean, however many contribute to it
 
     template <std::floating_point T>
     bound_descent<descent, T> bind(std::size_t dimension) const {
@@ -2350,6 +2358,8 @@ struct descent {
 
 template <class D, class R>
 descent(D, R) -> descent<D, R>;
+template <class D, class R>
+descent(D, R, bool) -> descent<D, R>;
 
 static_assert(Update<descent<>, float>);
 
