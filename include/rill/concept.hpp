@@ -10,6 +10,7 @@
 #include <rill/concept/monitored_transport.hpp>
 #include <rill/concept/named_span.hpp>
 #include <rill/concept/objective.hpp>
+#include <rill/concept/pairing.hpp>
 #include <rill/concept/peer_event.hpp>
 #include <rill/concept/replica.hpp>
 #include <rill/concept/shared_memory.hpp>

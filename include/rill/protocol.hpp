@@ -1,10 +1,11 @@
 /// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce,
-/// parameter server, local steps.
+/// parameter server, pair averaging, local steps.
 #pragma once
 
 #include <rill/protocol/coded_allocation.hpp>
 #include <rill/protocol/coded_reduce.hpp>
 #include <rill/protocol/local_steps.hpp>
+#include <rill/protocol/pair_averaging.hpp>
 #include <rill/protocol/parameter_server.hpp>
 #include <rill/protocol/partial_all_reduce.hpp>
 #include <rill/protocol/rounds.hpp>

@@ -3,6 +3,8 @@
 
 #include <rill/topology/along.hpp>
 #include <rill/topology/along_schedule.hpp>
+#include <rill/topology/anyone.hpp>
+#include <rill/topology/bipartite.hpp>
 #include <rill/topology/butterfly.hpp>
 #include <rill/topology/chunked.hpp>
 #include <rill/topology/halving_doubling.hpp>

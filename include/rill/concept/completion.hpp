@@ -2,6 +2,7 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/time.hpp>
+#include <rill/core/types.hpp>
 
 #include <concepts>
 #include <cstdint>

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <rill/concept/monitored_transport.hpp>
+#include <rill/concept/pairing.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/error.hpp>
+#include <rill/core/random.hpp>
+#include <rill/core/types.hpp>
+#include <rill/protocol/detail/machine_loop.hpp>
+#include <rill/protocol/detail/pair_kind.hpp>
+#include <rill/protocol/detail/pair_machine.hpp>
+#include <rill/protocol/detail/part_frames.hpp>
+#include <rill/session/detail/scene.hpp>
+#include <rill/session/session.hpp>
+#include <rill/stream/wire.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// One rank's model in a pair averaging, and what moves it: a `pair_machine` on a transport. `Take`: `take(model)`
+/// applies the gradients that have been pushed, and `moved()` is told that the model has moved.
+template <Transport Net, Element T, Pairing Who, class Owner>
+class pair_service {
+  public:
+    /// `made_in`: the context that the ranks have agreed in.
+    pair_service(const session<Net>& of, std::uint64_t made_in, const Who& who, random_key key, Owner& owner,
+                 std::span<const T> first)
+        : session_(of),
+          made_in_(made_in),
+          machine_(who, of.size(), of.rank(), key, of.timeout()),
+          owner_(owner),
+          model_(first.begin(), first.end()) {
+        if constexpr (MonitoredTransport<Net>) of.net().monitor(of.on(0));
+    }
+
+    std::span<T> model() { return model_; }
+    std::span<const T> model() const { return model_; }
+
+    /// Serves until the run is over. A failure is not told to the others yet.
+    void run() {
+        run_machine(session_, session_.on(0), machine_, machine_.begin(std::as_const(session_.net()).now()), *this);
+    }
+
+    /// Tells the activity that runs. Throws nothing: if the run has failed, it finds that itself.
+    void notify(message_kind kind, std::uint64_t number) {
+        try {
+            session_.net().post(session_.rank(), session_.on(0), empty_frame(session_.stamped({}, kind, number)),
+                                deadline::never);
+        } catch (const error&) {  // the run has failed
+        }
+    }
+
+    [[gnu::cold]] detail::scene scene() const { return session_.scene(0, 0, "pair_averaging"); }
+
+  private:
+    template <class Session, class Machine, class Host>
+    friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
+    using message = typename Net::message;
+
+    buffer frame(const machine_action& asked) {
+        const wire::header head = session_.stamped({}, asked.kind, asked.number);
+        if (asked.kind == pair_kind::request) sent_ = model_;
+        if (!pair_kind::has_model(asked.kind)) return empty_frame(head);
+        buffer bytes;
+        append_frame(bytes, head, whole(std::span<const T>(asked.kind == pair_kind::request ? sent_ : before_)));
+        return bytes;
+    }
+
+    wire::header head_of(const message& got) {
+        const wire::header head = read_from(*this, got.source(), [&]() -> wire::header {
+            if (got.pieces().size_bytes() < wire::header_bytes) {
+                const peer_change change = read_peer_event(got).kind;
+                const bool has_gone = change == peer_change::ended || change == peer_change::silent;
+                return {.kind = has_gone ? pair_kind::gone : message_kind{}};
+            }
+            const wire::header read = frame_reader(got.pieces()).peek();
+            session_.require_own(read);
+            wire::detail::require(read.kind.protocol == pair_kind::pushed.protocol, "it is of another protocol");
+            wire::detail::require(!pair_kind::is_own(read.kind) || got.source() == session_.rank(),
+                                  "only its own rank sends it");
+            wire::detail::require(!pair_kind::has_model(read.kind) || read.dimension == model_.size(),
+                                  "its model has another size");
+            return read;
+        });
+        if (head.kind == pair_kind::pushed) owner_.take(std::span<T>(model_));
+        return head;
+    }
+
+    static std::size_t next_handle() { return 0; }
+    /// Goes half of the way from what this rank has told to what the other has told. Both do, so that the sum of their
+    /// models stays.
+    void keep(message&& got, const wire::header& head) {
+        read_from(*this, got.source(), [&] {
+            frame_reader frames(got.pieces());
+            const std::span<const T> other = next_values<T>(frames);
+            const bool answers = head.kind == pair_kind::answer || machine_.has_crossed();
+            if (!answers) before_ = model_;
+            const aligned_vector<T>& own = answers ? sent_ : before_;
+            for (std::size_t i = 0; i < model_.size(); ++i) model_[i] += (other[i] - own[i]) / 2;
+        });
+        owner_.moved(std::span<const T>(model_));
+    }
+
+    /// A rank that has never begun has failed before, and tells it.
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
+        try {
+            const time_point now = std::as_const(session_.net()).now();
+            session_.net().inquire(asked.peer, made_in_, last_tag, now + session_.timeout() / 8);
+        } catch (const error& thrown) {
+            abort_notice failed = thrown.notice();
+            failed.context = session_.context();
+            throw_error(failed);
+        }
+        const std::string rank = std::to_string(asked.peer);
+        scene().fail(failure::timeout, asked.peer, session_.rank(),
+                     "rank " + rank + " does not answer rank " + std::to_string(session_.rank()));
+    }
+
+    const session<Net>& session_;
+    std::uint64_t made_in_;
+    pair_machine<Who> machine_;
+    Owner& owner_;
+    aligned_vector<T> model_;
+    aligned_vector<T> sent_;    ///< with this rank's request
+    aligned_vector<T> before_;  ///< before it averaged with who has asked
+};
+
+}}}  // namespace rill::RILL_ABI::detail

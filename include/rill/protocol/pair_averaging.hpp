@@ -1,0 +1,258 @@
+#pragma once
+
+#include <rill/collective/agree.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/concept/pairing.hpp>
+#include <rill/concept/replica.hpp>
+#include <rill/concept/tensor.hpp>
+#include <rill/concept/transport.hpp>
+#include <rill/concept/update.hpp>
+#include <rill/core/bytes.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/contract.hpp>
+#include <rill/core/fingerprint.hpp>
+#include <rill/core/random.hpp>
+#include <rill/kernel/magnitude.hpp>
+#include <rill/protocol/detail/model_shelf.hpp>
+#include <rill/protocol/detail/pair_service.hpp>
+#include <rill/protocol/detail/piled_up.hpp>
+#include <rill/session/session.hpp>
+#include <rill/topology/tree.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+
+/// The base of `pair_averaging`, so that its messages come before all others.
+template <class Net, class Who, class Move, class T>
+struct pair_requirements {
+    static_assert(ConcurrentTransport<Net>,
+                  "rill::pair_averaging: the transport does not model ConcurrentTransport, so no rank can answer while "
+                  "it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
+    static_assert(Pairing<Who>,
+                  "rill::pair_averaging: the policy after the transport does not model Pairing, which says who may ask "
+                  "whom; use topology::bipartite or anyone (see rill/concept/pairing.hpp)");
+    static_assert(std::floating_point<T>,
+                  "rill::pair_averaging: the model's elements are no floating-point numbers, which cannot be halved");
+    static_assert(Update<Move, T>,
+                  "rill::pair_averaging: the policy after the pairing does not model Update for the model's elements; "
+                  "use train::descent (see rill/concept/update.hpp)");
+};
+
+}  // namespace detail
+
+/// A replica of which each rank has a model of its own, and averages it with one other rank's after each gradient.
+///
+///     rill::pair_averaging replica{net, topology::bipartite{}, descent, model};
+///     while (const auto held = replica.pull(model)) {
+///         gradient_at(model, gradient);
+///         replica.push(gradient, *held);
+///     }
+///
+/// A second activity of each rank holds the model. It applies a gradient at once, to this rank's model alone, and then
+/// asks a partner, drawn at random among those that the *pairing* allows, for an exchange: each tells the other its
+/// model and goes half of the way to what the other has told. So the sum of all models stays, while gradients arrive.
+/// Computing never stops for it. Models `Replica`, without one model for all: see `newest`.
+///
+/// - *Update*: how a gradient moves this rank's model, to which it is a fold of weight 1.
+/// - *Versions and rounds* count the moves of this rank's model: gradients and exchanges. Ages do so too.
+/// - `pull` waits only until this rank's own pushes have moved its model.
+/// - *The end*: once a rank has called `end`, or all have retired, no more exchanges begin, and those under way are
+///   completed before `pull` returns nothing. The final model of a rank is its own.
+///
+/// A gradient with a NaN is refused, and its rank goes on. A rank that has died, was destroyed early or does not answer
+/// within `timeout` costs those who have asked it that time and is drawn no more; the others go on. An exchange that
+/// its death interrupts may have moved one of the two models only. Every other failure ends the run on all ranks.
+///
+/// Making it is collective; `net` must outlive it. One activity calls its members. Cost of an exchange: two messages of
+/// N elements. Memory: six models, and one gradient for each push that waits. Deterministic where the order of arrival
+/// is. Source: AD-PSGD (Lian et al. 2018).
+template <class Net, Element T, class Who, class Move>
+class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
+  public:
+    using element_type = T;
+
+    /// `first`: the model to begin with, equal on all ranks. `options`: of the session; timeout, seed of the draws.
+    /// Errors: `mismatch` if policies or models differ.
+    template <class Model>
+    pair_averaging(Net& net, const Who& who, const Move& move, const Model& first, const group_options& options = {})
+        : group_(net, topology::tree{}, named(options, net)),
+          session_(net, name, options.timeout),
+          update_(move.template bind<T>(detail::size_of(first))),
+          shelf_(net),
+          pushed_(net),
+          emptied_(net),
+          fates_(net),
+          applied_(net),
+          over_(net) {
+        held_.values.resize(detail::size_of(first));
+        detail::read_tensor(first, std::span<T>(held_.values));
+        agree_on(who);
+        service_.emplace(session_, group_.context(), who, random_key{options.seed}.derive(fingerprint(name)), *this,
+                         std::span<const T>(held_.values));
+        activity_.emplace(net.spawn([this] { serve(); }));
+    }
+    pair_averaging(const pair_averaging&) = delete;
+    pair_averaging& operator=(const pair_averaging&) = delete;
+    ~pair_averaging() {
+        try {
+            service_->notify(detail::pair_kind::leaves, 2);
+        } catch (...) {  // this rank has ended
+        }
+        activity_.reset();
+    }
+
+    /// Writes this rank's newest model to `model` and returns its version; see `Replica`.
+    template <class Model>
+    std::optional<held_version> pull(Model&& model) {
+        RILL_EXPECTS(detail::size_of(model) == held_.values.size(), "pair_averaging: the model has another size");
+        while (known_ < pushes_ && applied_.pop(deadline::never)) ++known_;
+        if (is_leaving_) over_.wait(deadline::never);
+        const bool is_over = over_.wait(deadline::immediate);
+        shelf_.take(held_, deadline::immediate);
+        if (is_over && failure_ != nullptr) std::rethrow_exception(failure_);
+        detail::write_tensor(std::span<const T>(held_.values), model);
+        if (is_over) return std::nullopt;
+        return held_version{held_.number};
+    }
+
+    /// Hands over a gradient that was computed at the model of `held`; see `Replica`. Copies it. Throws
+    /// `contract_violation`, before anything is done, if its size is another one, if this rank has not pulled that
+    /// version, or after `retire` or `end`.
+    template <class Gradient>
+    void push(const Gradient& gradient, const held_version& held) {
+        RILL_EXPECTS(detail::size_of(gradient) == held_.values.size(), "pair_averaging: the gradient has another size");
+        RILL_EXPECTS(held.version <= held_.number, "pair_averaging: this version has not been pulled");
+        RILL_EXPECTS(!is_leaving_, "pair_averaging: a rank pushes nothing after retire or end");
+        auto room = emptied_.pop(deadline::immediate);
+        detail::pushed_gradient<T> next{.number = pushes_++, .version = held.version};
+        if (room) next.values = std::move(*room);
+        next.values.resize(held_.values.size());
+        detail::read_tensor(gradient, std::span<T>(next.values));
+        next.not_finite = kernel::find_non_finite(std::span<const T>(next.values));
+        pushed_.push(std::move(next));
+        service_->notify(detail::pair_kind::pushed, 0);
+    }
+
+    /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none.
+    std::optional<push_fate> fate() {
+        if (auto told = fates_.pop(deadline::immediate)) return told;
+        if (!over_.wait(deadline::immediate)) return std::nullopt;
+        if (auto told = fates_.pop(deadline::immediate)) return told;
+        const auto left = pushed_.pop(deadline::immediate);
+        if (!left) return std::nullopt;
+        return push_fate{.push = left->number, .what = push_fate::outcome::run_over};
+    }
+
+    /// This rank pushes no more, and answers the others. Once all ranks have retired, the run ends.
+    void retire() { depart(0); }
+    /// Ends the run on all ranks.
+    void end() { depart(1); }
+
+    /// This rank's final model: once the run has ended or failed.
+    std::span<const T> newest() const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: newest is known once the run has ended");
+        return std::as_const(*service_).model();
+    }
+    /// How often `newest()` has been moved.
+    std::uint64_t version() const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: version is known once the run has ended");
+        return version_;
+    }
+
+  private:
+    static constexpr const char* name = "pair_averaging";
+    friend class detail::pair_service<Net, T, Who, pair_averaging>;
+
+    static group_options named(group_options options, const Net& net) {
+        RILL_EXPECTS(net.activities_run_alone(),
+                     "pair_averaging: the transport's activities make no progress while their rank computes (MPI "
+                     "below MPI_THREAD_MULTIPLE)");
+        options.name = name;
+        return options;
+    }
+    void agree_on(const Who& who) {
+        constexpr option_names names{{"pairing", "first model"}};
+        const std::string_view bytes(reinterpret_cast<const char*>(held_.values.data()),
+                                     held_.values.size() * sizeof(T));
+        agree(group_, names, {option_hash(fingerprint(who)), option_hash(fingerprint(bytes))});
+    }
+
+    void depart(std::uint64_t how) {
+        if (is_leaving_ && how <= leaves_by_) return;
+        is_leaving_ = true;
+        leaves_by_ = how;
+        service_->notify(detail::pair_kind::leaves, how);
+    }
+
+    // --- the service
+
+    void serve() {
+        try {
+            session_.guarded(*service_, [&] { service_->run(); });
+        } catch (...) {
+            failure_ = std::current_exception();
+        }
+        over_.set();
+        applied_.close();
+        shelf_.close();
+    }
+    /// Applies what has been pushed.
+    void take(std::span<T> model) {
+        while (auto next = pushed_.pop(deadline::immediate)) {
+            push_fate fate{.push = next->number, .round = version_, .weight = 1};
+            if (next->not_finite) {
+                fate.what = push_fate::outcome::not_finite;
+                fate.weight = 0;
+                fate.coordinate = *next->not_finite;
+            } else {
+                fate.age = static_cast<std::uint32_t>(version_ - next->version);
+                update_.apply(model, std::span<const T>(next->values), 1.0, version_);
+                moved(model);
+            }
+            fates_.push(std::move(fate));
+            emptied_.push(std::move(next->values));
+            applied_.push(next->number);
+        }
+    }
+    void moved(std::span<const T> model) { shelf_.put(++version_, model, {}); }
+
+    group<Net, topology::tree> group_;  ///< which the ranks agree in
+    session<Net> session_;
+    decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
+    std::uint64_t version_ = 0;
+    std::exception_ptr failure_{};
+
+    // Of the activity that computes.
+    typename detail::model_shelf<Net, T>::version held_{};
+    std::uint64_t pushes_ = 0;
+    std::uint64_t known_ = 0;  ///< pushes that are known to have moved the model
+    std::uint64_t leaves_by_ = 0;
+    bool is_leaving_ = false;
+
+    // What passes between the two.
+    detail::model_shelf<Net, T> shelf_;
+    typename Net::template queue<detail::pushed_gradient<T>> pushed_;
+    typename Net::template queue<aligned_vector<T>> emptied_;
+    typename Net::template queue<push_fate> fates_;
+    typename Net::template queue<std::uint64_t> applied_;
+    mutable typename Net::event over_;
+    std::optional<detail::pair_service<Net, T, Who, pair_averaging>> service_;
+    std::optional<typename Net::activity> activity_;
+};
+
+template <class Net, class Who, class Move, class Model>
+pair_averaging(Net&, Who, Move, const Model&) -> pair_averaging<Net, tensor_element<Model>, Who, Move>;
+template <class Net, class Who, class Move, class Model>
+pair_averaging(Net&, Who, Move, const Model&, group_options) -> pair_averaging<Net, tensor_element<Model>, Who, Move>;
+
+}}  // namespace rill::RILL_ABI
