@@ -108,6 +108,7 @@ class server_links {
         std::deque<buffer> waiting;  ///< messages that have found no room yet
         wire::header head{};
         std::optional<message> answer;
+        bool has_answered = false;  ///< any question
     };
 
     /// Sends what there is room for.
@@ -145,6 +146,7 @@ class server_links {
         if (head.kind != server_kind::final && head.number != number_) return;  // of an earlier question
         links_[from].head = head;
         links_[from].answer = std::move(got);
+        links_[from].has_answered = true;
     }
 
     [[noreturn, gnu::cold]] void silent(std::size_t server) {
@@ -154,7 +156,8 @@ class server_links {
                                                                            : ", a server, whose mailbox is full"));
     }
     [[noreturn, gnu::cold]] void gone(rank_t server) {
-        if (const auto first = session_.net().aborted(made_in_)) throw_own(*first);
+        if (!links_[static_cast<std::size_t>(server - servers_.front())].has_answered)
+            require_joined(server, session_.timeout() / 8);
         scene().fail(failure::exception, server, session_.rank(),
                      text_of({"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()}));
     }
