@@ -22,6 +22,7 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -86,6 +87,22 @@ class server_links {
         while (const auto missing = first_missing()) hear(*missing, until);
     }
 
+    /// This rank waits for a worker in vain, at the end or in between.
+    [[noreturn, gnu::cold]] void throw_late(const wire::header& late, bool at_end) const {
+        const auto rank = static_cast<rank_t>(late.call);
+        const bool has_ended = late.contributors == 0;
+        const std::string missing = at_end ? "it may still push" : text_of({"it is ", late.age, " pushes behind"});
+        scene().fail(has_ended ? failure::exception : failure::timeout, rank, no_rank,
+                     text_of({"rank ", session_.rank(), " waits for rank ", rank, ", which ",
+                              has_ended ? "has ended" : "has not come on within the timeout", "; ", missing,
+                              "; give_up(", rank, ") lets the others go on"}));
+    }
+
+    /// Frees the memory of answers that have been read.
+    void release() {
+        for (link& each : links_)
+            if (each.head.kind == server_kind::answer) each.answer.reset();
+    }
     const wire::header& head(std::size_t server) const { return links_[server].head; }
     byte_pieces answer(std::size_t server) const { return links_[server].answer->pieces(); }
     bool has_ended(std::size_t server) const {
