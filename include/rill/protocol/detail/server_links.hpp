@@ -11,8 +11,8 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
+#include <rill/protocol/detail/server_head.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
-#include <rill/protocol/detail/shard_service.hpp>
 #include <rill/session/session.hpp>
 #include <rill/stream/wire.hpp>
 

@@ -21,9 +21,6 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// After how long a message is tried again that has met a full mailbox.
-constexpr duration nap(duration timeout) { return std::min(timeout / 256, milliseconds(1)); }
-
 /// What one server of a parameter server does and when; a state machine for `run_machine`. The workers are the ranks
 /// `0 … workers-1`.
 ///
