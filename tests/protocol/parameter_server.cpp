@@ -6,6 +6,7 @@
 #include <rill/core/contract.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/random.hpp>
+#include <rill/protocol/local_steps.hpp>
 #include <rill/protocol/parameter_server.hpp>
 #include <rill/straggler/bounded.hpp>
 #include <rill/straggler/in_step.hpp>
@@ -470,4 +471,23 @@ TEST_CASE("parameter_server: other options, policies or another model on one ran
               if (is_odd) model[1] = 1;
               parameter_server replica{net, {}, bounded{2}, add{}, model};
           }) == odd);
+}
+
+TEST_CASE("parameter_server: local steps push what they have moved") {
+    rill::simulated::run(2, {}, [](endpoint& net) {
+        const rill::train::descent inner{rill::train::sgd{}, rill::train::constant_rate{0.5}};
+        const rill::train::descent outer{rill::train::sgd{}, rill::train::constant_rate{1}};
+        std::vector<double> model(5, 64), gradient(5);
+        parameter_server server{net, {}, bounded{1}, outer, model};
+        if (server.is_server()) return server.serve();
+        rill::local_steps replica{server, {.every = 4}, inner, model};
+        for (int step = 0; step < 6; ++step) {
+            const auto held = replica.pull(model);
+            gradient = model;  // each step halves the model
+            replica.push(gradient, *held);
+        }
+        replica.retire();  // pushes the last two
+        CHECK(!replica.pull(model));
+        CHECK(model == std::vector<double>(5, 1.0));
+    });
 }

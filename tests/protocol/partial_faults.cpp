@@ -1,4 +1,4 @@
-#include <rill/aggregate/sum.hpp>
+#include <rill/aggregate/add.hpp>
 #include <rill/collective/group.hpp>
 #include <rill/core/random.hpp>
 #include <rill/protocol/partial_all_reduce.hpp>
@@ -18,28 +18,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace testing = rill::testing;
 
 namespace {
-
-/// Adds the sum of all gradients, which are whole numbers, to the model.
-struct counting {
-    using fold_type = rill::aggregate::sum;
-
-    struct bound {
-        static void apply(std::span<double> model, std::span<const double> fold, double, std::uint64_t) {
-            for (std::size_t i = 0; i < model.size(); ++i) model[i] += fold[i];
-        }
-    };
-    template <class T>
-    bound bind(std::size_t) const {
-        return {};
-    }
-};
 
 /// A run of some rounds; exact if each push of this rank was told once, and the model holds those that counted.
 template <class Start, class Age>
@@ -48,7 +32,7 @@ testing::call_result some_rounds(rill::simulated::endpoint& net, const testing::
     rill::group workers{net, rill::topology::ring{}, {.timeout = rill::seconds(10)}};
     std::vector<double> model(static_cast<std::size_t>(net.size())), gradient = model;
     gradient[static_cast<std::size_t>(net.rank())] = 1;
-    rill::partial_all_reduce replica{workers, start, age, rill::straggler::plain_sum{}, counting{}, model};
+    rill::partial_all_reduce replica{workers, start, age, rill::straggler::plain_sum{}, rill::aggregate::add{}, model};
     const std::uint64_t last = 1 + of.seed % 8;
     std::uint64_t pushes = 0, told = 0, counted = 0;
     while (const auto held = replica.pull(model)) {

@@ -24,7 +24,7 @@ struct push_fate {
         counted,     ///< it is in the result of `round`
         too_old,     ///< it was dropped when `round` began, because of its age
         not_finite,  ///< it was refused: a value is a NaN or infinite; it counted with weight 0
-        run_over     ///< no round has begun after it
+        run_over     ///< the run was over before it counted
     };
 
     std::uint64_t push = 0;  ///< which push of this rank, from 0
@@ -50,7 +50,8 @@ struct push_fate {
 ///   gradient and waits for nobody.
 /// - `fate()` returns what has become of a push that has not been told yet. Each is told once.
 /// - `retire()`: this rank pushes no more, but serves the others. From then on `pull` waits for the end of the run.
-/// - `end()`: the run ends, on all ranks after the same round, without waiting for further gradients.
+/// - `end()`: the run ends, on all ranks after the same round. It asks for no further gradients; one that a rank is
+///   computing may still count.
 template <class R, class T>
 concept Replica =
     requires(R& replica, std::vector<T>& model, const std::vector<T>& gradient, const held_version& held) {

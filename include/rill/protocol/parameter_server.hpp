@@ -71,8 +71,9 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// Making it is collective. One activity calls its members; `net` must outlive it. `push` copies; what finds no room in
 /// a server's mailbox is sent by the next call. Cost of a pull or push: a message to each server, of a frame and its
-/// part of the N values or of the keys; a pull has as many answers. Memory: the model once on the servers, twice on
-/// each worker. Source: Ho et al. 2013 (SSP); Li et al. 2014 (shards, keys).
+/// part of the N values or of the keys; a pull has as many answers. Memory: the model once on the servers and twice on
+/// each worker, once more during a call. Deterministic where the order of arrival is: the simulator replays bit for
+/// bit. Source: Ho et al. 2013 (SSP); Li et al. 2014 (parts, keys).
 template <class Net, Element T, class Age, class Move>
 class parameter_server : detail::server_requirements<Net, Age, Move, T> {
   public:
@@ -240,7 +241,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
             }
             if (const wire::header* const late = links_.first_of(kinds::late)) links_.require_joined(*late);
         });
-        if (const wire::header* const late = links_.first_of(kinds::late)) throw_late(*late);
+        if (const wire::header* const late = links_.first_of(kinds::late)) links_.throw_late(*late, is_leaving_);
+        links_.release();
         pulled_ = version_;
         is_over_ = is_leaving_;
         detail::write_tensor(values, out);
@@ -274,6 +276,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
             take(server, detail::next_values<T>(frames), kind == detail::server_kind::final);
         });
     }
+
     template <IndexType Index>
     void push_view(const stream_view<T, Index>& gradient, const held_version& held) {
         RILL_EXPECTS(works(), "parameter_server: a dedicated server pushes nothing");
@@ -294,15 +297,6 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         is_leaving_ = true;
         departs_by_ = how;
         ask_to_leave();
-    }
-
-    [[noreturn, gnu::cold]] void throw_late(const wire::header& late) {
-        const auto rank = static_cast<rank_t>(late.call);
-        const bool has_ended = late.contributors == 0;
-        links_.scene().fail(has_ended ? failure::exception : failure::timeout, rank, no_rank,
-                            text_of({"rank ", session_.rank(), " waits for rank ", rank, ", which ",
-                                     has_ended ? "has ended" : "has not come on within the timeout", ", ", late.age,
-                                     " pushes behind; give_up(", rank, ") lets the others go on"}));
     }
 
     /// This rank's part in the run is over before the run is.

@@ -33,10 +33,10 @@ void append_frame(buffer& message, wire::header head, const stream_view<T, Index
     wire::header_block block;
     head.dimension = view.range().end;
     const byte_pieces frame = view_frame(head, view, block.data());
-    const std::size_t at = next_frame_at(message.size());
-    message.reserve(at + frame.size_bytes());
-    message.resize(at, std::byte{0});
-    for (const byte_view piece : frame) message.insert(message.end(), piece.begin(), piece.end());
+    const std::size_t before = message.size(), at = next_frame_at(before);
+    message.resize(at + frame.size_bytes());
+    auto to = std::fill_n(message.begin() + static_cast<std::ptrdiff_t>(before), at - before, std::byte{0});
+    for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
 }
 
 /// A message that says what its header says, and nothing else.

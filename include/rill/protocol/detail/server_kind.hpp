@@ -2,6 +2,9 @@
 
 #include <rill/core/config.hpp>
 #include <rill/core/message_kind.hpp>
+#include <rill/core/time.hpp>
+
+#include <algorithm>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
@@ -32,5 +35,8 @@ struct server_kind {
         return kind.protocol == pull.protocol && answer.number <= kind.number && kind.number <= final.number;
     }
 };
+
+/// After how long a message is tried again that has met a full mailbox.
+constexpr duration nap(duration timeout) { return std::min(timeout / 256, milliseconds(1)); }
 
 }}}  // namespace rill::RILL_ABI::detail

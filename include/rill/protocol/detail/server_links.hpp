@@ -11,8 +11,8 @@
 #include <rill/core/time.hpp>
 #include <rill/core/types.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
+#include <rill/protocol/detail/server_head.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
-#include <rill/protocol/detail/shard_service.hpp>
 #include <rill/session/session.hpp>
 #include <rill/stream/wire.hpp>
 
@@ -22,6 +22,7 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -86,6 +87,22 @@ class server_links {
         while (const auto missing = first_missing()) hear(*missing, until);
     }
 
+    /// This rank waits for a worker in vain, at the end or in between.
+    [[noreturn, gnu::cold]] void throw_late(const wire::header& late, bool at_end) const {
+        const auto rank = static_cast<rank_t>(late.call);
+        const bool has_ended = late.contributors == 0;
+        const std::string missing = at_end ? "it may still push" : text_of({"it is ", late.age, " pushes behind"});
+        scene().fail(has_ended ? failure::exception : failure::timeout, rank, no_rank,
+                     text_of({"rank ", session_.rank(), " waits for rank ", rank, ", which ",
+                              has_ended ? "has ended" : "has not come on within the timeout", "; ", missing,
+                              "; give_up(", rank, ") lets the others go on"}));
+    }
+
+    /// Frees the memory of answers that have been read.
+    void release() {
+        for (link& each : links_)
+            if (each.head.kind == server_kind::answer) each.answer.reset();
+    }
     const wire::header& head(std::size_t server) const { return links_[server].head; }
     byte_pieces answer(std::size_t server) const { return links_[server].answer->pieces(); }
     bool has_ended(std::size_t server) const {
@@ -108,6 +125,7 @@ class server_links {
         std::deque<buffer> waiting;  ///< messages that have found no room yet
         wire::header head{};
         std::optional<message> answer;
+        bool has_answered = false;  ///< any question
     };
 
     /// Sends what there is room for.
@@ -145,6 +163,7 @@ class server_links {
         if (head.kind != server_kind::final && head.number != number_) return;  // of an earlier question
         links_[from].head = head;
         links_[from].answer = std::move(got);
+        links_[from].has_answered = true;
     }
 
     [[noreturn, gnu::cold]] void silent(std::size_t server) {
@@ -154,7 +173,8 @@ class server_links {
                                                                            : ", a server, whose mailbox is full"));
     }
     [[noreturn, gnu::cold]] void gone(rank_t server) {
-        if (const auto first = session_.net().aborted(made_in_)) throw_own(*first);
+        if (!links_[static_cast<std::size_t>(server - servers_.front())].has_answered)
+            require_joined(server, session_.timeout() / 8);
         scene().fail(failure::exception, server, session_.rank(),
                      text_of({"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()}));
     }

@@ -21,9 +21,6 @@
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// After how long a message is tried again that has met a full mailbox.
-constexpr duration nap(duration timeout) { return std::min(timeout / 256, milliseconds(1)); }
-
 /// What one server of a parameter server does and when; a state machine for `run_machine`. The workers are the ranks
 /// `0 … workers-1`.
 ///
@@ -106,12 +103,16 @@ class server_machine {
         std::uint64_t number;
     };
 
-    /// The slowest worker that may still push.
-    rank_t slowest_working() const {
+    /// The slowest worker of those that count.
+    template <class Counts>
+    rank_t slowest_of(Counts&& counts) const {
         rank_t slowest = no_rank;
         for (const rank_t rank : ranks_)
-            if (at(rank).works() && (slowest == no_rank || at(rank).clock < at(slowest).clock)) slowest = rank;
+            if (counts(at(rank)) && (slowest == no_rank || at(rank).clock < at(slowest).clock)) slowest = rank;
         return slowest;
+    }
+    rank_t slowest_working() const {
+        return slowest_of([](const worker& each) { return each.works(); });
     }
 
     worker& at(rank_t rank) { return workers_[static_cast<std::size_t>(rank)]; }
@@ -178,11 +179,7 @@ class server_machine {
 
     /// Finds the slowest worker anew, and answers those who need not wait any more.
     void review(time_point now) {
-        slowest_ = no_rank;
-        for (const rank_t rank : ranks_)
-            if (!at(rank).has_left && !at(rank).is_given_up &&
-                (slowest_ == no_rank || at(rank).clock < at(slowest_).clock))
-                slowest_ = rank;
+        slowest_ = slowest_of([](const worker& each) { return !each.has_left && !each.is_given_up; });
         std::erase_if(waiting_, [&](rank_t rank) { return settle(rank, now); });
     }
 

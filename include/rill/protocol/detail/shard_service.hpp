@@ -1,11 +1,9 @@
 #pragma once
 
 #include <rill/concept/monitored_transport.hpp>
-#include <rill/concept/peer_event.hpp>
 #include <rill/concept/staleness.hpp>
 #include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
-#include <rill/core/channel.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
 #include <rill/core/text.hpp>
@@ -14,6 +12,7 @@
 #include <rill/protocol/detail/machine_loop.hpp>
 #include <rill/protocol/detail/model_shard.hpp>
 #include <rill/protocol/detail/part_frames.hpp>
+#include <rill/protocol/detail/server_head.hpp>
 #include <rill/protocol/detail/server_kind.hpp>
 #include <rill/protocol/detail/server_machine.hpp>
 #include <rill/session/session.hpp>
@@ -27,26 +26,6 @@
 #include <utility>
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The tags of a parameter server's session.
-inline constexpr std::uint32_t to_servers = 0;
-inline constexpr std::uint32_t to_workers = 1;
-
-/// The header of a message of a parameter server. Where the transport tells that a rank has ended, it is that of
-/// `server_kind::ended`, and of no kind where it tells something else. Throws unless `is_due(kind)`.
-template <class Session, class Message, class Place, class IsDue>
-wire::header server_head_of(const Session& of, const Message& got, const Place& place, IsDue&& is_due) {
-    return read_from(place, got.source(), [&]() -> wire::header {
-        if (got.pieces().size_bytes() < wire::header_bytes) {
-            const bool has_ended = read_peer_event(got).kind == peer_change::ended;
-            return {.kind = has_ended ? server_kind::ended : message_kind{}};
-        }
-        const wire::header head = frame_reader(got.pieces()).peek();
-        of.require_own(head);
-        wire::detail::require(is_due(head.kind), "its kind is not one that is due here");
-        return head;
-    });
-}
 
 /// One server of a parameter server: a `server_machine` and its part of the model, on a transport.
 template <Transport Net, Element T, Staleness Age, class Move>
