@@ -17579,6 +17579,21 @@ concept Classifier = Objective<O> && requires(O& objective, std::span<const type
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/concept/pairing.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+/// The policy that says who may ask whom to average their models.
+///
+/// `asks(asker, other, size)`: whether `asker` may ask `other`, another of `size` ranks. A pure function.
+template <class P>
+concept Pairing = std::regular<P> && requires(const P& pairing, rank_t asker, rank_t other, int size) {
+    { pairing.asks(asker, other, size) } -> std::same_as<bool>;
+    { P::name } -> std::convertible_to<const char*>;
+};
+
+}}  // namespace rill::RILL_ABI
+
 // ===== rill/concept/replica.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -17596,7 +17611,7 @@ struct push_fate {
         counted,     ///< it is in the result of `round`
         too_old,     ///< it was dropped when `round` began, because of its age
         not_finite,  ///< it was refused: a value is a NaN or infinite; it counted with weight 0
-        run_over     ///< no round has begun after it
+        run_over     ///< the run was over before it counted
     };
 
     std::uint64_t push = 0;  ///< which push of this rank, from 0
@@ -17622,7 +17637,8 @@ struct push_fate {
 ///   gradient and waits for nobody.
 /// - `fate()` returns what has become of a push that has not been told yet. Each is told once.
 /// - `retire()`: this rank pushes no more, but serves the others. From then on `pull` waits for the end of the run.
-/// - `end()`: the run ends, on all ranks after the same round, without waiting for further gradients.
+/// - `end()`: the run ends, on all ranks after the same round. It asks for no further gradients; one that a rank is
+///   computing may still count.
 template <class R, class T>
 concept Replica =
     requires(R& replica, std::vector<T>& model, const std::vector<T>& gradient, const held_version& held) {
@@ -19571,6 +19587,39 @@ static_assert(Completion<until>);
 // ===== rill/stream.hpp
 
 /// Streams of gradients, dense and sparse, and the frames in which they travel.
+
+// ===== rill/topology/anyone.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Every rank asks any other. A rank that waits for an answer itself says that it is busy. Models `Pairing`.
+struct anyone {
+    static constexpr const char* name = "anyone";
+
+    static constexpr bool asks(rank_t, rank_t, int) { return true; }
+    friend constexpr bool operator==(anyone, anyone) = default;
+};
+
+static_assert(Pairing<anyone>);
+
+}}}  // namespace rill::RILL_ABI::topology
+
+// ===== rill/topology/bipartite.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace topology {
+
+/// Ranks of even number ask those of odd number. Who is asked never asks itself, so that it always answers at once.
+/// Models `Pairing`. Source: AD-PSGD (Lian et al. 2018), which avoids deadlocks so.
+struct bipartite {
+    static constexpr const char* name = "bipartite";
+
+    static constexpr bool asks(rank_t asker, rank_t other, int) { return asker % 2 == 0 && other % 2 == 1; }
+    friend constexpr bool operator==(bipartite, bipartite) = default;
+};
+
+static_assert(Pairing<bipartite>);
+
+}}}  // namespace rill::RILL_ABI::topology
 
 // ===== rill/topology/pairing.hpp
 
@@ -22264,6 +22313,356 @@ local_steps(R&, local_step_options, Move, const Model&) -> local_steps<R, Move>;
 
 }}  // namespace rill::RILL_ABI
 
+// ===== rill/protocol/detail/model_shelf.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// Passes the newest version of a model from the activity that moves it to the one that works on it. Neither waits for
+/// the other, and of versions that nobody has taken only the newest is kept: three copies of the model in all.
+template <ConcurrentTransport Net, Element T>
+class model_shelf {
+  public:
+    struct version {
+        std::uint64_t number = 0;
+        aligned_vector<T> values{};
+        round_receipt made_by{};  ///< the round that has moved the model to this version
+    };
+
+    explicit model_shelf(Net& net) : newest_(net), returned_(net) {}
+
+    /// Called by the activity that moves the model.
+    void put(std::uint64_t number, std::span<const T> values, const round_receipt& made_by) {
+        auto room = returned_.pop(deadline::immediate);
+        if (!room) room = newest_.pop(deadline::immediate);  // a version that nobody has taken
+        if (!room) room.emplace();
+        room->number = number;
+        room->values.assign(values.begin(), values.end());
+        room->made_by = made_by;
+        newest_.push(std::move(*room));
+    }
+    /// There will be no more versions.
+    void close() { newest_.close(); }
+
+    /// Replaces `held` by the newest version, if there is one. Waits for it until `until`. False if there is none.
+    bool take(version& held, deadline until) {
+        bool is_new = false;
+        while (auto next = newest_.pop(is_new ? deadline::immediate : until)) {
+            returned_.push(std::exchange(held, std::move(*next)));
+            is_new = true;
+        }
+        return is_new;
+    }
+
+  private:
+    typename Net::template queue<version> newest_;
+    typename Net::template queue<version> returned_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/pair_kind.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The messages of a pair averaging.
+struct pair_kind {
+    static constexpr message_kind pushed{"pair averaging", 1};  ///< to the rank itself: there are gradients
+    static constexpr message_kind leaves{"pair averaging",
+                                         2};  ///< to itself: 0 retires, 1 ends the run, 2 is destroyed
+    static constexpr message_kind request{"pair averaging", 3};  ///< with the sender's model and its exchange's number
+    static constexpr message_kind answer{"pair averaging", 4};   ///< with the model from before it has averaged
+    static constexpr message_kind busy{"pair averaging", 5};     ///< ask somebody else
+    static constexpr message_kind left{"pair averaging", 6};     ///< to the root: 0 has retired, 1 wants the run to end
+    static constexpr message_kind finish{"pair averaging", 7};   ///< begin no more exchanges
+    static constexpr message_kind finished{"pair averaging", 8};  ///< to the root: none is under way
+    static constexpr message_kind over{"pair averaging", 9};      ///< nobody asks any more
+    static constexpr message_kind gone{"pair averaging", 10};     ///< the sender answers no more
+
+    static constexpr message_kind heard{"pair averaging", 11};  ///< the root has heard of what the receiver has told it
+
+    static constexpr bool is_own(message_kind kind) { return kind.number <= leaves.number; }
+    static constexpr bool has_model(message_kind kind) { return kind == request || kind == answer; }
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/pair_machine.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// When one rank of a pair averaging asks whom, and when the run is over; a state machine for `run_machine`.
+///
+/// After a gradient the rank asks a partner, drawn at random. An event that it answers with `keeps` is a model to
+/// average with. Two requests that cross are each the answer to the other. A partner that does not answer within the
+/// timeout, or has gone, is drawn no more.
+///
+/// The lowest rank that has not gone is the *root*. When a rank wants the run to end, or all have retired, the root
+/// tells all to begin no more exchanges. Once none is under way on any rank, it tells all that the run is over.
+template <Pairing Who>
+class pair_machine {
+  public:
+    pair_machine(const Who& who, int size, rank_t self, random_key key, duration timeout)
+        : who_(who),
+          self_(self),
+          key_(key),
+          timeout_(timeout),
+          ranks_(static_cast<std::size_t>(size)),
+          everyone_(ranks_.size()) {
+        std::iota(everyone_.begin(), everyone_.end(), rank_t{0});
+    }
+
+    machine_action begin(time_point now) {
+        now_ = now;
+        return next();
+    }
+
+    machine_action on(const machine_event& event, time_point now) {
+        using what = machine_event::what;
+        now_ = now;
+        bool keeps = false;
+        if (event.happened == what::no_room) miss(event.peer);
+        if (event.happened == what::arrived) keeps = take(event);
+        if (event.happened == what::nothing_came) give_up();
+        machine_action asked = next();
+        asked.keeps = keeps;
+        return asked;
+    }
+
+    std::span<const rank_t> neighbours(segment) const { return everyone_; }
+    /// Whether the model that is kept answers this rank's own request: both average with what they had sent.
+    bool has_crossed() const { return has_crossed_; }
+    /// Whom this rank asks no more: a rank that has gone.
+    bool has_gone(rank_t rank) const { return at(rank).has_gone; }
+
+  private:
+    struct peer {
+        bool has_gone = false;
+        bool has_retired = false;
+        bool has_finished = false;
+        std::uint64_t heard = 0;  ///< the number of its latest request
+    };
+    struct letter {
+        rank_t to;
+        message_kind kind;
+        std::uint64_t number;
+    };
+
+    peer& at(rank_t rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+    const peer& at(rank_t rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+    rank_t root() const {
+        const auto first = std::find_if(ranks_.begin(), ranks_.end(), [](const peer& p) { return !p.has_gone; });
+        return static_cast<rank_t>(first - ranks_.begin());
+    }
+    template <class Has>
+    bool all_have(Has&& has) const {
+        return std::all_of(ranks_.begin(), ranks_.end(), [&](const peer& p) { return p.has_gone || has(p); });
+    }
+
+    bool take(const machine_event& event) {
+        const message_kind kind = event.head.kind;
+        const std::uint64_t number = event.head.number;
+        has_crossed_ = false;
+        if (kind == pair_kind::gone) lose(event.peer);
+        if (at(event.peer).has_gone) return false;
+        if (kind == pair_kind::pushed) is_due_ = !is_finishing_;
+        if (kind == pair_kind::leaves) leave(number);
+        if (kind == pair_kind::request) return take_request(event);
+        const bool is_due = event.peer == asking_ && number == number_;
+        if (kind == pair_kind::busy && is_due) end_exchange(true);
+        if (kind == pair_kind::answer && is_due) return end_exchange(false), true;
+        if (kind == pair_kind::left || kind == pair_kind::finished)
+            letters_.push_back({event.peer, pair_kind::heard, 0});
+        if (kind == pair_kind::left) take_left(event.peer, number);
+        if (kind == pair_kind::finished) at(event.peer).has_finished = true;
+        if (kind == pair_kind::heard && event.peer == root()) unheard_since_.reset();
+        if (kind == pair_kind::finish) finish();
+        if (kind == pair_kind::over) is_over_ = true;
+        lead();
+        return false;
+    }
+
+    bool take_request(const machine_event& event) {
+        if (event.head.number <= at(event.peer).heard) return false;  // it came twice
+        at(event.peer).heard = event.head.number;
+        if (event.peer == asking_) {
+            has_crossed_ = true;
+            return end_exchange(false), true;
+        }
+        const bool is_busy = asking_ != no_rank;
+        letters_.push_back({event.peer, is_busy ? pair_kind::busy : pair_kind::answer, event.head.number});
+        return !is_busy;
+    }
+    void end_exchange(bool again) {
+        asking_ = no_rank;
+        is_due_ |= again && !is_finishing_;
+        if (is_finishing_) tell_finished();
+    }
+
+    void leave(std::uint64_t how) {
+        if (how == 2) {
+            for (const rank_t rank : everyone_)
+                if (rank != self_ && !at(rank).has_gone) letters_.push_back({rank, pair_kind::gone, 0});
+            is_over_ = true;
+            return;
+        }
+        left_ = std::max(left_, how + 1);
+        tell_left();
+    }
+    void tell_left() {
+        if (left_ == 0) return;
+        if (root() == self_)
+            take_left(self_, left_ - 1);
+        else
+            tell_root(pair_kind::left, left_ - 1);
+    }
+    void tell_finished() {
+        at(self_).has_finished = true;
+        if (root() != self_) tell_root(pair_kind::finished, 0);
+        finished_at_ = now_;
+        lead();
+    }
+    void tell_root(message_kind kind, std::uint64_t number) {
+        letters_.push_back({root(), kind, number});
+        unheard_since_ = now_;
+    }
+    void take_left(rank_t rank, std::uint64_t how) {
+        at(rank).has_retired = true;
+        wants_end_ |= how == 1;
+    }
+    void finish() {
+        if (is_finishing_) return;
+        is_finishing_ = true;
+        is_due_ = false;
+        if (asking_ == no_rank) tell_finished();
+    }
+
+    /// What only the root does.
+    void lead() {
+        if (root() != self_ || is_over_) return;
+        const bool ends = wants_end_ || is_finishing_ || all_have([](const peer& p) { return p.has_retired; });
+        if (ends && !has_called_) {
+            has_called_ = true;
+            called_at_ = now_;
+            tell_all(pair_kind::finish);
+            finish();
+        }
+        if (has_called_ && !is_over_ && all_have([](const peer& p) { return p.has_finished; })) {
+            tell_all(pair_kind::over);
+            is_over_ = true;
+        }
+    }
+    void tell_all(message_kind kind) {
+        for (const rank_t rank : everyone_)
+            if (rank != self_ && !at(rank).has_gone) letters_.push_back({rank, kind, 0});
+    }
+
+    /// Nothing has come in time.
+    void give_up() {
+        const auto has_not = [](const peer& p) { return !p.has_gone && !p.has_finished; };
+        if (asking_ != no_rank && now_ >= asked_at_ + timeout_)
+            miss(asking_);
+        else if (unheard_since_ && now_ >= *unheard_since_ + timeout_)
+            silent_ = root();
+        else if (has_called_ && now_ >= called_at_ + timeout_ * 2)
+            silent_ = static_cast<rank_t>(std::find_if(ranks_.begin(), ranks_.end(), has_not) - ranks_.begin());
+        else
+            is_over_ = true;  // the root has told others so, or has failed
+    }
+
+    /// A rank does not answer. Without the root no rank can learn that the run is over.
+    void miss(rank_t rank) {
+        if (rank == root())
+            silent_ = rank;
+        else
+            lose(rank);
+    }
+
+    /// A rank has gone: nobody waits for it. A new root is told what the old one may have known.
+    void lose(rank_t rank) {
+        if (rank == self_ || at(rank).has_gone) return;
+        const rank_t before = root();
+        at(rank).has_gone = true;
+        std::erase_if(letters_, [&](const letter& each) { return each.to == rank; });
+        if (asking_ == rank) end_exchange(true);
+        if (root() != before) {
+            unheard_since_.reset();
+            tell_left();
+            if (at(self_).has_finished) tell_finished();
+        }
+        lead();
+    }
+
+    machine_action next() {
+        using ask = machine_action::ask;
+        if (silent_ != no_rank) return {.what = ask::fail, .peer = silent_};
+        if (!letters_.empty()) {
+            const letter each = letters_.front();
+            letters_.pop_front();
+            return {
+                .what = ask::send, .peer = each.to, .kind = each.kind, .number = each.number, .until = now_ + timeout_};
+        }
+        if (is_over_) return {};
+        if (is_due_ && asking_ == no_rank) {
+            is_due_ = false;
+            asking_ = draw();
+            if (asking_ != no_rank) {
+                asked_at_ = now_;
+                return {.what = ask::send,
+                        .peer = asking_,
+                        .kind = pair_kind::request,
+                        .number = number_,
+                        .until = now_ + timeout_};
+            }
+        }
+        return {.what = ask::receive, .until = until()};
+    }
+    /// Computing may take any time; only answers of other ranks may not.
+    deadline until() const {
+        time_point first = deadline::never.at;
+        const auto consider = [&](time_point at) { first = std::min(first, at); };
+        if (asking_ != no_rank) consider(asked_at_ + timeout_);
+        if (unheard_since_) consider(*unheard_since_ + timeout_);
+        if (has_called_) consider(called_at_ + timeout_ * 2);
+        if (at(self_).has_finished && root() != self_) consider(finished_at_ + timeout_ * 3);
+        return first;
+    }
+
+    rank_t draw() {
+        ++number_;
+        std::vector<rank_t> open;
+        for (const rank_t rank : everyone_)
+            if (rank != self_ && !at(rank).has_gone && who_.asks(self_, rank, static_cast<int>(ranks_.size())))
+                open.push_back(rank);
+        if (open.empty()) return no_rank;
+        return open[multiply_high(key_.derive(self_, number_).value, open.size())];
+    }
+
+    Who who_;
+    rank_t self_;
+    random_key key_;
+    duration timeout_;
+    std::vector<peer> ranks_;
+    std::vector<rank_t> everyone_;
+    std::deque<letter> letters_;
+    time_point now_{};
+    time_point asked_at_{};
+    time_point called_at_{};  ///< to finish, as the root
+    time_point finished_at_{};
+    std::optional<time_point> unheard_since_{};  ///< what the root has been told
+    rank_t silent_ = no_rank;                    ///< a rank that must answer, and does not
+    rank_t asking_ = no_rank;
+    std::uint64_t number_ = 0;  ///< of the latest exchange that this rank has begun
+    std::uint64_t left_ = 0;    ///< 1: has retired; 2: wants the run to end
+    bool is_due_ = false;       ///< an exchange
+    bool has_crossed_ = false;
+    bool is_finishing_ = false;
+    bool wants_end_ = false;   ///< of any rank, as the root knows
+    bool has_called_ = false;  ///< as the root
+    bool is_over_ = false;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
 // ===== rill/protocol/detail/part_frames.hpp
 
 // The messages by which a worker and a server exchange a part of a model. Coordinates count from the part's beginning.
@@ -22282,10 +22681,10 @@ void append_frame(buffer& message, wire::header head, const stream_view<T, Index
     wire::header_block block;
     head.dimension = view.range().end;
     const byte_pieces frame = view_frame(head, view, block.data());
-    const std::size_t at = next_frame_at(message.size());
-    message.reserve(at + frame.size_bytes());
-    message.resize(at, std::byte{0});
-    for (const byte_view piece : frame) message.insert(message.end(), piece.begin(), piece.end());
+    const std::size_t before = message.size(), at = next_frame_at(before);
+    message.resize(at + frame.size_bytes());
+    auto to = std::fill_n(message.begin() + static_cast<std::ptrdiff_t>(before), at - before, std::byte{0});
+    for (const byte_view piece : frame) to = std::copy(piece.begin(), piece.end(), to);
 }
 
 /// A message that says what its header says, and nothing else.
@@ -22355,6 +22754,424 @@ std::span<const T> next_values(frame_reader& frames) {
 }
 
 }}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/pair_service.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// One rank's model in a pair averaging, and what moves it: a `pair_machine` on a transport. `Take`: `take(model)`
+/// applies the gradients that have been pushed, and `moved()` is told that the model has moved.
+template <Transport Net, Element T, Pairing Who, class Owner>
+class pair_service {
+  public:
+    /// `made_in`: the context that the ranks have agreed in.
+    pair_service(const session<Net>& of, std::uint64_t made_in, const Who& who, random_key key, Owner& owner,
+                 std::span<const T> first)
+        : session_(of),
+          made_in_(made_in),
+          machine_(who, of.size(), of.rank(), key, of.timeout()),
+          owner_(owner),
+          model_(first.begin(), first.end()) {
+        if constexpr (MonitoredTransport<Net>) of.net().monitor(of.on(0));
+    }
+
+    std::span<T> model() { return model_; }
+    std::span<const T> model() const { return model_; }
+
+    /// Serves until the run is over. A failure is not told to the others yet.
+    void run() {
+        run_machine(session_, session_.on(0), machine_, machine_.begin(std::as_const(session_.net()).now()), *this);
+    }
+
+    /// Tells the activity that runs. Throws nothing: if the run has failed, it finds that itself.
+    void notify(message_kind kind, std::uint64_t number) {
+        try {
+            session_.net().post(session_.rank(), session_.on(0), empty_frame(session_.stamped({}, kind, number)),
+                                deadline::never);
+        } catch (const error&) {  // the run has failed
+        }
+    }
+
+    [[gnu::cold]] detail::scene scene() const { return session_.scene(0, 0, "pair_averaging"); }
+
+  private:
+    template <class Session, class Machine, class Host>
+    friend void run_machine(const Session&, machine_channels, Machine&, machine_action, Host&);
+    using message = typename Net::message;
+
+    buffer frame(const machine_action& asked) {
+        const wire::header head = session_.stamped({}, asked.kind, asked.number);
+        if (asked.kind == pair_kind::request) sent_ = model_;
+        if (!pair_kind::has_model(asked.kind)) return empty_frame(head);
+        buffer bytes;
+        append_frame(bytes, head, whole(std::span<const T>(asked.kind == pair_kind::request ? sent_ : before_)));
+        return bytes;
+    }
+
+    wire::header head_of(const message& got) {
+        const wire::header head = read_from(*this, got.source(), [&]() -> wire::header {
+            if (got.pieces().size_bytes() < wire::header_bytes) {
+                const peer_change change = read_peer_event(got).kind;
+                const bool has_gone = change == peer_change::ended || change == peer_change::silent;
+                return {.kind = has_gone ? pair_kind::gone : message_kind{}};
+            }
+            const wire::header read = frame_reader(got.pieces()).peek();
+            session_.require_own(read);
+            wire::detail::require(read.kind.protocol == pair_kind::pushed.protocol, "it is of another protocol");
+            wire::detail::require(!pair_kind::is_own(read.kind) || got.source() == session_.rank(),
+                                  "only its own rank sends it");
+            wire::detail::require(!pair_kind::has_model(read.kind) || read.dimension == model_.size(),
+                                  "its model has another size");
+            return read;
+        });
+        if (head.kind == pair_kind::pushed) owner_.take(std::span<T>(model_));
+        return head;
+    }
+
+    static std::size_t next_handle() { return 0; }
+    /// Goes half of the way from what this rank has told to what the other has told. Both do, so that the sum of their
+    /// models stays.
+    void keep(message&& got, const wire::header& head) {
+        read_from(*this, got.source(), [&] {
+            frame_reader frames(got.pieces());
+            const std::span<const T> other = next_values<T>(frames);
+            const bool answers = head.kind == pair_kind::answer || machine_.has_crossed();
+            if (!answers) before_ = model_;
+            const aligned_vector<T>& own = answers ? sent_ : before_;
+            for (std::size_t i = 0; i < model_.size(); ++i) model_[i] += (other[i] - own[i]) / 2;
+        });
+        owner_.moved(std::span<const T>(model_));
+    }
+
+    /// A rank that has never begun has failed before, and tells it.
+    [[noreturn, gnu::cold]] void fail(const machine_action& asked) {
+        try {
+            const time_point now = std::as_const(session_.net()).now();
+            session_.net().inquire(asked.peer, made_in_, last_tag, now + session_.timeout() / 8);
+        } catch (const error& thrown) {
+            abort_notice failed = thrown.notice();
+            failed.context = session_.context();
+            throw_error(failed);
+        }
+        const std::string rank = std::to_string(asked.peer);
+        scene().fail(failure::timeout, asked.peer, session_.rank(),
+                     "rank " + rank + " does not answer rank " + std::to_string(session_.rank()));
+    }
+
+    const session<Net>& session_;
+    std::uint64_t made_in_;
+    pair_machine<Who> machine_;
+    Owner& owner_;
+    aligned_vector<T> model_;
+    aligned_vector<T> sent_;    ///< with this rank's request
+    aligned_vector<T> before_;  ///< before it averaged with who has asked
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/piled_up.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A gradient on its way from the activity that computes to the one that exchanges.
+template <Element T>
+struct pushed_gradient {
+    std::uint64_t number = 0;
+    std::uint64_t version = 0;                ///< of the model that it was computed at
+    std::optional<std::size_t> not_finite{};  ///< the first coordinate that is none
+    aligned_vector<T> values{};
+};
+
+/// The gradients of one rank that no round has taken yet, oldest first.
+template <Element T, Backlog Sum, Staleness Age>
+class piled_up {
+  public:
+    piled_up(const Sum& sum, const Age& age) : sum_(sum), age_(age) {}
+
+    void add(pushed_gradient<T>&& next) { waiting_.push_back(std::move(next)); }
+    bool empty() const { return waiting_.empty(); }
+
+    /// Makes this rank's contribution to a round of all gradients that are not too old, in `into`. Tells the fate of
+    /// every gradient to `tell`, for the case that the round succeeds, and gives the memory of each to `release`.
+    template <class Tell, class Release>
+    contribution take(std::uint64_t round, aligned_vector<T>& into, Tell&& tell, Release&& release) {
+        const auto age_of = [&](const auto& each) { return static_cast<std::uint32_t>(round - each.version); };
+        const auto counts = [&](const auto& each) { return !each.not_finite && age_.accepts(age_of(each)); };
+        const auto count = static_cast<std::size_t>(std::count_if(waiting_.begin(), waiting_.end(), counts));
+        contribution own{.weight = count == 0 ? 0.0 : sum_.weight(count), .age = 0};
+        std::size_t taken = 0;
+        for (auto& each : waiting_) {
+            push_fate fate{.push = each.number, .round = round, .age = age_of(each)};
+            if (counts(each)) {
+                const double share = sum_.share(taken, count);
+                add(each, share, taken == 0, into);
+                own.age = std::max(own.age, fate.age);
+                fate.weight = share;
+                ++taken;
+            } else if (each.not_finite) {
+                fate.what = push_fate::outcome::not_finite;
+                fate.coordinate = *each.not_finite;
+            } else {
+                fate.what = push_fate::outcome::too_old;
+            }
+            tell(fate);
+            release(std::move(each.values));
+        }
+        waiting_.clear();
+        return own;
+    }
+
+    /// Tells that no round will take what still waits.
+    template <class Tell>
+    void drop(Tell&& tell) {
+        for (const auto& each : waiting_) tell({.push = each.number, .what = push_fate::outcome::run_over});
+        waiting_.clear();
+    }
+
+  private:
+    static void add(pushed_gradient<T>& from, double share, bool is_first, aligned_vector<T>& into) {
+        if (is_first && share == 1) return into.swap(from.values);
+        if (is_first) std::fill(into.begin(), into.end(), T{});
+        kernel::add_scaled<T>(into, from.values, static_cast<T>(share), into);
+    }
+
+    Sum sum_;
+    Age age_;
+    std::vector<pushed_gradient<T>> waiting_;
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/pair_averaging.hpp
+
+namespace rill { inline namespace RILL_ABI {
+
+namespace detail {
+
+/// The base of `pair_averaging`, so that its messages come before all others.
+template <class Net, class Who, class Move, class T>
+struct pair_requirements {
+    static_assert(ConcurrentTransport<Net>,
+                  "rill::pair_averaging: the transport does not model ConcurrentTransport, so no rank can answer while "
+                  "it computes; use in_process, simulated or mpi with MPI_THREAD_MULTIPLE");
+    static_assert(Pairing<Who>,
+                  "rill::pair_averaging: the policy after the transport does not model Pairing, which says who may ask "
+                  "whom; use topology::bipartite or anyone (see rill/concept/pairing.hpp)");
+    static_assert(std::floating_point<T>,
+                  "rill::pair_averaging: the model's elements are no floating-point numbers, which cannot be halved");
+    static_assert(Update<Move, T>,
+                  "rill::pair_averaging: the policy after the pairing does not model Update for the model's elements; "
+                  "use train::descent (see rill/concept/update.hpp)");
+};
+
+}  // namespace detail
+
+/// A replica of which each rank has a model of its own, and averages it with one other rank's after each gradient.
+///
+///     rill::pair_averaging replica{net, topology::bipartite{}, descent, model};
+///     while (const auto held = replica.pull(model)) {
+///         gradient_at(model, gradient);
+///         replica.push(gradient, *held);
+///     }
+///
+/// A second activity of each rank holds the model. It applies a gradient at once, to this rank's model alone, and then
+/// asks a partner, drawn at random among those that the *pairing* allows, for an exchange: each tells the other its
+/// model and goes half of the way to what the other has told. So the sum of all models stays, while gradients arrive.
+/// Computing never stops for it. Models `Replica`, without one model for all: see `newest`.
+///
+/// - *Update*: how a gradient moves this rank's model, to which it is a fold of weight 1.
+/// - *Versions and rounds* count the moves of this rank's model: gradients and exchanges. Ages do so too.
+/// - `pull` waits only until this rank's own pushes have moved its model.
+/// - *The end*: once a rank has called `end`, or all have retired, no more exchanges begin, and those under way are
+///   completed before `pull` returns nothing. The final model of a rank is its own.
+///
+/// A gradient with a NaN is refused, and its rank goes on. A rank that has died, was destroyed early or does not answer
+/// within `timeout` costs those who have asked it that time and is drawn no more; the others go on. An exchange that
+/// its death interrupts may have moved one of the two models only. Every other failure ends the run on all ranks.
+///
+/// Making it is collective; `net` must outlive it. One activity calls its members. Cost of an exchange: two messages of
+/// N elements. Memory: six models, and one gradient for each push that waits. Deterministic where the order of arrival
+/// is. Source: AD-PSGD (Lian et al. 2018).
+template <class Net, Element T, class Who, class Move>
+class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
+  public:
+    using element_type = T;
+
+    /// `first`: the model to begin with, equal on all ranks. `options`: of the session; timeout, seed of the draws.
+    /// Errors: `mismatch` if policies or models differ.
+    template <class Model>
+    pair_averaging(Net& net, const Who& who, const Move& move, const Model& first, const group_options& options = {})
+        : group_(net, topology::tree{}, named(options, net)),
+          session_(net, name, options.timeout),
+          update_(move.template bind<T>(detail::size_of(first))),
+          shelf_(net),
+          pushed_(net),
+          emptied_(net),
+          fates_(net),
+          applied_(net),
+          over_(net) {
+        held_.values.resize(detail::size_of(first));
+        detail::read_tensor(first, std::span<T>(held_.values));
+        agree_on(who);
+        service_.emplace(session_, group_.context(), who, random_key{options.seed}.derive(fingerprint(name)), *this,
+                         std::span<const T>(held_.values));
+        activity_.emplace(net.spawn([this] { serve(); }));
+    }
+    pair_averaging(const pair_averaging&) = delete;
+    pair_averaging& operator=(const pair_averaging&) = delete;
+    ~pair_averaging() {
+        try {
+            service_->notify(detail::pair_kind::leaves, 2);
+        } catch (...) {  // this rank has ended
+        }
+        activity_.reset();
+    }
+
+    /// Writes this rank's newest model to `model` and returns its version; see `Replica`.
+    template <class Model>
+    std::optional<held_version> pull(Model&& model) {
+        RILL_EXPECTS(detail::size_of(model) == held_.values.size(), "pair_averaging: the model has another size");
+        while (known_ < pushes_ && applied_.pop(deadline::never)) ++known_;
+        if (is_leaving_) over_.wait(deadline::never);
+        const bool is_over = over_.wait(deadline::immediate);
+        shelf_.take(held_, deadline::immediate);
+        if (is_over && failure_ != nullptr) std::rethrow_exception(failure_);
+        detail::write_tensor(std::span<const T>(held_.values), model);
+        if (is_over) return std::nullopt;
+        return held_version{held_.number};
+    }
+
+    /// Hands over a gradient that was computed at the model of `held`; see `Replica`. Copies it. Throws
+    /// `contract_violation`, before anything is done, if its size is another one, if this rank has not pulled that
+    /// version, or after `retire` or `end`.
+    template <class Gradient>
+    void push(const Gradient& gradient, const held_version& held) {
+        RILL_EXPECTS(detail::size_of(gradient) == held_.values.size(), "pair_averaging: the gradient has another size");
+        RILL_EXPECTS(held.version <= held_.number, "pair_averaging: this version has not been pulled");
+        RILL_EXPECTS(!is_leaving_, "pair_averaging: a rank pushes nothing after retire or end");
+        auto room = emptied_.pop(deadline::immediate);
+        detail::pushed_gradient<T> next{.number = pushes_++, .version = held.version};
+        if (room) next.values = std::move(*room);
+        next.values.resize(held_.values.size());
+        detail::read_tensor(gradient, std::span<T>(next.values));
+        next.not_finite = kernel::find_non_finite(std::span<const T>(next.values));
+        pushed_.push(std::move(next));
+        service_->notify(detail::pair_kind::pushed, 0);
+    }
+
+    /// What has become of a push that has not been told yet, in the order of pushes; empty if there is none.
+    std::optional<push_fate> fate() {
+        if (auto told = fates_.pop(deadline::immediate)) return told;
+        if (!over_.wait(deadline::immediate)) return std::nullopt;
+        if (auto told = fates_.pop(deadline::immediate)) return told;
+        const auto left = pushed_.pop(deadline::immediate);
+        if (!left) return std::nullopt;
+        return push_fate{.push = left->number, .what = push_fate::outcome::run_over};
+    }
+
+    /// This rank pushes no more, and answers the others. Once all ranks have retired, the run ends.
+    void retire() { depart(0); }
+    /// Ends the run on all ranks.
+    void end() { depart(1); }
+
+    /// This rank's final model: once the run has ended or failed.
+    std::span<const T> newest() const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: newest is known once the run has ended");
+        return std::as_const(*service_).model();
+    }
+    /// How often `newest()` has been moved.
+    std::uint64_t version() const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: version is known once the run has ended");
+        return version_;
+    }
+
+  private:
+    static constexpr const char* name = "pair_averaging";
+    friend class detail::pair_service<Net, T, Who, pair_averaging>;
+
+    static group_options named(group_options options, const Net& net) {
+        RILL_EXPECTS(net.activities_run_alone(),
+                     "pair_averaging: the transport's activities make no progress while their rank computes (MPI "
+                     "below MPI_THREAD_MULTIPLE)");
+        options.name = name;
+        return options;
+    }
+    void agree_on(const Who& who) {
+        constexpr option_names names{{"pairing", "first model"}};
+        const std::string_view bytes(reinterpret_cast<const char*>(held_.values.data()),
+                                     held_.values.size() * sizeof(T));
+        agree(group_, names, {option_hash(fingerprint(who)), option_hash(fingerprint(bytes))});
+    }
+
+    void depart(std::uint64_t how) {
+        if (is_leaving_ && how <= leaves_by_) return;
+        is_leaving_ = true;
+        leaves_by_ = how;
+        service_->notify(detail::pair_kind::leaves, how);
+    }
+
+    // --- the service
+
+    void serve() {
+        try {
+            session_.guarded(*service_, [&] { service_->run(); });
+        } catch (...) {
+            failure_ = std::current_exception();
+        }
+        over_.set();
+        applied_.close();
+        shelf_.close();
+    }
+    /// Applies what has been pushed.
+    void take(std::span<T> model) {
+        while (auto next = pushed_.pop(deadline::immediate)) {
+            push_fate fate{.push = next->number, .round = version_, .weight = 1};
+            if (next->not_finite) {
+                fate.what = push_fate::outcome::not_finite;
+                fate.weight = 0;
+                fate.coordinate = *next->not_finite;
+            } else {
+                fate.age = static_cast<std::uint32_t>(version_ - next->version);
+                update_.apply(model, std::span<const T>(next->values), 1.0, version_);
+                moved(model);
+            }
+            fates_.push(std::move(fate));
+            emptied_.push(std::move(next->values));
+            applied_.push(next->number);
+        }
+    }
+    void moved(std::span<const T> model) { shelf_.put(++version_, model, {}); }
+
+    group<Net, topology::tree> group_;  ///< which the ranks agree in
+    session<Net> session_;
+    decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
+    std::uint64_t version_ = 0;
+    std::exception_ptr failure_{};
+
+    // Of the activity that computes.
+    typename detail::model_shelf<Net, T>::version held_{};
+    std::uint64_t pushes_ = 0;
+    std::uint64_t known_ = 0;  ///< pushes that are known to have moved the model
+    std::uint64_t leaves_by_ = 0;
+    bool is_leaving_ = false;
+
+    // What passes between the two.
+    detail::model_shelf<Net, T> shelf_;
+    typename Net::template queue<detail::pushed_gradient<T>> pushed_;
+    typename Net::template queue<aligned_vector<T>> emptied_;
+    typename Net::template queue<push_fate> fates_;
+    typename Net::template queue<std::uint64_t> applied_;
+    mutable typename Net::event over_;
+    std::optional<detail::pair_service<Net, T, Who, pair_averaging>> service_;
+    std::optional<typename Net::activity> activity_;
+};
+
+template <class Net, class Who, class Move, class Model>
+pair_averaging(Net&, Who, Move, const Model&) -> pair_averaging<Net, tensor_element<Model>, Who, Move>;
+template <class Net, class Who, class Move, class Model>
+pair_averaging(Net&, Who, Move, const Model&, group_options) -> pair_averaging<Net, tensor_element<Model>, Who, Move>;
+
+}}  // namespace rill::RILL_ABI
 
 // ===== rill/protocol/detail/push_log.hpp
 
@@ -22457,6 +23274,241 @@ struct server_kind {
     static constexpr bool is_to_worker(message_kind kind) {
         return kind.protocol == pull.protocol && answer.number <= kind.number && kind.number <= final.number;
     }
+};
+
+/// After how long a message is tried again that has met a full mailbox.
+constexpr duration nap(duration timeout) { return std::min(timeout / 256, milliseconds(1)); }
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/server_head.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The tags of a parameter server's session.
+inline constexpr std::uint32_t to_servers = 0;
+inline constexpr std::uint32_t to_workers = 1;
+
+/// The header of a message of a parameter server. Where the transport tells that a rank has ended, it is that of
+/// `server_kind::ended`, and of no kind where it tells something else. Throws unless `is_due(kind)`.
+template <class Session, class Message, class Place, class IsDue>
+wire::header server_head_of(const Session& of, const Message& got, const Place& place, IsDue&& is_due) {
+    return read_from(place, got.source(), [&]() -> wire::header {
+        if (got.pieces().size_bytes() < wire::header_bytes) {
+            const bool has_ended = read_peer_event(got).kind == peer_change::ended;
+            return {.kind = has_ended ? server_kind::ended : message_kind{}};
+        }
+        const wire::header head = frame_reader(got.pieces()).peek();
+        of.require_own(head);
+        wire::detail::require(is_due(head.kind), "its kind is not one that is due here");
+        return head;
+    });
+}
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/server_links.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// A worker's links to the servers. Messages are handed over in order; what finds no room in a server's mailbox stays
+/// here until the next one is sent.
+template <Transport Net>
+class server_links {
+  public:
+    using message = typename Net::message;
+
+    /// The servers are the last ranks. `made_in`: the context that the ranks have agreed in.
+    server_links(const session<Net>& of, int servers, std::uint64_t made_in)
+        : session_(of), made_in_(made_in), links_(static_cast<std::size_t>(servers)) {
+        for (int i = 0; i < servers; ++i) servers_.push_back(of.size() - servers + i);
+    }
+
+    /// The ranks have agreed. A rank that works is told of the end of servers from now on.
+    void join(bool works) {
+        session_.net().announce(session_.context(), joined);
+        if constexpr (MonitoredTransport<Net>)
+            if (works) session_.net().monitor(session_.on(to_workers));
+    }
+    /// If a worker is late because it is still about to agree, that fails for some reason, which is thrown.
+    void require_joined(const wire::header& late) {
+        require_joined(static_cast<rank_t>(late.call), session_.timeout() / (late.contributors == 0 ? 8 : 2));
+    }
+
+    std::size_t count() const { return links_.size(); }
+    wire::header stamped(message_kind kind, std::uint64_t number, double weight) const {
+        return session_.stamped({.weight = weight, .contributors = 1}, kind, number);
+    }
+
+    /// Hands a message to a server, now or later. Waits for nobody.
+    void hand(std::size_t server, buffer&& bytes) {
+        links_[server].waiting.push_back(std::move(bytes));
+        try {
+            send(server);
+        } catch (const error&) {  // the run has failed, which the next question finds
+        }
+    }
+    /// Hands the same message to all servers.
+    void tell(const wire::header& head) {
+        for (std::size_t i = 0; i < count(); ++i) hand(i, empty_frame(head));
+    }
+
+    /// Asks each server that has not given its final part: hands it `question(server, number)`.
+    template <class Question>
+    void ask(Question&& question) {
+        ++number_;
+        for (std::size_t i = 0; i < count(); ++i) {
+            if (has_ended(i)) continue;
+            links_[i].answer.reset();
+            hand(i, question(i, number_));
+        }
+    }
+    /// Waits for all answers to the latest question.
+    void await() {
+        const duration timeout = session_.timeout();
+        const time_point until = std::as_const(session_.net()).now() + timeout + timeout / 4;
+        while (const auto missing = first_missing()) hear(*missing, until);
+    }
+
+    /// This rank waits for a worker in vain, at the end or in between.
+    [[noreturn, gnu::cold]] void throw_late(const wire::header& late, bool at_end) const {
+        const auto rank = static_cast<rank_t>(late.call);
+        const bool has_ended = late.contributors == 0;
+        const std::string missing = at_end ? "it may still push" : text_of({"it is ", late.age, " pushes behind"});
+        scene().fail(has_ended ? failure::exception : failure::timeout, rank, no_rank,
+                     text_of({"rank ", session_.rank(), " waits for rank ", rank, ", which ",
+                              has_ended ? "has ended" : "has not come on within the timeout", "; ", missing,
+                              "; give_up(", rank, ") lets the others go on"}));
+    }
+
+    /// Frees the memory of answers that have been read.
+    void release() {
+        for (link& each : links_)
+            if (each.head.kind == server_kind::answer) each.answer.reset();
+    }
+    const wire::header& head(std::size_t server) const { return links_[server].head; }
+    byte_pieces answer(std::size_t server) const { return links_[server].answer->pieces(); }
+    bool has_ended(std::size_t server) const {
+        return links_[server].answer && links_[server].head.kind == server_kind::final;
+    }
+    /// The first server that has answered so, or null.
+    const wire::header* first_of(message_kind kind) const {
+        for (const link& each : links_)
+            if (each.answer && each.head.kind == kind) return &each.head;
+        return nullptr;
+    }
+    rank_t rank_of(std::size_t server) const { return servers_[server]; }
+
+    [[gnu::cold]] detail::scene scene() const {
+        return session_.scene(number_, 0, text_of({"parameter_server (pull ", number_, ")"}));
+    }
+
+  private:
+    struct link {
+        std::deque<buffer> waiting;  ///< messages that have found no room yet
+        wire::header head{};
+        std::optional<message> answer;
+        bool has_answered = false;  ///< any question
+    };
+
+    /// Sends what there is room for.
+    void send(std::size_t server) {
+        std::deque<buffer>& waiting = links_[server].waiting;
+        while (!waiting.empty() &&
+               session_.net().post(servers_[server], session_.on(to_servers), std::move(waiting.front())))
+            waiting.pop_front();
+    }
+
+    std::optional<std::size_t> first_missing() const {
+        for (std::size_t i = 0; i < count(); ++i)
+            if (!links_[i].answer) return i;
+        return std::nullopt;
+    }
+
+    /// Takes the next message of any server, while the answer of `awaited` is due. What has found no room is tried
+    /// again meanwhile: servers may need the room that an answer takes.
+    void hear(std::size_t awaited, time_point until) {
+        bool has_room = true;
+        for (std::size_t i = 0; i < count(); ++i) {
+            send(i);
+            has_room = has_room && links_[i].waiting.empty();
+        }
+        const time_point now = std::as_const(session_.net()).now();
+        auto got = session_.net().receive(servers_, session_.on(to_workers),
+                                          has_room ? until : std::min(until, now + nap(session_.timeout())));
+        if (!got && now >= until) silent(awaited);
+        if (!got) return;
+        const wire::header head =
+            server_head_of(session_, *got, *this, [](message_kind kind) { return server_kind::is_to_worker(kind); });
+        const auto from = static_cast<std::size_t>(got->source() - servers_.front());
+        if (has_ended(from)) return;
+        if (head.kind == server_kind::ended) gone(got->source());
+        if (head.kind != server_kind::final && head.number != number_) return;  // of an earlier question
+        links_[from].head = head;
+        links_[from].answer = std::move(got);
+        links_[from].has_answered = true;
+    }
+
+    [[noreturn, gnu::cold]] void silent(std::size_t server) {
+        require_joined(servers_[server], session_.timeout() / 2);
+        throw_error(session_.waited_in_vain(scene(), servers_[server],
+                                            links_[server].waiting.empty() ? ", a server, which does not answer"
+                                                                           : ", a server, whose mailbox is full"));
+    }
+    [[noreturn, gnu::cold]] void gone(rank_t server) {
+        if (!links_[static_cast<std::size_t>(server - servers_.front())].has_answered)
+            require_joined(server, session_.timeout() / 8);
+        scene().fail(failure::exception, server, session_.rank(),
+                     text_of({"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()}));
+    }
+
+    /// Asks `rank`, which tells the failure that it has heard of, if any: that is thrown, and no other. If the ranks
+    /// have not agreed, some have never begun.
+    [[gnu::cold]] void require_joined(rank_t rank, duration patience) {
+        Net& net = session_.net();
+        const time_point until = std::as_const(net).now() + patience;
+        const auto said = net.inquire(rank, session_.context(), joined.number, until);
+        if (said && !has_departed(said)) return;
+        try {
+            net.inquire(rank, made_in_, ~std::uint64_t{0}, until);
+        } catch (const error& thrown) {
+            throw_own(thrown.notice());
+        }
+    }
+    [[noreturn, gnu::cold]] void throw_own(abort_notice notice) const {
+        notice.context = session_.context();
+        throw_error(notice);
+    }
+
+    static constexpr call_signature joined{.number = 1, .kind = operation::handshake};
+
+    const session<Net>& session_;
+    std::uint64_t made_in_;
+    std::vector<rank_t> servers_;
+    std::vector<link> links_;
+    std::uint64_t number_ = 0;  ///< of the latest question
+};
+
+}}}  // namespace rill::RILL_ABI::detail
+
+// ===== rill/protocol/detail/server_requirements.hpp
+
+namespace rill { inline namespace RILL_ABI { namespace detail {
+
+/// The base of `parameter_server`, so that its messages come before all others.
+template <class Net, class Age, class Move, class T>
+struct server_requirements {
+    static_assert(
+        ConcurrentTransport<Net>,
+        "rill::parameter_server: the transport does not model ConcurrentTransport, so no rank can serve while "
+        "it computes; use in_process, simulated or mpi");
+    static_assert(Staleness<Age>,
+                  "rill::parameter_server: the policy after the options does not model Staleness, which says how far a "
+                  "worker may lead; use straggler::bounded, in_step or unbounded (see rill/concept/staleness.hpp)");
+    static_assert(Update<Move, T> || RankedUpdate<Move, T>,
+                  "rill::parameter_server: the policy after the staleness models neither Update nor RankedUpdate for "
+                  "the model's elements; use train::descent, aggregate::add or aggregate::mean_of_latest (see "
+                  "rill/concept/update.hpp)");
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -22587,9 +23639,6 @@ class model_shard {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// After how long a message is tried again that has met a full mailbox.
-constexpr duration nap(duration timeout) { return std::min(timeout / 256, milliseconds(1)); }
-
 /// What one server of a parameter server does and when; a state machine for `run_machine`. The workers are the ranks
 /// `0 … workers-1`.
 ///
@@ -22672,12 +23721,16 @@ class server_machine {
         std::uint64_t number;
     };
 
-    /// The slowest worker that may still push.
-    rank_t slowest_working() const {
+    /// The slowest worker of those that count.
+    template <class Counts>
+    rank_t slowest_of(Counts&& counts) const {
         rank_t slowest = no_rank;
         for (const rank_t rank : ranks_)
-            if (at(rank).works() && (slowest == no_rank || at(rank).clock < at(slowest).clock)) slowest = rank;
+            if (counts(at(rank)) && (slowest == no_rank || at(rank).clock < at(slowest).clock)) slowest = rank;
         return slowest;
+    }
+    rank_t slowest_working() const {
+        return slowest_of([](const worker& each) { return each.works(); });
     }
 
     worker& at(rank_t rank) { return workers_[static_cast<std::size_t>(rank)]; }
@@ -22744,11 +23797,7 @@ class server_machine {
 
     /// Finds the slowest worker anew, and answers those who need not wait any more.
     void review(time_point now) {
-        slowest_ = no_rank;
-        for (const rank_t rank : ranks_)
-            if (!at(rank).has_left && !at(rank).is_given_up &&
-                (slowest_ == no_rank || at(rank).clock < at(slowest_).clock))
-                slowest_ = rank;
+        slowest_ = slowest_of([](const worker& each) { return !each.has_left && !each.is_given_up; });
         std::erase_if(waiting_, [&](rank_t rank) { return settle(rank, now); });
     }
 
@@ -22834,26 +23883,6 @@ class server_machine {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// The tags of a parameter server's session.
-inline constexpr std::uint32_t to_servers = 0;
-inline constexpr std::uint32_t to_workers = 1;
-
-/// The header of a message of a parameter server. Where the transport tells that a rank has ended, it is that of
-/// `server_kind::ended`, and of no kind where it tells something else. Throws unless `is_due(kind)`.
-template <class Session, class Message, class Place, class IsDue>
-wire::header server_head_of(const Session& of, const Message& got, const Place& place, IsDue&& is_due) {
-    return read_from(place, got.source(), [&]() -> wire::header {
-        if (got.pieces().size_bytes() < wire::header_bytes) {
-            const bool has_ended = read_peer_event(got).kind == peer_change::ended;
-            return {.kind = has_ended ? server_kind::ended : message_kind{}};
-        }
-        const wire::header head = frame_reader(got.pieces()).peek();
-        of.require_own(head);
-        wire::detail::require(is_due(head.kind), "its kind is not one that is due here");
-        return head;
-    });
-}
-
 /// One server of a parameter server: a `server_machine` and its part of the model, on a transport.
 template <Transport Net, Element T, Staleness Age, class Move>
 class shard_service {
@@ -22930,193 +23959,6 @@ class shard_service {
 
 }}}  // namespace rill::RILL_ABI::detail
 
-// ===== rill/protocol/detail/server_links.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// A worker's links to the servers. Messages are handed over in order; what finds no room in a server's mailbox stays
-/// here until the next one is sent.
-template <Transport Net>
-class server_links {
-  public:
-    using message = typename Net::message;
-
-    /// The servers are the last ranks. `made_in`: the context that the ranks have agreed in.
-    server_links(const session<Net>& of, int servers, std::uint64_t made_in)
-        : session_(of), made_in_(made_in), links_(static_cast<std::size_t>(servers)) {
-        for (int i = 0; i < servers; ++i) servers_.push_back(of.size() - servers + i);
-    }
-
-    /// The ranks have agreed. A rank that works is told of the end of servers from now on.
-    void join(bool works) {
-        session_.net().announce(session_.context(), joined);
-        if constexpr (MonitoredTransport<Net>)
-            if (works) session_.net().monitor(session_.on(to_workers));
-    }
-    /// If a worker is late because it is still about to agree, that fails for some reason, which is thrown.
-    void require_joined(const wire::header& late) {
-        require_joined(static_cast<rank_t>(late.call), session_.timeout() / (late.contributors == 0 ? 8 : 2));
-    }
-
-    std::size_t count() const { return links_.size(); }
-    wire::header stamped(message_kind kind, std::uint64_t number, double weight) const {
-        return session_.stamped({.weight = weight, .contributors = 1}, kind, number);
-    }
-
-    /// Hands a message to a server, now or later. Waits for nobody.
-    void hand(std::size_t server, buffer&& bytes) {
-        links_[server].waiting.push_back(std::move(bytes));
-        try {
-            send(server);
-        } catch (const error&) {  // the run has failed, which the next question finds
-        }
-    }
-    /// Hands the same message to all servers.
-    void tell(const wire::header& head) {
-        for (std::size_t i = 0; i < count(); ++i) hand(i, empty_frame(head));
-    }
-
-    /// Asks each server that has not given its final part: hands it `question(server, number)`.
-    template <class Question>
-    void ask(Question&& question) {
-        ++number_;
-        for (std::size_t i = 0; i < count(); ++i) {
-            if (has_ended(i)) continue;
-            links_[i].answer.reset();
-            hand(i, question(i, number_));
-        }
-    }
-    /// Waits for all answers to the latest question.
-    void await() {
-        const duration timeout = session_.timeout();
-        const time_point until = std::as_const(session_.net()).now() + timeout + timeout / 4;
-        while (const auto missing = first_missing()) hear(*missing, until);
-    }
-
-    const wire::header& head(std::size_t server) const { return links_[server].head; }
-    byte_pieces answer(std::size_t server) const { return links_[server].answer->pieces(); }
-    bool has_ended(std::size_t server) const {
-        return links_[server].answer && links_[server].head.kind == server_kind::final;
-    }
-    /// The first server that has answered so, or null.
-    const wire::header* first_of(message_kind kind) const {
-        for (const link& each : links_)
-            if (each.answer && each.head.kind == kind) return &each.head;
-        return nullptr;
-    }
-    rank_t rank_of(std::size_t server) const { return servers_[server]; }
-
-    [[gnu::cold]] detail::scene scene() const {
-        return session_.scene(number_, 0, text_of({"parameter_server (pull ", number_, ")"}));
-    }
-
-  private:
-    struct link {
-        std::deque<buffer> waiting;  ///< messages that have found no room yet
-        wire::header head{};
-        std::optional<message> answer;
-    };
-
-    /// Sends what there is room for.
-    void send(std::size_t server) {
-        std::deque<buffer>& waiting = links_[server].waiting;
-        while (!waiting.empty() &&
-               session_.net().post(servers_[server], session_.on(to_servers), std::move(waiting.front())))
-            waiting.pop_front();
-    }
-
-    std::optional<std::size_t> first_missing() const {
-        for (std::size_t i = 0; i < count(); ++i)
-            if (!links_[i].answer) return i;
-        return std::nullopt;
-    }
-
-    /// Takes the next message of any server, while the answer of `awaited` is due. What has found no room is tried
-    /// again meanwhile: servers may need the room that an answer takes.
-    void hear(std::size_t awaited, time_point until) {
-        bool has_room = true;
-        for (std::size_t i = 0; i < count(); ++i) {
-            send(i);
-            has_room = has_room && links_[i].waiting.empty();
-        }
-        const time_point now = std::as_const(session_.net()).now();
-        auto got = session_.net().receive(servers_, session_.on(to_workers),
-                                          has_room ? until : std::min(until, now + nap(session_.timeout())));
-        if (!got && now >= until) silent(awaited);
-        if (!got) return;
-        const wire::header head =
-            server_head_of(session_, *got, *this, [](message_kind kind) { return server_kind::is_to_worker(kind); });
-        const auto from = static_cast<std::size_t>(got->source() - servers_.front());
-        if (has_ended(from)) return;
-        if (head.kind == server_kind::ended) gone(got->source());
-        if (head.kind != server_kind::final && head.number != number_) return;  // of an earlier question
-        links_[from].head = head;
-        links_[from].answer = std::move(got);
-    }
-
-    [[noreturn, gnu::cold]] void silent(std::size_t server) {
-        require_joined(servers_[server], session_.timeout() / 2);
-        throw_error(session_.waited_in_vain(scene(), servers_[server],
-                                            links_[server].waiting.empty() ? ", a server, which does not answer"
-                                                                           : ", a server, whose mailbox is full"));
-    }
-    [[noreturn, gnu::cold]] void gone(rank_t server) {
-        if (const auto first = session_.net().aborted(made_in_)) throw_own(*first);
-        scene().fail(failure::exception, server, session_.rank(),
-                     text_of({"rank ", server, ", a server, has ended before it has answered rank ", session_.rank()}));
-    }
-
-    /// Asks `rank`, which tells the failure that it has heard of, if any: that is thrown, and no other. If the ranks
-    /// have not agreed, some have never begun.
-    [[gnu::cold]] void require_joined(rank_t rank, duration patience) {
-        Net& net = session_.net();
-        const time_point until = std::as_const(net).now() + patience;
-        const auto said = net.inquire(rank, session_.context(), joined.number, until);
-        if (said && !has_departed(said)) return;
-        try {
-            net.inquire(rank, made_in_, ~std::uint64_t{0}, until);
-        } catch (const error& thrown) {
-            throw_own(thrown.notice());
-        }
-    }
-    [[noreturn, gnu::cold]] void throw_own(abort_notice notice) const {
-        notice.context = session_.context();
-        throw_error(notice);
-    }
-
-    static constexpr call_signature joined{.number = 1, .kind = operation::handshake};
-
-    const session<Net>& session_;
-    std::uint64_t made_in_;
-    std::vector<rank_t> servers_;
-    std::vector<link> links_;
-    std::uint64_t number_ = 0;  ///< of the latest question
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/server_requirements.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// The base of `parameter_server`, so that its messages come before all others.
-template <class Net, class Age, class Move, class T>
-struct server_requirements {
-    static_assert(
-        ConcurrentTransport<Net>,
-        "rill::parameter_server: the transport does not model ConcurrentTransport, so no rank can serve while "
-        "it computes; use in_process, simulated or mpi");
-    static_assert(Staleness<Age>,
-                  "rill::parameter_server: the policy after the options does not model Staleness, which says how far a "
-                  "worker may lead; use straggler::bounded, in_step or unbounded (see rill/concept/staleness.hpp)");
-    static_assert(Update<Move, T> || RankedUpdate<Move, T>,
-                  "rill::parameter_server: the policy after the staleness models neither Update nor RankedUpdate for "
-                  "the model's elements; use train::descent, aggregate::add or aggregate::mean_of_latest (see "
-                  "rill/concept/update.hpp)");
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
 // ===== rill/protocol/server_options.hpp
 
 namespace rill { inline namespace RILL_ABI {
@@ -23180,8 +24022,9 @@ namespace rill { inline namespace RILL_ABI {
 ///
 /// Making it is collective. One activity calls its members; `net` must outlive it. `push` copies; what finds no room in
 /// a server's mailbox is sent by the next call. Cost of a pull or push: a message to each server, of a frame and its
-/// part of the N values or of the keys; a pull has as many answers. Memory: the model once on the servers, twice on
-/// each worker. Source: Ho et al. 2013 (SSP); Li et al. 2014 (shards, keys).
+/// part of the N values or of the keys; a pull has as many answers. Memory: the model once on the servers and twice on
+/// each worker, once more during a call. Deterministic where the order of arrival is: the simulator replays bit for
+/// bit. Source: Ho et al. 2013 (SSP); Li et al. 2014 (parts, keys).
 template <class Net, Element T, class Age, class Move>
 class parameter_server : detail::server_requirements<Net, Age, Move, T> {
   public:
@@ -23349,7 +24192,8 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
             }
             if (const wire::header* const late = links_.first_of(kinds::late)) links_.require_joined(*late);
         });
-        if (const wire::header* const late = links_.first_of(kinds::late)) throw_late(*late);
+        if (const wire::header* const late = links_.first_of(kinds::late)) links_.throw_late(*late, is_leaving_);
+        links_.release();
         pulled_ = version_;
         is_over_ = is_leaving_;
         detail::write_tensor(values, out);
@@ -23383,6 +24227,7 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
             take(server, detail::next_values<T>(frames), kind == detail::server_kind::final);
         });
     }
+
     template <IndexType Index>
     void push_view(const stream_view<T, Index>& gradient, const held_version& held) {
         RILL_EXPECTS(works(), "parameter_server: a dedicated server pushes nothing");
@@ -23403,15 +24248,6 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
         is_leaving_ = true;
         departs_by_ = how;
         ask_to_leave();
-    }
-
-    [[noreturn, gnu::cold]] void throw_late(const wire::header& late) {
-        const auto rank = static_cast<rank_t>(late.call);
-        const bool has_ended = late.contributors == 0;
-        links_.scene().fail(has_ended ? failure::exception : failure::timeout, rank, no_rank,
-                            text_of({"rank ", session_.rank(), " waits for rank ", rank, ", which ",
-                                     has_ended ? "has ended" : "has not come on within the timeout", ", ", late.age,
-                                     " pushes behind; give_up(", rank, ") lets the others go on"}));
     }
 
     /// This rank's part in the run is over before the run is.
@@ -23455,53 +24291,6 @@ parameter_server(Net&, const server_options&, Age, Move, const Model&)
     -> parameter_server<Net, tensor_element<Model>, Age, Move>;
 
 }}  // namespace rill::RILL_ABI
-
-// ===== rill/protocol/detail/model_shelf.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// Passes the newest version of a model from the activity that moves it to the one that works on it. Neither waits for
-/// the other, and of versions that nobody has taken only the newest is kept: three copies of the model in all.
-template <ConcurrentTransport Net, Element T>
-class model_shelf {
-  public:
-    struct version {
-        std::uint64_t number = 0;
-        aligned_vector<T> values{};
-        round_receipt made_by{};  ///< the round that has moved the model to this version
-    };
-
-    explicit model_shelf(Net& net) : newest_(net), returned_(net) {}
-
-    /// Called by the activity that moves the model.
-    void put(std::uint64_t number, std::span<const T> values, const round_receipt& made_by) {
-        auto room = returned_.pop(deadline::immediate);
-        if (!room) room = newest_.pop(deadline::immediate);  // a version that nobody has taken
-        if (!room) room.emplace();
-        room->number = number;
-        room->values.assign(values.begin(), values.end());
-        room->made_by = made_by;
-        newest_.push(std::move(*room));
-    }
-    /// There will be no more versions.
-    void close() { newest_.close(); }
-
-    /// Replaces `held` by the newest version, if there is one. Waits for it until `until`. False if there is none.
-    bool take(version& held, deadline until) {
-        bool is_new = false;
-        while (auto next = newest_.pop(is_new ? deadline::immediate : until)) {
-            returned_.push(std::exchange(held, std::move(*next)));
-            is_new = true;
-        }
-        return is_new;
-    }
-
-  private:
-    typename Net::template queue<version> newest_;
-    typename Net::template queue<version> returned_;
-};
-
-}}}  // namespace rill::RILL_ABI::detail
 
 // ===== rill/protocol/detail/partial_requirements.hpp
 
@@ -23574,79 +24363,6 @@ class partial_table {
     static std::size_t at(rank_t rank) { return 2 * static_cast<std::size_t>(rank); }
 
     std::vector<std::int64_t> numbers_;
-};
-
-}}}  // namespace rill::RILL_ABI::detail
-
-// ===== rill/protocol/detail/piled_up.hpp
-
-namespace rill { inline namespace RILL_ABI { namespace detail {
-
-/// A gradient on its way from the activity that computes to the one that exchanges.
-template <Element T>
-struct pushed_gradient {
-    std::uint64_t number = 0;
-    std::uint64_t version = 0;                ///< of the model that it was computed at
-    std::optional<std::size_t> not_finite{};  ///< the first coordinate that is none
-    aligned_vector<T> values{};
-};
-
-/// The gradients of one rank that no round has taken yet, oldest first.
-template <Element T, Backlog Sum, Staleness Age>
-class piled_up {
-  public:
-    piled_up(const Sum& sum, const Age& age) : sum_(sum), age_(age) {}
-
-    void add(pushed_gradient<T>&& next) { waiting_.push_back(std::move(next)); }
-    bool empty() const { return waiting_.empty(); }
-
-    /// Makes this rank's contribution to a round of all gradients that are not too old, in `into`. Tells the fate of
-    /// every gradient to `tell`, for the case that the round succeeds, and gives the memory of each to `release`.
-    template <class Tell, class Release>
-    contribution take(std::uint64_t round, aligned_vector<T>& into, Tell&& tell, Release&& release) {
-        const auto age_of = [&](const auto& each) { return static_cast<std::uint32_t>(round - each.version); };
-        const auto counts = [&](const auto& each) { return !each.not_finite && age_.accepts(age_of(each)); };
-        const auto count = static_cast<std::size_t>(std::count_if(waiting_.begin(), waiting_.end(), counts));
-        contribution own{.weight = count == 0 ? 0.0 : sum_.weight(count), .age = 0};
-        std::size_t taken = 0;
-        for (auto& each : waiting_) {
-            push_fate fate{.push = each.number, .round = round, .age = age_of(each)};
-            if (counts(each)) {
-                const double share = sum_.share(taken, count);
-                add(each, share, taken == 0, into);
-                own.age = std::max(own.age, fate.age);
-                fate.weight = share;
-                ++taken;
-            } else if (each.not_finite) {
-                fate.what = push_fate::outcome::not_finite;
-                fate.coordinate = *each.not_finite;
-            } else {
-                fate.what = push_fate::outcome::too_old;
-            }
-            tell(fate);
-            release(std::move(each.values));
-        }
-        waiting_.clear();
-        return own;
-    }
-
-    /// Tells that no round will take what still waits.
-    template <class Tell>
-    void drop(Tell&& tell) {
-        for (const auto& each : waiting_) tell({.push = each.number, .what = push_fate::outcome::run_over});
-        waiting_.clear();
-    }
-
-  private:
-    static void add(pushed_gradient<T>& from, double share, bool is_first, aligned_vector<T>& into) {
-        if (is_first && share == 1) return into.swap(from.values);
-        if (is_first) std::fill(into.begin(), into.end(), T{});
-        kernel::add_scaled<T>(into, from.values, static_cast<T>(share), into);
-    }
-
-    Sum sum_;
-    Age age_;
-    std::vector<pushed_gradient<T>> waiting_;
 };
 
 }}}  // namespace rill::RILL_ABI::detail
@@ -24389,7 +25105,7 @@ partial_all_reduce(Group&, Start, Age, Sum, Move, const Model&, Codec)
 // ===== rill/protocol.hpp
 
 /// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce,
-/// parameter server, local steps.
+/// parameter server, pair averaging, local steps.
 
 // ===== rill/gradient_code/amplification.hpp
 
