@@ -22759,8 +22759,8 @@ std::span<const T> next_values(frame_reader& frames) {
 
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
-/// One rank's model in a pair averaging, and what moves it: a `pair_machine` on a transport. `Take`: `take(model)`
-/// applies the gradients that have been pushed, and `moved()` is told that the model has moved.
+/// One rank's model in a pair averaging, and what moves it: a `pair_machine` on a transport. `owner.take(model)`
+/// applies the gradients that have been pushed; `owner.moved(model)` is told that an exchange has moved it.
 template <Transport Net, Element T, Pairing Who, class Owner>
 class pair_service {
   public:
