@@ -1,9 +1,10 @@
 /// All protocols that continue when some ranks are missing: rounds, CodedReduce, partial all-reduce,
-/// parameter server, pair averaging, local steps.
+/// parameter server, pair averaging, local steps, groups by speed.
 #pragma once
 
 #include <rill/protocol/coded_allocation.hpp>
 #include <rill/protocol/coded_reduce.hpp>
+#include <rill/protocol/group_by_speed.hpp>
 #include <rill/protocol/local_steps.hpp>
 #include <rill/protocol/pair_averaging.hpp>
 #include <rill/protocol/parameter_server.hpp>

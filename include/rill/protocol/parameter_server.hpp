@@ -78,6 +78,7 @@ template <class Net, Element T, class Age, class Move>
 class parameter_server : detail::server_requirements<Net, Age, Move, T> {
   public:
     using element_type = T;
+    using update_type = Move;
 
     /// `first`: the model to begin with, equal on all ranks. Errors: `contract_violation` if the options do not suit
     /// this many ranks; `mismatch` if options, policies or models differ.

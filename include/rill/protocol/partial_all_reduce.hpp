@@ -11,9 +11,11 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/contract.hpp>
 #include <rill/core/fingerprint.hpp>
+#include <rill/core/option_range.hpp>
 #include <rill/core/random.hpp>
 #include <rill/core/round_receipt.hpp>
 #include <rill/kernel/magnitude.hpp>
+#include <rill/protocol/detail/group_center.hpp>
 #include <rill/protocol/detail/model_shelf.hpp>
 #include <rill/protocol/detail/partial_requirements.hpp>
 #include <rill/protocol/detail/partial_table.hpp>
@@ -27,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,6 +48,11 @@ struct no_codec {
         return {};
     }
     friend constexpr bool operator==(no_codec, no_codec) = default;
+};
+
+/// `every`: after how many rounds a group meets the model that it shares with others.
+struct through_options {
+    std::uint64_t every = 1;
 };
 
 /// A replica whose ranks add their gradients up in rounds that do not wait for all of them.
@@ -66,6 +74,8 @@ struct no_codec {
 ///   pulled; the others are dropped. `may_lead(n)`: whether `pull` returns at once where this rank has pushed `n`
 ///   gradients at the newest model; otherwise it waits for the next version.
 /// - *Backlog*: how the gradients that a rank has pushed since its last contribution become one.
+///
+/// `through(center, …)` lets several such groups share one model: see there.
 ///
 /// Gradients are never applied to the local model alone: that would count them twice. (RNA's workers do so.)
 ///
@@ -126,6 +136,45 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     ~partial_all_reduce() {
         if (!has_ended()) starter_.leave(" has destroyed its partial_all_reduce before the run had ended");
         service_.reset();
+    }
+
+    /// Lets the group share a model with other groups, each of which runs rounds of its own: every `options.every`
+    /// rounds, and after the last one, the rank that has started the round pushes to `center` what its group's rounds
+    /// have changed since they met it last, pulls, and broadcasts the result, from which its group goes on. Computing
+    /// goes on meanwhile.
+    ///
+    ///     rill::subgroup alike{net, rill::group_by_speed(net, step)};
+    ///     rill::group workers{alike, topology::ring{}};
+    ///     rill::partial_all_reduce replica{workers, two_choices{2}, bounded{16}, linear_mean{}, descent, model};
+    ///     rill::parameter_server center{net, {.dedicated = false}, unbounded{}, aggregate::add{}, model};
+    ///     replica.through(center, {.every = 4});
+    ///     while (const auto held = replica.pull(model)) …
+    ///     while (center.pull(model)) continue;  // the model of all groups, once all of them have ended
+    ///
+    /// `center`: a `Replica` of as many parameters, made of the same first model by all ranks of all groups, and by
+    /// those that only serve it. Its update adds changes (`aggregate::add`); one that is a `RankedUpdate`, such as the
+    /// paper's `aggregate::mean_of_latest`, is pushed models, always by the group's first rank. Until the run has ended
+    /// it belongs to this replica, which then retires from it; once the center's run is over, the group's ends too. The
+    /// timeout of a parameter server must be longer than the ends of the groups are apart.
+    ///
+    /// Collective in the group, before the first `pull` and after `restore`. Cost of a meeting: a push and a pull of N
+    /// elements on one rank, two broadcasts. Memory: two models more. Errors: `contract_violation` if `every` is 0,
+    /// `mismatch` if it differs. A group that fails leaves the others running; if the center fails, each group does,
+    /// and the error names the rank that met it. Source: RNA (Yang et al. 2020), section 4.
+    template <class Center>
+    void through(Center& center, const through_options& options) {
+        static_assert(
+            Replica<Center, T>,
+            "rill::partial_all_reduce: what the groups share does not model Replica for the model's elements; "
+            "use parameter_server (see rill/concept/replica.hpp)");
+        RILL_EXPECTS(!service_, "partial_all_reduce: groups are joined before the first pull");
+        detail::require_option(options.every >= 1, "partial_all_reduce: every", options.every, "at least 1",
+                               group_.rank());
+        constexpr option_names names{{"rounds between meetings"}};
+        agree(group_, names, {option_hash(options.every)});
+        center_ =
+            std::make_unique<detail::group_center<group_type, Center, T>>(group_, center, std::span<const T>(model_));
+        every_ = options.every;
     }
 
     /// Writes the newest model to `model` and returns its version; see `Replica`.
@@ -210,7 +259,8 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     template <class Reader, class Also = void (*)()>
     void restore(
         const Reader& in, std::string_view prefix, Also&& also = [] {}) {
-        RILL_EXPECTS(!service_, "partial_all_reduce: it is restored before the first pull");
+        RILL_EXPECTS(!service_ && !center_,
+                     "partial_all_reduce: it is restored before the first pull and before through");
         std::array<std::uint64_t, 2> saved{};
         auto model = model_;
         auto update = update_;
@@ -306,6 +356,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         try {
             starter_.guarded([&] {
                 while (!is_done_) round();
+                if (center_) center_->leave();
             });
         } catch (...) {
             failure_ = std::current_exception();
@@ -330,6 +381,8 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
             [&](aligned_vector<T>&& room) { emptied_.push(std::move(room)); });
         exchange_with(own);
         ++version_;
+        if (center_ && (is_done_ || version_ % every_ == 0))
+            is_done_ |= !center_->meet(starter_.coordinator(), std::span<T>(model_));
         for (const push_fate& fate : told_) fates_.push(fate);
         told_.clear();
         shelf_.put(version_, model_, made_);
@@ -382,6 +435,8 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
     std::uint64_t pushes_seen_ = 0;
     detail::departure_wish told_wish_{};  ///< what the others know of this rank's wish to leave
     bool is_done_ = false;
+    std::unique_ptr<detail::shared_center<T>> center_{};
+    std::uint64_t every_ = 1;  ///< rounds between meetings at the center
     std::exception_ptr failure_{};
 
     // Of the activity that computes.

@@ -53,6 +53,9 @@ class round_starter {
         session_.net().announce(session_.context(), {.number = round + 1, .kind = operation::all_reduce});
     }
 
+    /// The rank that has started the latest round.
+    rank_t coordinator() const { return machine_.coordinator(); }
+
     /// Tells the activity of this rank that waits in `await`: a push or an urge, with its number.
     void notify(message_kind kind, std::uint64_t number) {
         try {

@@ -87,6 +87,7 @@ class start_machine {
 
     std::span<const rank_t> neighbours(segment) const { return everyone_; }
     std::uint64_t round() const { return round_; }
+    rank_t coordinator() const { return coordinator_; }
     /// From whom `rank` hears of the start of the round under way; `no_rank` for the coordinator.
     rank_t parent_of(rank_t rank) const {
         const unsigned place = place_in_tree(rank);
