@@ -1,11 +1,13 @@
 #pragma once
 
+#include <rill/aggregate/add.hpp>
 #include <rill/core/config.hpp>
 #include <rill/straggler/bounded.hpp>
 #include <rill/straggler/linear_mean.hpp>
 #include <rill/straggler/two_choices.hpp>
 #include <rill/topology/ring.hpp>
 #include <rill/train/descent.hpp>
+#include <rill/train/grouped_replica.hpp>
 #include <rill/train/partial_replica.hpp>
 
 namespace rill { inline namespace RILL_ABI { namespace systems {
@@ -28,6 +30,16 @@ using rna_plan = train::partial_replica<topology::ring, straggler::two_choices, 
 template <class Optimizer, class Rate>
 constexpr rna_plan<Optimizer, Rate> rna(const rna_options& chosen, const Optimizer& optimizer, const Rate& rate) {
     return {{}, {chosen.probes}, {chosen.staleness}, {}, {optimizer, rate}, {}};
+}
+
+/// RNA with its hierarchy: each group of `groups` makes such rounds, and the groups share a model to which each adds
+/// what it has changed (`shared`: or, as in the paper, `aggregate::mean_of_latest`).
+template <class Optimizer, class Rate, class Shared = aggregate::add>
+train::grouped_replica<rna_plan<Optimizer, Rate>, Shared> grouped_rna(const train::grouping& groups,
+                                                                      const rna_options& chosen,
+                                                                      const Optimizer& optimizer, const Rate& rate,
+                                                                      const Shared& shared = {}) {
+    return {rna(chosen, optimizer, rate), groups, shared};
 }
 
 }}}  // namespace rill::RILL_ABI::systems

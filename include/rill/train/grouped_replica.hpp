@@ -1,0 +1,122 @@
+#pragma once
+
+#include <rill/aggregate/add.hpp>
+#include <rill/collective/group.hpp>
+#include <rill/concept/replica.hpp>
+#include <rill/core/config.hpp>
+#include <rill/core/view.hpp>
+#include <rill/protocol/detail/saved_parts.hpp>
+#include <rill/protocol/parameter_server.hpp>
+#include <rill/protocol/partial_all_reduce.hpp>
+#include <rill/protocol/server_options.hpp>
+#include <rill/straggler/unbounded.hpp>
+#include <rill/train/replica_plan.hpp>
+#include <rill/transport/subgroup.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace rill { inline namespace RILL_ABI { namespace train {
+
+/// Which ranks work together, and how the groups share a model.
+struct grouping {
+    view alike{};             ///< the ranks of this rank's group; see `group_by_speed`
+    std::uint64_t every = 4;  ///< rounds of a group between its meetings with the shared model
+    server_options servers{.servers = 1, .dedicated = false, .timeout = seconds(3600)};  ///< of the shared model
+};
+
+/// A `grouped_replica` bound to one rank.
+template <class Net, class Within, class Shared, std::floating_point T>
+class bound_grouped_replica {
+    using replica_type = decltype(std::declval<const Within&>().template bind<T>(
+        std::declval<subgroup<Net>&>(), std::span<const T>(), group_options{}));
+
+  public:
+    using element_type = T;
+
+    bound_grouped_replica(Net& net, const Within& within, const grouping& groups, const Shared& shared,
+                          std::span<const T> first, const group_options& options)
+        : every_(groups.every), center_(net, groups.servers, straggler::unbounded{}, shared, first) {
+        if (center_.is_server()) return;
+        alike_.emplace(net, groups.alike);
+        replica_ = std::unique_ptr<replica_type>(new replica_type(within.template bind<T>(*alike_, first, options)));
+    }
+
+    /// Once the group's run has ended, waits for the other groups; `model` is then that of all.
+    template <class Model>
+    std::optional<held_version> pull(Model&& model) {
+        if (replica_ != nullptr && !has_joined_) replica_->through(center_, {.every = every_});
+        has_joined_ = true;
+        if (replica_ != nullptr && !is_over_)
+            if (const auto held = replica_->pull(model)) return held;
+        is_over_ = true;
+        while (center_.pull(model)) continue;
+        return std::nullopt;
+    }
+    template <class Gradient>
+    void push(const Gradient& gradient, const held_version& held) {
+        replica_->push(gradient, held);
+    }
+    std::optional<push_fate> fate() { return replica_ == nullptr ? std::nullopt : replica_->fate(); }
+    /// This rank pushes no more; `end`: nor does any rank of its group.
+    void retire() { replica_->retire(); }
+    void end() { replica_->end(); }
+    /// How many rounds this rank's group has made; on a dedicated server how many pushes have moved its part.
+    std::uint64_t version() const { return replica_ == nullptr ? center_.version() : replica_->version(); }
+
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        center_.save(out, std::string(prefix) + "center.");
+        if (replica_ != nullptr) replica_->save(out, std::string(prefix) + "group.");
+    }
+    template <class Reader, class Also = void (*)()>
+    void restore(
+        const Reader& in, std::string_view prefix, Also&& also = [] {}) {
+        const std::exception_ptr refused = rill::detail::thrown_by([&] {
+            if (replica_ != nullptr) replica_->restore(in, std::string(prefix) + "group.");
+        });
+        center_.restore(in, std::string(prefix) + "center.", [&] {
+            if (refused != nullptr) std::rethrow_exception(refused);
+            also();
+        });
+    }
+
+  private:
+    std::uint64_t every_;
+    parameter_server<Net, T, straggler::unbounded, Shared> center_;
+    std::optional<subgroup<Net>> alike_{};
+    std::unique_ptr<replica_type> replica_{};  ///< null on a dedicated server
+    bool has_joined_ = false;
+    bool is_over_ = false;
+};
+
+/// Training in groups, each by rounds of its own, that share a model on servers (`partial_all_reduce::through`).
+///
+/// `within`: the plan of each group, a `partial_replica`. `shared`: how a group's change moves the shared model. Models
+/// `ReplicaPlan`. A rank ends the run of its own group; all ranks have the same model once all groups have ended.
+template <class Within, class Shared = aggregate::add>
+struct grouped_replica {
+    Within within{};
+    grouping groups{};
+    Shared shared{};
+
+    template <std::floating_point T = float, class Net>
+    bound_grouped_replica<Net, Within, Shared, T> bind(Net& net, std::span<const T> first,
+                                                       const group_options& options = {}) const {
+        return {net, within, groups, shared, first, options};
+    }
+};
+
+template <class W>
+grouped_replica(W, grouping) -> grouped_replica<W>;
+template <class W, class S>
+grouped_replica(W, grouping, S) -> grouped_replica<W, S>;
+
+}}}  // namespace rill::RILL_ABI::train

@@ -1,0 +1,143 @@
+#include <rill/train/grouped_replica.hpp>
+
+#include "../support/scratch.hpp"
+#include "jobs.hpp"
+
+#include <rill/aggregate/max.hpp>
+#include <rill/aggregate/mean_of_latest.hpp>
+#include <rill/system/rna.hpp>
+#include <rill/train/asynchronous_trainer.hpp>
+#include <rill/train/replica_plan.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+using namespace rill;
+using namespace jobs;
+
+namespace in_groups {
+
+/// Even and odd ranks of the first `workers`.
+train::grouping two_groups(int rank, int workers, bool dedicated = false) {
+    train::grouping groups{.every = 3};
+    groups.servers.dedicated = dedicated;
+    for (rank_t each = rank % 2; each < workers; each += 2) groups.alike.members.push_back(each);
+    return groups;
+}
+
+template <class Net, class Plan>
+auto make(Net& net, const Plan& plan) {
+    return train::asynchronous_trainer{
+        net, spoilt_perceptron(net.rank(), {}),
+        train::minibatches{data(), {.batch = 8, .rank = net.rank(), .ranks = net.size(), .key = {2}}}, plan,
+        train::trainer_options{.initial = {3}, .group = {.timeout = seconds(20), .seed = 7}}};
+}
+auto plan_of(const train::grouping& groups) {
+    return systems::grouped_rna(groups, {}, train::sgd{.momentum = 0.9}, train::constant_rate{0.02});
+}
+
+template <class Trainer>
+std::vector<float> run_to(Trainer& trainer, std::uint64_t last) {
+    while (trainer.step())
+        if (trainer.version() + 1 >= last) trainer.end();
+    return copy_of_parameters(trainer);
+}
+
+/// A dedicated server, whose rank is `workers`, has no model.
+template <class Net>
+void check_all_have(Net& net, std::vector<float> own, int workers) {
+    group all{net, topology::ring{}};
+    std::vector<float> most(own.size());
+    if (net.rank() == workers) own.assign(own.size(), -1e30F);
+    all_reduce(all, own, most, aggregate::max{});
+    if (net.rank() < workers) CHECK(most == own);
+}
+
+simulated::network two_speeds() {
+    return {.latency = microseconds(10),
+            .computing = [](rank_t rank, std::uint64_t, double) { return milliseconds(rank % 2 == 0 ? 1 : 4); }};
+}
+
+}  // namespace in_groups
+
+using namespace in_groups;
+
+static_assert(train::ReplicaPlan<decltype(plan_of({})), simulated::endpoint>);
+
+TEST_CASE("grouped_replica: learns, and ends with the same parameters on all ranks") {
+    on_transports(5, [](auto& net) {
+        auto trainer = make(net, plan_of(two_groups(net.rank(), 5)));
+        spoilt_perceptron judge(0, {});
+        train::minibatches all{data(), {.batch = data().rows, .rank = 0, .ranks = 1, .key = {2}}};
+        const auto batch = all.next();
+        const double before = judge.loss(trainer.parameters(), batch);
+        const auto own = run_to(trainer, 100);
+        CHECK(judge.loss(own, batch) < 0.95 * before);
+        CHECK(trainer.version() >= 100);
+        CHECK(!trainer.step());
+        check_all_have(net, own, 5);
+    });
+}
+
+TEST_CASE("grouped_replica: with a dedicated server, and by the mean of the groups' models") {
+    simulated::run(5, two_speeds(), [](auto& net) {
+        auto trainer = make(net, plan_of(two_groups(net.rank(), 4, true)));
+        check_all_have(net, run_to(trainer, 40), 4);
+    });
+    simulated::run(4, two_speeds(), [](auto& net) {
+        const auto plan = systems::grouped_rna(two_groups(net.rank(), 4), {}, train::sgd{}, train::constant_rate{0.02},
+                                               aggregate::mean_of_latest{});
+        auto trainer = make(net, plan);
+        check_all_have(net, run_to(trainer, 40), 4);
+    });
+}
+
+TEST_CASE("grouped_replica: goes on from each rank's file") {
+    const scratch_directory directory;
+    const auto file_of = [&](auto& net) { return directory / std::to_string(net.rank()).c_str(); };
+    std::vector<std::vector<float>> saved(5), resumed(5), again(5);
+    simulated::run(5, two_speeds(), [&](auto& net) {
+        auto trainer = make(net, plan_of(two_groups(net.rank(), 4, true)));
+        saved[static_cast<std::size_t>(net.rank())] = run_to(trainer, 20);
+        train::checkpoint::writer out;
+        trainer.save(out, "run.");
+        out.save(file_of(net));
+    });
+    for (auto* const results : {&resumed, &again})
+        simulated::run(5, two_speeds(), [&](auto& net) {
+            auto trainer = make(net, plan_of(two_groups(net.rank(), 4, true)));
+            trainer.restore(train::checkpoint::load(file_of(net)), "run.");
+            (*results)[static_cast<std::size_t>(net.rank())] = run_to(trainer, 40);
+            if (net.rank() < 4) CHECK(trainer.version() >= 40);
+        });
+    CHECK(resumed == again);
+    CHECK(resumed[0] == resumed[3]);
+    CHECK(resumed[0] != saved[0]);
+    CHECK(saved[0] == saved[3]);
+}
+
+TEST_CASE("grouped_replica: a file that does not fit is refused on all ranks") {
+    const scratch_directory directory;
+    const auto file_of = [&](int rank) { return directory / std::to_string(rank).c_str(); };
+    simulated::run(4, two_speeds(), [&](auto& net) {
+        auto trainer = make(net, plan_of(two_groups(net.rank(), 4)));
+        run_to(trainer, 10);
+        train::checkpoint::writer out;
+        trainer.save(out, "run.");
+        out.save(file_of(net.rank()));
+    });
+    int refused = 0;
+    simulated::run(4, two_speeds(), [&](auto& net) {
+        auto trainer = make(net, plan_of(two_groups(net.rank(), 4)));
+        const auto in = train::checkpoint::load(file_of(net.rank() == 2 ? 1 : net.rank()));
+        try {
+            trainer.restore(in, "run.");
+        } catch (const std::exception&) {
+            ++refused;
+        }
+    });
+    CHECK(refused == 4);
+}
