@@ -130,7 +130,8 @@ TEST_CASE("straggler: two_choices asks as many ranks as it says, each equally of
         for (std::uint64_t round = 0; round < rounds; ++round) {
             int in_round = 0;
             for (int rank = 0; rank < size; ++rank)
-                if (two_choices{probes}.asks(rank, size, rill::random_key{7}.derive(round))) ++asked[rank], ++in_round;
+                if (two_choices{probes}.asks(rank, size, rill::random_key{7}.derive(round)))
+                    ++asked[static_cast<std::size_t>(rank)], ++in_round;
             CHECK(in_round == probes);
         }
         for (const int count : asked) CHECK(count == doctest::Approx(rounds * probes / size).epsilon(0.1));

@@ -98,10 +98,10 @@ TEST_CASE("idx: images and labels become a dataset") {
 
     const std::string wrong = message_of<data_error>([&] { read_idx_dataset(images, labels, 1); });
     CHECK_MESSAGE(has(wrong, labels + ": at byte 8: expected a label below 1, found 1"), wrong);
-    const std::string three = here.write("three", idx({3}, {0, 0, 0}));
-    const std::string differ = message_of<data_error>([&] { read_idx_dataset(images, three, 2); });
+    const std::string more = here.write("three", idx({3}, {0, 0, 0}));
+    const std::string differ = message_of<data_error>([&] { read_idx_dataset(images, more, 2); });
     CHECK_MESSAGE(has(differ, images + ": at byte 4: expected 3 images"), differ);
-    CHECK_MESSAGE(has(differ, three + ", found 2"), differ);
+    CHECK_MESSAGE(has(differ, more + ", found 2"), differ);
 }
 
 TEST_CASE("idx: every part of the header is checked") {
