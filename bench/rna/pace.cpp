@@ -4,6 +4,7 @@
 
 #include "shared/expected.hpp"
 
+#include <rill/protocol/local_steps.hpp>
 #include <rill/protocol/parameter_server.hpp>
 #include <rill/protocol/partial_all_reduce.hpp>
 #include <rill/rill.hpp>
@@ -13,6 +14,7 @@
 #include <rill/train/sgd.hpp>
 #include <rill/transport/simulated.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -31,9 +33,10 @@ using rna_bench::task;
 
 constexpr rill::topology::recursive_doubling topology{};
 
-rill::simulated::network network_of(const task& of, int ranks, std::uint64_t seed) {
+/// `bandwidth`: bytes per second; 0: messages take nearly no time.
+rill::simulated::network network_of(const task& of, int ranks, std::uint64_t seed, std::uint64_t bandwidth = 0) {
     return {.latency = rill::nanoseconds(100),
-            .bandwidth = 0,
+            .bandwidth = bandwidth,
             .computing = [=](rill::rank_t rank, std::uint64_t gradient, double) {
                 rill::random_sequence draw(rill::random_key{seed}.derive(rank, gradient));
                 return rill::nanoseconds(static_cast<std::int64_t>(of.draw(draw, rank, ranks) * 1e6));
@@ -100,14 +103,15 @@ pace rounds_of(const task& of, int ranks, std::uint64_t rounds, const Trigger& t
     return made;
 }
 
-pace barrier(const task& of, int ranks, std::uint64_t steps) {
+/// Steps of which each ends with an all_reduce of so many `numbers`.
+template <class Shape = rill::topology::recursive_doubling>
+pace barrier(const task& of, int ranks, std::uint64_t steps, std::size_t numbers = 1, std::uint64_t bandwidth = 0) {
     pace seen;
-    rill::simulated::run(ranks, network_of(of, ranks, 7), [&](rill::simulated::endpoint& net) {
-        rill::group workers{net, topology, {.timeout = rill::seconds(1000)}};
-        std::vector<double> gradient(1), sum(1);
+    rill::simulated::run(ranks, network_of(of, ranks, 7, bandwidth), [&](rill::simulated::endpoint& net) {
+        rill::group workers{net, Shape{}, {.timeout = rill::seconds(1000)}};
+        std::vector<double> gradient(numbers, 1), sum(numbers);
         for (std::uint64_t step = 0; step < steps; ++step) {
             net.compute(1);
-            gradient[0] = 1;
             rill::all_reduce(workers, gradient, sum);
             bench::require(sum[0] == ranks, "the sum of a step");
         }
@@ -147,6 +151,53 @@ void print(const char* name, const pace& of, bool last = false) {
     std::printf("\"%s\": {\"rounds\": %.6g, \"gradients\": %.6g, \"contributors\": %.6g}%s", name, of.rounds,
                 of.gradients, of.contributors, last ? "" : ", ");
 }
+/// An `all_reduce` of so many numbers around a ring of 16 ranks takes 20 ms at this bandwidth.
+constexpr int ring_ranks = 16;
+constexpr std::size_t ring_numbers = 16'000;
+constexpr std::uint64_t ring_bandwidth = 2 * (ring_ranks - 1) * (ring_numbers / ring_ranks) * sizeof(double) * 50;
+
+/// Steps per second of ranks that exchange after each `every` steps. Each step moves a model by 1.
+double local_steps_of(std::uint32_t every, std::uint64_t steps) {
+    double seconds = 0;
+    const auto network = network_of(task{}, ring_ranks, 7, ring_bandwidth);
+    rill::simulated::run(ring_ranks, network, [&](rill::simulated::endpoint& net) {
+        rill::group workers{net, rill::topology::ring{}, {.timeout = rill::seconds(1000)}};
+        std::vector<double> model(ring_numbers);
+        const std::vector<double> gradient(ring_numbers, -1);
+        const rill::train::descent step{rill::train::sgd{}, rill::train::constant_rate{1}};
+        const rill::train::descent mean{rill::train::sgd{}, rill::train::constant_rate{1}, false};
+        rill::partial_all_reduce rounds{workers, all_ready{}, in_step{}, plain_sum{}, mean, model};
+        rill::local_steps replica{rounds, {.every = every}, step, model};
+        for (std::uint64_t done = 0; const auto held = replica.pull(model);) {
+            if (done++ == steps) {
+                if (net.rank() == 0) seconds = (net.now() - rill::time_point{}).seconds();
+                replica.retire();
+                continue;
+            }
+            net.compute(1);
+            replica.push(gradient, *held);
+        }
+        bench::require(model[0] == static_cast<double>(steps), "the model");
+    });
+    return static_cast<double>(steps) / seconds;
+}
+
+/// Steps per second where all ranks wait for the slowest sum of `every` times, and then 20 ms.
+double plain_local_steps(std::uint32_t every, int exchanges) {
+    rill::random_sequence random(rill::random_key{5});
+    double ms = 0;
+    for (int i = 0; i < exchanges; ++i) {
+        double slowest = 0;
+        for (int rank = 0; rank < ring_ranks; ++rank) {
+            double sum = 0;
+            for (std::uint32_t step = 0; step < every; ++step) sum += task{}.draw(random, rank, ring_ranks);
+            slowest = std::max(slowest, sum);
+        }
+        ms += slowest + 20;
+    }
+    return every * static_cast<double>(exchanges) / ms * 1000;
+}
+
 /// A system beside the barrier, by rill and by the plain simulation.
 void print_system(const char* name, const pace& rill, const pace& plain, const pace& base, const pace& plain_base) {
     std::printf("\"%s\": {", name);
@@ -213,6 +264,18 @@ void servers(std::uint64_t rounds) {
     std::printf("}\n");
 }
 
+/// Steps per second of local SGD beside the barrier, where ranks take between 10 and 60 ms and the exchange 20.
+void local(std::uint64_t steps) {
+    const double base = barrier<rill::topology::ring>(task{}, ring_ranks, steps, ring_numbers, ring_bandwidth).rounds;
+    const double plain_base = plain_local_steps(1, 20'000);
+    std::printf("{");
+    for (const std::uint32_t every : {8U, 32U})
+        std::printf("\"every_%u\": {\"steps_over_bsp\": %.6g, \"plain_steps_over_bsp\": %.6g}%s", every,
+                    local_steps_of(every, steps) / base, plain_local_steps(every, 20'000) / plain_base,
+                    every == 32 ? "" : ", ");
+    std::printf("}\n");
+}
+
 /// Gradients per second of RNA beside the barrier, where times are lognormal as a translator's on its sentences.
 void lognormal(std::uint64_t rounds) {
     const task of{.kind = task::law::lognormal, .from = 1219, .to = 760, .least = 156, .most = 8000};
@@ -237,9 +300,10 @@ int main(int count, char** arguments) {
                          : which == "uniform"   ? &uniform
                          : which == "lognormal" ? &lognormal
                          : which == "servers"   ? &servers
+                         : which == "local"     ? &local
                                                 : nullptr;
         if (run == nullptr || rounds == 0) {
-            std::fprintf(stderr, "usage: bench_rna_pace response|uniform|lognormal|servers ROUNDS\n");
+            std::fprintf(stderr, "usage: bench_rna_pace response|uniform|lognormal|servers|local ROUNDS\n");
             return 2;
         }
         run(rounds);

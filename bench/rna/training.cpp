@@ -4,6 +4,7 @@
 // the ranks takes more.
 #include "waits.hpp"
 
+#include <rill/aggregate/mean_of_latest.hpp>
 #include <rill/rill.hpp>
 #include <rill/straggler.hpp>
 #include <rill/system/eager_sgd.hpp>
@@ -11,6 +12,7 @@
 #include <rill/system/rna.hpp>
 #include <rill/train/accuracy.hpp>
 #include <rill/train/asynchronous_trainer.hpp>
+#include <rill/train/grouped_replica.hpp>
 #include <rill/train/idx.hpp>
 #include <rill/train/minibatches.hpp>
 #include <rill/train/schedule.hpp>
@@ -117,6 +119,7 @@ void train_rank(endpoint& net, const job& of, judge& judged, outcome& reached, b
     std::uint64_t next = 10;
     while (trainer.step()) {
         reached.gradients += reached.seconds == 0 ? 1 : 0;
+        if (reached.seconds > 0) trainer.end();  // also in the groups of ranks that judge nothing
         const std::uint64_t version = version_of(trainer);
         if (!judges || version < next) continue;
         next = version + 10;
@@ -166,12 +169,35 @@ outcome in_rounds(const job& of, const Start& start, const Age& age, const Sum& 
     return without_barrier(of, rill::train::partial_replica{rill::topology::ring{}, start, age, sum, move});
 }
 
+/// RNA in a group of fast ranks and one of slow ones.
+template <class Shared>
+outcome in_groups(const job& of, const Shared& shared) {
+    outcome reached;
+    judge judged(of);
+    rill::simulated::run(ranks, network_of(of, judged.dimension()), [&](endpoint& net) {
+        rill::train::grouping groups{.every = 4};
+        const int slow = 2 * net.rank() / ranks;
+        for (int each = 0; each < ranks / 2; ++each) groups.alike.members.push_back(slow * ranks / 2 + each);
+        const rill::train::descent move{sgd{}, constant_rate{of.rate / ranks}};
+        const rill::train::partial_replica within{rill::topology::ring{}, two_choices{2}, bounded{16}, linear_mean{},
+                                                  move};
+        const rill::train::grouped_replica plan{within, groups, shared};
+        const auto make = [&](auto& on, auto model, auto batches, const auto& options) {
+            return rill::train::asynchronous_trainer{on, std::move(model), std::move(batches), plan, options};
+        };
+        train_rank(net, of, judged, reached, net.rank() == 0, make, [](auto& trainer) { return trainer.version(); });
+    });
+    return reached;
+}
+
 outcome run(const job& of) {
     if (of.system == "bsp") return in_lockstep(of, rill::systems::psgd(sgd{}, constant_rate{of.rate}));
     if (of.system == "rna") return in_rounds(of, two_choices{2}, bounded{16}, linear_mean{});
     if (of.system == "rna_sum") return in_rounds(of, two_choices{2}, bounded{16}, plain_sum{});
     if (of.system == "rna_fresh") return in_rounds(of, two_choices{2}, bounded{4}, linear_mean{});
     if (of.system == "eager") return in_rounds(of, majority{}, in_step{}, plain_sum{});
+    if (of.system == "rna_groups") return in_groups(of, rill::aggregate::add{});
+    if (of.system == "rna_groups_mean") return in_groups(of, rill::aggregate::mean_of_latest{});
     throw std::runtime_error("no system: " + of.system);
 }
 
