@@ -14,7 +14,7 @@
 #include <vector>
 
 constexpr int workers_in_all = 16;
-constexpr std::uint64_t rounds = 1000;
+constexpr std::uint64_t rounds = 100;
 
 /// A gradient takes between 10 and 60 ms.
 rill::duration computing_time(rill::rank_t rank, std::uint64_t gradient, double) {
