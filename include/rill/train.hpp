@@ -22,6 +22,7 @@
 #include <rill/train/idx.hpp>
 #include <rill/train/json_metrics.hpp>
 #include <rill/train/layer_sizes.hpp>
+#include <rill/train/local_replica.hpp>
 #include <rill/train/lockstep.hpp>
 #include <rill/train/logistic_regression.hpp>
 #include <rill/train/metrics_options.hpp>
@@ -37,6 +38,7 @@
 #include <rill/train/sampler.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/select_classes.hpp>
+#include <rill/train/server_replica.hpp>
 #include <rill/train/sgd.hpp>
 #include <rill/train/softmax.hpp>
 #include <rill/train/softmax_regression.hpp>
