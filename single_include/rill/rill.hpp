@@ -321,13 +321,13 @@ class text_piece {
   public:
     // NOLINTBEGIN(google-explicit-constructor): a text is written as a list of what it consists of
     constexpr text_piece(const char* text) : text_piece(std::string_view(text)) {}
-    constexpr text_piece(std::string_view text) : kind_(kind::characters), text_(text.data()), size_(text.size()) {}
+    constexpr text_piece(std::string_view text) : kind_(kind::characters), bits_(text.size()), text_(text.data()) {}
     text_piece(const std::string& text) : text_piece(std::string_view(text)) {}
     template <std::signed_integral Number>
-    constexpr text_piece(Number number) : kind_(kind::with_sign), signed_(number) {}
+    constexpr text_piece(Number number) : kind_(kind::with_sign), bits_(static_cast<std::uint64_t>(number)) {}
     template <std::unsigned_integral Number>
-    constexpr text_piece(Number number) : kind_(kind::without_sign), unsigned_(number) {}
-    constexpr text_piece(double number) : kind_(kind::real), real_(number) {}
+    constexpr text_piece(Number number) : kind_(kind::without_sign), bits_(number) {}
+    constexpr text_piece(double number) : kind_(kind::real), bits_(std::bit_cast<std::uint64_t>(number)) {}
     text_piece(char) = delete;
     // NOLINTEND(google-explicit-constructor)
 
@@ -336,13 +336,8 @@ class text_piece {
     enum class kind : unsigned char { characters, with_sign, without_sign, real };
 
     kind kind_;
-    union {
-        const char* text_;
-        long long signed_;
-        unsigned long long unsigned_;
-        double real_;
-    };
-    std::size_t size_ = 0;
+    std::uint64_t bits_;  ///< the number, or how many characters
+    const char* text_ = nullptr;
 };
 
 /// Composes a message: `text_of({"rank ", rank, " sent nothing"})`. It is compiled once; a chain of `+` would be
@@ -353,12 +348,16 @@ class text_piece {
     for (const text_piece& each : pieces) {
         int size = 0;
         switch (each.kind_) {
-            case text_piece::kind::characters: all.append(each.text_, each.size_); continue;
-            case text_piece::kind::with_sign: size = std::snprintf(digits, sizeof digits, "%lld", each.signed_); break;
-            case text_piece::kind::without_sign:
-                size = std::snprintf(digits, sizeof digits, "%llu", each.unsigned_);
+            case text_piece::kind::characters: all.append(each.text_, static_cast<std::size_t>(each.bits_)); continue;
+            case text_piece::kind::with_sign:
+                size = std::snprintf(digits, sizeof digits, "%lld", static_cast<long long>(each.bits_));
                 break;
-            case text_piece::kind::real: size = std::snprintf(digits, sizeof digits, "%f", each.real_); break;
+            case text_piece::kind::without_sign:
+                size = std::snprintf(digits, sizeof digits, "%llu", static_cast<unsigned long long>(each.bits_));
+                break;
+            case text_piece::kind::real:
+                size = std::snprintf(digits, sizeof digits, "%f", std::bit_cast<double>(each.bits_));
+                break;
         }
         all.append(digits, static_cast<std::size_t>(size));
     }
@@ -11995,13 +11994,13 @@ class text_piece {
   public:
     // NOLINTBEGIN(google-explicit-constructor): a text is written as a list of what it consists of
     constexpr text_piece(const char* text) : text_piece(std::string_view(text)) {}
-    constexpr text_piece(std::string_view text) : kind_(kind::characters), text_(text.data()), size_(text.size()) {}
+    constexpr text_piece(std::string_view text) : kind_(kind::characters), bits_(text.size()), text_(text.data()) {}
     text_piece(const std::string& text) : text_piece(std::string_view(text)) {}
     template <std::signed_integral Number>
-    constexpr text_piece(Number number) : kind_(kind::with_sign), signed_(number) {}
+    constexpr text_piece(Number number) : kind_(kind::with_sign), bits_(static_cast<std::uint64_t>(number)) {}
     template <std::unsigned_integral Number>
-    constexpr text_piece(Number number) : kind_(kind::without_sign), unsigned_(number) {}
-    constexpr text_piece(double number) : kind_(kind::real), real_(number) {}
+    constexpr text_piece(Number number) : kind_(kind::without_sign), bits_(number) {}
+    constexpr text_piece(double number) : kind_(kind::real), bits_(std::bit_cast<std::uint64_t>(number)) {}
     text_piece(char) = delete;
     // NOLINTEND(google-explicit-constructor)
 
@@ -12010,13 +12009,8 @@ class text_piece {
     enum class kind : unsigned char { characters, with_sign, without_sign, real };
 
     kind kind_;
-    union {
-        const char* text_;
-        long long signed_;
-        unsigned long long unsigned_;
-        double real_;
-    };
-    std::size_t size_ = 0;
+    std::uint64_t bits_;  ///< the number, or how many characters
+    const char* text_ = nullptr;
 };
 
 /// Composes a message: `text_of({"rank ", rank, " sent nothing"})`. It is compiled once; a chain of `+` would be
@@ -12027,12 +12021,16 @@ class text_piece {
     for (const text_piece& each : pieces) {
         int size = 0;
         switch (each.kind_) {
-            case text_piece::kind::characters: all.append(each.text_, each.size_); continue;
-            case text_piece::kind::with_sign: size = std::snprintf(digits, sizeof digits, "%lld", each.signed_); break;
-            case text_piece::kind::without_sign:
-                size = std::snprintf(digits, sizeof digits, "%llu", each.unsigned_);
+            case text_piece::kind::characters: all.append(each.text_, static_cast<std::size_t>(each.bits_)); continue;
+            case text_piece::kind::with_sign:
+                size = std::snprintf(digits, sizeof digits, "%lld", static_cast<long long>(each.bits_));
                 break;
-            case text_piece::kind::real: size = std::snprintf(digits, sizeof digits, "%f", each.real_); break;
+            case text_piece::kind::without_sign:
+                size = std::snprintf(digits, sizeof digits, "%llu", static_cast<unsigned long long>(each.bits_));
+                break;
+            case text_piece::kind::real:
+                size = std::snprintf(digits, sizeof digits, "%f", std::bit_cast<double>(each.bits_));
+                break;
         }
         all.append(digits, static_cast<std::size_t>(size));
     }
