@@ -81,7 +81,7 @@ void try_to_work(Net& net, const plan& of, account& seen) {
                                   rill::aggregate::add{},
                                   model};
     if (center.is_server()) {
-        center.serve();
+        center.pull(model);
         return;
     }
     rill::subgroup mine{net, alike(net.rank(), workers)};
@@ -142,7 +142,7 @@ void check_books(const std::vector<account>& all, int workers) {
 }  // namespace
 
 TEST_CASE("through: the model of all groups holds each gradient of each group once") {
-    for (const std::uint64_t every : {1, 3, 7, 1000})
+    for (const unsigned every : {1U, 3U, 7U, 1000U})
         for (const int servers : {1, 2}) {
             CAPTURE(every);
             CAPTURE(servers);
