@@ -50,7 +50,7 @@ struct pair_requirements {
 
 }  // namespace detail
 
-/// A replica of which each rank has a model of its own, and averages it with one other rank's after each gradient.
+/// A replica of which each rank has a model of its own, and averages it with that of one other rank at a time.
 ///
 ///     rill::pair_averaging replica{net, topology::bipartite{}, descent, model};
 ///     while (const auto held = replica.pull(model)) {
@@ -58,24 +58,32 @@ struct pair_requirements {
 ///         replica.push(gradient, *held);
 ///     }
 ///
-/// A second activity of each rank holds the model. It applies a gradient at once, to this rank's model alone, and then
-/// asks a partner, drawn at random among those that the *pairing* allows, for an exchange: each tells the other its
+/// A second activity of each rank holds the model. It applies a gradient at once, to this rank's model alone. Then, if
+/// the *pairing* lets this rank ask, it asks a partner, drawn at random, for an exchange: each tells the other its
 /// model and goes half of the way to what the other has told. So the sum of all models stays, while gradients arrive.
-/// Computing never stops for it. Models `Replica`, without one model for all: see `newest`.
+/// Computing never stops for it. Gradients that arrive during an exchange are applied too, and one more exchange
+/// follows for all of them. A partner that is busy with an exchange of its own refuses, and the rank draws another, of
+/// those that have not refused yet; if all have, it asks again after its next gradient. Models `Replica`, without one
+/// model for all: see `newest`.
 ///
 /// - *Update*: how a gradient moves this rank's model, to which it is a fold of weight 1.
 /// - *Versions and rounds* count the moves of this rank's model: gradients and exchanges. Ages do so too.
 /// - `pull` waits only until this rank's own pushes have moved its model.
+/// - *Retired* ranks answer, but are drawn no more once others have heard of it. So their models stay as they are.
 /// - *The end*: once a rank has called `end`, or all have retired, no more exchanges begin, and those under way are
-///   completed before `pull` returns nothing. The final model of a rank is its own.
+///   completed before `pull` returns nothing. The final model of a rank is its own; the mean of all is what the ranks
+///   have found together.
 ///
-/// A gradient with a NaN is refused, and its rank goes on. A rank that has died, was destroyed early or does not answer
-/// within `timeout` costs those who have asked it that time and is drawn no more; the others go on. An exchange that
-/// its death interrupts may have moved one of the two models only. Every other failure ends the run on all ranks.
+/// A gradient with a NaN is refused, and its rank goes on. A rank that has died or was destroyed early is drawn no
+/// more, and the others go on. So do two ranks of which one has waited `timeout` for the other in vain; the exchange
+/// may then have moved one of the two models only, and the sum has changed. A rank that has lost half of the living
+/// ranks in this way, itself among them, is cut off: it alone throws `timeout`, which names one of the links. Every
+/// other failure ends the run on all ranks.
 ///
 /// Making it is collective; `net` must outlive it. One activity calls its members. Cost of an exchange: two messages of
-/// N elements. Memory: six models, and one gradient for each push that waits. Deterministic where the order of arrival
-/// is. Source: AD-PSGD (Lian et al. 2018).
+/// N elements; where the partner may ask too, two short ones, and two more for each refusal, of which there are at most
+/// P - 1. At the end: two short messages of each rank to each. Memory: six models, and one gradient for each push that
+/// waits. Deterministic where the order of arrival is. Source: AD-PSGD (Lian et al. 2018).
 template <class Net, Element T, class Who, class Move>
 class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
   public:
@@ -86,7 +94,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     template <class Model>
     pair_averaging(Net& net, const Who& who, const Move& move, const Model& first, const group_options& options = {})
         : group_(net, topology::tree{}, named(options, net)),
-          session_(net, name, options.timeout),
+          session_(net, name, options.timeout, session_kind::open),
           update_(move.template bind<T>(detail::size_of(first))),
           shelf_(net),
           pushed_(net),
@@ -105,7 +113,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     pair_averaging& operator=(const pair_averaging&) = delete;
     ~pair_averaging() {
         try {
-            service_->notify(detail::pair_kind::leaves, 2);
+            service_->notify(detail::pair_kind::leaves, detail::pair_kind::is_destroyed);
         } catch (...) {  // this rank has ended
         }
         activity_.reset();
@@ -116,7 +124,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == held_.values.size(), "pair_averaging: the model has another size");
         while (known_ < pushes_ && applied_.pop(deadline::never)) ++known_;
-        if (is_leaving_) over_.wait(deadline::never);
+        if (is_leaving()) over_.wait(deadline::never);
         const bool is_over = over_.wait(deadline::immediate);
         shelf_.take(held_, deadline::immediate);
         if (is_over && failure_ != nullptr) std::rethrow_exception(failure_);
@@ -132,7 +140,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     void push(const Gradient& gradient, const held_version& held) {
         RILL_EXPECTS(detail::size_of(gradient) == held_.values.size(), "pair_averaging: the gradient has another size");
         RILL_EXPECTS(held.version <= held_.number, "pair_averaging: this version has not been pulled");
-        RILL_EXPECTS(!is_leaving_, "pair_averaging: a rank pushes nothing after retire or end");
+        RILL_EXPECTS(!is_leaving(), "pair_averaging: a rank pushes nothing after retire or end");
         auto room = emptied_.pop(deadline::immediate);
         detail::pushed_gradient<T> next{.number = pushes_++, .version = held.version};
         if (room) next.values = std::move(*room);
@@ -154,9 +162,9 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     }
 
     /// This rank pushes no more, and answers the others. Once all ranks have retired, the run ends.
-    void retire() { depart(0); }
+    void retire() { depart(detail::pair_kind::retires); }
     /// Ends the run on all ranks.
-    void end() { depart(1); }
+    void end() { depart(detail::pair_kind::ends); }
 
     /// This rank's final model: once the run has ended or failed.
     std::span<const T> newest() const {
@@ -187,10 +195,10 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         agree(group_, names, {option_hash(fingerprint(who)), option_hash(fingerprint(bytes))});
     }
 
+    bool is_leaving() const { return leaves_ != detail::pair_kind::stays; }
     void depart(std::uint64_t how) {
-        if (is_leaving_ && how <= leaves_by_) return;
-        is_leaving_ = true;
-        leaves_by_ = how;
+        if (how <= leaves_) return;
+        leaves_ = how;
         service_->notify(detail::pair_kind::leaves, how);
     }
 
@@ -236,8 +244,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     typename detail::model_shelf<Net, T>::version held_{};
     std::uint64_t pushes_ = 0;
     std::uint64_t known_ = 0;  ///< pushes that are known to have moved the model
-    std::uint64_t leaves_by_ = 0;
-    bool is_leaving_ = false;
+    std::uint64_t leaves_ = detail::pair_kind::stays;
 
     // What passes between the two.
     detail::model_shelf<Net, T> shelf_;
