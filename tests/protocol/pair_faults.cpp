@@ -1,5 +1,6 @@
 // Pair averaging under every kind of fault: a run ends, all pushes are told, and what fails names who has suffered.
-// Where no message is lost and no rank dies, the sum of all models is what has been pushed.
+// Where no message is lost and no rank dies, the sum of all models is what has been pushed. One rank or one link less
+// ends no rank that reaches most of the others.
 #include <rill/protocol/pair_averaging.hpp>
 #include <rill/testing/exact_or_named_fault.hpp>
 #include <rill/testing/fault_kind.hpp>
@@ -31,6 +32,7 @@ namespace {
 struct account {
     double counted = 0;
     double model = 0;
+    bool has_begun = false, has_ended = false;
 };
 
 template <class Who>
@@ -39,6 +41,7 @@ testing::call_result some_pushes(rill::simulated::endpoint& net, const testing::
     const rill::train::descent plain{rill::train::sgd{}, rill::train::constant_rate{1}};
     std::vector<double> model(4);
     rill::pair_averaging replica{net, who, plain, model, {.timeout = rill::seconds(10)}};
+    own.has_begun = true;
     const std::uint64_t last = 1 + of.seed % 20;
     std::uint64_t pushes = 0, told = 0;
     const bool ends = of.seed % 3 == 0;
@@ -52,6 +55,7 @@ testing::call_result some_pushes(rill::simulated::endpoint& net, const testing::
         replica.push(std::vector<double>(4, gradient(pushes)), *held);
         ++pushes;
     }
+    own.has_ended = true;
     own.model = model[0];
     while (const auto fate = replica.fate()) {
         ++told;
@@ -63,6 +67,17 @@ testing::call_result some_pushes(rill::simulated::endpoint& net, const testing::
 bool loses_nothing(testing::fault_kind kind) {
     using enum testing::fault_kind;
     return kind == none || kind == delay || kind == reorder || kind == slow || kind == duplicate;
+}
+
+bool is_of_one_link(testing::fault_kind kind) {
+    using enum testing::fault_kind;
+    return kind == kill || kind == restart || kind == cut || kind == cut_both_ways || kind == cut_and_heal;
+}
+std::string early_end(const std::vector<account>& all, const testing::run_record& seen) {
+    for (std::size_t rank = 0; rank < all.size(); ++rank)
+        if (all[rank].has_begun && !all[rank].has_ended && !seen.has_died(static_cast<rill::rank_t>(rank)))
+            return "rank " + std::to_string(rank) + " failed though it reached most of the others";
+    return {};
 }
 
 /// A descent moves a model by what has been pushed, with the sign turned.
@@ -99,7 +114,9 @@ void explore(const char* name, Who who) {
         for (std::uint64_t seed = 0; seed < seeds; ++seed) {
             const auto check = [&](const testing::protocol_case& of, const testing::run_record& seen) {
                 const std::string wrong = testing::exact_or_named_fault(of, seen);
-                return wrong.empty() && loses_nothing(kind) ? difference(all) : wrong;
+                if (!wrong.empty()) return wrong;
+                if (loses_nothing(kind)) return difference(all);
+                return is_of_one_link(kind) && of.ranks > 2 ? early_end(all, seen) : wrong;
             };
             const std::string report = test.run(kind, seed, on_one_rank, check);
             CHECK_MESSAGE(report.empty(), testing::name(kind), ": ", report);
