@@ -10,16 +10,19 @@
 #include <rill/train/descent.hpp>
 #include <rill/train/schedule.hpp>
 #include <rill/train/sgd.hpp>
+#include <rill/transport/fault_plan.hpp>
 #include <rill/transport/simulated.hpp>
 
 #include "../support/sanitized.hpp"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -64,18 +67,26 @@ testing::call_result some_pushes(rill::simulated::endpoint& net, const testing::
     return {.is_exact = told == pushes};
 }
 
-bool loses_nothing(testing::fault_kind kind) {
-    using enum testing::fault_kind;
-    return kind == none || kind == delay || kind == reorder || kind == slow || kind == duplicate;
+using what = rill::fault::what;
+
+bool has_only(const rill::fault_plan& plan, std::initializer_list<what> kinds) {
+    return std::all_of(plan.faults.begin(), plan.faults.end(), [&](const rill::fault& each) {
+        return std::find(kinds.begin(), kinds.end(), each.kind) != kinds.end();
+    });
+}
+bool loses_nothing(const rill::fault_plan& plan) {
+    return has_only(plan, {what::duplicate, what::delay, what::reorder, what::slow});
+}
+/// Of one rank or one link.
+bool is_an_end(const rill::fault_plan& plan) {
+    return has_only(plan, {what::kill, what::restart, what::cut, what::heal});
 }
 
-bool is_of_one_link(testing::fault_kind kind) {
-    using enum testing::fault_kind;
-    return kind == kill || kind == restart || kind == cut || kind == cut_both_ways || kind == cut_and_heal;
-}
+/// Where all have agreed on the run.
 std::string early_end(const std::vector<account>& all, const testing::run_record& seen) {
+    if (!std::all_of(all.begin(), all.end(), [](const account& each) { return each.has_begun; })) return {};
     for (std::size_t rank = 0; rank < all.size(); ++rank)
-        if (all[rank].has_begun && !all[rank].has_ended && !seen.has_died(static_cast<rill::rank_t>(rank)))
+        if (!all[rank].has_ended && !seen.has_died(static_cast<rill::rank_t>(rank)))
             return "rank " + std::to_string(rank) + " failed though it reached most of the others";
     return {};
 }
@@ -115,8 +126,8 @@ void explore(const char* name, Who who) {
             const auto check = [&](const testing::protocol_case& of, const testing::run_record& seen) {
                 const std::string wrong = testing::exact_or_named_fault(of, seen);
                 if (!wrong.empty()) return wrong;
-                if (loses_nothing(kind)) return difference(all);
-                return is_of_one_link(kind) && of.ranks > 2 ? early_end(all, seen) : wrong;
+                if (loses_nothing(of.faults)) return difference(all);
+                return is_an_end(of.faults) && of.ranks > 2 ? early_end(all, seen) : wrong;
             };
             const std::string report = test.run(kind, seed, on_one_rank, check);
             CHECK_MESSAGE(report.empty(), testing::name(kind), ": ", report);
