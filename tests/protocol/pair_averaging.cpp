@@ -418,4 +418,13 @@ TEST_CASE("pair_averaging: other policies on one rank are a mismatch on all rank
         else
             pair_averaging{net, bipartite{}, plain, model};
     });
+    refused([](auto& net, const auto& model) {
+        const rill::train::descent own{rill::train::sgd{.momentum = net.rank() == 1 ? 0.5 : 0.0},
+                                       rill::train::constant_rate{1}};
+        pair_averaging{net, bipartite{}, own, model};
+    });
+    refused([](auto& net, const auto& model) {
+        const rill::train::descent own{rill::train::sgd{}, rill::train::constant_rate{net.rank() == 1 ? 0.5 : 0.0}};
+        pair_averaging{net, bipartite{}, own, model};
+    });
 }

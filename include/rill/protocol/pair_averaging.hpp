@@ -104,7 +104,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
           over_(net) {
         held_.values.resize(detail::size_of(first));
         detail::read_tensor(first, std::span<T>(held_.values));
-        agree_on(who);
+        agree_on(who, move);
         service_.emplace(session_, group_.context(), who, random_key{options.seed}.derive(fingerprint(name)), *this,
                          std::span<const T>(held_.values));
         activity_.emplace(net.spawn([this] { serve(); }));
@@ -188,11 +188,13 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         options.name = name;
         return options;
     }
-    void agree_on(const Who& who) {
-        constexpr option_names names{{"pairing", "first model"}};
+    void agree_on(const Who& who, const Move& move) {
+        constexpr option_names names{{"pairing", "update", "first model"}};
         const std::string_view bytes(reinterpret_cast<const char*>(held_.values.data()),
                                      held_.values.size() * sizeof(T));
-        agree(group_, names, {option_hash(fingerprint(who)), option_hash(fingerprint(bytes))});
+        agree(
+            group_, names,
+            {option_hash(fingerprint(who)), option_hash(fingerprint_if_named(move)), option_hash(fingerprint(bytes))});
     }
 
     bool is_leaving() const { return leaves_ != detail::pair_kind::stays; }

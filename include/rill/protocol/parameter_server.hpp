@@ -207,12 +207,11 @@ class parameter_server : detail::server_requirements<Net, Age, Move, T> {
     }
     void agree_on(const Age& age, const Move& move, std::span<const T> first) {
         constexpr option_names names{{"servers", "staleness", "update", "first model"}};
-        std::uint64_t update = 0;
-        if constexpr (requires { fingerprint(move); }) update = fingerprint(move);
         const std::string_view bytes(reinterpret_cast<const char*>(first.data()), first.size_bytes());
-        agree(group_, names,
-              {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
-               option_hash(fingerprint(age)), option_hash(update), option_hash(fingerprint(bytes))});
+        agree(
+            group_, names,
+            {option_hash(mix64(static_cast<std::uint64_t>(options_.servers), options_.dedicated ? 1U : 0U)),
+             option_hash(fingerprint(age)), option_hash(fingerprint_if_named(move)), option_hash(fingerprint(bytes))});
     }
 
     bool works() const { return session_.rank() < workers(); }

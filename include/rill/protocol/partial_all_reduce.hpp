@@ -114,11 +114,11 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
         folded_.resize(model_.size());
         held_.values = model_;
         for (rank_t rank = 0; rank < workers.size(); ++rank) partakers_.push_back(rank);
-        constexpr option_names names{{"trigger", "staleness", "backlog", "first model"}};
+        constexpr option_names names{{"trigger", "staleness", "backlog", "update", "first model"}};
         made_over(workers, [&] {
             return agree(group_, names,
                          {option_hash(fingerprint(start)), option_hash(fingerprint(age)), option_hash(fingerprint(sum)),
-                          option_hash(hash_of(model_))});
+                          option_hash(fingerprint_if_named(move)), option_hash(hash_of(model_))});
         });
     }
     partial_all_reduce(const partial_all_reduce&) = delete;
