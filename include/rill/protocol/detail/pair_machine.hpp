@@ -1,6 +1,5 @@
 #pragma once
 
-#include <rill/concept/pairing.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/message_kind.hpp>
 #include <rill/core/random.hpp>
@@ -32,8 +31,8 @@ namespace rill { inline namespace RILL_ABI { namespace detail {
 ///
 /// Two ranks of which one has waited for the other in vain are *lost* to each other: neither draws the other or waits
 /// for it any more. A rank that has lost half of those that live, itself counted among them, fails: of ranks that are
-/// cut off from each other, at most one side goes on.
-template <Pairing Who>
+/// cut off from each other, at most one side goes on. `Who` is a `Pairing`, as `pair_averaging` requires.
+template <class Who>
 class pair_machine {
   public:
     pair_machine(const Who& who, int size, rank_t self, random_key key, duration timeout)

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <rill/concept/monitored_transport.hpp>
-#include <rill/concept/pairing.hpp>
-#include <rill/concept/transport.hpp>
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/error.hpp>
@@ -25,8 +23,9 @@
 namespace rill { inline namespace RILL_ABI { namespace detail {
 
 /// One rank's model in a pair averaging, and what moves it: a `pair_machine` on a transport. `owner.take(model)`
-/// applies the gradients that have been pushed; `owner.moved(model)` is told that an exchange has moved it.
-template <Transport Net, Element T, Pairing Who, class Owner>
+/// applies the gradients that have been pushed; `owner.moved(model)` is told that an exchange has moved it. What the
+/// policies must be, `pair_averaging` requires.
+template <class Net, class T, class Who, class Owner>
 class pair_service {
   public:
     /// `made_in`: the context that the ranks have agreed in.
