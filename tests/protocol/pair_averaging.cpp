@@ -280,6 +280,7 @@ TEST_CASE("pair_averaging: the others go on without a rank that has died or was 
                 }
                 pairs::vector model(3);
                 pair_averaging replica{net, anyone{}, plain, model, {.timeout = rill::seconds(10)}};
+                if (victim == 4) return;  // before its first pull
                 for (int push = 0; push < 5; ++push) replica.push(model, *replica.pull(model));
             });
             for (std::size_t rank = 0; rank < 5; ++rank)

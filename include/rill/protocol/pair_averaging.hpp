@@ -10,21 +10,26 @@
 #include <rill/core/bytes.hpp>
 #include <rill/core/config.hpp>
 #include <rill/core/contract.hpp>
+#include <rill/core/error.hpp>
 #include <rill/core/fingerprint.hpp>
 #include <rill/core/random.hpp>
+#include <rill/core/text.hpp>
 #include <rill/kernel/magnitude.hpp>
 #include <rill/protocol/detail/model_shelf.hpp>
 #include <rill/protocol/detail/pair_service.hpp>
 #include <rill/protocol/detail/piled_up.hpp>
+#include <rill/protocol/detail/saved_parts.hpp>
 #include <rill/session/session.hpp>
 #include <rill/topology/tree.hpp>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -80,7 +85,8 @@ struct pair_requirements {
 /// ranks in this way, itself among them, is cut off: it alone throws `timeout`, which names one of the links. Every
 /// other failure ends the run on all ranks.
 ///
-/// Making it is collective; `net` must outlive it. One activity calls its members. Cost of an exchange: two messages of
+/// Making it is collective; `net` must outlive it. A rank answers from its first `pull` on. One activity calls its
+/// members. Cost of an exchange: two messages of
 /// N elements; where the partner may ask too, two short ones, and two more for each refusal, of which there are at most
 /// P - 1. At the end: two short messages of each rank to each. Memory: six models, and one gradient for each push that
 /// waits. Deterministic where the order of arrival is. Source: AD-PSGD (Lian et al. 2018).
@@ -107,12 +113,12 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         agree_on(who, move);
         service_.emplace(session_, group_.context(), who, random_key{options.seed}.derive(fingerprint(name)), *this,
                          std::span<const T>(held_.values));
-        activity_.emplace(net.spawn([this] { serve(); }));
     }
     pair_averaging(const pair_averaging&) = delete;
     pair_averaging& operator=(const pair_averaging&) = delete;
     ~pair_averaging() {
         try {
+            begin_to_serve();
             service_->notify(detail::pair_kind::leaves, detail::pair_kind::is_destroyed);
         } catch (...) {  // this rank has ended
         }
@@ -123,6 +129,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     template <class Model>
     std::optional<held_version> pull(Model&& model) {
         RILL_EXPECTS(detail::size_of(model) == held_.values.size(), "pair_averaging: the model has another size");
+        begin_to_serve();
         while (known_ < pushes_ && applied_.pop(deadline::never)) ++known_;
         if (is_leaving()) over_.wait(deadline::never);
         const bool is_over = over_.wait(deadline::immediate);
@@ -177,6 +184,42 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
         return version_;
     }
 
+    /// Saves what this rank goes on from: its model and version, the state of its update, and how many partners it has
+    /// drawn. Only once the run has ended; each rank saves its own. Pushes that have not moved the model are not saved.
+    template <class Writer>
+    void save(Writer& out, std::string_view prefix) const {
+        RILL_EXPECTS(over_.wait(deadline::immediate), "pair_averaging: it is saved once the run has ended");
+        out.add(std::string(prefix) + "replica", state());
+        out.add(std::string(prefix) + "model", std::as_const(*service_).model());
+        detail::save_part(out, std::string(prefix) + "update", update_);
+    }
+
+    /// Goes on where the saved run had ended on this rank, before the first `pull`. Collective. `also()` reads what
+    /// else a rank resumes. Throws on all ranks, and the run cannot begin, if the state of a rank does not fit: is that
+    /// of another rank, of another number of ranks, or of an earlier or later run than that of others. On that rank it
+    /// throws what the reader or `also` throws, or `mismatch`; elsewhere `mismatch`, which names a rank.
+    template <class Reader, class Also = void (*)()>
+    void restore(
+        const Reader& in, std::string_view prefix, Also&& also = [] {}) {
+        RILL_EXPECTS(!activity_, "pair_averaging: it is restored before the first pull");
+        saved_state saved{};
+        auto model = held_.values;
+        auto update = update_;
+        const std::exception_ptr refused = detail::thrown_by([&] {
+            in.read(std::string(prefix) + "replica", saved);
+            in.read(std::string(prefix) + "model", model);
+            also();
+            detail::restore_part(in, std::string(prefix) + "update", update);
+            require_place(saved);
+        });
+        detail::agree_on_state(group_, refused, saved.back());
+        service_->resume(model, saved[3]);
+        held_.values = std::move(model);
+        update_ = std::move(update);
+        version_ = held_.number = saved[2];
+        runs_ = saved.back();
+    }
+
   private:
     static constexpr const char* name = "pair_averaging";
     friend class detail::pair_service<Net, T, Who, pair_averaging>;
@@ -197,11 +240,29 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
             {option_hash(fingerprint(who)), option_hash(fingerprint_if_named(move)), option_hash(fingerprint(bytes))});
     }
 
+    /// From the first `pull` on, so that a replica can be restored before.
+    void begin_to_serve() {
+        if (!activity_) activity_.emplace(session_.net().spawn([this] { serve(); }));
+    }
     bool is_leaving() const { return leaves_ != detail::pair_kind::stays; }
     void depart(std::uint64_t how) {
         if (how <= leaves_) return;
+        begin_to_serve();
         leaves_ = how;
         service_->notify(detail::pair_kind::leaves, how);
+    }
+
+    /// Rank, number of ranks, version, draws, and how many runs have led to it, this one too.
+    using saved_state = std::array<std::uint64_t, 5>;
+    saved_state state() const {
+        return {std::uint64_t(session_.rank()), std::uint64_t(session_.size()), version_, service_->draws(), runs_ + 1};
+    }
+    void require_place(const saved_state& saved) const {
+        if (saved[0] == state()[0] && saved[1] == state()[1]) return;
+        throw_error({.kind = failure::mismatch,
+                     .culprit = session_.rank(),
+                     .reason = text_of({name, ": rank ", session_.rank(), " of ", session_.size(),
+                                        " goes on from the state of rank ", saved[0], " of ", saved[1]})});
     }
 
     // --- the service
@@ -240,6 +301,7 @@ class pair_averaging : detail::pair_requirements<Net, Who, Move, T> {
     session<Net> session_;
     decltype(std::declval<const Move&>().template bind<T>(std::size_t{})) update_;
     std::uint64_t version_ = 0;
+    std::uint64_t runs_ = 0;  ///< that it goes on from
     std::exception_ptr failure_{};
 
     // Of the activity that computes.

@@ -221,12 +221,7 @@ class partial_all_reduce : detail::partial_requirements<typename Group::transpor
             detail::restore_part(in, std::string(prefix) + "update", update);
             detail::restore_part(in, std::string(prefix) + "codec", codec_);
         });
-        const std::uint64_t told = refused == nullptr ? mix64(saved[0], saved[1], hash_of(model))
-                                                      : mix64(static_cast<std::uint64_t>(group_.rank()));
-        constexpr option_names names{{"state that it goes on from"}};
-        const std::exception_ptr differs = detail::thrown_by([&] { agree(group_, names, {option_hash(told)}); });
-        for (const std::exception_ptr& thrown : {refused, differs})
-            if (thrown != nullptr) std::rethrow_exception(thrown);
+        detail::agree_on_state(group_, refused, mix64(saved[0], saved[1], hash_of(model)));
         model_ = held_.values = std::move(model);
         update_ = std::move(update);
         version_ = held_.number = saved[0];
